@@ -1,0 +1,115 @@
+# Statecast: every job of this repository is a target here. CI runs these and nothing else.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --warn-undefined-variables --no-builtin-rules
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(abspath $(VENV))/bin
+MVN := mvn -q -B -ntp
+SERVICES := cdc-simulator stream-processor query-service ws-edge
+SOURCES := $(wildcard services/*/src) infra/kafka/kafka_topics infra/kong/kong_envoy infra/local/local_stack
+TESTS := $(wildcard services/*/tests) infra/kafka/tests infra/kong/tests infra/local/tests tests/contract
+JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-18s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+## Installation
+
+.PHONY: install
+install: $(VENV)/.contract $(VENV)/.services $(JAVA_DONE) ## Install everything into .venv and fetch the jars
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.contract: $(VENV)/bin/python constraints.txt $(shell find proto -name '*.proto') proto/pyproject.toml proto/generate.py proto/build_backend.py
+	$(BIN)/pip install -q -c constraints.txt --force-reinstall --no-deps ./proto
+	touch $@
+
+$(VENV)/.services: $(VENV)/.contract constraints.txt requirements-dev.txt infra/pyproject.toml $(SERVICES:%=services/%/pyproject.toml)
+	$(BIN)/pip install -q -c constraints.txt -r requirements-dev.txt -e infra $(SERVICES:%=-e services/%)
+	touch $@
+
+services/stream-processor/jvm/target/.done: services/stream-processor/jvm/pom.xml $(shell find services/stream-processor/jvm/src -name '*.java' 2>/dev/null)
+	$(MVN) -f services/stream-processor/jvm/pom.xml package -DskipTests
+	touch $@
+
+infra/local/kafka/target/.done: infra/local/kafka/pom.xml
+	$(MVN) -f infra/local/kafka/pom.xml package
+	touch $@
+
+.PHONY: clean
+clean: ## Remove everything that was built or run
+	git clean -fdXq
+
+## The local stack
+
+.PHONY: demo
+demo: install ## Install, start everything, and show orders changing live behind the gateway
+	$(BIN)/local-stack demo
+
+.PHONY: up
+up: install ## Start the local stack in the background
+	$(BIN)/local-stack up
+
+.PHONY: down
+down: ## Stop the local stack and all its processes
+	$(BIN)/local-stack down
+
+.PHONY: status
+status: ## Show what runs, where, and whether it is ready
+	$(BIN)/local-stack status
+
+## Checks
+
+.PHONY: test
+test: lint types contract unit e2e ## Install, then every check: lint, types, contract, unit and end-to-end tests
+
+.PHONY: lint
+lint: install ## Lint and format check of Python, import rules, Dockerfiles
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/hadolint services/*/Dockerfile
+
+.PHONY: types
+types: install ## Strict type check of every package and its tests
+	$(BIN)/mypy proto/generate.py conftest.py $(SOURCES)
+	for tests in $(TESTS) tests/e2e; do
+	    (cd $$tests && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .)
+	done
+
+.PHONY: contract
+contract: install ## Lint the contract and check that it does not break its release
+	cd proto
+	$(BIN)/buf lint
+	$(BIN)/buf breaking --against released.binpb
+
+.PHONY: unit
+unit: install ## Unit tests and tests of single services, on a real broker and a real Spark session
+	$(MVN) -f services/stream-processor/jvm/pom.xml test
+	$(BIN)/pytest $(TESTS)
+
+.PHONY: e2e
+e2e: install ## End-to-end tests through the gateway, on the real stack
+	$(BIN)/pytest tests/e2e
+
+.PHONY: format
+format: install ## Rewrite Python files to the house format
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+## Releases and measurements
+
+.PHONY: release-contract
+release-contract: install ## Make the contract as it stands the one that later changes must not break
+	cd proto && $(BIN)/buf build --exclude-source-info -o released.binpb
+
+.PHONY: bench
+bench: install ## Measure the whole stack and write bench/results/
+	$(BIN)/python -m bench

@@ -1,0 +1,61 @@
+"""Starts programs that end with the program that started them, and ends them with all that they started."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+PR_SET_PDEATHSIG = 1
+
+
+def start(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Starts `command` in a process group of its own, appending its output to `log`.
+
+    On Linux the kernel kills the child when the calling thread ends, however it ends: call it from a thread that
+    lives as long as the child should. Raises FileNotFoundError when the program does not exist.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+            preexec_fn=_die_with_parent(),  # noqa: PLW1509  the function only makes one system call
+        )
+
+
+def stop(pid: int, grace_s: float = 10.0) -> None:
+    """Ends the process and everything it started: SIGTERM to the process, SIGKILL after `grace_s` to what is left."""
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+        process.terminate()
+    except psutil.NoSuchProcess:
+        return
+    _, alive = psutil.wait_procs(family, timeout=grace_s)
+    kill_all(alive)
+
+
+def kill_all(processes: Sequence[psutil.Process]) -> None:
+    """Kills the processes and waits until they are gone; those already gone are fine."""
+    for process in processes:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue
+    psutil.wait_procs(processes, timeout=10)
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    return lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
