@@ -1,0 +1,10 @@
+package io.statecast.spark;
+
+/** A message holds what a row cannot; the text is the reason that goes to the dead-letter topic. */
+final class UndecodableException extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+
+  UndecodableException(String reason) {
+    super(reason, null, false, false);
+  }
+}
