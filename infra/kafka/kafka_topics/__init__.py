@@ -1,1 +1,1 @@
-"""To be described."""
+"""Creates the topics that a file declares, and checks those that exist against it."""

@@ -1,0 +1,100 @@
+"""The command `kafka-topics`: creates missing topics, checks existing ones, changes nothing silently."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+
+from kafka_topics.cluster import Cluster
+from kafka_topics.differences import differences
+from kafka_topics.errors import TopicsDifferError, TopicsError
+from kafka_topics.topics_file import Topic, read_topics
+
+EXIT_STATUSES = """exit status:
+  0  every topic of the file exists and is as the file says
+  1  a topic differs or was refused, or no broker answered in time
+  2  the file or an argument is wrong
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        _run(options)
+    except TopicsError as error:
+        sys.stderr.write("".join(f"kafka-topics: {line}\n" for line in str(error).splitlines()))
+        return error.exit_status
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _run(options: argparse.Namespace) -> None:
+    declared = read_topics(options.file)
+    admin = AdminClient({"bootstrap.servers": options.bootstrap_server, "log_level": 0})
+    cluster = Cluster(admin, options.bootstrap_server, options.timeout, time)
+    cluster.wait(_say)
+    ensure(declared, cluster, options.replication_factor, _say)
+
+
+def ensure(declared: Sequence[Topic], cluster: Cluster, factor: int | None, say: Callable[[str], None]) -> None:
+    """Creates what is missing, then checks everything. Raises TopicsDifferError with one line for each difference."""
+    names = [topic.name for topic in declared]
+    existing = cluster.topics(names)
+    missing = [topic for topic in declared if topic.name not in existing]
+    cluster.create(missing, factor)
+    for topic in missing:
+        say(f"created {topic.name} with {topic.partitions} partitions")
+    lines = differences(declared, cluster.wait_for(names))
+    if lines:
+        raise TopicsDifferError("\n".join(lines))
+    say(f"{len(declared)} topics are as the file says, {len(missing)} of them new")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kafka-topics",
+        description="Creates the topics that FILE declares and checks existing ones against it; it alters none.",
+        epilog=EXIT_STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="the YAML file, for example infra/kafka/topics.yaml")
+    parser.add_argument(
+        "--bootstrap-server", metavar="HOST:PORT", default="127.0.0.1:9092", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--replication-factor", metavar="N", type=_positive, help="of new topics; default: the broker's own"
+    )
+    parser.add_argument(
+        "--timeout", metavar="S", type=_seconds, default=30.0, help="how long to wait for a broker; default: 30 s"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 32_767:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of 1 or more")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds from 0 to 86400")
+    return seconds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

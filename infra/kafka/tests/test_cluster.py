@@ -1,0 +1,60 @@
+"""The topics of a real cluster."""
+
+import time
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from kafka_topics.cluster import Cluster
+from kafka_topics.errors import BrokerAwayError, TopicRefusedError
+from kafka_topics.topics_file import Topic
+from local_stack.ports import free_ports
+
+
+def cluster_at(bootstrap: str, timeout_s: float = 30) -> Cluster:
+    return Cluster(AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}), bootstrap, timeout_s, time)
+
+
+@pytest.mark.kafka
+def test_a_created_topic_is_found_with_its_settings(kafka: str) -> None:
+    topic = Topic(f"made-{uuid4().hex[:8]}", 3, {"cleanup.policy": "compact"})
+    cluster = cluster_at(kafka)
+    cluster.create([topic], None)
+
+    found = cluster.wait_for([topic.name])[topic.name]
+
+    assert found.partitions == 3
+    assert found.config["cleanup.policy"] == "compact"
+
+
+@pytest.mark.kafka
+def test_a_topic_that_somebody_else_created_meanwhile_is_fine(kafka: str, create_topic: Callable[..., str]) -> None:
+    name = create_topic("raced", partitions=2)
+    cluster_at(kafka).create([Topic(name, 5)], None)
+
+    assert cluster_at(kafka).topics([name])[name].partitions == 2
+
+
+@pytest.mark.kafka
+def test_a_topic_that_the_broker_refuses_is_named_with_the_reason(kafka: str) -> None:
+    name = f"refused-{uuid4().hex[:8]}"
+
+    with pytest.raises(TopicRefusedError, match=rf"{name}: the broker refuses it: .*retention\.mz"):
+        cluster_at(kafka).create([Topic(name, 1, {"retention.mz": "7"})], None)
+
+
+@pytest.mark.kafka
+def test_topics_that_do_not_exist_are_left_out(kafka: str) -> None:
+    assert cluster_at(kafka).topics([f"absent-{uuid4().hex[:8]}"]) == {}
+
+
+def test_it_says_that_it_waits_and_gives_up_in_the_end() -> None:
+    bootstrap = f"127.0.0.1:{free_ports(1)[0]}"
+    said: list[str] = []
+
+    with pytest.raises(BrokerAwayError, match=f"no broker answers at {bootstrap} after 0.5 s: start it"):
+        cluster_at(bootstrap, timeout_s=0.5).wait(said.append)
+
+    assert said == [f"waiting for a broker at {bootstrap}, 0.5 s at most"]
