@@ -1,1 +1,1 @@
-"""To be described."""
+"""An order database in miniature that streams its changes into Kafka."""

@@ -1,0 +1,31 @@
+"""Spreads changes evenly over time; pure."""
+
+MOST_BEHIND_S = 0.25
+SHORTEST_WAIT_S = 0.01
+LONGEST_WAIT_S = 0.25
+
+
+class Pace:
+    """Says how many changes are due. What falls behind more than a quarter second is let go, not caught up with."""
+
+    def __init__(self, rate: float, now_s: float) -> None:
+        """`rate` is in changes a second, `now_s` a monotonic time in seconds, as in all calls."""
+        self._rate = rate
+        self._most_due = max(1.0, rate * MOST_BEHIND_S)
+        self._due = 0.0
+        self._at_s = now_s
+
+    def take(self, now_s: float, at_most: int) -> int:
+        """Returns how many changes to make now; they count as made."""
+        self._due = min(self._most_due, self._due + (now_s - self._at_s) * self._rate)
+        self._at_s = now_s
+        taken = max(0, min(int(self._due), at_most))
+        self._due -= taken
+        return taken
+
+    def wait_s(self, now_s: float) -> float:
+        """Returns for how long nothing new is worth doing, between 10 and 250 ms."""
+        if self._rate == 0:
+            return LONGEST_WAIT_S
+        until_due_s = (1 - self._due) / self._rate - (now_s - self._at_s)
+        return min(LONGEST_WAIT_S, max(SHORTEST_WAIT_S, until_due_s))

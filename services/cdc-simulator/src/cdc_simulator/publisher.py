@@ -1,0 +1,124 @@
+"""Sends changes to Kafka and keeps account of what Kafka has."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from cdc_simulator.acknowledgements import Acknowledgements
+from cdc_simulator.change_events import order_change
+from cdc_simulator.errors import PublishError
+from cdc_simulator.logged_change import LoggedChange
+from cdc_simulator.metrics import Metrics
+
+MOST_IN_FLIGHT = 10_000  # a tenth of the client's own queue, so that it is never full
+DELIVERY = {
+    # Idempotent, without a time-out: each change arrives once and in its partition's order, however long it takes.
+    "enable.idempotence": True,
+    "acks": "all",
+    "message.timeout.ms": 0,
+    "linger.ms": 2,
+    "compression.type": "lz4",
+    "partitioner": "murmur2_random",  # Kafka's own, so that any client finds an order's partition
+    "reconnect.backoff.max.ms": 1000,
+    "log_level": 0,  # what the client has to say comes as errors
+}
+
+log = structlog.get_logger()
+
+
+class Producer(Protocol):
+    """What the publisher needs of confluent-kafka's Producer."""
+
+    def produce(self, topic: str, value: bytes, key: bytes, *, on_delivery: Callable[..., None]) -> None:
+        """Queues a record; raises KafkaException when it can never be sent."""
+
+    def poll(self, timeout: float) -> int:
+        """Calls back for what was delivered, waiting `timeout` seconds at most for the first."""
+
+    def list_topics(self, *, timeout: float) -> Any:
+        """Returns the cluster's metadata, or raises KafkaException when no broker answers in time."""
+
+
+class Publisher:
+    """Publishes the changes of one database incarnation, in order; used from one thread."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        epoch: int,
+        acknowledged_lsn: int,
+        metrics: Metrics,
+        connect: Callable[[dict[str, Any]], Producer],
+    ) -> None:
+        """`acknowledged_lsn` is the last change that Kafka is known to have. Waits for nothing."""
+        self.producer = connect({"bootstrap.servers": bootstrap, "error_cb": self._note_error, **DELIVERY})
+        self.sent_lsn = acknowledged_lsn
+        """The last change that was handed to the client."""
+        self._topic = topic
+        self._epoch = epoch
+        self._acknowledgements = Acknowledgements(acknowledged_lsn)
+        self._in_flight = 0
+        self._published: Counter[str] = Counter()
+        self._failure: str | None = None
+        self._metrics = metrics
+
+    @property
+    def acknowledged_lsn(self) -> int:
+        """Kafka has every change up to here."""
+        return self._acknowledgements.lsn
+
+    @property
+    def room(self) -> int:
+        """How many changes may be sent now."""
+        return MOST_IN_FLIGHT - self._in_flight
+
+    def send(self, changes: Sequence[LoggedChange], captured_at_us: int) -> None:
+        """Queues the changes that follow `sent_lsn`, `room` at most. Success does not promise that they arrived.
+
+        Raises PublishError when a change can never be sent.
+        """
+        for change in changes:
+            value = order_change(change, self._epoch, captured_at_us).SerializeToString()
+            try:
+                self.producer.produce(
+                    self._topic, value, change.order_id.encode(), on_delivery=partial(self._note_delivery, change)
+                )
+            except KafkaException as error:
+                raise PublishError(self._refusal(change, error.args[0])) from error
+            self._in_flight += 1
+            self.sent_lsn = change.lsn
+
+    def poll(self, timeout_s: float) -> None:
+        """Takes note of deliveries, waiting so long for the first. Raises PublishError when one failed for good."""
+        self.producer.poll(timeout_s)
+        for operation, count in self._published.items():
+            self._metrics.published.labels(operation).inc(count)
+        self._published.clear()
+        if self._failure:
+            raise PublishError(self._failure)
+
+    def _note_delivery(self, change: LoggedChange, error: KafkaError | None, _: Message) -> None:
+        self._in_flight -= 1
+        if error is None:
+            self._acknowledgements.add(change.lsn)
+            self._published[change.operation] += 1
+        else:
+            self._failure = self._failure or self._refusal(change, error)
+
+    def _note_error(self, error: KafkaError) -> None:
+        self._metrics.broker_errors.inc()
+        if error.fatal():
+            self._failure = self._failure or f"the Kafka client cannot go on: {error.str()}; start the simulator again"
+        else:
+            log.warning("broker away", reason=error.str())
+
+    def _refusal(self, change: LoggedChange, error: KafkaError) -> str:
+        return (
+            f"Kafka refuses change {change.lsn} of {change.order_id} for topic {self._topic}: {error.str()}; "
+            "mend the topic (kafka-topics checks it) and start the simulator again, which goes on with this change"
+        )

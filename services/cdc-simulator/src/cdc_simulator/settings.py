@@ -1,0 +1,94 @@
+"""The settings of the simulator, from environment variables that begin with CDC_SIMULATOR_."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from cdc_simulator.errors import SettingsError
+
+PREFIX = "CDC_SIMULATOR_"
+
+
+class Settings(BaseSettings):
+    """Each field is the environment variable of its name in capitals after CDC_SIMULATOR_."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
+
+    kafka_bootstrap: str = Field(
+        default="127.0.0.1:9092", min_length=1, description="Kafka brokers, as host:port,host:port."
+    )
+    topic: str = Field(
+        default="orders", pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="The topic that gets the changes."
+    )
+    database: Path = Field(
+        default=Path(".run/cdc-simulator/orders.sqlite3"),
+        description="The SQLite file of the order database; made when it does not exist.",
+    )
+    seed: int = Field(
+        default=1, ge=0, lt=2**63, description="What all random choices follow from. Fixed when the database is made."
+    )
+    orders: int = Field(
+        default=1000,
+        ge=1,
+        le=5_000_000,
+        description="Rows at the start, and about how many there stay. Fixed when the database is made.",
+    )
+    customers: int = Field(default=100, ge=1, le=9_999_999, description="Customers. Fixed when the database is made.")
+    items: int = Field(
+        default=200, ge=1, le=9_999_999, description="Articles on sale. Fixed when the database is made."
+    )
+    rate: float = Field(
+        default=50.0,
+        ge=0,
+        le=1_000_000,
+        allow_inf_nan=False,
+        description="Changes a second; 0 makes none after the snapshot.",
+    )
+    limit: int = Field(
+        default=0,
+        ge=0,
+        description="Changes after the snapshot, over all starts, after which it ends with status 0; 0 = endless.",
+    )
+    backlog: int = Field(
+        default=1_000_000,
+        ge=1,
+        description="Changes not yet acknowledged by Kafka at which the table stops changing for a while.",
+    )
+    drain_s: float = Field(
+        default=5.0,
+        ge=0,
+        le=3600,
+        allow_inf_nan=False,
+        description="Seconds that Kafka gets to acknowledge the rest on SIGTERM.",
+    )
+    metrics_host: str = Field(
+        default="127.0.0.1", min_length=1, description="Where /metrics, /healthz and /readyz listen."
+    )
+    metrics_port: int = Field(default=9101, ge=1, le=65_535, description="Their port.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least that is logged."
+    )
+
+
+def load_settings() -> Settings:
+    """Reads the environment. Raises SettingsError with one line that names every wrong variable."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        complaints = [f"{variable(str(each['loc'][0]))}={each['input']!r}: {each['msg']}" for each in error.errors()]
+        raise SettingsError("; ".join(complaints)) from error
+
+
+def variable(field: str) -> str:
+    """Returns the environment variable of a field."""
+    return f"{PREFIX}{field.upper()}"
+
+
+def describe_settings() -> str:
+    """Returns a paragraph for each variable, for `--help`."""
+    lines = []
+    for name, field in Settings.model_fields.items():
+        lines.append(f"  {variable(name)} [{field.default}]\n      {field.description}")
+    return "\n".join(lines)
