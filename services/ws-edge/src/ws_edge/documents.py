@@ -1,0 +1,114 @@
+"""The JSON documents of the REST answers, as OpenAPI describes them; int64 fields are strings, as in proto3 JSON."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ErrorBody(_Document):
+    """Why a call failed."""
+
+    code: str = Field(description="A stable word for programs.", examples=["forbidden"])
+    message: str = Field(description="What is wrong and what to do about it, for people.")
+
+
+class ErrorReply(_Document):
+    """The body of every failed call."""
+
+    error: ErrorBody
+
+
+class PositionDocument(_Document):
+    """How far a key has been read; pass it back on a socket to be told only what is newer."""
+
+    epoch: str = Field(examples=["4611686018427387904"])
+    offset: str = Field(examples=["1042"])
+
+
+class OrderStatusDocument(_Document):
+    """An order as customers see it; fields that are not known yet are empty."""
+
+    order_id: str = Field(examples=["order-000001"])
+    status: str = Field(description="Placed, Paid, Packed, Shipped, Delivered or Cancelled.", examples=["Shipped"])
+    estimated_delivery: str = Field(description="RFC 3339 full-date, or empty.", examples=["2024-08-28"])
+    tracking_number: str = Field(examples=["1Z999AA10123456784"])
+
+
+class OrderUpdatesReply(_Document):
+    """One answer: the same document as a frame of the socket."""
+
+    type: Literal["order_status_update"]
+    data: OrderStatusDocument
+    position: PositionDocument
+    commit_time: str | None = Field(None, description="When the change was committed, RFC 3339. Absent when unknown.")
+
+
+class KeyDocument(_Document):
+    """The key of a row; sort and member are absent in stores with one value per group."""
+
+    group: str = Field(examples=["customer-0001"])
+    sort: str | None = Field(None, examples=["2024-08-28T12:34:56.123456Z"])
+    member: str | None = Field(None, examples=["order-000001"])
+
+
+class StateDocument(_Document):
+    """One row of a store."""
+
+    key: KeyDocument
+    position: PositionDocument
+    commit_time: str | None = Field(None, description="When the change was committed, RFC 3339. Absent when unknown.")
+    row: dict[str, Any] = Field(description="The row in proto3 JSON, in the message of the store.")
+
+
+class PageDocument(_Document):
+    """A page of a group, in the order of sort."""
+
+    states: list[StateDocument]
+    next_page_token: str = Field(description="Pass it back as page_token; empty after the last page.")
+
+
+class ReplicaDocument(_Document):
+    """One instance that serves a partition."""
+
+    instance: str
+    address: str
+    rank: int = Field(description="1 for the owner.")
+    serving: bool
+    lag_records: str
+    lag_ms: str
+    current_through: PositionDocument | None = None
+
+
+class ShardDocument(_Document):
+    """One partition of a store."""
+
+    store: str
+    partition: int
+    replicas: list[ReplicaDocument]
+
+
+class StoreDocument(_Document):
+    """One store."""
+
+    store: str
+    topic: str
+    message: str
+    partitions: int
+
+
+class ShardMapDocument(_Document):
+    """The shard map as an instance of the query service sees it."""
+
+    stores: list[StoreDocument]
+    shards: list[ShardDocument]
+
+
+class HealthDocument(_Document):
+    """Whether the edge lives, or is ready."""
+
+    status: Literal["ok", "not ready"]
+    reason: str | None = None

@@ -1,0 +1,105 @@
+"""What can go wrong at the edge, with the stable word, HTTP status and close code of each, in this one place.
+
+EdgeError                        any of them; the text says what to do
+├── SettingsError                fatal: the process ends with its text and status 2
+├── RequestError                 one request failed; the socket stays open
+│   ├── MalformedFrameError      malformed_frame          400
+│   ├── UnknownStoreError        unknown_store            404
+│   ├── NoStateError             not_found                404   (REST only: a socket is told `Unknown`)
+│   ├── ForbiddenError           forbidden                403   somebody else's row, or a store for staff
+│   ├── TooManySubscriptionsError too_many_subscriptions  429
+│   └── UnavailableError         unavailable              503   no replica answers; it is retried
+└── HandshakeError               the socket is not opened, the call is not answered
+    ├── GatewayRequiredError     gateway_required         403   not through the gateway, or without a consumer
+    ├── UnknownPathError         unknown_path             404
+    └── BusyError                busy                     503   draining, or too many sockets: try another edge
+"""
+
+CLOSE_RESTART = 1012
+"""Sent to every socket when the process drains: connect again, with your positions."""
+
+
+class EdgeError(Exception):
+    """The text says what is wrong and what to do about it."""
+
+    code = "internal"
+    http_status = 500
+
+
+class SettingsError(EdgeError):
+    """The process cannot start."""
+
+
+class RequestError(EdgeError):
+    """One request failed. `reference` names the request as its client does: an order id, or the id of its frame."""
+
+    def __init__(self, text: str, reference: str = "") -> None:
+        super().__init__(text)
+        self.reference = reference
+
+
+class MalformedFrameError(RequestError):
+    """The frame or the parameters cannot be understood."""
+
+    code = "malformed_frame"
+    http_status = 400
+
+
+class UnknownStoreError(RequestError):
+    """There is no such store."""
+
+    code = "unknown_store"
+    http_status = 404
+
+
+class NoStateError(RequestError):
+    """The key has no value."""
+
+    code = "not_found"
+    http_status = 404
+
+
+class ForbiddenError(RequestError):
+    """The row belongs to somebody else, or the store is for staff."""
+
+    code = "forbidden"
+    http_status = 403
+
+
+class TooManySubscriptionsError(RequestError):
+    """The socket watches as many keys as it may."""
+
+    code = "too_many_subscriptions"
+    http_status = 429
+
+
+class UnavailableError(RequestError):
+    """No replica of the key answers now."""
+
+    code = "unavailable"
+    http_status = 503
+
+
+class HandshakeError(EdgeError):
+    """The call is refused before it is read."""
+
+
+class GatewayRequiredError(HandshakeError):
+    """The call did not come through the gateway, or the gateway named no consumer."""
+
+    code = "gateway_required"
+    http_status = 403
+
+
+class UnknownPathError(HandshakeError):
+    """No socket is served here."""
+
+    code = "unknown_path"
+    http_status = 404
+
+
+class BusyError(HandshakeError):
+    """This edge takes no more sockets now."""
+
+    code = "busy"
+    http_status = 503

@@ -1,0 +1,178 @@
+"""Turns the subscriptions of all sockets into one timed read per key, and each answer into what each one is told.
+
+The hub does no input or output and never waits: the poller asks it what is due and tells it the answers, and sessions
+are handed versions, which they put into their outbox. Times are seconds of one monotonic clock.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from ws_edge.authorization import Consumer, check_row
+from ws_edge.errors import ForbiddenError
+from ws_edge.states import Position, StoreKey, Version
+from ws_edge.subscription import Subscriber, Subscription, Watch
+from ws_edge.timing_wheel import TimingWheel
+
+
+class Hub:
+    """All watched keys. `on_fresh` is called when a key must be asked for at once."""
+
+    def __init__(self, clock: Callable[[], float], quantum: float, patience: float) -> None:
+        """`quantum` is how finely time is cut; `patience` how long a first answer may take before it is called late."""
+        now = clock()
+        self._clock = clock
+        self._patience = patience
+        self._watches: dict[StoreKey, Watch] = {}
+        self._fresh: list[Watch] = []
+        self._polls: TimingWheel[Watch] = TimingWheel(quantum, now)
+        self._deliveries: TimingWheel[Subscription] = TimingWheel(quantum, now)
+        self._unanswered: deque[tuple[float, Subscription]] = deque()
+        self.on_fresh: Callable[[], None] = lambda: None
+        self.subscriptions = 0
+
+    @property
+    def unique_keys(self) -> int:
+        """The number of keys that are watched."""
+        return len(self._watches)
+
+    def subscribe(
+        self,
+        subscriber: Subscriber,
+        consumer: Consumer,
+        key: StoreKey,
+        after: Position | None,
+        interval: float,
+        reference: str = "",
+    ) -> Subscription:
+        """Starts a subscription; the subscriber hears of it at once when the key is known well enough, else later."""
+        now = self._clock()
+        watch = self._watches.get(key)
+        if watch is None:
+            watch = self._watches[key] = Watch(key, now)
+        subscription = Subscription(watch, subscriber, consumer, after, interval, reference)
+        watch.add(subscription)
+        self.subscriptions += 1
+        if watch.latest is not None and now - watch.confirmed_at <= interval:
+            self._hasten(watch)
+            self._start(subscription, watch.latest, now)
+        else:
+            watch.waiting[subscription] = None
+            self._unanswered.append((now + self._patience, subscription))
+            self._ask_at_once(watch)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Ends a subscription; one that has ended already is left alone."""
+        if not subscription.active:
+            return
+        subscription.active = False
+        self.subscriptions -= 1
+        watch = subscription.watch
+        watch.remove(subscription)
+        if not watch.subscriptions:
+            watch.slot = -1
+            del self._watches[watch.key]
+
+    def take_due(self) -> list[Watch]:
+        """Returns the keys to ask for now. Each stays out until it is answered, unchanged or failed."""
+        now = self._clock()
+        due = [watch for watch in self._fresh if watch.subscriptions]
+        self._fresh.clear()
+        for slot, watch in self._polls.take(now):
+            if watch.slot == slot:
+                watch.slot = -1
+                watch.in_flight = True
+                watch.due = slot * self._polls.quantum
+                due.append(watch)
+        return due
+
+    def advance(self) -> None:
+        """Tells the subscribers whose interval is over, and those whose first answer is late."""
+        now = self._clock()
+        for _, subscription in self._deliveries.take(now):
+            subscription.queued = False
+            latest = subscription.watch.latest
+            if subscription.active and latest is not None:
+                self._offer(subscription, latest, now)
+        while self._unanswered and self._unanswered[0][0] <= now:
+            _, subscription = self._unanswered.popleft()
+            if subscription.active and not subscription.started:
+                subscription.subscriber.delayed(subscription)
+
+    def answered(self, watch: Watch, version: Version) -> None:
+        """A replica has answered with what the key holds."""
+        now = self._clock()
+        if watch.accept(version):
+            for subscription in tuple(watch.subscriptions):
+                if subscription.started:
+                    self._offer(subscription, version, now)
+        self.unchanged(watch)
+
+    def unchanged(self, watch: Watch) -> None:
+        """A replica has nothing newer than what is known."""
+        now = self._clock()
+        watch.confirmed_at = now
+        latest = watch.latest
+        if latest is not None:
+            waiting, watch.waiting = watch.waiting, {}
+            for subscription in waiting:
+                self._start(subscription, latest, now)
+        self._schedule(watch, now)
+
+    def failed(self, watch: Watch) -> None:
+        """Nobody has answered; the key is asked for again when it is due."""
+        self._schedule(watch, self._clock())
+
+    def next_at(self) -> float:
+        """When `take_due` and `advance` are to be called next, unless `on_fresh` is called before."""
+        return self._polls.next_at(self._clock())
+
+    def _start(self, subscription: Subscription, version: Version, now: float) -> None:
+        if self._refuse(subscription, version):
+            return
+        after = subscription.position
+        subscription.started = True
+        recovered = after is not None and after.epoch == version.position.epoch
+        subscription.subscriber.started(subscription, recovered)
+        self._offer(subscription, version, now, snapshot=True)
+
+    def _offer(self, subscription: Subscription, version: Version, now: float, snapshot: bool = False) -> None:
+        if self._refuse(subscription, version) or subscription.queued or not subscription.lacks(version):
+            return
+        if now + self._deliveries.quantum < subscription.next_at:
+            subscription.queued = True
+            self._deliveries.add(subscription, subscription.next_at)
+            return
+        subscription.next_at = max(subscription.next_at, now) + subscription.interval
+        subscription.position = version.position
+        subscription.subscriber.changed(subscription, version, snapshot)
+
+    def _refuse(self, subscription: Subscription, version: Version) -> bool:
+        try:
+            check_row(subscription.consumer, version)
+        except ForbiddenError as error:
+            error.reference = subscription.reference
+            self.unsubscribe(subscription)
+            subscription.subscriber.refused(subscription, error)
+            return True
+        return False
+
+    def _ask_at_once(self, watch: Watch) -> None:
+        if not watch.in_flight:
+            watch.in_flight = True
+            watch.slot = -1
+            watch.due = self._clock()
+            self._fresh.append(watch)
+            self.on_fresh()
+
+    def _hasten(self, watch: Watch) -> None:
+        """Brings the next poll forward when a faster interval has been asked for."""
+        if watch.slot >= 0 and watch.due + watch.interval < watch.slot * self._polls.quantum:
+            watch.slot = self._polls.add(watch, watch.due + watch.interval)
+
+    def _schedule(self, watch: Watch, now: float) -> None:
+        watch.in_flight = False
+        if watch.subscriptions:
+            # Ticks that passed while the key was asked for are skipped, not made up for.
+            missed = max(0.0, now - watch.due) // watch.interval
+            watch.slot = self._polls.add(watch, watch.due + (missed + 1) * watch.interval)

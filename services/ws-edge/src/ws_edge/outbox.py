@@ -1,0 +1,83 @@
+"""What one socket still has to be sent: replies, and the newest version of each key."""
+
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+from ws_edge.states import StoreKey, Version
+
+Reply = dict[str, Any]
+"""An encoded frame that answers a request; it is never dropped or replaced."""
+
+
+class Item(NamedTuple):
+    """The next thing to send: a reply, or a version with how many of its key it stands for beside itself.
+
+    `snapshot` tells a version with which a subscription begins from one that came as a change.
+    """
+
+    reply: Reply | None
+    version: Version | None = None
+    skipped: int = 0
+    snapshot: bool = False
+
+
+class Outbox:
+    """Holds at most one version per key, so that its size is bounded by the subscriptions and the open replies.
+
+    Things leave in the order in which they came; a newer version takes the place of the one that it replaces.
+    """
+
+    __slots__ = ("_items", "_replies", "_serial", "_skipped", "_snapshots")
+
+    def __init__(self) -> None:
+        self._items: OrderedDict[StoreKey | int, Version | Reply] = OrderedDict()
+        self._skipped: dict[StoreKey, int] = {}
+        self._snapshots: set[StoreKey] = set()
+        self._serial = 0
+        self._replies = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def replies(self) -> int:
+        """How many replies wait; whoever makes requests must stop when they are many."""
+        return self._replies
+
+    def put(self, version: Version, snapshot: bool = False) -> bool:
+        """Adds a version; returns whether one of its key that was not sent yet has been replaced."""
+        replaced = version.key in self._items
+        if replaced:
+            self._skipped[version.key] = self._skipped.get(version.key, 0) + 1
+        self._items[version.key] = version
+        if snapshot:
+            self._snapshots.add(version.key)
+        else:
+            self._snapshots.discard(version.key)
+        return replaced
+
+    def reply(self, reply: Reply) -> None:
+        """Adds a reply."""
+        self._serial += 1
+        self._replies += 1
+        self._items[self._serial] = reply
+
+    def withdraw(self, key: StoreKey) -> None:
+        """Forgets what is unsent of the key."""
+        self._items.pop(key, None)
+        self._skipped.pop(key, None)
+        self._snapshots.discard(key)
+
+    def take(self) -> Item | None:
+        """Removes and returns the oldest item; None when there is none."""
+        if not self._items:
+            return None
+        _, item = self._items.popitem(last=False)
+        if isinstance(item, Version):
+            skipped = self._skipped.pop(item.key, 0) if self._skipped else 0
+            snapshot = item.key in self._snapshots
+            if snapshot:
+                self._snapshots.discard(item.key)
+            return Item(None, item, skipped, snapshot)
+        self._replies -= 1
+        return Item(item)

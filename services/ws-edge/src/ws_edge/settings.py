@@ -1,0 +1,107 @@
+"""Everything that can be set about an edge, read from environment variables `WS_EDGE_…`."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from ws_edge.errors import SettingsError
+from ws_edge.stores import SHIPPED
+
+PREFIX = "WS_EDGE_"
+
+
+class Settings(BaseSettings):
+    """The settings of one edge. The defaults run on one machine; only the gateway's secret has none."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+
+    host: str = Field(default="127.0.0.1", description="The address to listen on.")
+    port: int = Field(
+        default=8080, ge=0, le=65535, description="The port to listen on; 0 takes a free one and logs it."
+    )
+    instance: str = Field(default="", description="The name of this edge in logs; empty takes host:port.")
+    query_addresses: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=("127.0.0.1:50051",),
+        min_length=1,
+        description="Addresses of the query service as host:port, with commas.",
+    )
+    gateway_secret: SecretStr = Field(min_length=8, description="What the gateway sends as X-Gateway-Secret.")
+    stores: Path = Field(default=SHIPPED, description="The file with the stores and who may see their rows.")
+
+    default_interval_ms: int = Field(
+        default=1000, ge=1, description="Time between two frames of a key when none is asked for."
+    )
+    min_interval_ms: int = Field(default=100, ge=10, description="The shortest such time; shorter requests get this.")
+    max_interval_ms: int = Field(default=60_000, ge=1, description="The longest such time; longer requests get this.")
+    tick_ms: int = Field(
+        default=25, ge=5, le=1000, description="How finely time is cut: frames may be early by so much."
+    )
+    unavailable_after_ms: int = Field(
+        default=3000, ge=1, description="How late a first answer is before the client is told."
+    )
+
+    max_sockets: int = Field(default=15_000, ge=1, description="Open sockets of this edge; more are refused with 503.")
+    max_subscriptions: int = Field(default=1000, ge=1, description="Keys that one socket may watch.")
+    max_replies: int = Field(
+        default=256, ge=1, description="Unsent replies at which a socket's requests are not read on."
+    )
+    max_frame_bytes: int = Field(
+        default=16_384, ge=128, description="Size of a client's frame; larger ones close with 1009."
+    )
+    stall_timeout_s: float = Field(
+        default=20.0, gt=0, description="How long a client may read nothing before it is cut off."
+    )
+    ping_interval_s: float = Field(default=25.0, gt=0, description="How often an idle socket is pinged.")
+    ping_timeout_s: float = Field(
+        default=20.0, gt=0, description="How long a pong may take before the socket is closed."
+    )
+
+    query_timeout_ms: int = Field(
+        default=1000, ge=10, description="How long one instance of the query service may take."
+    )
+    query_backoff_ms: int = Field(default=1000, ge=0, description="How long an instance that failed is asked last.")
+    shard_refresh_ms: int = Field(
+        default=5000, ge=100, description="How often the shard map is asked for while all is well."
+    )
+    batch_keys: int = Field(
+        default=1000, ge=1, description="Keys in one call; not above the query service's own limit."
+    )
+    page_size: int = Field(default=100, ge=1, le=1000, description="Rows of a range when no limit is asked for.")
+
+    drain_window_ms: int = Field(
+        default=2000, ge=0, description="Over how long sockets are closed when the edge is stopped."
+    )
+
+    @field_validator("query_addresses", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        addresses = [address.strip() for address in value.split(",") if address.strip()]
+        for address in addresses:
+            host, _, port = address.rpartition(":")
+            if not host or not port.isdigit():
+                raise ValueError(f"{address!r} is not host:port")
+        return addresses
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.min_interval_ms <= self.default_interval_ms <= self.max_interval_ms:
+            raise ValueError("min_interval_ms <= default_interval_ms <= max_interval_ms must hold")
+        return self
+
+
+def read() -> Settings:
+    """Reads the settings; raises SettingsError that names the first wrong variable and says what is wrong with it."""
+    try:
+        return Settings()  # type: ignore[call-arg]  # the environment gives the secret
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        if not first["loc"]:
+            raise SettingsError(f"{PREFIX}DEFAULT_INTERVAL_MS: {first['msg']}") from error
+        variable = PREFIX + str(first["loc"][0]).upper()
+        got = "" if first["type"] == "missing" or "SECRET" in variable else f" (got {os.environ.get(variable)!r})"
+        raise SettingsError(f"{variable}: {first['msg']}{got}") from error

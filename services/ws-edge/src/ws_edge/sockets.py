@@ -1,0 +1,169 @@
+"""Opens sockets: which dialect is spoken where, who may come in, and how all of them are closed."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs
+
+import structlog
+
+from ws_edge.authorization import Consumer, identify
+from ws_edge.errors import (
+    CLOSE_RESTART,
+    BusyError,
+    EdgeError,
+    HandshakeError,
+    MalformedFrameError,
+    RequestError,
+    UnknownPathError,
+)
+from ws_edge.frames import Dialect, WatchRequest, check_interval, check_position
+from ws_edge.order_frames import STORE, OrderFrames
+from ws_edge.session import Receive, Send, Session, Surroundings
+from ws_edge.states import Position, StoreKey
+from ws_edge.stores import check_key_part
+from ws_edge.stream_frames import BINARY_SUBPROTOCOL, StreamFrames
+
+ORDERS = "/update/orders"
+STREAM = "/v1/stream"
+REAPING_S = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class Sockets:
+    """The ASGI application of all WebSockets, and the register of those that are open.
+
+    It stands beside FastAPI, not inside it: the middleware of an HTTP framework would be on the way of every frame.
+    """
+
+    def __init__(self, around: Surroundings, secret: str, max_sockets: int, stall_timeout: float) -> None:
+        """A client that reads nothing for `stall_timeout` seconds while frames wait is cut off."""
+        self._around = around
+        self._secret = secret
+        self._max_sockets = max_sockets
+        self._stall_timeout = stall_timeout
+        self._order_frames = OrderFrames()
+        self._stream_frames = {binary: StreamFrames(around.stores, binary) for binary in (False, True)}
+        self._open: dict[Session, asyncio.Task[Any]] = {}
+        self.draining = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serves one socket from its handshake to its end (ASGI)."""
+        await receive()
+        try:
+            consumer, dialect, first = self._admit(scope)
+        except (HandshakeError, RequestError) as error:
+            self._around.metrics.errors.labels(error.code).inc()
+            log.info("socket_refused", path=scope["path"], code=error.code, reason=str(error))
+            await _refuse(send, error)
+            return
+        binary = dialect is self._stream_frames[True]
+        await send({"type": "websocket.accept", "subprotocol": BINARY_SUBPROTOCOL if binary else None})
+        await self._serve(Session(self._around, consumer, dialect, send), consumer, scope, receive, first)
+
+    async def reap(self) -> None:
+        """Cuts off clients that do not read; goes on until it is cancelled."""
+        while True:
+            await asyncio.sleep(REAPING_S)
+            stalled_before = self._around.clock() - self._stall_timeout
+            for session, task in tuple(self._open.items()):
+                if session.writing_since is not None and session.writing_since < stalled_before:
+                    session.stalled = True
+                    task.cancel()
+
+    async def drain(self, window: float) -> None:
+        """Lets nobody in any more and closes all sockets one by one, spread over `window` seconds."""
+        self.draining = True
+        sessions = tuple(self._open)
+        log.info("draining", sockets=len(sessions), window_s=window)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for number, session in enumerate(sessions):
+            ahead = began + window * number / len(sessions) - loop.time()
+            if ahead > 0:
+                await asyncio.sleep(ahead)
+            if session in self._open:
+                try:
+                    await session.close(CLOSE_RESTART, "this edge restarts: connect again with your positions")
+                except OSError:
+                    continue  # the client was faster
+
+    async def _serve(
+        self,
+        session: Session,
+        consumer: Consumer,
+        scope: Mapping[str, Any],
+        receive: Receive,
+        first: WatchRequest | None,
+    ) -> None:
+        metrics = self._around.metrics
+        metrics.sockets_opened.inc()
+        told = log.bind(path=scope["path"], consumer=consumer.id or consumer.name, client=scope.get("client"))
+        told.info("socket_opened", correlation_id=_header(scope, b"x-correlation-id"))
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  every ASGI application runs in a task
+        self._open[session] = task
+        code = 1006
+        try:
+            code = await session.run(receive, first)
+        except asyncio.CancelledError:
+            if not session.stalled:
+                raise
+            metrics.stalled.inc()
+        finally:
+            del self._open[session]
+            told.info("socket_closed", code=code, stalled=session.stalled)
+
+    def _admit(self, scope: Mapping[str, Any]) -> tuple[Consumer, Dialect, WatchRequest | None]:
+        consumer = identify(scope["headers"], self._secret)
+        if self.draining:
+            raise BusyError("this edge is being stopped: connect again")
+        if len(self._open) >= self._max_sockets:
+            raise BusyError("this edge has as many sockets as it may have: connect again later")
+        path = scope["path"]
+        if path == STREAM:
+            return consumer, self._stream_frames[BINARY_SUBPROTOCOL in scope["subprotocols"]], None
+        if path == ORDERS:
+            return consumer, self._order_frames, None
+        if path.startswith(ORDERS + "/") and len(path) > len(ORDERS) + 1:
+            return consumer, self._order_frames, _path_request(path[len(ORDERS) + 1 :], scope["query_string"])
+        raise UnknownPathError(f"there is no socket at {path[:200]}: there are {ORDERS} and {STREAM}")
+
+
+def _path_request(order_id: str, query_string: bytes) -> WatchRequest:
+    """The subscription that an address makes; raises MalformedFrameError."""
+    query = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
+    check_key_part("order_id", order_id)
+    epoch, offset, interval = (_number(query, name) for name in ("position_epoch", "position_offset", "interval_ms"))
+    after: Position | None = None
+    if epoch is not None and offset is not None:
+        after = check_position(epoch, offset)
+    elif epoch is not None or offset is not None:
+        raise MalformedFrameError("position_epoch and position_offset go together: send both, or none")
+    interval_ms = None if interval is None else check_interval(interval)
+    return WatchRequest(StoreKey(STORE, order_id), after, interval_ms, order_id)
+
+
+def _number(query: Mapping[str, list[str]], name: str) -> int | None:
+    values = query.get(name)
+    if values is None:
+        return None
+    if len(values) > 1 or not values[0].isascii() or not values[0].isdigit() or len(values[0]) > 19:
+        raise MalformedFrameError(f"the query parameter {name} is not one number of 0 or more")
+    return int(values[0])
+
+
+def _header(scope: Mapping[str, Any], name: bytes) -> str:
+    return next((value.decode("latin-1") for known, value in scope["headers"] if known == name), "")
+
+
+async def _refuse(send: Send, error: EdgeError) -> None:
+    body = json.dumps({"error": {"code": error.code, "message": str(error)}}).encode()
+    headers = [(b"content-type", b"application/json")]
+    await send({"type": "websocket.http.response.start", "status": error.http_status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": body})

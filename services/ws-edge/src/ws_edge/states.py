@@ -1,0 +1,54 @@
+"""The values that pass through the edge: keys, positions, and versions of what a key holds."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class StoreKey(NamedTuple):
+    """One key of one store; `sort` and `member` are empty in stores with one value per group."""
+
+    store: str
+    group: str
+    sort: str = ""
+    member: str = ""
+
+    def __str__(self) -> str:
+        return "/".join(part for part in self if part)
+
+
+class Position(NamedTuple):
+    """The record that was last applied to a key. Positions of different epochs cannot be compared."""
+
+    epoch: int
+    offset: int
+
+
+@dataclass(slots=True, eq=False)
+class Version:
+    """What a key holds as of a position; `row` is None when it holds nothing.
+
+    `frames` keeps the encoded frame of each dialect, so that all subscribers of a key share one.
+    """
+
+    key: StoreKey
+    position: Position
+    row: Any = None
+    """The row as a Protobuf message of the store; only frames and REST look inside."""
+    owner: str = ""
+    """The id of the consumer who may see the row; empty when there is no row, or only staff may see it."""
+    deleted: bool = False
+    """Whether a deletion is known, which tells a row that is gone from one that never was."""
+    commit_ns: int | None = None
+    """When the change was committed at the source, in nanoseconds since 1970; None when that is not known."""
+    frames: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def is_news(latest: Version, version: Version) -> bool:
+    """Whether `version` of the same epoch tells a reader of `latest` anything.
+
+    The position of a key that was never there moves with its partition, and a deletion is forgotten after a while:
+    neither is news to somebody who knows that there is no row.
+    """
+    if version.position.offset <= latest.position.offset:
+        return False
+    return version.row is not None or latest.row is not None or (version.deleted and not latest.deleted)

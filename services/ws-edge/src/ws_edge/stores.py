@@ -1,0 +1,128 @@
+"""The table of stores that clients may read: what their rows are and who may see them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.message import Message
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from statecast import descriptor_set
+from ws_edge.authorization import OwnerRule
+from ws_edge.errors import MalformedFrameError, SettingsError, UnknownStoreError
+from ws_edge.states import StoreKey
+
+SHIPPED = Path(__file__).with_name("stores.yaml")
+LONGEST_KEY_PART = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """One store. `message` is the class of its rows; `members` tells stores with many values per group."""
+
+    name: str
+    message: type[Message]
+    members: bool
+    rule: OwnerRule
+
+    def check_key(self, key: StoreKey) -> None:
+        """Raises MalformedFrameError when the key cannot be one of this store's."""
+        if not key.group:
+            raise MalformedFrameError("the key names no group")
+        if self.members and not (key.sort and key.member):
+            raise MalformedFrameError(f"a key of {self.name} needs group, sort and member")
+        if not self.members and (key.sort or key.member):
+            raise MalformedFrameError(f"a key of {self.name} has a group only")
+        for name, part in zip(("group", "sort", "member"), key[1:], strict=True):
+            check_key_part(name, part)
+
+
+Stores = Mapping[str, Store]
+
+
+def check_key_part(name: str, part: str) -> None:
+    """Raises MalformedFrameError when no key can have this part."""
+    if "\0" in part:
+        raise MalformedFrameError(f"{name} contains a NUL character")
+    if len(part) > LONGEST_KEY_PART:
+        raise MalformedFrameError(f"{name} is longer than {LONGEST_KEY_PART} characters")
+
+
+def find(stores: Stores, name: str) -> Store:
+    """Returns the store; raises UnknownStoreError, which names the nearest one."""
+    store = stores.get(name)
+    if store is None:
+        raise UnknownStoreError(f"there is no store {name[:80]!r}{_nearest(name, stores)}")
+    return store
+
+
+def read(path: Path) -> Stores:
+    """Reads and checks the table; raises SettingsError that names the file and what is wrong in it."""
+    try:
+        table = _Table.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(f"cannot read the stores file {path}: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(f"the stores file {path} is wrong at {where or 'its top'}: {first['msg']}") from error
+    sources = _message_sources()
+    return {entry.name: _store(entry, sources, path) for entry in table.stores}
+
+
+class _Owner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    field: str
+    group: bool = False
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str
+    message: str
+    keeps: Literal["one", "members"]
+    owner: Literal["staff"] | _Owner
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    stores: list[_Entry]
+
+
+def _message_sources() -> dict[str, str]:
+    """The full name of every message of the contract, with the generated module that holds it."""
+    files = FileDescriptorSet.FromString(descriptor_set()).file
+    return {
+        f"{file.package}.{message.name}": file.name.removesuffix(".proto").replace("/", ".") + "_pb2"
+        for file in files
+        if file.package.startswith("statecast.")
+        for message in file.message_type
+    }
+
+
+def _store(entry: _Entry, sources: Mapping[str, str], path: Path) -> Store:
+    where = f"the stores file {path}, store {entry.name}"
+    if entry.message not in sources:
+        nearest = _nearest(entry.message, sources)
+        raise SettingsError(f"{where}: the contract has no message {entry.message!r}{nearest}")
+    message: type[Message] = getattr(import_module(sources[entry.message]), entry.message.rpartition(".")[2])
+    if isinstance(entry.owner, str):
+        rule = OwnerRule(None)
+    else:
+        fields = {each.name for each in message.DESCRIPTOR.fields if each.type == FieldDescriptor.TYPE_STRING}
+        if entry.owner.field not in fields:
+            nearest = _nearest(entry.owner.field, fields)
+            raise SettingsError(f"{where}: {entry.message} has no string field {entry.owner.field!r}{nearest}")
+        rule = OwnerRule(entry.owner.field, entry.owner.group)
+    return Store(entry.name, message, entry.keeps == "members", rule)
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    close = get_close_matches(name[:80], list(names), n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(names)) or 'none'}"
