@@ -1,0 +1,73 @@
+"""The real stack that the stories are told on, and who takes part in them."""
+
+from collections.abc import Iterator
+
+import pytest
+from drivers.dead_letters import DeadLetters
+from drivers.lookups import Lookups
+from drivers.mobile import Gateway, Phone
+from drivers.participants import as_gateway, phone_of
+from drivers.source import OrderSource
+from drivers.waiting import scaled
+
+from local_stack.running_stack import RunningStack, running_stack
+from local_stack.settings import Settings
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
+    """The stack that most stories share; whoever kills a part waits until it is ready again."""
+    settings = Settings(directory=tmp_path_factory.mktemp("stack"), rate=20, start_timeout_s=scaled(180))
+    with running_stack(settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def gateway(stack: RunningStack) -> Gateway:
+    """The shared stack's gateway."""
+    return as_gateway(stack)
+
+
+@pytest.fixture(scope="session")
+def alice(stack: RunningStack) -> Phone:
+    """The phone of customer-0001."""
+    return phone_of(stack, "alice")
+
+
+@pytest.fixture(scope="session")
+def bob(stack: RunningStack) -> Phone:
+    """The phone of customer-0002."""
+    return phone_of(stack, "bob")
+
+
+@pytest.fixture(scope="session")
+def source(stack: RunningStack) -> OrderSource:
+    """A source whose changes the test decides."""
+    return OrderSource(stack.file.kafka.bootstrap)
+
+
+@pytest.fixture(scope="session")
+def dead_letters(stack: RunningStack) -> DeadLetters:
+    """What the pipelines set aside."""
+    return DeadLetters(stack.file.kafka.bootstrap)
+
+
+@pytest.fixture
+def all_lookups(stack: RunningStack) -> Iterator[dict[str, Lookups]]:
+    """A channel to each query instance, by its name."""
+    channels = {query.name: Lookups(query.address) for query in stack.file.queries}
+    yield channels
+    for channel in channels.values():
+        channel.close()
+
+
+@pytest.fixture
+def lookups(all_lookups: dict[str, Lookups]) -> Lookups:
+    """A channel to one query instance: any answers any key."""
+    return next(iter(all_lookups.values()))
+
+
+@pytest.fixture
+def edge_url(stack: RunningStack) -> str:
+    """The address of one edge behind the gateway."""
+    return stack.file.edges[0].url

@@ -1,0 +1,95 @@
+"""A phone: it reaches the system through the gateway alone, with the credentials of one consumer."""
+
+import base64
+import json
+import ssl
+import time
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import httpx
+from websockets.sync.client import ClientConnection, connect
+
+from drivers.waiting import scaled
+
+Frame = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """Where the gateway listens and the certificate authority that vouches for it."""
+
+    https: str
+    wss: str
+    ca_certificate: str
+
+    def tls(self) -> ssl.SSLContext:
+        """Trusts the gateway's certificate authority and no other."""
+        return ssl.create_default_context(cafile=self.ca_certificate)
+
+
+@dataclass
+class Watch:
+    """One open socket and every frame that came over it."""
+
+    connection: ClientConnection
+    frames: list[Frame] = field(default_factory=list)
+
+    def send(self, frame: Frame | str) -> None:
+        """Sends a frame; a str goes out as it is."""
+        self.connection.send(frame if isinstance(frame, str) else json.dumps(frame))
+
+    def next(self, timeout_s: float = 20.0) -> Frame:
+        """The next frame; TimeoutError when none comes."""
+        frame: Frame = json.loads(self.connection.recv(timeout=scaled(timeout_s)))
+        self.frames.append(frame)
+        return frame
+
+    def until_status(self, order_id: str, status: str, timeout_s: float = 30.0) -> Frame:
+        """Reads on until the order has the status and returns that frame."""
+        deadline = time.monotonic() + scaled(timeout_s)
+        while (left := deadline - time.monotonic()) > 0:
+            frame = self.next(left / scaled(1))
+            data = frame.get("data", {})
+            if (data.get("order_id"), data.get("status")) == (order_id, status):
+                return frame
+        raise AssertionError(f"{order_id} never became {status}; frames: {self.frames}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+
+class Phone:
+    """A client with HTTP Basic credentials."""
+
+    def __init__(self, gateway: Gateway, username: str, password: str) -> None:
+        self._gateway = gateway
+        token = base64.b64encode(f"{username}:{password}".encode()).decode()
+        self.headers = {"Authorization": f"Basic {token}"}
+
+    def get(self, path: str, **parameters: str | int) -> httpx.Response:
+        """GETs a path through the gateway."""
+        url = self._gateway.https + path
+        return httpx.get(url, headers=self.headers, params=parameters, verify=self._gateway.tls(), timeout=scaled(10))
+
+    def open(self, path: str = "/update/orders") -> Watch:
+        """Opens a socket through the gateway."""
+        return Watch(
+            connect(
+                self._gateway.wss + path,
+                additional_headers=self.headers,
+                ssl=self._gateway.tls(),
+                open_timeout=scaled(10),
+                compression=None,
+            )
+        )
+
+    def watch(self, order_id: str, position: Frame | None = None, interval_ms: int = 100) -> Watch:
+        """Opens a socket and asks for the updates of one order."""
+        watch = self.open()
+        request: Frame = {"type": "order_updates_request", "order_id": order_id, "interval_ms": interval_ms}
+        watch.send(request | ({"position": position} if position else {}))
+        return watch

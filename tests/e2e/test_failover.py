@@ -1,0 +1,102 @@
+"""Reads do not stop when the owner of a key dies."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import grpc
+import pytest
+from drivers.lookups import Lookups
+from drivers.mobile import Phone
+from drivers.source import OrderSource
+from drivers.waiting import eventually
+
+from local_stack.running_stack import RunningStack
+from statecast.orders.v1.order_pb2 import OrderStatus
+
+ALICE = "customer-0001"
+READ_EVERY_S = 0.01
+
+
+class Reader:
+    """Reads one order all the time, through one instance, and keeps the answers and the failures."""
+
+    def __init__(self, lookups: Lookups, order_id: str) -> None:
+        self._lookups, self._order_id = lookups, order_id
+        self.offsets: list[int] = []
+        self.answered_by: list[str] = []
+        self.failures: list[grpc.RpcError] = []
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Reads on a thread of its own while the context is open."""
+        done = threading.Event()
+        thread = threading.Thread(target=self._read_until, args=(done,))
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def _read_until(self, done: threading.Event) -> None:
+        while not done.wait(READ_EVERY_S):
+            try:
+                answer = self._lookups.order(self._order_id)
+            except grpc.RpcError as failure:
+                self.failures.append(failure)
+                continue
+            self.offsets.append(answer.state.position.offset)
+            self.answered_by.append(answer.freshness.answered_by)
+
+
+def owner_of(lookups: Lookups, order_id: str) -> str:
+    """The instance that answers for the order."""
+    return lookups.order(order_id).freshness.answered_by
+
+
+def test_a_lookup_that_lands_on_the_wrong_instance_is_forwarded(
+    source: OrderSource, all_lookups: dict[str, Lookups]
+) -> None:
+    order_id = source.place(ALICE, {"item-a": 1}).order_id
+
+    def every_instance_answers_the_same() -> None:
+        try:
+            answers = {name: lookups.order(order_id) for name, lookups in all_lookups.items()}
+        except grpc.RpcError as failure:
+            raise AssertionError(failure) from failure
+        owners = {answer.freshness.answered_by for answer in answers.values()}
+        assert len(owners) == 1
+        forwarded = {name for name, answer in answers.items() if answer.freshness.forwarded}
+        assert forwarded == set(answers) - owners
+        assert len({answer.state.SerializeToString() for answer in answers.values()}) == 1
+
+    eventually(every_instance_answers_the_same)
+
+
+@pytest.mark.timeout(240)
+def test_the_owner_is_killed_and_reads_go_on(
+    stack: RunningStack, source: OrderSource, all_lookups: dict[str, Lookups], alice: Phone
+) -> None:
+    order_id = source.place(ALICE, {"item-a": 1}).order_id
+    with alice.watch(order_id) as watch:
+        watch.until_status(order_id, "Placed")
+    owner = owner_of(next(iter(all_lookups.values())), order_id)
+    survivor = next(lookups for name, lookups in all_lookups.items() if name != owner)
+
+    reader = Reader(survivor, order_id)
+    with reader.reading():
+        stack.kill(owner)
+        source.advance(order_id, OrderStatus.ORDER_STATUS_PAID)
+        with alice.watch(order_id) as watch:
+            watch.until_status(order_id, "Paid")
+        stack.wait_ready(owner)
+        eventually(lambda: _assert_answers(survivor, order_id, owner), timeout_s=60)
+
+    assert reader.failures == []
+    assert len(set(reader.answered_by)) == 2
+    assert reader.offsets == sorted(reader.offsets)
+
+
+def _assert_answers(lookups: Lookups, order_id: str, owner: str) -> None:
+    assert owner_of(lookups, order_id) == owner

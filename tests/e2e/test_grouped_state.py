@@ -1,0 +1,67 @@
+"""Groups are exact: rows are where they belong, in time order, and leave when they move or are deleted."""
+
+from uuid import uuid4
+
+from drivers.lookups import Lookups
+from drivers.mobile import Phone
+from drivers.source import OrderSource
+from drivers.waiting import eventually
+
+from statecast.orders.v1.order_pb2 import OrderStatus
+
+
+def members(lookups: Lookups, store: str, group: str) -> list[str]:
+    """The members of a group, in the store's order."""
+    return [key.member for key, _ in lookups.scan(store, group)]
+
+
+def test_a_customers_orders_are_a_range_in_time_order(source: OrderSource, lookups: Lookups) -> None:
+    customer = f"customer-{uuid4().hex[:8]}"
+    first, second, third = (source.place(customer, {"item-a": 1}).order_id for _ in range(3))
+    source.advance(first, OrderStatus.ORDER_STATUS_PAID)
+
+    def the_changed_order_is_last() -> None:
+        assert members(lookups, "orders-by-customer", customer) == [second, third, first]
+
+    eventually(the_changed_order_is_last)
+
+
+def test_a_customer_reads_their_range_through_the_gateway(source: OrderSource, bob: Phone) -> None:
+    order_id = source.place("customer-0002", {"item-a": 1}).order_id
+
+    def the_newest_member_is_the_order() -> None:
+        answer = bob.get("/v1/stores/orders-by-customer/groups/customer-0002", limit=5, reverse="true")
+        assert answer.status_code == 200
+        sorts = [state["key"]["sort"] for state in answer.json()["states"]]
+        assert sorts == sorted(sorts, reverse=True)
+        assert order_id in [state["row"]["order_id"] for state in answer.json()["states"]]
+
+    eventually(the_newest_member_is_the_order)
+
+
+def test_a_row_that_moves_between_groups_leaves_the_old_one(source: OrderSource, lookups: Lookups) -> None:
+    tea, milk, honey = (f"{name}-{uuid4().hex[:8]}" for name in ("tea", "milk", "honey"))
+    order_id = source.place("customer-0001", {tea: 1, milk: 2}).order_id
+
+    def order_is_in(*groups: str) -> None:
+        holding = {group for group in (tea, milk, honey) if members(lookups, "orders-by-item", group) == [order_id]}
+        assert holding == set(groups)
+
+    eventually(lambda: order_is_in(tea, milk))
+    source.change_items(order_id, {milk: 1, honey: 1})
+
+    eventually(lambda: order_is_in(milk, honey))
+
+
+def test_a_delete_removes_the_row_from_every_group(source: OrderSource, lookups: Lookups) -> None:
+    item, customer = f"item-{uuid4().hex[:8]}", f"customer-{uuid4().hex[:8]}"
+    order_id = source.place(customer, {item: 1}).order_id
+
+    def order_is_a_member(*expected: str) -> None:
+        assert members(lookups, "orders-by-item", item) == list(expected)
+        assert members(lookups, "orders-by-customer", customer) == list(expected)
+
+    eventually(lambda: order_is_a_member(order_id))
+    source.delete(order_id)
+
+    eventually(order_is_a_member)
