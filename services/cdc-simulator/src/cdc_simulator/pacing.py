@@ -1,7 +1,7 @@
 """Spreads changes evenly over time; pure."""
 
 MOST_BEHIND_S = 0.25
-SHORTEST_WAIT_S = 0.01
+SHORTEST_WAIT_S = 0.02
 LONGEST_WAIT_S = 0.25
 
 
@@ -24,7 +24,9 @@ class Pace:
         return taken
 
     def wait_s(self, now_s: float) -> float:
-        """Returns for how long nothing new is worth doing, between 10 and 250 ms."""
+        """Returns for how long nothing new is worth doing: 0 when changes are left over, else 20 to 250 ms."""
+        if self._due >= 1:
+            return 0.0
         if self._rate == 0:
             return LONGEST_WAIT_S
         until_due_s = (1 - self._due) / self._rate - (now_s - self._at_s)

@@ -93,9 +93,9 @@ class Publisher:
             self._in_flight += 1
             self.sent_lsn = change.lsn
 
-    def poll(self, timeout_s: float) -> None:
-        """Takes note of deliveries, waiting so long for the first. Raises PublishError when one failed for good."""
-        self.producer.poll(timeout_s)
+    def poll(self) -> None:
+        """Takes note of what was delivered; does not wait. Raises PublishError when one failed for good."""
+        self.producer.poll(0)
         for operation, count in self._published.items():
             self._metrics.published.labels(operation).inc(count)
         self._published.clear()

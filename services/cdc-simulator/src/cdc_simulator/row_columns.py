@@ -49,4 +49,4 @@ def row_of_image(image: str | None) -> OrderRow | None:
 
 
 def _row(columns: Sequence[Any], items: Sequence[Sequence[Any]]) -> OrderRow:
-    return OrderRow(columns[0], columns[1], Status(columns[2]), tuple(Item(*item) for item in items), *columns[4:])
+    return OrderRow(columns[0], columns[1], Status(columns[2]), tuple(map(Item._make, items)), *columns[4:])

@@ -17,8 +17,9 @@ from cdc_simulator.readiness import Readiness
 from cdc_simulator.workload import next_mutation
 
 MOST_IN_TRANSACTION = 500
-CURSOR_INTERVAL_S = 0.2
+REPORT_INTERVAL_S = 0.2  # also how often the cursor is saved: a kill repeats what came after
 PROGRESS_INTERVAL_S = 10.0
+DRAIN_WAIT_S = 0.01
 
 log = structlog.get_logger()
 
@@ -56,7 +57,7 @@ class Simulator:
         self._readiness = readiness
         self._metrics = metrics
         self._clock = clock
-        self._cursor_at_s = self._progress_at_s = clock.monotonic_s()
+        self._report_at_s = self._progress_at_s = clock.monotonic_s()
 
     def run(self, stopping: Callable[[], bool]) -> None:
         """Returns when `stopping` says so, or when the limit is reached and Kafka has everything.
@@ -66,7 +67,9 @@ class Simulator:
         try:
             while not stopping() and not self._is_complete():
                 self._commit()
-                self._publish(self._pace.wait_s(self._clock.monotonic_s()))
+                self._publish()
+                self._report()
+                self._clock.sleep(self._wait_s())
             self._drain()
         finally:
             self._save_cursor()
@@ -85,25 +88,29 @@ class Simulator:
         for operation, count in operations.items():
             self._metrics.committed.labels(operation).inc(count)
 
-    def _publish(self, wait_s: float) -> None:
-        if self._publisher.sent_lsn < self._table.log_sequence_number and self._publisher.room:
+    def _publish(self) -> None:
+        if self._has_more_to_send():
             at_most = min(MOST_IN_TRANSACTION, self._publisher.room)
-            changes = self._log.read(self._publisher.sent_lsn, at_most)
-            self._publisher.send(changes, self._clock.now_us())
-        behind = self._publisher.sent_lsn < self._table.log_sequence_number and self._publisher.room
-        self._publisher.poll(0 if behind else wait_s)
-        self._report()
+            self._publisher.send(self._log.read(self._publisher.sent_lsn, at_most), self._clock.now_us())
+        self._publisher.poll()
+
+    def _has_more_to_send(self) -> bool:
+        return self._publisher.sent_lsn < self._table.log_sequence_number and self._publisher.room > 0
+
+    def _wait_s(self) -> float:
+        return 0.0 if self._has_more_to_send() else self._pace.wait_s(self._clock.monotonic_s())
 
     def _report(self) -> None:
         now_s = self._clock.monotonic_s()
+        if now_s - self._report_at_s < REPORT_INTERVAL_S:
+            return
+        self._report_at_s = now_s
+        self._save_cursor()
         acknowledged = self._publisher.acknowledged_lsn
-        if now_s - self._cursor_at_s >= CURSOR_INTERVAL_S:
-            self._cursor_at_s = now_s
-            self._save_cursor()
         self._metrics.rows.set(len(self._table))
         self._metrics.committed_lsn.set(self._table.log_sequence_number)
         self._metrics.acknowledged_lsn.set(acknowledged)
-        self._metrics.lag.set(self._table.log_sequence_number - acknowledged)
+        self._metrics.lag.set(self._lag())
         self._report_readiness(acknowledged)
         if now_s - self._progress_at_s >= PROGRESS_INTERVAL_S:
             self._progress_at_s = now_s
@@ -119,7 +126,8 @@ class Simulator:
     def _drain(self) -> None:
         deadline_s = self._clock.monotonic_s() + self._bounds.drain_s
         while self._lag() and self._clock.monotonic_s() < deadline_s:
-            self._publish(0.05)
+            self._publish()
+            self._clock.sleep(DRAIN_WAIT_S if not self._has_more_to_send() else 0.0)
         log.info("stopped", committed_lsn=self._table.log_sequence_number, left_for_the_next_start=self._lag())
 
     def _save_cursor(self) -> None:
