@@ -14,22 +14,17 @@ PR_SET_PDEATHSIG = 1
 
 
 def start(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Starts `command` in a process group of its own, appending its output to `log`.
+    """Starts `command` in a session and process group of its own, appending its output to `log`.
 
     On Linux the kernel kills the child when the calling thread ends, however it ends: call it from a thread that
     lives as long as the child should. Raises FileNotFoundError when the program does not exist.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            list(command),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **(environment or {})},
-            start_new_session=True,
-            preexec_fn=_die_with_parent(),  # noqa: PLW1509  the function only makes one system call
-        )
+    return _start(command, log, environment, _die_with(os.getpid()))
+
+
+def start_detached(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Starts `command` as `start` does, but to outlive the program that started it."""
+    return _start(command, log, environment, None)
 
 
 def stop(pid: int, grace_s: float = 10.0) -> None:
@@ -44,6 +39,24 @@ def stop(pid: int, grace_s: float = 10.0) -> None:
     kill_all(alive)
 
 
+def kill_family(pid: int) -> None:
+    """Kills the process with everything it started, at once, and waits until they are gone."""
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return
+    kill_all(family)
+
+
+def kill_group(pid: int) -> None:
+    """Kills what is left of the process group that the ended process `pid` led."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
 def kill_all(processes: Sequence[psutil.Process]) -> None:
     """Kills the processes and waits until they are gone; those already gone are fine."""
     for process in processes:
@@ -54,8 +67,30 @@ def kill_all(processes: Sequence[psutil.Process]) -> None:
     psutil.wait_procs(processes, timeout=10)
 
 
-def _die_with_parent() -> Callable[[], None] | None:
+def _start(
+    command: Sequence[str], log: Path, environment: Mapping[str, str] | None, first: Callable[[], None] | None
+) -> subprocess.Popen[bytes]:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+            preexec_fn=first,  # noqa: PLW1509  the function makes two system calls and nothing else
+        )
+
+
+def _die_with(parent: int) -> Callable[[], None] | None:
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
-    return lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    def bind_to_parent() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # the parent ended before the kernel knew
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return bind_to_parent

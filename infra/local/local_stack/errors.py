@@ -2,7 +2,9 @@
 
 LocalStackError          the command ends with its text and status 1
 ├── NotInstalledError    a part has not been built: `make install`
+├── DirectoryError       the stack's directory cannot be used
 ├── AlreadyRunningError  a stack already runs in this directory
+├── NotRunningError      no stack runs in this directory
 ├── PortInUseError       a port that was asked for is taken
 └── NotReadyError        a part did not become ready in time, or kept ending
 """
@@ -16,8 +18,16 @@ class NotInstalledError(LocalStackError):
     """A part has not been built."""
 
 
+class DirectoryError(LocalStackError):
+    """The stack's directory cannot be used."""
+
+
 class AlreadyRunningError(LocalStackError):
     """A stack already runs in this directory."""
+
+
+class NotRunningError(LocalStackError):
+    """No stack runs in this directory."""
 
 
 class PortInUseError(LocalStackError):
