@@ -1,1 +1,1 @@
-"""To be described."""
+"""Keeps grouped state in keyed topics: pipelines from YAML files on Spark's real-time mode."""

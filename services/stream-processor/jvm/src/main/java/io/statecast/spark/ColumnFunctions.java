@@ -1,0 +1,32 @@
+package io.statecast.spark;
+
+import static org.apache.spark.sql.functions.udf;
+
+import org.apache.spark.sql.expressions.UserDefinedFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+
+/** The functions as Spark's own column functions; the door for Python. */
+public final class ColumnFunctions {
+  private ColumnFunctions() {}
+
+  /**
+   * {@link Decode}, whose result is struct(row, problem).
+   *
+   * <p>Declared as not deterministic: otherwise the optimizer copies it into each later use, and a record is decoded as
+   * often as its row is looked at.
+   */
+  public static UserDefinedFunction decode(DataType result) {
+    return udf(new Decode(), result).asNondeterministic();
+  }
+
+  /** {@link Encode}. */
+  public static UserDefinedFunction encode() {
+    return udf(new Encode(), DataTypes.BinaryType);
+  }
+
+  /** {@link KafkaPartition}. */
+  public static UserDefinedFunction kafkaPartition() {
+    return udf(new KafkaPartition(), DataTypes.IntegerType);
+  }
+}

@@ -1,0 +1,28 @@
+"""Reads durations as people write them: `500ms`, `60s`, `2m`, `1h`."""
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+_FORM = re.compile(r"(\d+)\s*(ms|s|m|h)")
+
+
+def parse(text: object) -> timedelta:
+    """The duration that `text` names. Raises ValueError for any other form."""
+    if isinstance(text, timedelta):
+        return text
+    found = _FORM.fullmatch(str(text).strip())
+    if found is None:
+        raise ValueError(f"{text!r} is not a duration like 500ms, 60s or 2m")
+    return timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+
+
+def spark_text(duration: timedelta) -> str:
+    """The duration as Spark's triggers take it."""
+    return f"{round(duration.total_seconds() * 1000)} milliseconds"
+
+
+Duration = Annotated[timedelta, BeforeValidator(parse)]

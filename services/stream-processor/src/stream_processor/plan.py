@@ -1,0 +1,87 @@
+"""Decides which queries the pipelines become: one each, and one per source topic for its dead letters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from stream_processor.dead_letter_topic import dead_letter_topic
+from stream_processor.errors import PipelineFileError
+from stream_processor.pipeline import Pipeline
+from stream_processor.pipeline_file import TriggerSection
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """One streaming query.
+
+    `pipelines` is the one that it runs, or all of a source topic whose dead letters it writes; `shuffle_partitions` is
+    0 for the latter; `tasks` run at once, for good in real-time mode.
+    """
+
+    name: str
+    pipelines: tuple[Pipeline, ...]
+    source_topic: str
+    sink_topic: str
+    trigger: TriggerSection
+    source_partitions: int
+    shuffle_partitions: int
+
+    @property
+    def tasks(self) -> int:
+        """The tasks that run at once."""
+        return self.source_partitions + self.shuffle_partitions
+
+    @property
+    def realtime(self) -> bool:
+        """Whether the tasks stay."""
+        return self.trigger.mode == "realtime"
+
+
+def topics_of(pipelines: Sequence[Pipeline]) -> set[str]:
+    """Every topic that must exist before the pipelines start."""
+    sources = {pipeline.definition.source.topic for pipeline in pipelines}
+    sinks = {pipeline.definition.sink.topic for pipeline in pipelines}
+    return sources | sinks | {dead_letter_topic(topic) for topic in sources}
+
+
+def check_together(pipelines: Sequence[Pipeline]) -> None:
+    """Raises PipelineFileError if pipelines that are fine alone cannot run side by side."""
+    names: dict[str, str] = {}
+    sinks: dict[str, str] = {}
+    messages: dict[str, str] = {}
+    for pipeline in pipelines:
+        source, sink = pipeline.definition.source, pipeline.definition.sink
+        if (other := names.setdefault(pipeline.name, pipeline.file)) != pipeline.file:
+            raise PipelineFileError(pipeline.file, "name", f"{pipeline.name} is also the name of {other}")
+        if (other := sinks.setdefault(sink.topic, pipeline.file)) != pipeline.file:
+            raise PipelineFileError(pipeline.file, "sink.topic", f"{sink.topic} is also written by {other}")
+        if messages.setdefault(source.topic, source.message) != source.message:
+            wanted = messages[source.topic]
+            raise PipelineFileError(pipeline.file, "source.message", f"{source.topic} holds {wanted}, by another file")
+    for pipeline in pipelines:
+        if pipeline.definition.sink.topic in messages:
+            raise PipelineFileError(pipeline.file, "sink.topic", "is a source topic; a keyed topic holds no changes")
+
+
+def plan(
+    pipelines: Sequence[Pipeline], partitions: Mapping[str, int], checkpoint: timedelta | None = None
+) -> list[QueryPlan]:
+    """The queries, given how many partitions each topic has; `checkpoint` overrides the files' intervals."""
+    plans = []
+    for pipeline in pipelines:
+        source, sink = pipeline.definition.source.topic, pipeline.definition.sink.topic
+        trigger = _trigger([pipeline], checkpoint)
+        plans.append(QueryPlan(pipeline.name, (pipeline,), source, sink, trigger, partitions[source], partitions[sink]))
+    for source in dict.fromkeys(pipeline.definition.source.topic for pipeline in pipelines):
+        readers = tuple(pipeline for pipeline in pipelines if pipeline.definition.source.topic == source)
+        sink = dead_letter_topic(source)
+        plans.append(QueryPlan(sink, readers, source, sink, _trigger(readers, checkpoint), partitions[source], 0))
+    return plans
+
+
+def _trigger(pipelines: Sequence[Pipeline], checkpoint: timedelta | None) -> TriggerSection:
+    """The first pipeline's trigger."""
+    trigger = pipelines[0].definition.trigger
+    if checkpoint is None or trigger.mode != "realtime":
+        return trigger
+    return trigger.model_copy(update={"checkpoint": checkpoint})

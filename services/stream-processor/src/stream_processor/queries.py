@@ -1,0 +1,50 @@
+"""Starts one streaming query in a session of its own, so that each has its own number of shuffle partitions."""
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from stream_processor.contract import Contract
+from stream_processor.dead_letters import dead_letters
+from stream_processor.duration import spark_text
+from stream_processor.flow import keyed_records
+from stream_processor.functions import Functions
+from stream_processor.plan import QueryPlan
+from stream_processor.sink import to_kafka
+from stream_processor.source import read_changes
+
+
+class QueryStarter:
+    """Starts planned queries on one Spark and one Kafka; checkpoints go below one directory."""
+
+    def __init__(self, spark: SparkSession, contract: Contract, bootstrap: str, checkpoints: Path) -> None:
+        self._spark = spark
+        self._contract = contract
+        self._bootstrap = bootstrap
+        self._checkpoints = checkpoints
+
+    def start(self, plan: QueryPlan) -> StreamingQuery:
+        """Starts the query and returns at once. Raises PipelineFileError for a condition that does not fit the row."""
+        session = self._spark.newSession()
+        if plan.shuffle_partitions:
+            session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
+        records = read_changes(session, self._bootstrap, plan.source_topic, plan.trigger)
+        writer = to_kafka(self._transform(records, plan, session), self._bootstrap, plan.sink_topic)
+        checkpoint = str((self._checkpoints / plan.name).absolute())
+        writer = writer.queryName(plan.name).outputMode("update").option("checkpointLocation", checkpoint)
+        return _triggered(writer, plan).start()
+
+    def _transform(self, records: DataFrame, plan: QueryPlan, session: SparkSession) -> DataFrame:
+        functions = Functions(session, self._contract)
+        if plan.shuffle_partitions:
+            return keyed_records(records, plan.pipelines[0], plan.shuffle_partitions, functions)
+        return dead_letters(records, plan.pipelines, functions)
+
+
+def _triggered(writer: DataStreamWriter, plan: QueryPlan) -> DataStreamWriter:
+    if plan.realtime:
+        realtime = {"realTime": spark_text(plan.trigger.checkpoint)}  # not in pyspark's own overloads
+        return writer.trigger(**realtime)
+    return writer.trigger(processingTime=spark_text(plan.trigger.interval))

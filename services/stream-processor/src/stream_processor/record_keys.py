@@ -1,0 +1,77 @@
+"""Forms the keys under which a row stands on the keyed topic, and finds rows that cannot have one."""
+
+from collections.abc import Callable
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+
+from stream_processor.contract import FieldPath
+from stream_processor.pipeline import Pipeline
+
+NUL = "\0"
+RFC3339 = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
+"""UTC with six decimals: 27 characters whose order is the order of time. The session's time zone must be UTC."""
+INTEGER_WIDTH = 19
+
+
+def keys(row: Column, pipeline: Pipeline) -> Column:
+    """The row's keys without repetition, as an array of text: `group`, or `group NUL sort NUL member`.
+
+    A row has one key per group it is in; a null row has none.
+    """
+    groups = F.array_distinct(values(row, pipeline.group))
+    if pipeline.member is None or pipeline.sort is None:
+        named = groups
+    else:
+        tail = F.concat(F.lit(NUL), sort_text(row, pipeline.sort), F.lit(NUL), single(row, pipeline.member))
+        named = F.transform(groups, lambda group: F.concat(group, tail))
+    return F.when(row.isNotNull(), named).otherwise(F.array().cast("array<string>"))
+
+
+def key_problem(name: str, row: Column, pipeline: Pipeline) -> Column:
+    """Why the row (called `name` in the reason) cannot have keys; null when it can, or when there is no row."""
+    groups = values(row, pipeline.group)
+    problems = _text_problems(f"{name}.{pipeline.group}", lambda wrong: F.exists(groups, wrong))
+    if pipeline.member is not None and pipeline.sort is not None:
+        member, sort = single(row, pipeline.member), sort_text(row, pipeline.sort)
+        problems += _text_problems(f"{name}.{pipeline.member}", lambda wrong: wrong(member))
+        problems += _text_problems(f"{name}.{pipeline.sort}", lambda wrong: wrong(sort))
+        if pipeline.sort.kind == "integer":
+            negative = _at(row, pipeline.sort) < 0
+            problems.append(F.when(negative, f"{name}.{pipeline.sort} is negative, it cannot be sorted by"))
+    return F.when(row.isNotNull(), F.coalesce(*problems))
+
+
+def _text_problems(name: str, any_is: Callable[[Callable[[Column], Column]], Column]) -> list[Column]:
+    return [
+        F.when(any_is(lambda text: text.isNull() | (text == "")), f"{name} is empty, a key needs it"),
+        F.when(any_is(lambda text: text.contains(NUL)), f"{name} holds a NUL, which separates the parts of a key"),
+    ]
+
+
+def values(row: Column, path: FieldPath) -> Column:
+    """All values of the path in the row, as an array of text."""
+    at, many = row, False
+    for field in path.fields:
+        at = at.getField(field.name)
+        at = F.flatten(at) if many and field.is_repeated else at
+        many = many or field.is_repeated
+    return (at if many else F.array(at)).cast("array<string>")
+
+
+def single(row: Column, path: FieldPath) -> Column:
+    """The value of a path that is not repeated, as text."""
+    return _at(row, path).cast("string")
+
+
+def sort_text(row: Column, path: FieldPath) -> Column:
+    """The value as text whose order is the value's order."""
+    value = _at(row, path)
+    if path.kind == "timestamp":
+        return F.date_format(value, RFC3339)
+    return F.lpad(value.cast("string"), INTEGER_WIDTH, "0") if path.kind == "integer" else value
+
+
+def _at(row: Column, path: FieldPath) -> Column:
+    return reduce(lambda at, name: at.getField(name), path.names, row)

@@ -1,0 +1,64 @@
+"""Starts the Spark session that all pipelines share."""
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from stream_processor.errors import NotBuiltError
+
+LOGGING = Path(__file__).resolve().parent / "log4j2.properties"
+ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
+
+
+def start_session(master: str, jars: Path, driver_memory: str) -> SparkSession:
+    """Starts Spark's JVM, or joins the one of this process. Raises NotBuiltError if Java or the jars are missing.
+
+    The JVM ends with this process, however that ends: it reads the pipe that is its standard input.
+    """
+    found = sorted(jars.glob("*.jar"))
+    if not found:
+        raise NotBuiltError(f"no jars in {jars}: run `mvn -f services/stream-processor/jvm/pom.xml package`")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("stream-processor")
+    for name, value in configuration(found, driver_memory).items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise NotBuiltError(f"Spark does not start; is there a Java 17 on the path? ({error.getMessage()})") from error
+
+
+def configuration(jars: list[Path], driver_memory: str) -> dict[str, str]:
+    """Spark's settings, each with its reason where it is not plain."""
+    return {
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.driver.memory": driver_memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Sort values are UTC text, and the Java functions take Instants, which have no calendar to convert.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.datetime.java8API.enabled": "true",
+        # A condition that cannot be computed for a row is null, so not true; it must not end the query.
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        # A checkpoint uploads what changed, not the whole store.
+        f"{ROCKSDB}.changelogCheckpointing.enabled": "true",
+        # That rule repeats the whole computation of a change's keys in a filter, only to skip changes without keys.
+        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.InferFiltersFromGenerate",
+        # Which tasks run is what readiness is made of, so it is kept at each event and not now and then.
+        "spark.ui.liveUpdate.period": "0",
+        # One bound for all stores of the process, or each brings its own caches and write buffers.
+        f"{ROCKSDB}.boundedMemoryUsage": "true",
+        f"{ROCKSDB}.maxMemoryUsageMB": "256",
+        "spark.sql.streaming.metricsEnabled": "false",
+        # Stopping a query waits so long for its tasks at most.
+        "spark.sql.streaming.stopTimeout": "5s",
+    }

@@ -1,0 +1,45 @@
+"""The settings of the stream-processor, from environment variables that begin with STREAM_PROCESSOR_."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from stream_processor.duration import Duration
+from stream_processor.errors import SettingsError
+
+PREFIX = "STREAM_PROCESSOR_"
+JARS = Path(__file__).resolve().parents[2] / "jvm" / "target" / "jars"
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+class Settings(BaseSettings):
+    """Where the processor reads, writes and keeps its checkpoints."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+
+    kafka_bootstrap: str = Field(default="127.0.0.1:9092", min_length=1, description="Kafka's bootstrap addresses.")
+    checkpoints: Path = Field(
+        default=Path(".run/checkpoints"),
+        description="The directory of the checkpoints.",
+    )
+    checkpoint_interval: Duration | None = Field(
+        default=None, description="The time between checkpoints of all real-time pipelines, over what their files say."
+    )
+    master: str = Field(default="", description="Spark's master; empty: local[the slots needed].")
+    driver_memory: str = Field(default="1g", pattern=r"^\d+[mg]$", description="The heap of Spark's driver.")
+    jars: Path = Field(default=JARS, description="The directory that `mvn -f jvm/pom.xml package` fills.")
+    metrics_host: str = Field(default="127.0.0.1", min_length=1, description="Where /metrics and health listen.")
+    metrics_port: Port = Field(default=9102, description="The port of /metrics and health.")
+
+
+def load() -> Settings:
+    """The settings of this environment. Raises SettingsError naming the variable that is wrong."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        variable = PREFIX + "_".join(str(part) for part in wrong["loc"]).upper()
+        problem = wrong["msg"].removeprefix("Value error, ")
+        raise SettingsError(f"{variable}: {problem} (it is {wrong['input']!r})") from error

@@ -1,0 +1,68 @@
+"""Waits until Kafka answers and has the topics, and says how many partitions they have."""
+
+import time
+from collections.abc import Callable, Iterable
+
+import structlog
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+
+log = structlog.get_logger()
+
+POLL_S = 0.5
+SAY_AGAIN_S = 10.0
+
+
+class Topics:
+    """What the broker at one bootstrap address knows. Calls may block for `timeout_s`."""
+
+    def __init__(self, bootstrap: str, timeout_s: float = 5.0) -> None:
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+        # The client's own log repeats each failed connection; this module says it once.
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+    def missing(self, names: Iterable[str]) -> str | None:
+        """What is still missing, as a text for people; None when all topics are there."""
+        try:
+            known = self._admin.list_topics(timeout=self._timeout_s).topics
+        except KafkaException:
+            return f"no answer from Kafka at {self._bootstrap}"
+        absent = sorted(set(names) - known.keys())
+        return f"no topic {', '.join(absent)} at {self._bootstrap}" if absent else None
+
+    def partitions(self, names: Iterable[str]) -> dict[str, int]:
+        """The number of partitions of topics that exist. Raises KafkaException when the broker is gone."""
+        known = self._admin.list_topics(timeout=self._timeout_s).topics
+        return {name: len(known[name].partitions) for name in names}
+
+    def end(self, name: str) -> int:
+        """The sum of the end offsets of the topic's partitions. Raises KafkaException when the broker is gone."""
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # not annotated
+        partitions = range(self.partitions([name])[name])
+        asked = {TopicPartition(name, number): latest for number in partitions}
+        found = self._admin.list_offsets(asked, request_timeout=self._timeout_s)
+        return sum(future.result().offset for future in found.values())
+
+
+def wait_for(
+    topics: Topics,
+    names: Iterable[str],
+    stopping: Callable[[float], bool],
+    report: Callable[[str], None],
+    clock: Callable[[], float] = time.monotonic,
+) -> bool:
+    """Blocks until all topics exist (True), or until `stopping(seconds)`, which waits so long, says to give up (False).
+
+    What is missing goes to `report`, and to the log when it changes and now and then.
+    """
+    said, said_at = "", clock()
+    wanted = list(names)
+    while (missing := topics.missing(wanted)) is not None:
+        report(missing)
+        if missing != said or clock() - said_at > SAY_AGAIN_S:
+            log.warning("waiting", reason=missing)
+            said, said_at = missing, clock()
+        if stopping(POLL_S):
+            return False
+    return True
