@@ -1,0 +1,71 @@
+"""The command `kong-envoy render FILE`: writes the Envoy configuration for a gateway's file."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kong_envoy.addresses import split
+from kong_envoy.document import load
+from kong_envoy.errors import AddressError, KongEnvoyError
+from kong_envoy.rendering import render, to_yaml
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command; ends the process with status 1 and one line when the file cannot be rendered."""
+    options = _parser().parse_args(arguments)
+    try:
+        text = _rendered(options)
+        if options.output:
+            _write(options.output, text)
+        else:
+            sys.stdout.write(text)
+    except KongEnvoyError as error:
+        sys.exit(f"kong-envoy: {error}")
+
+
+def _rendered(options: argparse.Namespace) -> str:
+    config = render(
+        load(options.file),
+        listen_http=options.listen_http,
+        listen_https=options.listen_https,
+        resolve=dict(_resolution(each) for each in options.resolve),
+        environment=os.environ,
+        admin=options.admin,
+    )
+    return to_yaml(config)
+
+
+def _resolution(given: str) -> tuple[str, str]:
+    target, _, address = given.partition("=")
+    for each in (target, address):
+        split(each)
+    return target, address
+
+
+def _write(file: Path, text: str) -> None:
+    """Writes the file for the owner alone: it holds credentials and a private key."""
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as output:
+            output.write(text)
+    except OSError as error:
+        raise AddressError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="kong-envoy", description=__doc__)
+    command = parser.add_subparsers(required=True).add_parser("render", help="write the Envoy configuration")
+    command.add_argument("file", type=Path, help="the file in Kong's declarative format")
+    command.add_argument("--listen-http", required=True, metavar="127.0.0.1:PORT")
+    command.add_argument("--listen-https", metavar="127.0.0.1:PORT", help="needs a certificate in the file")
+    command.add_argument("--admin", metavar="127.0.0.1:PORT", help="Envoy's own interface: /ready, /stats/prometheus")
+    command.add_argument(
+        "--resolve", action="append", default=[], metavar="TARGET=ADDRESS", help="where a target is; else DNS says"
+    )
+    command.add_argument("-o", "--output", type=Path, metavar="FILE", help="instead of standard output")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

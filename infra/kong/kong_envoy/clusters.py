@@ -1,0 +1,72 @@
+"""Writes Envoy's clusters: the targets of an upstream at the addresses where they are found, and their checks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kong_envoy.addresses import socket_address
+from kong_envoy.document import Gateway
+from kong_envoy.routing import cluster_name
+from kong_envoy.upstreams import HealthCheck, Upstream
+
+POLICIES: dict[str, dict[str, Any]] = {
+    "round-robin": {"type": "round_robin.v3.RoundRobin"},
+    # Of all targets, as Kong does, and not of two that chance picks.
+    "least-connections": {"type": "least_request.v3.LeastRequest", "selection_method": "FULL_SCAN"},
+}
+NO_LIMIT = 1_000_000
+"""Kong has no limit of its own; Envoy's default would refuse the 1,025th socket."""
+
+
+def clusters_of(gateway: Gateway, resolve: Mapping[str, str]) -> list[dict[str, Any]]:
+    """One cluster per upstream and connect time-out. Targets that `resolve` does not name are resolved by DNS."""
+    wanted = {cluster_name(route): route.service for route in gateway.routes}
+    return [
+        _cluster(name, service.connect_timeout, gateway.upstreams[service.upstream], resolve)
+        for name, service in sorted(wanted.items())
+    ]
+
+
+def _cluster(name: str, connect_timeout: int, upstream: Upstream, resolve: Mapping[str, str]) -> dict[str, Any]:
+    limits = {each: NO_LIMIT for each in ("max_connections", "max_pending_requests", "max_requests", "max_retries")}
+    return {
+        "name": name,
+        "type": "STRICT_DNS",
+        "connect_timeout": f"{connect_timeout / 1000:g}s",
+        "load_balancing_policy": _policy(**POLICIES[upstream.algorithm]),
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+        "circuit_breakers": {"thresholds": [limits]},
+        "health_checks": [_health_check(upstream.check)],
+        "load_assignment": {
+            "cluster_name": name,
+            "endpoints": [{"lb_endpoints": [_endpoint(*each, resolve) for each in upstream.targets.items()]}],
+        },
+    }
+
+
+def _policy(type: str, **settings: str) -> dict[str, Any]:  # noqa: A002  Envoy calls it so
+    config = {"@type": f"type.googleapis.com/envoy.extensions.load_balancing_policies.{type}", **settings}
+    return {"policies": [{"typed_extension_config": {"name": type, "typed_config": config}}]}
+
+
+def _endpoint(target: str, weight: int, resolve: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "endpoint": {"address": socket_address(resolve.get(target, target)), "hostname": target},
+        "load_balancing_weight": weight,
+    }
+
+
+def _health_check(check: HealthCheck) -> dict[str, Any]:
+    return {
+        "timeout": f"{check.timeout}s",
+        "interval": f"{check.healthy_interval}s",
+        "no_traffic_interval": f"{check.healthy_interval}s",
+        "unhealthy_interval": f"{check.unhealthy_interval}s",
+        "healthy_threshold": check.successes,
+        "unhealthy_threshold": check.failures,
+        "http_health_check": {
+            "path": check.path,
+            "expected_statuses": [{"start": 200, "end": 201}],
+            # Without this, one bad answer would count as many.
+            "retriable_statuses": [{"start": 100, "end": 200}, {"start": 201, "end": 600}],
+        },
+    }

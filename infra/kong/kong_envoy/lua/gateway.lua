@@ -1,0 +1,65 @@
+-- Takes a request through the plugins of its route in Kong's order: correlation-id, the credentials,
+-- request-size-limiting, acl, rate-limiting, request-transformer.
+
+local function correlate(handle, plugin, kept)
+  local given = handle:headers():get(plugin.header_name)
+  local id = given ~= nil and given ~= "" and given or uuid()
+  handle:headers():replace(plugin.header_name, id)
+  if plugin.echo_downstream then kept.headers[plugin.header_name] = id end
+end
+
+local function transform(handle, plugin)
+  local headers = handle:headers()
+  for _, name in ipairs(plugin.remove_headers) do headers:remove(name) end
+  for _, each in ipairs(plugin.add_headers) do
+    if not headers:get(each.name) then headers:add(each.name, each.value) end
+  end
+  for _, name in ipairs(plugin.remove_querystring) do remove_from_query(handle, name) end
+end
+
+-- What Kong tells the upstream about the client, whatever the client says itself. Envoy sets -For and -Proto.
+local function describe(handle, kept, address)
+  local headers = handle:headers()
+  local authority = headers:get(":authority") or ""
+  headers:replace("X-Real-IP", address)
+  headers:replace("X-Forwarded-Host", (authority:gsub(":%d+$", "")))
+  headers:replace("X-Forwarded-Path", (headers:get(":path"):gsub("%?.*$", "")))
+  headers:replace("X-Forwarded-Port", handle:streamInfo():downstreamLocalAddress():match("(%d+)$"))
+  headers:replace("X-Kong-Request-Id", kept.id)
+  headers:remove("X-Forwarded-Prefix")
+  headers:remove("x-envoy-external-address")
+end
+
+-- The status and message that a plugin of the route refuses the request with, or nil.
+local function refusal(handle, plugins, kept, address)
+  if plugins["correlation-id"] then correlate(handle, plugins["correlation-id"], kept) end
+  local consumer, authenticated = identify(handle, plugins)
+  local status, message
+  if plugins["request-size-limiting"] then
+    status, message = refused_by_size(handle, plugins["request-size-limiting"])
+  end
+  if not status and plugins.acl then
+    status, message = refused_by_acl(handle, plugins.acl, consumer, authenticated)
+  end
+  local rate = consumer and consumer.rate_limiting or plugins["rate-limiting"]
+  if not status and rate then
+    status, message = refused_by_rate(handle, rate, consumer, address, kept)
+  end
+  return status, message
+end
+
+function envoy_on_request(handle)
+  local kept = begin(handle)
+  local plugins = CONFIG.routes[handle:metadata():get("route") or ""]
+  if not plugins then
+    return answer(handle, kept, 404, "no Route matched with those values")
+  end
+  local address = handle:streamInfo():downstreamDirectRemoteAddress():gsub(":%d+$", "")
+  describe(handle, kept, address)
+  local status, message = refusal(handle, plugins, kept, address)
+  if status then
+    return answer(handle, kept, status, message)
+  end
+  if plugins["request-transformer"] then transform(handle, plugins["request-transformer"]) end
+  remember(handle, kept)
+end
