@@ -79,7 +79,7 @@ lint: install ## Lint and format check of Python, import rules, Dockerfiles
 
 .PHONY: types
 types: install ## Strict type check of every package and its tests
-	$(BIN)/mypy proto/generate.py conftest.py $(SOURCES)
+	$(BIN)/mypy proto/generate.py proto/build_backend.py conftest.py bench $(SOURCES)
 	for tests in $(TESTS) tests/e2e; do
 	    (cd $$tests && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .)
 	done
@@ -112,4 +112,4 @@ release-contract: install ## Make the contract as it stands the one that later c
 
 .PHONY: bench
 bench: install ## Measure the whole stack and write bench/results/
-	$(BIN)/python -m bench
+	PYTHONPATH=tests/e2e $(BIN)/python -m bench
