@@ -16,6 +16,7 @@ from local_stack.settings import Settings
 from local_stack.stack_directory import StackDirectory
 from local_stack.stack_file import read_stack
 from local_stack.status import addresses, show_status
+from local_stack.whole_stack import whole_stack
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 
@@ -63,7 +64,7 @@ def _run(arguments: argparse.Namespace, settings: Settings) -> int:
             return run_demo(settings, console)
         case _:
             _log_to_stderr()
-            run_stack(settings)
+            run_stack(settings, whole_stack)
             return 0
 
 

@@ -71,12 +71,14 @@ def stop_stack(settings: Settings) -> bool:
 def _wait_ready(directory: StackDirectory, supervisor: subprocess.Popen[bytes], tell: Told) -> None:
     told: set[str] = set()
     began = time.monotonic()
-    while not directory.stack_file.exists():
-        ended = supervisor.poll() is not None
+    while True:
+        ready, ended = directory.stack_file.exists(), supervisor.poll() is not None
         ledger = read_ledger(directory.ledger)
         if ledger and ledger.supervisor != supervisor.pid:
             ledger = None
         _tell_ready(ledger, told, tell, time.monotonic() - began)
+        if ready:
+            return
         if ended:
             raise NotReadyError((ledger and ledger.failure) or tail(directory.log("supervisor")))
         time.sleep(POLL_S)

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 PR_SET_PDEATHSIG = 1
+ORPHANS_S = 1.0
 
 
 def start(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -28,14 +29,19 @@ def start_detached(command: Sequence[str], log: Path, environment: Mapping[str, 
 
 
 def stop(pid: int, grace_s: float = 10.0) -> None:
-    """Ends the process and everything it started: SIGTERM to the process, SIGKILL after `grace_s` to what is left."""
+    """Ends the process by SIGTERM, and what it started with it; SIGKILL to the process after `grace_s`.
+
+    What it started gets at most another second after it.
+    """
     try:
         process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
+        started = process.children(recursive=True)
         process.terminate()
     except psutil.NoSuchProcess:
         return
-    _, alive = psutil.wait_procs(family, timeout=grace_s)
+    _, alive = psutil.wait_procs([process], timeout=grace_s)
+    kill_all(alive)
+    _, alive = psutil.wait_procs(started, timeout=ORPHANS_S)
     kill_all(alive)
 
 

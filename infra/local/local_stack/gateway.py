@@ -70,7 +70,7 @@ class Gateway:
 
     @property
     def _config(self) -> Path:
-        return self.directory / "envoy.json"
+        return self.directory / "envoy.yaml"
 
 
 def authorization(user: Credentials) -> dict[str, str]:

@@ -14,7 +14,7 @@ HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class StackText:
+class WholeStackText:
     """Makes the text of the stack file. `settings` has a port for every server."""
 
     settings: Settings

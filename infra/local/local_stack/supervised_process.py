@@ -45,6 +45,7 @@ class SupervisedProcess:
         self._clock = clock
         self._changed = changed
         self._began = clock()
+        self._process: subprocess.Popen[bytes] | None = None
 
     async def run(self, after: list[asyncio.Event], environment: Mapping[str, str], stop_grace_s: float) -> None:
         """Runs the process until it is done; for ever when it may not end.
@@ -68,9 +69,10 @@ class SupervisedProcess:
 
     async def stop(self, grace_s: float) -> None:
         """Ends the process with all that it started. `run` must have been cancelled."""
-        if self.entry.pid is not None:
+        if self._process is not None and self.entry.pid is not None:
             self._set(state="stopping", reason="")
             await asyncio.to_thread(child_process.stop, self.entry.pid, grace_s)
+            self._process.wait()
             child_process.kill_group(self.entry.pid)
         self._set(state="stopped", pid=None, created=None, reason="")
 
@@ -96,6 +98,7 @@ class SupervisedProcess:
             created = psutil.Process(process.pid).create_time()
         except psutil.NoSuchProcess:
             created = None
+        self._process = process
         self._set(state="starting", pid=process.pid, created=created, reason="started")
         return process
 
