@@ -1,1 +1,1 @@
-"""To be described."""
+"""Materializes keyed topics and answers gRPC lookups on them, from any instance."""

@@ -1,0 +1,177 @@
+"""The command `query-service`: reads the settings, puts the parts together and runs them."""
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+
+import structlog
+import uvloop
+from confluent_kafka import Consumer
+from prometheus_client import CollectorRegistry
+
+from query_service import data_lock, logs
+from query_service.changelog import Changelog
+from query_service.changes import Changes
+from query_service.errors import FatalError
+from query_service.host_factory import End, HostFactory
+from query_service.instance import Instance, Learning
+from query_service.local_lookup import LocalLookup
+from query_service.membership import Membership
+from query_service.metrics import Metrics
+from query_service.peers import Peers
+from query_service.placement import Placement, Shard
+from query_service.readiness import Readiness
+from query_service.request_checks import Limits
+from query_service.roster import Roster
+from query_service.routed_lookup import RoutedLookup
+from query_service.routing import Routing
+from query_service.server import Servers
+from query_service.servicer import QueryServicer
+from query_service.settings import Settings, describe_settings, load_settings
+from query_service.shard_listing import ShardListing
+from query_service.shard_map import Member
+from query_service.shard_servicer import ShardServicer
+from query_service.status_page import StatusPage
+from query_service.store_directory import StoreDirectory
+from query_service.stores_file import StoreDefinition, read_stores
+from query_service.topic_watch import TopicWatch
+from query_service.view import View
+
+_SWITCH_INTERVAL_S = 0.001  # so that a call never waits long for the thread that applies records
+
+_log = structlog.get_logger()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit status: 0 after a drain, 1 when a part failed, 2 when it could not start."""
+    parser = argparse.ArgumentParser(
+        prog="query-service",
+        description="Materializes keyed topics and answers gRPC lookups on them.",
+        epilog=f"environment variables:\n{describe_settings()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_subparsers(required=True, metavar="command").add_parser("run", help="serve until SIGTERM")
+    parser.parse_args(arguments)
+    try:
+        settings = load_settings()
+        logs.set_up(settings.log_level, settings.instance_name)
+        stores = read_stores(settings.stores)
+        with data_lock.held(settings.data_directory):
+            return 0 if uvloop.run(_run(settings, stores)) else 1
+    except FatalError as error:
+        sys.stderr.write(f"query-service: {error}\n")
+        return 2
+
+
+async def _run(settings: Settings, stores: Sequence[StoreDefinition]) -> bool:
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    stop = asyncio.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, stop.set)
+    return await _instance(settings, stores).run(stop)
+
+
+def _instance(settings: Settings, stores: Sequence[StoreDefinition]) -> Instance:
+    monotonic = time.monotonic
+    metrics = Metrics(CollectorRegistry())
+    me = Member(settings.instance_name, settings.address, settings.shard_address, _wall_ms())
+    view = View(me, stores, settings.replicas)
+    roster = Roster(me, settings.replicas, settings.departed_s)
+    ends: dict[Shard, End] = {}
+    learning = Learning(asyncio.get_running_loop(), view, roster, ends)
+    factory = _factory(settings, metrics)
+    changelog = Changelog(_consumer(settings), factory.reopen, _wall_ms, settings.deletions_s * 1000)
+    peer_timeout_s = settings.peer_timeout_ms / 1000
+    peers = Peers(settings.peer_backoff_ms / 1000, monotonic)
+    placement = Placement(view, factory, changelog, ends, partial(peers.served_by, timeout_s=peer_timeout_s))
+    learning.tell(placement)
+    readiness = Readiness(view, roster, placement, metrics)
+    limits = Limits(settings.max_batch_keys, settings.max_page_size, settings.default_page_size, settings.max_wait_ms)
+    local = LocalLookup(view, limits, monotonic)
+    routed = RoutedLookup(view, Routing(view, local, peers, peer_timeout_s, metrics, monotonic), monotonic)
+    listing = ShardListing(view, peers, peer_timeout_s)
+    call_timeout_s = settings.call_timeout_ms / 1000
+    queries = QueryServicer(
+        routed,
+        listing,
+        limits,
+        metrics,
+        call_timeout_s=call_timeout_s,
+        answer_bytes=settings.max_answer_bytes,
+        monotonic=monotonic,
+    )
+    return Instance(
+        view=view,
+        learning=learning,
+        placement=placement,
+        readiness=readiness,
+        peers=peers,
+        servers=Servers(settings, queries, ShardServicer(local, listing, call_timeout_s, monotonic)),
+        status_page=StatusPage(
+            settings.metrics_host,
+            settings.metrics_port,
+            metrics.registry,
+            sick=lambda: None if changelog.alive else "the changelog has ended",
+            unready=lambda: readiness.reason,
+        ),
+        changelog=changelog,
+        topic_watch=TopicWatch(
+            settings.kafka_bootstrap,
+            view.topic_names,
+            settings.end_offsets_interval_ms / 1000,
+            learning.topics,
+            learning.end,
+        ),
+        membership=Membership(
+            settings.kafka_bootstrap,
+            settings.group_id,
+            me,
+            view.topic_names,
+            settings.session_timeout_ms,
+            settings.membership_interval_ms / 1000,
+            learning.members,
+        ),
+        drain_s=settings.drain_s,
+    )
+
+
+def _factory(settings: Settings, metrics: Metrics) -> HostFactory:
+    directory = StoreDirectory(
+        settings.data_directory,
+        block_cache_bytes=settings.block_cache_mb << 20,
+        write_buffer_bytes=settings.write_buffers_mb << 20,
+        resume_limit_ms=settings.resume_limit_s * 1000,
+        wall_ms=_wall_ms,
+        on_set_aside=metrics.set_aside.inc,
+    )
+    loop = asyncio.get_running_loop()
+    return HostFactory(directory, lambda: Changes(loop), metrics, settings.caught_up_ms / 1000, _wall_ms)
+
+
+def _consumer(settings: Settings) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": settings.kafka_bootstrap,
+            "group.id": f"{settings.group_id}.changelog",  # required by the client, never joined
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "fetch.queue.backoff.ms": 5,
+            "fetch.message.max.bytes": 4 << 20,
+            "queued.max.messages.kbytes": 65_536,
+            "log_level": 0,
+        }
+    )
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+if __name__ == "__main__":
+    sys.exit(main())

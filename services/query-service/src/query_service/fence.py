@@ -1,0 +1,24 @@
+"""Decides which records of a batch change a store: those with a higher (epoch, sequence) than what it holds."""
+
+from collections.abc import Sequence
+
+from query_service.store_keys import FENCE_SIZE
+
+
+def newest_rows(
+    keys: Sequence[bytes], values: Sequence[bytes], held: Sequence[bytes | None]
+) -> tuple[dict[bytes, bytes], int]:
+    """Returns the rows to write, by key, and the number of records that were stale.
+
+    `values[i]` is the i-th record as `store_keys` lays it out, `held[i]` what the store holds for its key. The fence
+    stands first in both, big-endian and unsigned, so that bytes compare as (epoch, sequence) does.
+    """
+    rows: dict[bytes, bytes] = {}
+    stale = 0
+    for key, value, stored in zip(keys, values, held, strict=True):
+        current = rows.get(key) or stored
+        if current is not None and current[:FENCE_SIZE] >= value[:FENCE_SIZE]:
+            stale += 1
+        else:
+            rows[key] = value
+    return rows, stale

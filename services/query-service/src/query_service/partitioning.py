@@ -1,0 +1,34 @@
+"""Kafka's default partitioner: murmur2 over the group, so that any client can route by itself."""
+
+from functools import lru_cache
+from struct import unpack_from
+
+SEED = 0x9747B28C
+MULTIPLIER = 0x5BD1E995
+MASK = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """Returns the 32-bit hash as org.apache.kafka.common.utils.Utils.murmur2 does, as an unsigned number."""
+    length = len(data)
+    words = length >> 2
+    state = SEED ^ length
+    for word in unpack_from(f"<{words}I", data):
+        mixed = word * MULTIPLIER & MASK
+        mixed = (mixed ^ mixed >> 24) * MULTIPLIER & MASK
+        state = state * MULTIPLIER & MASK ^ mixed
+    if length & 3:
+        state = (state ^ int.from_bytes(data[words << 2 :], "little")) * MULTIPLIER & MASK
+    state = (state ^ state >> 13) * MULTIPLIER & MASK
+    return state ^ state >> 15
+
+
+@lru_cache(maxsize=1 << 16)
+def group_hash(group: str) -> int:
+    """Returns the non-negative hash of a group. Cached: the same groups are polled again and again."""
+    return murmur2(group.encode()) & 0x7FFFFFFF
+
+
+def partition_of(group: str, partitions: int) -> int:
+    """Returns the partition of a group, as Kafka's BuiltInPartitioner.partitionForKey has it."""
+    return group_hash(group) % partitions

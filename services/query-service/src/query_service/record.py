@@ -1,0 +1,74 @@
+"""Decodes a record of a keyed topic into a row's key and the value that stands on disk."""
+
+from struct import error as StructError  # noqa: N812  the class has a lower-case name
+from typing import Protocol
+
+from google.protobuf.message import DecodeError
+
+from query_service.errors import PoisonRecordError
+from query_service.store_keys import DELETED, HEADER, UNTIMED
+from statecast.state.v1 import state_pb2
+
+TOMBSTONE_HEADER = "statecast-state-record"
+
+_parse = state_pb2.StateRecord.FromString
+_pack = HEADER.pack
+
+
+Headers = dict[str, str | bytes | None] | list[tuple[str, str | bytes | None]]
+
+
+class Record(Protocol):
+    """A consumed record, as confluent_kafka.Message has it."""
+
+    def key(self) -> bytes | None:
+        """The record's key."""
+
+    def value(self) -> bytes | None:
+        """The encoded StateRecord; None in a tombstone."""
+
+    def headers(self) -> Headers | None:
+        """The record's headers."""
+
+    def offset(self) -> int | None:
+        """The record's offset."""
+
+
+def row_key_of(record: Record) -> bytes:
+    """Returns the row that the record is about. Raises PoisonRecordError for a key that names no row."""
+    key = record.key()
+    if not key or key[0] == 0 or key[-1] == 0 or key.count(0) not in (0, 2):
+        raise PoisonRecordError(f"the key {key!r} is neither `group` nor `group NUL sort NUL member`")
+    try:
+        key.decode()
+    except UnicodeDecodeError as error:
+        raise PoisonRecordError(f"the key {key!r} is not UTF-8") from error
+    return key
+
+
+def stored_value_of(record: Record) -> bytes:
+    """Returns the header and payload to store. Raises PoisonRecordError for what is not a StateRecord."""
+    raw = record.value()
+    flags = 0
+    if raw is None:
+        raw, flags = _tombstone(record), DELETED
+    try:
+        state = _parse(raw)
+        time = state.source.commit_time
+        seconds, nanos = time.seconds, time.nanos
+        if not seconds and not nanos:
+            flags |= UNTIMED
+        header = _pack(state.epoch, state.sequence, record.offset(), seconds, nanos, flags)
+    except DecodeError as error:
+        raise PoisonRecordError("the value is not a statecast.state.v1.StateRecord") from error
+    except StructError as error:
+        raise PoisonRecordError(f"a number of the StateRecord is out of range: {error}") from error
+    return header if flags & DELETED else header + state.payload
+
+
+def _tombstone(record: Record) -> bytes:
+    headers = record.headers() or ()
+    for name, value in headers.items() if isinstance(headers, dict) else headers:
+        if name == TOMBSTONE_HEADER and isinstance(value, bytes):
+            return value
+    raise PoisonRecordError(f"the tombstone has no header `{TOMBSTONE_HEADER}`")

@@ -1,0 +1,40 @@
+"""Turns the group's member lists into shard maps: who is in, and who left but may still answer."""
+
+from query_service.shard_map import Member, ShardMap
+
+
+class Roster:
+    """Remembers the members that left for a while, and never drops this instance once it has been in the group.
+
+    Kafka may drop an instance that stood still for longer than the session timeout; its data is still good, and it
+    joins again by itself.
+    """
+
+    def __init__(self, me: Member, replicas: int, departed_s: float) -> None:
+        """Starts outside of the group."""
+        self._me = me
+        self._replicas = replicas
+        self._departed_s = departed_s
+        self._members: frozenset[Member] = frozenset()
+        self._departed: dict[Member, float] = {}
+        self.joined = False
+
+    def update(self, listed: frozenset[Member], now: float) -> ShardMap:
+        """Returns the map for a member list that was read at `now`, in seconds of any steady clock.
+
+        Until the list has this instance for the first time, the map has no members: nothing is owned by guesswork.
+        """
+        self.joined = self.joined or self._me in listed
+        members = listed | {self._me} if self.joined else frozenset()
+        for gone in self._members - members:
+            self._departed[gone] = now + self._departed_s
+        back = {member.instance for member in members}
+        self._departed = {
+            member: until for member, until in self._departed.items() if until > now and member.instance not in back
+        }
+        self._members = members
+        return ShardMap(members, self._replicas, frozenset(self._departed))
+
+    def leave(self) -> ShardMap:
+        """Returns the map without this instance, as the others see it once it has left."""
+        return ShardMap(self._members - {self._me}, self._replicas, frozenset({self._me}))

@@ -1,0 +1,116 @@
+"""Decides whom to ask for a partition, and whom next when that one cannot answer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from query_service.errors import AbsentError, BoundsError, LookupFailedError, NotServedError, UnreachableError
+from query_service.lookup import Lookup
+from query_service.metrics import Metrics
+from query_service.peers import Peers
+from query_service.shard_map import Member
+from query_service.view import View
+
+_ROUNDS = 2
+_PAUSE_S = 0.05
+
+Shard = tuple[str, int]
+_Answer = TypeVar("_Answer")
+Ask = Callable[[Lookup, float], Awaitable[_Answer]]
+
+
+class Routing:
+    """Asks the owner first and then the other replicas; each call makes at most one hop, because peers never forward.
+
+    Who failed lately is asked last. A second round, a moment later, covers the time in which the instances disagree
+    about who holds the partition.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        local: Lookup,
+        peers: Peers,
+        peer_timeout_s: float,
+        metrics: Metrics,
+        monotonic: Callable[[], float],
+    ) -> None:
+        """Gives each replica `peer_timeout_s` while there are others left to ask."""
+        self._view = view
+        self._local = local
+        self._peers = peers
+        self._peer_timeout_s = peer_timeout_s
+        self._forwards = metrics.forwards
+        self._monotonic = monotonic
+
+    async def first_answer(
+        self, shard: Shard, ask: Ask[_Answer], deadline: float, patience_s: float = 0.0
+    ) -> tuple[_Answer, bool]:
+        """Returns the first answer and whether a peer gave it; `ask` puts the question to a Lookup until a time.
+
+        `patience_s` is how long the question itself may wait, on top of the time for an answer. Raises what the
+        replica raised whose failure says most: AbsentError and InvalidRequestError at once, else BoundsError, else
+        NotServedError or UnreachableError of the first.
+        """
+        for remaining in reversed(range(_ROUNDS)):
+            try:
+                return await self._round(shard, ask, deadline, patience_s)
+            except (NotServedError, UnreachableError):
+                if not remaining or self._monotonic() + _PAUSE_S >= deadline:
+                    raise
+            await asyncio.sleep(_PAUSE_S)
+        raise AssertionError("the last round returns or raises")
+
+    async def _round(self, shard: Shard, ask: Ask[_Answer], deadline: float, patience_s: float) -> tuple[_Answer, bool]:
+        failures: dict[Member, LookupFailedError] = {}
+        candidates = self._candidates(shard)
+        for index, member in enumerate(candidates):
+            others = len(candidates) - index - 1
+            try:
+                return await self._ask(member, shard, ask, self._until(deadline, others, patience_s))
+            except (NotServedError, UnreachableError, BoundsError) as failure:
+                failures[member] = failure
+            if self._monotonic() >= deadline:
+                break
+        behind = next((member for member, failure in failures.items() if isinstance(failure, BoundsError)), None)
+        if behind is None:
+            raise next(iter(failures.values()), None) or NotServedError(
+                f"{self._view.me.instance} has not joined the group yet: try again"
+            )
+        return await self._ask(behind, shard, ask, deadline)
+
+    def _candidates(self, shard: Shard) -> list[Member]:
+        ranked = self._view.shard_map.ranked(*shard)
+        me = self._view.me
+        first = [member for member in ranked if member == me or self._peers.of(member).usable(shard)]
+        return first if len(first) == len(ranked) else first + [member for member in ranked if member not in first]
+
+    def _until(self, deadline: float, others: int, patience_s: float) -> float:
+        if not others:
+            return deadline
+        now = self._monotonic()
+        return min(now + patience_s + self._peer_timeout_s, now + (deadline - now) / 2 + patience_s, deadline)
+
+    async def _ask(self, member: Member, shard: Shard, ask: Ask[_Answer], until: float) -> tuple[_Answer, bool]:
+        if member == self._view.me:
+            return await ask(self._local, until), False
+        peer = self._peers.of(member)
+        try:
+            answer = await ask(peer.lookup, until)
+        except UnreachableError:
+            self._forwards.labels("unreachable").inc()
+            peer.failed(None)
+            raise
+        except NotServedError:
+            self._forwards.labels("not_served").inc()
+            peer.failed(shard)
+            raise
+        except LookupFailedError as failure:
+            self._forwards.labels("refused").inc()
+            peer.answered(shard)
+            if isinstance(failure, AbsentError):
+                failure.freshness.forwarded = True
+            raise
+        self._forwards.labels("answered").inc()
+        peer.answered(shard)
+        return answer, True

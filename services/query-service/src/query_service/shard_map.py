@@ -1,0 +1,75 @@
+"""Which instance serves which partition: rendezvous hashing over the members, the same everywhere.
+
+Each member gets a score for each partition; the highest score is rank 1. When a member comes or goes, only the
+partitions in whose first ranks it stands change hands. (Thaler and Ravishankar, "A Name-Based Mapping Scheme for
+Rendezvous", 1996.)
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+
+@dataclass(frozen=True, order=True)
+class Member:
+    """One instance: its name, its public and its internal address as `host:port`, and when it started."""
+
+    instance: str
+    address: str
+    shard_address: str
+    started_ms: int = 0
+
+    def client_id(self) -> str:
+        """Returns the client id under which the instance joins the group."""
+        return f"{self.instance}|{self.address}|{self.shard_address}|{self.started_ms}"
+
+    @staticmethod
+    def from_client_id(client_id: str) -> "Member | None":
+        """Returns the member that a client id names; None for a client that is not an instance of this service."""
+        parts = client_id.split("|")
+        if len(parts) != 4 or not all(parts) or not parts[3].isdigit():
+            return None
+        return Member(parts[0], parts[1], parts[2], int(parts[3]))
+
+
+def newest_of_each(members: Iterable[Member]) -> frozenset[Member]:
+    """Returns one member per instance name: a restarted instance stands beside its dead self until that times out."""
+    newest: dict[str, Member] = {}
+    for member in sorted(members, key=lambda each: each.started_ms):
+        newest[member.instance] = member
+    return frozenset(newest.values())
+
+
+@dataclass(frozen=True)
+class ShardMap:
+    """The members as one instance sees them now.
+
+    `departed` have left the group but may still answer: they rank behind all members, so that a partition whose new
+    owner has not caught up is still read.
+    """
+
+    members: frozenset[Member]
+    replicas: int
+    departed: frozenset[Member] = frozenset()
+    _ranks: dict[tuple[str, int], tuple[Member, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def ranked(self, store: str, partition: int) -> tuple[Member, ...]:
+        """Returns everyone who may answer for the partition, rank 1 first."""
+        place = (store, partition)
+        ranks = self._ranks.get(place)
+        if ranks is None:
+            ranks = _by_score(self.members, place) + _by_score(self.departed, place)
+            self._ranks[place] = ranks
+        return ranks
+
+    def holders(self, store: str, partition: int) -> tuple[Member, ...]:
+        """Returns the members that consume the partition: the first `replicas` ranks."""
+        return self.ranked(store, partition)[: min(self.replicas, len(self.members))]
+
+
+def _by_score(members: Iterable[Member], place: tuple[str, int]) -> tuple[Member, ...]:
+    return tuple(sorted(members, key=lambda member: (_score(member, place), member.instance), reverse=True))
+
+
+def _score(member: Member, place: tuple[str, int]) -> bytes:
+    return blake2b(f"{member.instance}|{place[0]}|{place[1]}".encode(), digest_size=8).digest()

@@ -1,0 +1,70 @@
+"""What this instance knows now: the stores, their topics, who serves what, and what it holds itself."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from query_service.errors import NotServedError, UnknownStoreError
+from query_service.partition_host import PartitionHost
+from query_service.shard_map import Member, ShardMap
+from query_service.stores_file import StoreDefinition, nearest
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One incarnation of a keyed topic, as the broker describes it."""
+
+    name: str
+    topic_id: str
+    epoch: int
+    partitions: int
+
+
+class View:
+    """Owned by the event loop: membership, topic watch and placement change it there, lookups read it there."""
+
+    def __init__(self, me: Member, stores: Iterable[StoreDefinition], replicas: int) -> None:
+        """Starts with no members and no topics known."""
+        self.me = me
+        self.stores = {store.name: store for store in stores}
+        self.shard_map = ShardMap(frozenset(), replicas)
+        self.topics: dict[str, Topic] = {}
+        self.hosts: dict[tuple[str, int], PartitionHost] = {}
+
+    @property
+    def topic_names(self) -> frozenset[str]:
+        """The topics that the stores are made from."""
+        return frozenset(store.topic for store in self.stores.values())
+
+    def store(self, name: str) -> StoreDefinition:
+        """Returns a store. Raises UnknownStoreError, with the nearest name."""
+        definition = self.stores.get(name)
+        if definition is None:
+            raise UnknownStoreError(f"store: there is no store `{name}`: {nearest(name, self.stores)}")
+        return definition
+
+    def topic(self, store: str) -> Topic:
+        """Returns the topic of a store. Raises NotServedError while the broker has not described it."""
+        definition = self.store(store)
+        topic = self.topics.get(definition.topic)
+        if topic is None:
+            raise NotServedError(f"the topic `{definition.topic}` of store `{store}` is not known yet: try again")
+        return topic
+
+    def host(self, store: str, partition: int) -> PartitionHost:
+        """Returns what this instance holds of a partition. Raises NotServedError when it has not caught up, too."""
+        host = self.hosts.get((store, partition))
+        if host is None:
+            raise NotServedError(f"{self.me.instance} does not hold partition {partition} of `{store}`: try again")
+        if not host.progress.serving:
+            raise NotServedError(f"{self.me.instance} is still reading partition {partition} of `{store}`: try again")
+        return host
+
+    def wanted(self) -> frozenset[tuple[str, int]]:
+        """Returns the partitions that this instance should hold by the shard map."""
+        return frozenset(
+            (store, partition)
+            for store, definition in self.stores.items()
+            if definition.topic in self.topics
+            for partition in range(self.topics[definition.topic].partitions)
+            if self.me in self.shard_map.holders(store, partition)
+        )
