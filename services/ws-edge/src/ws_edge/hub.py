@@ -106,18 +106,12 @@ class Hub:
             for subscription in tuple(watch.subscriptions):
                 if subscription.started:
                     self._offer(subscription, version, now)
-        self.unchanged(watch)
+        self._go_on(watch, now)
 
     def unchanged(self, watch: Watch) -> None:
         """A replica has nothing newer than what is known."""
-        now = self._clock()
-        watch.confirmed_at = now
-        latest = watch.latest
-        if latest is not None:
-            waiting, watch.waiting = watch.waiting, {}
-            for subscription in waiting:
-                self._start(subscription, latest, now)
-        self._schedule(watch, now)
+        watch.confirm()
+        self._go_on(watch, self._clock())
 
     def failed(self, watch: Watch) -> None:
         """Nobody has answered; the key is asked for again when it is due."""
@@ -126,6 +120,15 @@ class Hub:
     def next_at(self) -> float:
         """When `take_due` and `advance` are to be called next, unless `on_fresh` is called before."""
         return self._polls.next_at(self._clock())
+
+    def _go_on(self, watch: Watch, now: float) -> None:
+        watch.confirmed_at = now
+        latest = watch.latest
+        if latest is not None:
+            waiting, watch.waiting = watch.waiting, {}
+            for subscription in waiting:
+                self._start(subscription, latest, now)
+        self._schedule(watch, now)
 
     def _start(self, subscription: Subscription, version: Version, now: float) -> None:
         if self._refuse(subscription, version):

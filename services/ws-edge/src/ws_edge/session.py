@@ -95,7 +95,7 @@ class Session:
         if reply is not None:
             self._reply(reply)
 
-    def changed(self, subscription: Subscription, version: Version, snapshot: bool) -> None:  # noqa: ARG002  as Subscriber
+    def changed(self, _: Subscription, version: Version, snapshot: bool) -> None:
         """Puts a version into the outbox."""
         if self._outbox.put(version, snapshot):
             self._around.metrics.frames.skipped += 1

@@ -12,20 +12,23 @@ from ws_edge.states import Position, StoreKey, Version, is_news
 if TYPE_CHECKING:
     from ws_edge.questions import Question
 
+INSISTENCE = 3
+"""So many answers in a row bring back an epoch that was left."""
+
 
 class Subscriber(Protocol):
     """Whoever is told; a session. The hub calls it on the event loop: it must neither block nor raise."""
 
-    def started(self, subscription: Subscription, recovered: bool) -> None:
+    def started(self, subscription: Subscription, recovered: bool, /) -> None:
         """The subscription is in force; `recovered` when its position was accepted, so only what is newer follows."""
 
-    def changed(self, subscription: Subscription, version: Version, snapshot: bool) -> None:
+    def changed(self, subscription: Subscription, version: Version, snapshot: bool, /) -> None:
         """The key holds something newer than the subscriber was told last; `snapshot` when that is its beginning."""
 
-    def refused(self, subscription: Subscription, error: RequestError) -> None:
+    def refused(self, subscription: Subscription, error: RequestError, /) -> None:
         """The subscription has ended, and nothing that it brought and that is still unsent may be sent."""
 
-    def delayed(self, subscription: Subscription) -> None:
+    def delayed(self, subscription: Subscription, /) -> None:
         """The first answer takes long; it will come. Told once."""
 
 
@@ -81,6 +84,7 @@ class Watch:
         "confirmed_at",
         "due",
         "in_flight",
+        "insisted",
         "interval",
         "intervals",
         "key",
@@ -98,8 +102,10 @@ class Watch:
         self.latest: Version | None = None
         self.position: Position | None = None
         """How far the key is known: the latest version's position, or a later one at which there was still no row."""
-        self.retired: tuple[int, ...] = ()
+        self.retired: frozenset[int] = frozenset()
         """Epochs that were left: a replica that still answers with one of them is behind."""
+        self.insisted = 0
+        """How many answers in a row were of retired epochs."""
         self.question: Question | None = None
         """What the poller asks; kept while the position stays."""
         self.subscriptions: set[Subscription] = set()
@@ -131,15 +137,24 @@ class Watch:
 
     def accept(self, version: Version) -> bool:
         """Takes the version over unless it is old, or nothing new; returns whether subscribers are to be told."""
-        latest = self.latest
-        if latest is not None:
-            if version.position.epoch in self.retired:
+        latest, known = self.latest, self.position
+        if latest is not None and known is not None:
+            if version.position.epoch in self.retired and not self._insists():
                 return False
             if version.position.epoch != latest.position.epoch:
-                self.retired += (latest.position.epoch,)
-            elif not is_news(latest, version):
-                if self.position is not None and version.position.offset > self.position.offset:
-                    self.position = version.position
+                self.retired = (self.retired | {latest.position.epoch}) - {version.position.epoch}
+            elif version.position <= known or not is_news(latest, version):
+                self.confirm()
+                self.position = max(known, version.position)
                 return False
-        self.latest, self.position = version, version.position
+        self.latest, self.position, self.insisted = version, version.position, 0
         return True
+
+    def confirm(self) -> None:
+        """A replica of the latest version's epoch has answered that nothing is newer."""
+        self.insisted = 0
+
+    def _insists(self) -> bool:
+        """Whether a retired epoch must be right after all: epochs have no order, so one may be left by mistake."""
+        self.insisted += 1
+        return self.insisted >= INSISTENCE

@@ -1,17 +1,26 @@
-"""A query service for unit tests: one instance with its stores in memory, which fails as it is told to."""
+"""What unit tests of the edge stand on: a query service in memory that fails as it is told to, and a real edge."""
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import grpc
 import grpc.aio
 from google.protobuf.message import Message
+from websockets.asyncio.client import connect
 
 from statecast.query.v1 import query_pb2, query_service_pb2
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceServicer, add_QueryServiceServicer_to_server
 from statecast.state.v1.state_pb2 import Position, StateKey
-from ws_edge.states import StoreKey
+from ws_edge import stores
+from ws_edge.__main__ import build, run
+from ws_edge.errors import RequestError
+from ws_edge.server import listen
+from ws_edge.settings import Settings
+from ws_edge.states import StoreKey, Version
+from ws_edge.subscription import Subscription
 
 Context = grpc.aio.ServicerContext[Message, Message]
 STORES = ("orders-by-key", "orders-by-customer", "orders-by-item")
@@ -29,10 +38,10 @@ class FakeQueryService(QueryServiceServicer):
         self.asked: Counter[StoreKey] = Counter()
         self.calls: Counter[str] = Counter()
         self.address = ""
-        self._server = grpc.aio.server()
 
     async def start(self, address: str = "127.0.0.1:0") -> str:
-        """Listens and returns the address."""
+        """Listens and returns the address; a service that was stopped may be started again."""
+        self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         add_QueryServiceServicer_to_server(self, self._server)
         port = self._server.add_insecure_port(address)
         await self._server.start()
@@ -56,6 +65,12 @@ class FakeQueryService(QueryServiceServicer):
         absence.commit_time.FromDatetime(datetime.now(UTC))
         self.held[key] = absence
         return self.offset
+
+    async def GetState(  # noqa: N802  gRPC names it
+        self, _: query_service_pb2.GetStateRequest, context: Context
+    ) -> query_service_pb2.GetStateResponse:
+        """The edge reads in batches only."""
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "the edge reads in batches only")
 
     async def BatchGetStates(  # noqa: N802  gRPC names it
         self, request: query_service_pb2.BatchGetStatesRequest, context: Context
@@ -125,3 +140,80 @@ class FakeQueryService(QueryServiceServicer):
 
 def _key(key: StoreKey) -> StateKey:
     return StateKey(group=key.group, sort=key.sort, member=key.member)
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Recorder:
+    """A subscriber that remembers what it is told, as words."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def started(self, _: Subscription, recovered: bool) -> None:
+        """A word for how it began."""
+        self.told.append("recovered" if recovered else "snapshot")
+
+    def changed(self, _: Subscription, version: Version, snapshot: bool) -> None:
+        """The offset, or a word for no row; with a ! when it is the beginning."""
+        what = version.position.offset if version.row is not None else "deleted" if version.deleted else "unknown"
+        self.told.append(f"{what}{'!' if snapshot else ''}")
+
+    def refused(self, _: Subscription, error: RequestError) -> None:
+        """The code and the reference."""
+        self.told.append(f"{error.code} {error.reference}")
+
+    def delayed(self, _: Subscription) -> None:
+        """One word."""
+        self.told.append("delayed")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Polls until the condition holds; raises TimeoutError when it does not within ten seconds."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  whatever a test waits for cannot set an event
+            await asyncio.sleep(0.005)
+
+
+SECRET = "throw-away-secret"  # noqa: S105  tests only
+
+
+class RunningEdge:
+    """A real edge on a free port before a FakeQueryService: `async with RunningEdge(max_sockets=1) as edge`."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.query = FakeQueryService()
+        self._settings = settings
+
+    async def __aenter__(self) -> "RunningEdge":
+        address = await self.query.start()
+        given = Settings.model_validate(
+            {"port": 0, "query_addresses": (address,), "gateway_secret": SECRET, "drain_window_ms": 0} | self._settings
+        )
+        listener = listen(given)
+        self.address = f"127.0.0.1:{listener.getsockname()[1]}"
+        self.parts = build(given, stores.read(given.stores))
+        self._task = asyncio.create_task(run(self.parts, listener))
+        await until(lambda: self.parts.server.started and self.parts.shard_watch.reason is None)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.parts.server.handle_exit(15, None)
+        await self._task
+        await self.query.stop()
+
+    def headers(self, consumer: str = "customer-0001", groups: str = "customers") -> dict[str, str]:
+        """What the gateway would send."""
+        return {"X-Gateway-Secret": SECRET, "X-Consumer-Custom-ID": consumer, "X-Consumer-Groups": groups}
+
+    def socket(self, path: str = "/update/orders", consumer: str = "customer-0001", **options: Any) -> connect:
+        """Connects a client as the gateway would."""
+        return connect(f"ws://{self.address}{path}", additional_headers=self.headers(consumer), **options)

@@ -1,0 +1,30 @@
+"""What the tests of the edge share: a real edge with a scripted query service behind it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from httpx import AsyncClient
+
+from ws_edge.testing import RunningEdge
+
+
+@pytest.fixture
+async def edge() -> AsyncIterator[RunningEdge]:
+    """An edge that asks quickly, so that tests need not wait."""
+    async with RunningEdge(min_interval_ms=20, default_interval_ms=20, tick_ms=5) as running:
+        yield running
+
+
+@pytest.fixture
+async def alice(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
+    """Calls as the gateway makes them for customer-0001."""
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers()) as client:
+        yield client
+
+
+@pytest.fixture
+async def operator(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
+    """Calls as the gateway makes them for staff."""
+    headers = edge.headers("", "staff")
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers) as client:
+        yield client

@@ -1,0 +1,79 @@
+"""A customer sees only their own rows, and only through the gateway."""
+
+import pytest
+
+from ws_edge.authorization import Consumer, OwnerRule, check_key, check_row, check_staff, identify, may_see
+from ws_edge.errors import ForbiddenError, GatewayRequiredError
+from ws_edge.states import Position, StoreKey, Version
+
+SECRET = "the-secret"
+GATEWAY = (b"x-gateway-secret", b"the-secret")
+ALICE = Consumer("customer-0001", "alice", False)
+STAFF = Consumer("", "operator", True)
+
+
+def row_of(owner: str) -> Version:
+    return Version(StoreKey("orders-by-key", "o"), Position(1, 1), row=object(), owner=owner)
+
+
+def test_the_gateways_headers_name_the_consumer() -> None:
+    customer = [GATEWAY, (b"x-consumer-custom-id", b"customer-0001"), (b"x-consumer-username", b"alice")]
+    staff = [GATEWAY, (b"x-consumer-username", b"operator"), (b"x-consumer-groups", b"other, staff")]
+
+    assert identify(customer, SECRET) == ALICE
+    assert identify(staff, SECRET) == STAFF
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [(b"x-consumer-custom-id", b"customer-0001")],
+        [(b"x-gateway-secret", b"wrong"), (b"x-consumer-custom-id", b"customer-0001")],
+        [(b"x-gateway-secret", "ü".encode()), (b"x-consumer-custom-id", b"customer-0001")],
+        [GATEWAY],
+        [GATEWAY, (b"x-consumer-custom-id", b" "), (b"x-consumer-groups", b"staffing")],
+        [GATEWAY, GATEWAY, (b"x-consumer-custom-id", b"customer-0001")],
+        [GATEWAY, (b"x-consumer-custom-id", b"customer-0001"), (b"x-consumer-custom-id", b"customer-0002")],
+    ],
+)
+def test_whoever_does_not_come_through_the_gateway_is_refused(headers: list[tuple[bytes, bytes]]) -> None:
+    with pytest.raises(GatewayRequiredError):
+        identify(headers, SECRET)
+
+
+def test_a_row_is_seen_by_its_owner_and_by_staff() -> None:
+    assert may_see(ALICE, row_of("customer-0001"))
+    assert may_see(STAFF, row_of("customer-0001"))
+    assert not may_see(ALICE, row_of("customer-0002"))
+    assert not may_see(ALICE, row_of(""))
+    with pytest.raises(ForbiddenError):
+        check_row(ALICE, row_of("customer-0002"))
+
+
+def test_a_row_without_an_owner_is_seen_by_staff_alone() -> None:
+    assert not may_see(Consumer("", "nobody", False), row_of(""))
+    assert may_see(STAFF, row_of(""))
+
+
+def test_that_there_is_no_row_may_be_seen_by_all() -> None:
+    assert may_see(ALICE, Version(StoreKey("orders-by-key", "o"), Position(1, 1)))
+
+
+def test_a_group_that_is_a_consumers_id_is_refused_before_it_is_looked_up() -> None:
+    rule = OwnerRule("customer_id", group=True)
+    check_key(ALICE, rule, StoreKey("orders-by-customer", "customer-0001"))
+    check_key(STAFF, rule, StoreKey("orders-by-customer", "customer-0002"))
+
+    with pytest.raises(ForbiddenError, match="somebody else"):
+        check_key(ALICE, rule, StoreKey("orders-by-customer", "customer-0002"))
+
+
+def test_a_store_for_staff_is_refused_to_customers() -> None:
+    rule = OwnerRule(None)
+    check_key(STAFF, rule, StoreKey("orders-by-item", "item-1"))
+
+    with pytest.raises(ForbiddenError, match="staff"):
+        check_key(ALICE, rule, StoreKey("orders-by-item", "item-1"))
+    with pytest.raises(ForbiddenError, match="the shard map"):
+        check_staff(ALICE, "the shard map")

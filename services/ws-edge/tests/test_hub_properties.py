@@ -1,0 +1,116 @@
+"""Whatever replicas answer and when: nobody sees an older value after a newer one, and all get the newest."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from ws_edge.authorization import Consumer
+from ws_edge.errors import RequestError
+from ws_edge.hub import Hub
+from ws_edge.states import Position, StoreKey, Version
+from ws_edge.subscription import INSISTENCE, Subscription, Watch
+
+KEY = StoreKey("orders-by-key", "order-1")
+STAFF = Consumer("", "operator", True)
+
+
+class Reader:
+    """Holds the positions that it was told, beginning with the one it came with."""
+
+    def __init__(self, after: Position | None) -> None:
+        self.seen = [] if after is None else [after]
+
+    def started(self, subscription: Subscription, recovered: bool) -> None:
+        if not recovered:
+            self.seen.clear()
+
+    def changed(self, subscription: Subscription, version: Version, snapshot: bool) -> None:
+        self.seen.append(version.position)
+
+    def refused(self, subscription: Subscription, error: RequestError) -> None:
+        raise AssertionError("staff see everything")
+
+    def delayed(self, subscription: Subscription) -> None:
+        pass
+
+
+class Replicas(RuleBasedStateMachine):
+    """Replicas answer with what they have applied, in any order; the topic may be created anew."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.now = 0.0
+        self.hub = Hub(lambda: self.now, 0.025, 3.0)
+        self.readers: list[tuple[Reader, Subscription]] = []
+        self.under_way: list[Watch] = []
+        self.epoch, self.newest = 1, 1
+
+    @rule(after=st.none() | st.integers(0, 8), interval=st.sampled_from([0.1, 0.25, 1.0]))
+    def subscribe(self, after: int | None, interval: float) -> None:
+        position = None if after is None else Position(self.epoch, min(after, self.newest))
+        reader = Reader(position)
+        self.readers.append((reader, self.hub.subscribe(reader, STAFF, KEY, position, interval)))
+
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        if self.readers:
+            at = data.draw(st.integers(0, len(self.readers) - 1))
+            self.hub.unsubscribe(self.readers.pop(at)[1])
+
+    @rule(more=st.integers(1, 3))
+    def write(self, more: int) -> None:
+        self.newest += more
+
+    @rule()
+    def recreate_topic(self) -> None:
+        self.epoch, self.newest = self.epoch + 1, 1
+
+    @rule(seconds=st.sampled_from([0.01, 0.03, 0.1, 0.5, 2.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.hub.advance()
+        self.under_way += self.hub.take_due()
+
+    @rule(lag=st.integers(0, 5), old_epoch=st.booleans(), row=st.booleans())
+    def answer(self, lag: int, old_epoch: bool, row: bool) -> None:
+        if self.under_way:
+            epoch = self.epoch - (old_epoch and self._a_replica_may_lag(self.under_way[-1]))
+            position = Position(epoch, max(1, self.newest - lag))
+            # What stands at an offset does not depend on who answers.
+            held = object() if row and position.offset % 3 else None
+            self.hub.answered(self.under_way.pop(), Version(KEY, position, row=held, deleted=held is None))
+
+    def _a_replica_may_lag(self, watch: Watch) -> bool:
+        """Whether the edge can know that the epoch before is an old one: it has left it, or has not left it yet."""
+        latest = watch.latest
+        if self.epoch == 1 or watch.insisted == INSISTENCE - 1:
+            return False
+        return latest is None or latest.position.epoch < self.epoch or self.epoch - 1 in watch.retired
+
+    @rule()
+    def fail(self) -> None:
+        if self.under_way:
+            self.hub.failed(self.under_way.pop())
+
+    @invariant()
+    def nobody_is_taken_back(self) -> None:
+        for reader, _ in getattr(self, "readers", []):
+            for earlier, later in zip(reader.seen, reader.seen[1:], strict=False):
+                assert later > earlier, f"{reader.seen} goes backwards"
+
+    def teardown(self) -> None:
+        if not hasattr(self, "readers"):
+            return
+        last = Version(KEY, Position(self.epoch, self.newest + 1), row=object())
+        for _ in range(100):
+            self.now += 0.1
+            self.hub.advance()
+            for watch in [*self.under_way, *self.hub.take_due()]:
+                self.hub.answered(watch, last)
+            self.under_way.clear()
+
+        assert all(reader.seen[-1] == last.position for reader, _ in self.readers)
+
+
+TestReplicas = Replicas.TestCase
+TestReplicas.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

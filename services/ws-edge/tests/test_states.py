@@ -1,0 +1,34 @@
+"""What is news to whom."""
+
+import pytest
+
+from ws_edge.states import Position, StoreKey, Version, is_news
+
+KEY = StoreKey("orders-by-key", "o")
+
+
+def version(offset: int, row: bool = True, deleted: bool = False) -> Version:
+    return Version(KEY, Position(1, offset), row=object() if row else None, deleted=deleted)
+
+
+@pytest.mark.parametrize(
+    ("latest", "later", "news"),
+    [
+        (version(1), version(2), True),
+        (version(2), version(2), False),
+        (version(2), version(1), False),
+        (version(1), version(2, row=False), True),
+        (version(1, row=False), version(2), True),
+        (version(1, row=False), version(2, row=False), False),
+        (version(1, row=False), version(2, row=False, deleted=True), True),
+        (version(1, row=False, deleted=True), version(2, row=False), False),
+        (version(1, row=False, deleted=True), version(2, row=False, deleted=True), False),
+    ],
+)
+def test_only_a_later_version_that_says_something_else_is_news(latest: Version, later: Version, news: bool) -> None:
+    assert is_news(latest, later) is news
+
+
+def test_a_key_reads_as_its_parts() -> None:
+    assert str(KEY) == "orders-by-key/o"
+    assert str(StoreKey("s", "g", "1", "m")) == "s/g/1/m"
