@@ -3,7 +3,7 @@
 import fcntl
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,6 +12,8 @@ from cdc_simulator.order_row import OrderRow, Shop
 from cdc_simulator.row_columns import INSERT, insert_values
 from cdc_simulator.schema import FORMAT_VERSION, TABLES, TAKE_SNAPSHOT, TRIGGERS
 from cdc_simulator.settings import variable
+
+OTHERS_HOLD_IT_S = 10.0
 
 
 class Database:
@@ -24,11 +26,14 @@ class Database:
     def __init__(self, path: Path) -> None:
         """Opens the file, or an empty one. Raises DatabaseError."""
         self.path = path
-        self._lock = _lock(path)
-        with self._named():
-            self.connection = sqlite3.connect(path, isolation_level=None, timeout=10)
+        with ExitStack() as opened, self._named():
+            opened.enter_context(_lock(path))
+            self.connection = opened.enter_context(
+                closing(sqlite3.connect(path, isolation_level=None, timeout=OTHERS_HOLD_IT_S))
+            )
             self.connection.execute("PRAGMA journal_mode = WAL")
             self.connection.execute("PRAGMA synchronous = FULL")
+            self._opened = opened.pop_all()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -50,8 +55,7 @@ class Database:
 
     def close(self) -> None:
         """Closes the file and lets others have it."""
-        self.connection.close()
-        self._lock.close()
+        self._opened.close()
 
     @contextmanager
     def _named(self) -> Iterator[None]:

@@ -11,15 +11,18 @@ class Pace:
     def __init__(self, rate: float, now_s: float) -> None:
         """`rate` is in changes a second, `now_s` a monotonic time in seconds, as in all calls."""
         self._rate = rate
-        self._most_due = max(1.0, rate * MOST_BEHIND_S)
+        self._most_due = 1 + rate * MOST_BEHIND_S
         self._due = 0.0
         self._at_s = now_s
 
     def take(self, now_s: float, at_most: int) -> int:
-        """Returns how many changes to make now; they count as made."""
+        """Returns how many changes to make now; they count as made. A time when none may be made is not made up for."""
         self._due = min(self._most_due, self._due + (now_s - self._at_s) * self._rate)
         self._at_s = now_s
-        taken = max(0, min(int(self._due), at_most))
+        if at_most <= 0:
+            self._due = 0.0
+            return 0
+        taken = min(int(self._due), at_most)
         self._due -= taken
         return taken
 

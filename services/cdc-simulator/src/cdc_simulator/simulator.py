@@ -73,6 +73,7 @@ class Simulator:
             self._drain()
         finally:
             self._save_cursor()
+            self._set_gauges()
 
     def _commit(self) -> None:
         due = self._pace.take(self._clock.monotonic_s(), min(MOST_IN_TRANSACTION, self._allowed()))
@@ -106,15 +107,18 @@ class Simulator:
             return
         self._report_at_s = now_s
         self._save_cursor()
+        self._set_gauges()
         acknowledged = self._publisher.acknowledged_lsn
-        self._metrics.rows.set(len(self._table))
-        self._metrics.committed_lsn.set(self._table.log_sequence_number)
-        self._metrics.acknowledged_lsn.set(acknowledged)
-        self._metrics.lag.set(self._lag())
         self._report_readiness(acknowledged)
         if now_s - self._progress_at_s >= PROGRESS_INTERVAL_S:
             self._progress_at_s = now_s
             log.info("progress", committed_lsn=self._table.log_sequence_number, acknowledged_lsn=acknowledged)
+
+    def _set_gauges(self) -> None:
+        self._metrics.rows.set(len(self._table))
+        self._metrics.committed_lsn.set(self._table.log_sequence_number)
+        self._metrics.acknowledged_lsn.set(self._publisher.acknowledged_lsn)
+        self._metrics.lag.set(self._lag())
 
     def _report_readiness(self, acknowledged: int) -> None:
         if acknowledged < self._log.snapshot_lsn:

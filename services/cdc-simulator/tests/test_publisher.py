@@ -1,0 +1,131 @@
+"""The publisher."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+import pytest
+from confluent_kafka import KafkaError, Producer, murmur2
+from prometheus_client import CollectorRegistry
+
+from cdc_simulator.errors import PublishError
+from cdc_simulator.logged_change import LoggedChange
+from cdc_simulator.metrics import Metrics
+from cdc_simulator.order_row import OrderRow
+from cdc_simulator.publisher import MOST_IN_FLIGHT, Publisher
+from cdc_simulator.testing import MemoryProducer
+from statecast.orders.v1.order_pb2 import OrderChange
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics(CollectorRegistry())
+
+
+@pytest.fixture
+def producer() -> MemoryProducer:
+    return MemoryProducer({})
+
+
+@pytest.fixture
+def publisher(metrics: Metrics, producer: MemoryProducer) -> Publisher:
+    def connect(configuration: dict[str, object]) -> MemoryProducer:
+        producer.configuration = configuration
+        return producer
+
+    return Publisher("broker:9092", "orders", 77, 10, metrics, connect)
+
+
+def changes(row: OrderRow, first: int, last: int) -> Sequence[LoggedChange]:
+    return [LoggedChange(lsn, "tx-1", 5, False, row, row._replace(number=lsn)) for lsn in range(first, last + 1)]
+
+
+def poll_until(publisher: Publisher, acknowledged_lsn: int) -> None:
+    while publisher.acknowledged_lsn < acknowledged_lsn:
+        publisher.poll()
+
+
+def test_a_record_has_the_order_as_its_key_and_the_change_as_its_value(
+    publisher: Publisher, producer: MemoryProducer, row: OrderRow
+) -> None:
+    publisher.send(changes(row, 11, 11), 99)
+
+    ((topic, value, key),) = producer.records
+    change = OrderChange.FromString(value)
+    assert (topic, key) == ("orders", b"order-000011")
+    assert (change.source.epoch, change.source.log_sequence_number) == (77, 11)
+    assert change.captured_at.ToMicroseconds() == 99
+
+
+def test_only_what_is_delivered_counts_as_acknowledged(
+    publisher: Publisher, producer: MemoryProducer, row: OrderRow, metrics: Metrics
+) -> None:
+    producer.away = True
+    publisher.send(changes(row, 11, 20), 0)
+    publisher.poll()
+    while_away = (publisher.sent_lsn, publisher.acknowledged_lsn, publisher.room)
+    producer.away = False
+    publisher.poll()
+
+    assert while_away == (20, 10, MOST_IN_FLIGHT - 10)
+    assert (publisher.acknowledged_lsn, publisher.room) == (20, MOST_IN_FLIGHT)
+    published = metrics.registry.get_sample_value("cdc_simulator_changes_published_total", {"operation": "update"})
+    assert published == 10
+
+
+def test_a_change_that_kafka_refuses_ends_it_with_the_change_and_the_reason(
+    publisher: Publisher, producer: MemoryProducer, row: OrderRow
+) -> None:
+    producer.refusal = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+    publisher.send(changes(row, 11, 11), 0)
+
+    with pytest.raises(PublishError, match=r"change 11 of order-000011 for topic orders: .*too large"):
+        publisher.poll()
+    assert publisher.acknowledged_lsn == 10
+
+
+def test_a_fatal_error_of_the_client_ends_it(publisher: Publisher, producer: MemoryProducer) -> None:
+    producer.configuration["error_cb"](KafkaError(KafkaError._FATAL, "fenced", fatal=True))
+
+    with pytest.raises(PublishError, match="the Kafka client cannot go on: fenced"):
+        publisher.poll()
+
+
+def test_an_error_that_passes_is_counted_and_nothing_more(
+    publisher: Publisher, producer: MemoryProducer, metrics: Metrics
+) -> None:
+    producer.configuration["error_cb"](KafkaError(KafkaError._TRANSPORT, "refused"))
+    publisher.poll()
+
+    assert metrics.registry.get_sample_value("cdc_simulator_broker_errors_total") == 1
+
+
+@pytest.mark.kafka
+def test_a_real_broker_gets_each_change_once_in_the_partition_of_its_key(
+    kafka: str,
+    create_topic: Callable[..., str],
+    read_topic: Callable[[str], list[tuple[int, bytes, OrderChange]]],
+    metrics: Metrics,
+    row: OrderRow,
+) -> None:
+    topic = create_topic("published")
+    publisher = Publisher(kafka, topic, 77, 0, metrics, Producer)
+    publisher.send(changes(row, 1, 500), 0)
+    poll_until(publisher, 500)
+
+    records = read_topic(topic)
+    assert sorted(change.source.log_sequence_number for _, _, change in records) == list(range(1, 501))
+    for partition, key, change in records:
+        assert key.decode() == change.after.order_id
+        assert partition == murmur2(key, 4)
+
+
+@pytest.mark.kafka
+def test_a_real_record_that_is_too_large_is_named(
+    kafka: str, create_topic: Callable[..., str], metrics: Metrics, row: OrderRow
+) -> None:
+    publisher = Publisher(kafka, create_topic("small", max_message_bytes="200"), 77, 0, metrics, Producer)
+    noise = "".join(Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=2000))
+    publisher.send(changes(row._replace(tracking_number=noise), 1, 1), 0)
+
+    with pytest.raises(PublishError, match="Kafka refuses change 1 of order-000001"):
+        poll_until(publisher, 1)
