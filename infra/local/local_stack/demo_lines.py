@@ -1,7 +1,7 @@
 """Tells of updates line by line, for when there is no terminal."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -12,8 +12,12 @@ from local_stack.demo_view import milliseconds
 EVERY_S = 1.0
 NAMED = 3
 
+Sleep = Callable[[float], Awaitable[None]]
 
-async def print_lines(board: Board, length_s: float, console: Console, clock: Callable[[], float]) -> bool:
+
+async def print_lines(
+    board: Board, length_s: float, console: Console, clock: Callable[[], float], sleep: Sleep = asyncio.sleep
+) -> bool:
     """Prints a line for each second in which updates came, for `length_s` from the first update on.
 
     Returns false when none came within `length_s`. `clock` gives unix seconds.
@@ -22,7 +26,7 @@ async def print_lines(board: Board, length_s: float, console: Console, clock: Ca
     end = told + length_s
     first = True
     while clock() < end:
-        await asyncio.sleep(EVERY_S)
+        await sleep(EVERY_S)
         now = clock()
         if board.changed_since(told):
             console.print(batch_line(board, told, now), soft_wrap=True, markup=False)

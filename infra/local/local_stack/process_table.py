@@ -139,7 +139,7 @@ class ProcessTable:
             "gateway",
             self.gateway.command(),
             probe=HttpProbe(self.client, self.gateway.probe_url, self.gateway.probe_headers),
-            after=("edge-1", "edge-2"),
+            after=("topics",),
             prepare=self.gateway.prepare,
         )
 

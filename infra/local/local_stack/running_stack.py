@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from local_stack import child_process, run_lock
-from local_stack.background import start_stack, stop_stack
+from local_stack.background import Start, Told, start_stack, stop_stack
 from local_stack.errors import NotReadyError, NotRunningError
 from local_stack.ledger import Entry, read_ledger
 from local_stack.settings import Settings
@@ -17,12 +17,14 @@ POLL_S = 0.05
 
 
 @contextmanager
-def running_stack(settings: Settings, tell: Callable[[str], None] = lambda _: None) -> Iterator["RunningStack"]:
+def running_stack(
+    settings: Settings, tell: Told = lambda _: None, start: Start = child_process.start
+) -> Iterator["RunningStack"]:
     """Starts a stack of one's own and ends it after the block, whatever happens; it also ends with this process.
 
     Call it in the main thread. Give each stack a directory of its own. `tell` hears of each process that is ready.
     """
-    supervisor = start_stack(settings, child_process.start, tell)
+    supervisor = start_stack(settings, start, tell)
     try:
         yield RunningStack(StackDirectory(settings.directory.absolute()))
     finally:

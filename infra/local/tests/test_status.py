@@ -1,0 +1,91 @@
+"""The status."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from local_stack import run_lock
+from local_stack.ledger import Entry, Ledger, State, write_private
+from local_stack.settings import Settings
+from local_stack.stack_directory import StackDirectory
+from local_stack.stack_text import WholeStackText
+from local_stack.status import NOT_READY, NOT_RUNNING, READY, memory_mib, show_status
+
+Shown = Callable[[], tuple[int, str]]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> StackDirectory:
+    made = StackDirectory(tmp_path)
+    made.create()
+    return made
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Shown:
+    def show() -> tuple[int, str]:
+        console = Console(width=200)
+        with console.capture() as capture:
+            status = show_status(Settings(directory=tmp_path), console)
+        return status, capture.get()
+
+    return show
+
+
+def write(directory: StackDirectory, state: State, *, reason: str = "", failure: str = "") -> None:
+    entries = {"broker": Entry(state=state, pid=os.getpid(), reason=reason, log=directory.log("broker"))}
+    ledger = Ledger(run="run", supervisor=os.getpid(), processes=entries, failure=failure)
+    write_private(directory.ledger, ledger.model_dump_json())
+    text = WholeStackText(Settings(directory=directory.root), directory.tls / "ca.pem", {})(entries)
+    write_private(directory.stack_file, text)
+
+
+def test_nothing_runs(shown: Shown) -> None:
+    status, text = shown()
+
+    assert status == NOT_RUNNING
+    assert "nothing runs in" in text
+
+
+def test_why_the_last_stack_ended_is_told(directory: StackDirectory, shown: Shown) -> None:
+    write(directory, "stopped", failure="query-1 ended 5 times in 60 s")
+
+    status, text = shown()
+
+    assert status == NOT_RUNNING
+    assert "query-1 ended 5 times in 60 s" in text
+
+
+def test_a_stack_without_a_ledger_is_starting(directory: StackDirectory, shown: Shown) -> None:
+    with run_lock.hold(directory.lock):
+        status, text = shown()
+
+    assert status == NOT_READY
+    assert "is starting" in text
+
+
+def test_a_ready_stack_shows_its_processes_and_addresses(directory: StackDirectory, shown: Shown) -> None:
+    write(directory, "ready")
+    with run_lock.hold(directory.lock):
+        status, text = shown()
+
+    assert status == READY
+    assert f"ready  {os.getpid()}" in text
+    assert "gateway" in text
+
+
+def test_a_process_that_is_not_ready_says_why(directory: StackDirectory, shown: Shown) -> None:
+    write(directory, "unready", reason="the broker is away")
+    with run_lock.hold(directory.lock):
+        status, text = shown()
+
+    assert status == NOT_READY
+    assert "the broker is away" in text
+
+
+def test_memory_is_that_of_the_process(directory: StackDirectory) -> None:
+    assert memory_mib(os.getpid()) > 10
+    assert memory_mib(None) == 0
