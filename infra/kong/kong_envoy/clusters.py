@@ -27,7 +27,7 @@ def clusters_of(gateway: Gateway, resolve: Mapping[str, str]) -> list[dict[str, 
 
 
 def _cluster(name: str, connect_timeout: int, upstream: Upstream, resolve: Mapping[str, str]) -> dict[str, Any]:
-    limits = {each: NO_LIMIT for each in ("max_connections", "max_pending_requests", "max_requests", "max_retries")}
+    limits = dict.fromkeys(("max_connections", "max_pending_requests", "max_requests", "max_retries"), NO_LIMIT)
     return {
         "name": name,
         "type": "STRICT_DNS",
@@ -43,7 +43,7 @@ def _cluster(name: str, connect_timeout: int, upstream: Upstream, resolve: Mappi
     }
 
 
-def _policy(type: str, **settings: str) -> dict[str, Any]:  # noqa: A002  Envoy calls it so
+def _policy(type: str, **settings: str) -> dict[str, Any]:
     config = {"@type": f"type.googleapis.com/envoy.extensions.load_balancing_policies.{type}", **settings}
     return {"policies": [{"typed_extension_config": {"name": type, "typed_config": config}}]}
 

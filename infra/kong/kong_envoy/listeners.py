@@ -43,7 +43,9 @@ def _connection_manager(name: str, gateway: Gateway) -> dict[str, Any]:
         "local_reply_config": local_replies(),
         "access_log": [_access_log()],
         "upgrade_configs": [{"upgrade_type": "websocket"}],
+        "proxy_100_continue": True,  # so that the script may refuse a body before it is sent
         "use_remote_address": True,
+        "skip_xff_append": True,  # the script appends, as Envoy would not name a client of this machine
         "generate_request_id": False,
         "normalize_path": True,
         "merge_slashes": True,

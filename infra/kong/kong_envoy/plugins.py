@@ -40,7 +40,7 @@ def read_plugins(where: str, given: object, environment: Environment, scope: str
     plugins: dict[str, dict[str, Any]] = {}
     for place, entry in entries(where, given):
         name = entry.get("name") if isinstance(entry, dict) else None
-        place = f"{place}({name})"  # noqa: PLW2901  the name says more than the index
+        place = f"{place}({name})"
         plugin = check(place, entry, PLUGIN)
         if plugin["name"] not in READERS:
             raise UnsupportedError(place, f"the plugin is not carried over; known: {', '.join(READERS)}")

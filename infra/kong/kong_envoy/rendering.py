@@ -47,7 +47,7 @@ def to_yaml(config: Mapping[str, Any]) -> str:
 class _BlockDumper(yaml.SafeDumper):
     """Writes texts of many lines as blocks, so that a script can be read."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401  the signature is PyYAML's
+    def ignore_aliases(self, data: Any) -> bool:
         del data
         return True
 

@@ -21,7 +21,7 @@ local function uuid()
 end
 
 -- What is kept from a request for its answer: the request's id, and the headers to add.
-local function begin(handle)
+local function begin()
   local kept = { id = hex_of_random_bytes(16), headers = {} }
   kept.headers["X-Kong-Request-Id"] = kept.id
   return kept

@@ -17,10 +17,12 @@ local function transform(handle, plugin)
   for _, name in ipairs(plugin.remove_querystring) do remove_from_query(handle, name) end
 end
 
--- What Kong tells the upstream about the client, whatever the client says itself. Envoy sets -For and -Proto.
+-- What Kong tells the upstream about the client, whatever the client says itself. Envoy sets X-Forwarded-Proto.
 local function describe(handle, kept, address)
   local headers = handle:headers()
   local authority = headers:get(":authority") or ""
+  local before = headers:get("x-forwarded-for")
+  headers:replace("X-Forwarded-For", before and before .. ", " .. address or address)
   headers:replace("X-Real-IP", address)
   headers:replace("X-Forwarded-Host", (authority:gsub(":%d+$", "")))
   headers:replace("X-Forwarded-Path", (headers:get(":path"):gsub("%?.*$", "")))
@@ -48,8 +50,7 @@ local function refusal(handle, plugins, kept, address)
   return status, message
 end
 
-function envoy_on_request(handle)
-  local kept = begin(handle)
+local function serve(handle, kept)
   local plugins = CONFIG.routes[handle:metadata():get("route") or ""]
   if not plugins then
     return answer(handle, kept, 404, "no Route matched with those values")
@@ -62,4 +63,14 @@ function envoy_on_request(handle)
   end
   if plugins["request-transformer"] then transform(handle, plugins["request-transformer"]) end
   remember(handle, kept)
+end
+
+-- Envoy passes a request on when a script fails: nobody may come in that way.
+function envoy_on_request(handle)
+  local kept = begin()
+  local served, failure = pcall(serve, handle, kept)
+  if not served then
+    handle:logErr("the request is refused, because the script failed: " .. tostring(failure))
+    answer(handle, kept, 500, "An unexpected error occurred")
+  end
 end

@@ -21,14 +21,13 @@ end
 
 -- The status that request-size-limiting refuses with, or nil. Reads the body only when its length is not announced.
 local function refused_by_size(handle, plugin)
-  local headers = handle:headers()
-  local length = tonumber(headers:get("content-length"))
-  if not length and not headers:get("upgrade") then
+  local length = tonumber(handle:headers():get("content-length") or "")
+  if not length and not handle:headers():get("upgrade") then
     local body = handle:body()
     length = body and body:length()
   end
   if not length or length <= plugin.bytes then return nil end
-  local expect = (headers:get("expect") or ""):lower()
+  local expect = (handle:headers():get("expect") or ""):lower()
   return expect == "100-continue" and 417 or 413, "Request size limit exceeded"
 end
 

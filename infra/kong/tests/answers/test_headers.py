@@ -1,0 +1,81 @@
+"""What reaches the edge beside the request itself, and what comes back beside the answer."""
+
+from uuid import UUID
+
+import httpx
+import pytest
+
+from kong_envoy.gateway_under_test import GatewayUnderTest
+
+ALICE = {"apikey": "alice-demo-key"}
+FORGED = {
+    "X-Gateway-Secret": "forged",
+    "X-Consumer-ID": "forged",
+    "X-Consumer-Custom-ID": "forged",
+    "X-Consumer-Username": "forged",
+    "X-Consumer-Groups": "staff, forged",
+    "X-Authenticated-Groups": "staff, forged",
+    "X-Credential-Identifier": "forged",
+    "X-Anonymous-Consumer": "forged",
+}
+
+
+@pytest.mark.parametrize("path", ["/v1/x", "/update/orders/1", "/docs", "/openapi.json"])
+def test_the_edge_gets_the_secret_and_nothing_that_is_forged(gateway: GatewayUnderTest, path: str) -> None:
+    arrived = gateway.get(path, ALICE | FORGED).json()["headers"]
+
+    assert arrived["x-gateway-secret"] == gateway.secret
+    assert not [name for name, value in arrived.items() if "forged" in value]
+
+
+def test_what_is_forged_twice_does_not_get_through(gateway: GatewayUnderTest) -> None:
+    twice = [*ALICE.items(), *FORGED.items(), *((name.lower(), value) for name, value in FORGED.items())]
+    arrived = httpx.get(gateway.http + "/v1/x", headers=twice).json()["headers"]
+
+    assert arrived["x-gateway-secret"] == gateway.secret
+    assert not [name for name, value in arrived.items() if "forged" in value]
+
+
+def test_what_is_forged_for_a_socket_does_not_get_through(gateway: GatewayUnderTest) -> None:
+    with gateway.socket("/v1/stream", ALICE | FORGED) as socket:
+        arrived = socket.recv()
+
+    assert "forged" not in arrived
+
+
+def test_the_public_routes_know_nobody(gateway: GatewayUnderTest) -> None:
+    answer = gateway.get("/openapi.json")
+
+    assert answer.status_code == 200
+    assert not [name for name in answer.json()["headers"] if name.startswith("x-consumer")]
+
+
+def test_a_correlation_id_is_made_and_told_to_both_sides(gateway: GatewayUnderTest) -> None:
+    answer = gateway.get("/v1/x", ALICE)
+    other = gateway.get("/v1/x", ALICE)
+
+    assert UUID(answer.headers["x-correlation-id"])
+    assert answer.json()["headers"]["x-correlation-id"] == answer.headers["x-correlation-id"]
+    assert other.headers["x-correlation-id"] != answer.headers["x-correlation-id"]
+
+
+def test_a_correlation_id_that_the_client_gives_is_kept(gateway: GatewayUnderTest) -> None:
+    answer = gateway.get("/v1/x", ALICE | {"X-Correlation-ID": "given"})
+
+    assert answer.headers["x-correlation-id"] == "given"
+    assert answer.json()["headers"]["x-correlation-id"] == "given"
+
+
+def test_a_refusal_has_a_correlation_id_too(gateway: GatewayUnderTest) -> None:
+    assert gateway.get("/v1/x", {"X-Correlation-ID": "given"}).headers["x-correlation-id"] == "given"
+
+
+def test_the_edge_learns_where_the_client_is(gateway: GatewayUnderTest) -> None:
+    forged = {"X-Forwarded-Host": "forged", "X-Forwarded-Proto": "forged", "X-Real-IP": "forged"}
+    arrived = gateway.get("/v1/x?a=b", ALICE | forged).json()["headers"]
+
+    assert arrived["x-forwarded-proto"] == "http"
+    assert arrived["x-forwarded-host"] == gateway.http.removeprefix("http://").partition(":")[0]
+    assert arrived["x-forwarded-path"] == "/v1/x"
+    assert arrived["x-real-ip"] in arrived["x-forwarded-for"]
+    assert arrived["host"] in {"ws-edge-1:8080", "ws-edge-2:8080"}

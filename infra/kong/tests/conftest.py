@@ -1,0 +1,87 @@
+"""A gateway to put questions to: Envoy with the rendered file, or the one that GATEWAY_HTTP and GATEWAY_HTTPS name."""
+
+import os
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kong_envoy
+from kong_envoy.gateway_under_test import GatewayUnderTest, eventually, running_envoy, running_upstreams
+from local_stack.certificates import Certificates
+from local_stack.ports import free_ports
+
+KONG_FILE = Path(__file__).resolve().parents[1] / "kong.yaml"
+TARGETS = ("ws-edge-1:8080", "ws-edge-2:8080")
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    """The gateway's file, freshly read."""
+    return kong_envoy.load(KONG_FILE)
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """A certificate for localhost, and the authority that signed it."""
+    made = Certificates(tmp_path_factory.mktemp("tls"))
+    made.ensure(datetime.now(UTC))
+    return made
+
+
+@pytest.fixture(scope="session")
+def environment(certificates: Certificates) -> dict[str, str]:
+    """What the file takes from the environment."""
+    return {
+        "GATEWAY_SECRET": "secret-of-the-tests",
+        "GATEWAY_TLS_CERTIFICATE": certificates.certificate.read_text(),
+        "GATEWAY_TLS_KEY": certificates.key.read_text(),
+    }
+
+
+@pytest.fixture(scope="session")
+def gateway(request: pytest.FixtureRequest) -> GatewayUnderTest:
+    """The gateway with two upstreams behind it; both answer when a test begins."""
+    name = "_foreign_gateway" if "GATEWAY_HTTP" in os.environ else "_rendered_gateway"
+    under_test: GatewayUnderTest = request.getfixturevalue(name)
+
+    def answers() -> bool:
+        return under_test.get("/v1/x", {"apikey": "alice-demo-key"}).status_code == 200
+
+    eventually(answers, "the gateway answers")
+    return under_test
+
+
+@pytest.fixture(scope="session")
+def _rendered_gateway(
+    tmp_path_factory: pytest.TempPathFactory, certificates: Certificates, environment: dict[str, str]
+) -> Iterator[GatewayUnderTest]:
+    *upstream_ports, http, https, admin = free_ports(5)
+    addresses = [f"127.0.0.1:{port}" for port in upstream_ports]
+    config = kong_envoy.render(
+        kong_envoy.load(KONG_FILE),
+        listen_http=f"127.0.0.1:{http}",
+        listen_https=f"127.0.0.1:{https}",
+        admin=f"127.0.0.1:{admin}",
+        resolve=dict(zip(TARGETS, addresses, strict=True)),
+        environment=environment,
+    )
+    tls = ssl.create_default_context(cafile=str(certificates.authority))
+    with running_upstreams(addresses) as upstreams, running_envoy(config, tmp_path_factory.mktemp("envoy")):
+        secret = environment["GATEWAY_SECRET"]
+        yield GatewayUnderTest(f"http://127.0.0.1:{http}", f"https://localhost:{https}", tls, secret, upstreams)
+
+
+@pytest.fixture(scope="session")
+def _foreign_gateway() -> Iterator[GatewayUnderTest]:
+    addresses = os.environ.get("GATEWAY_UPSTREAMS", "127.0.0.1:8080,127.0.0.2:8080").split(",")
+    tls = ssl.create_default_context(cafile=os.environ.get("GATEWAY_CA"))
+    if "GATEWAY_CA" not in os.environ:
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    secret = os.environ.get("GATEWAY_SECRET", "demo-gateway-secret")
+    https = os.environ.get("GATEWAY_HTTPS", "https://localhost:8443")
+    with running_upstreams(addresses) as upstreams:
+        yield GatewayUnderTest(os.environ["GATEWAY_HTTP"], https, tls, secret, upstreams)

@@ -1,0 +1,157 @@
+"""The file as a whole: what is not carried over exactly is refused by name."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kong_envoy.document import load, read_document
+from kong_envoy.errors import UnreadableError, UnsupportedError
+
+Document = dict[str, Any]
+
+
+def mappings(value: object, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where in a document there is a mapping."""
+    if isinstance(value, dict):
+        yield place
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in pairs:
+        yield from mappings(each, (*place, key))
+
+
+def at(document: Document, place: tuple[str | int, ...]) -> Any:
+    found: Any = document
+    for key in place:
+        found = found[key]
+    return found
+
+
+def plugin(document: Document, name: str) -> Document:
+    plugins: list[Document] = document["services"][0]["plugins"]
+    return next(each for each in plugins if each["name"] == name)
+
+
+def test_the_shipped_file_is_carried_over(document: Document, environment: dict[str, str]) -> None:
+    gateway = read_document(document, environment, tls=True)
+
+    assert {route.name for route in gateway.routes} == {"orders", "stores", "shards", "documentation"}
+    assert gateway.certificate is not None
+
+
+def test_an_unknown_field_is_refused_wherever_it_stands(document: Document, environment: dict[str, str]) -> None:
+    places = list(mappings(document))
+    for place in places:
+        mapping = at(document, place)
+        mapping["surprise"] = 1
+        with pytest.raises(UnsupportedError, match=r"surprise"):
+            read_document(document, environment, tls=True)
+        del mapping["surprise"]
+
+    assert len(places) > 50
+    read_document(document, environment, tls=True)
+
+
+OTHER_FIELDS = [
+    ("jwt", "cookie_names", ["jwt"]),
+    ("jwt", "key_claim_name", "kid"),
+    ("jwt", "claims_to_verify", ["exp", "nbf"]),
+    ("jwt", "secret_is_base64", True),
+    ("jwt", "maximum_expiration", 60),
+    ("jwt", "run_on_preflight", False),
+    ("jwt", "realm", "x"),
+    ("key-auth", "key_in_body", True),
+    ("key-auth", "run_on_preflight", False),
+    ("key-auth", "realm", "x"),
+    ("acl", "deny", ["x"]),
+    ("acl", "always_use_authenticated_groups", True),
+    ("rate-limiting", "month", 1),
+    ("rate-limiting", "policy", "redis"),
+    ("rate-limiting", "limit_by", "header"),
+    ("rate-limiting", "path", "/x"),
+    ("rate-limiting", "sync_rate", 1),
+    ("request-size-limiting", "require_content_length", True),
+    ("request-size-limiting", "size_unit", "megabytes"),
+    ("correlation-id", "generator", "uuid#counter"),
+    ("request-transformer", "http_method", "GET"),
+    ("request-transformer", "rename", {"headers": ["a:b"]}),
+    ("request-transformer", "replace", {"headers": ["a:b"]}),
+    ("request-transformer", "append", {"headers": ["a:b"]}),
+    ("request-transformer", "remove", {"body": ["a"]}),
+    ("request-transformer", "remove", {"headers": ["host"]}),
+    ("request-transformer", "add", {"querystring": ["a:b"]}),
+    ("request-transformer", "add", {"headers": ["no value"]}),
+]
+
+
+@pytest.mark.parametrize(("name", "field", "value"), OTHER_FIELDS)
+def test_a_value_of_a_plugin_that_would_mean_something_else_is_refused(
+    document: Document, environment: dict[str, str], name: str, field: str, value: object
+) -> None:
+    plugin(document, name)["config"][field] = value
+
+    with pytest.raises(UnsupportedError, match=rf"services\[0\]\.plugins\[\d\]\({name}\)"):
+        read_document(document, environment, tls=False)
+
+
+CHANGES = [
+    (("_format_version",), "2.1"),
+    (("services", 0, "protocol"), "https"),
+    (("services", 0, "host"), "elsewhere.example"),
+    (("services", 0, "write_timeout"), 1),
+    (("services", 0, "plugins", 0, "name"), "cors"),
+    (("services", 0, "plugins", 0, "enabled"), False),
+    (("services", 0, "plugins", 1, "config", "anonymous"), "nobody"),
+    (("services", 0, "plugins", 1, "config", "anonymous"), "alice"),
+    (("services", 0, "routes", 0, "strip_path"), True),
+    (("services", 0, "routes", 0, "paths"), ["~/update/.*"]),
+    (("services", 0, "routes", 0, "protocols"), ["https"]),
+    (("services", 0, "routes", 0, "name"), "stores"),
+    (("services", 0, "routes", 0, "preserve_host"), True),
+    (("upstreams", 0, "algorithm"), "consistent-hashing"),
+    (("upstreams", 0, "targets", 0, "target"), "no-port"),
+    (("upstreams", 0, "healthchecks", "threshold"), 50),
+    (("upstreams", 0, "healthchecks", "passive"), {}),
+    (("upstreams", 0, "healthchecks", "active", "unhealthy", "timeouts"), 1),
+    (("upstreams", 0, "healthchecks", "active", "healthy", "http_statuses"), [200, 302]),
+    (("snis", 0, "name"), "example.org"),
+    (("snis", 0, "certificate", "id"), "another"),
+    (("consumers", 1, "jwt_secrets", 0, "algorithm"), "RS256"),
+    (("consumers", 1, "username"), "bob"),
+    (("consumers", 1, "keyauth_credentials", 0, "key"), "bob-demo-key"),
+    (("consumers", 3, "plugins", 0, "name"), "acl"),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), CHANGES)
+def test_a_value_that_would_mean_something_else_is_refused(
+    document: Document, environment: dict[str, str], place: tuple[str | int, ...], value: object
+) -> None:
+    at(document, place[:-1])[place[-1]] = value
+
+    with pytest.raises(UnsupportedError):
+        read_document(document, environment, tls=True)
+
+
+def test_a_field_whose_default_is_not_carried_over_must_be_given(
+    document: Document, environment: dict[str, str]
+) -> None:
+    del document["services"][0]["routes"][0]["strip_path"]
+
+    with pytest.raises(UnsupportedError, match=r"strip_path: must be given"):
+        read_document(document, environment, tls=False)
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match=r"nowhere\.yaml cannot be read"):
+        load(tmp_path / "nowhere.yaml")
+
+
+@pytest.mark.parametrize("text", ["a: [", "- a", ""])
+def test_a_file_that_is_no_mapping_is_named(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "kong.yaml"
+    file.write_text(text)
+
+    with pytest.raises(UnreadableError, match=r"kong\.yaml"):
+        load(file)
