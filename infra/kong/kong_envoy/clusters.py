@@ -9,9 +9,9 @@ from kong_envoy.routing import cluster_name
 from kong_envoy.upstreams import HealthCheck, Upstream
 
 POLICIES: dict[str, dict[str, Any]] = {
-    "round-robin": {"type": "round_robin.v3.RoundRobin"},
+    "round-robin": {"kind": "round_robin.v3.RoundRobin"},
     # Of all targets, as Kong does, and not of two that chance picks.
-    "least-connections": {"type": "least_request.v3.LeastRequest", "selection_method": "FULL_SCAN"},
+    "least-connections": {"kind": "least_request.v3.LeastRequest", "selection_method": "FULL_SCAN"},
 }
 NO_LIMIT = 1_000_000
 """Kong has no limit of its own; Envoy's default would refuse the 1,025th socket."""
@@ -43,9 +43,9 @@ def _cluster(name: str, connect_timeout: int, upstream: Upstream, resolve: Mappi
     }
 
 
-def _policy(type: str, **settings: str) -> dict[str, Any]:
-    config = {"@type": f"type.googleapis.com/envoy.extensions.load_balancing_policies.{type}", **settings}
-    return {"policies": [{"typed_extension_config": {"name": type, "typed_config": config}}]}
+def _policy(kind: str, **settings: str) -> dict[str, Any]:
+    config = {"@type": f"type.googleapis.com/envoy.extensions.load_balancing_policies.{kind}", **settings}
+    return {"policies": [{"typed_extension_config": {"name": kind, "typed_config": config}}]}
 
 
 def _endpoint(target: str, weight: int, resolve: Mapping[str, str]) -> dict[str, Any]:

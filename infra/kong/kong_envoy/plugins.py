@@ -40,11 +40,11 @@ def read_plugins(where: str, given: object, environment: Environment, scope: str
     plugins: dict[str, dict[str, Any]] = {}
     for place, entry in entries(where, given):
         name = entry.get("name") if isinstance(entry, dict) else None
-        place = f"{place}({name})"
-        plugin = check(place, entry, PLUGIN)
+        named = f"{place}({name})"
+        plugin = check(named, entry, PLUGIN)
         if plugin["name"] not in READERS:
-            raise UnsupportedError(place, f"the plugin is not carried over; known: {', '.join(READERS)}")
+            raise UnsupportedError(named, f"the plugin is not carried over; known: {', '.join(READERS)}")
         if plugin["name"] in plugins:
-            raise UnsupportedError(place, "the plugin is there twice")
-        plugins[plugin["name"]] = READERS[plugin["name"]](f"{place}.config", plugin["config"], environment, scope)
+            raise UnsupportedError(named, "the plugin is there twice")
+        plugins[plugin["name"]] = READERS[plugin["name"]](f"{named}.config", plugin["config"], environment, scope)
     return plugins

@@ -25,7 +25,9 @@ def test_envoy_finds_nothing_wrong_with_it(
 ) -> None:
     file = tmp_path / "envoy.yaml"
     file.write_text(to_yaml(rendered(document, environment)))
-    check = subprocess.run([envoy_binary(), "--mode", "validate", "-c", file], capture_output=True, text=True)
+    check = subprocess.run(
+        [envoy_binary(), "--mode", "validate", "-c", file], check=False, capture_output=True, text=True
+    )
 
     assert check.returncode == 0, check.stderr
 
