@@ -47,12 +47,11 @@ class PartitionStore:
     def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """Yields keys and stored values with first <= key < end, as of one moment, remembered deletions included."""
         options = ReadOptions()
-        options.set_iterate_lower_bound(first)
         options.set_iterate_upper_bound(end)
         try:
             rows: RdictIter = self._database.iter(options)
-            rows.seek_to_last() if reverse else rows.seek_to_first()
-            while rows.valid():
+            rows.seek_to_last() if reverse else rows.seek(first)
+            while rows.valid() and (not reverse or rows.key() >= first):
                 yield rows.key(), rows.value()
                 rows.prev() if reverse else rows.next()
             rows.status()

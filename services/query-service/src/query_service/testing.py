@@ -1,0 +1,103 @@
+"""Fakes and builders for unit tests; nothing in the service imports them."""
+
+from dataclasses import dataclass, field
+
+from query_service.errors import LookupFailedError
+from query_service.record import TOMBSTONE_HEADER, Headers
+from statecast.query.v1 import query_service_pb2 as query
+from statecast.state.v1 import state_pb2
+
+
+class ManualClock:
+    """A clock that stands still until it is told to go on."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        """Starts at `now` seconds."""
+        self.now = now
+
+    def __call__(self) -> float:
+        """Returns the time."""
+        return self.now
+
+
+@dataclass
+class FakeRecord:
+    """A record as a consumer would hand it over."""
+
+    record_key: bytes | None
+    record_value: bytes | None
+    record_offset: int = 0
+    record_headers: Headers = field(default_factory=list)
+
+    def key(self) -> bytes | None:
+        """The record's key."""
+        return self.record_key
+
+    def value(self) -> bytes | None:
+        """The record's value."""
+        return self.record_value
+
+    def headers(self) -> Headers:
+        """The record's headers."""
+        return self.record_headers
+
+    def offset(self) -> int:
+        """The record's offset."""
+        return self.record_offset
+
+
+def encoded_state(sequence: int, payload: bytes = b"", epoch: int = 1, seconds: int = 1_700_000_000) -> bytes:
+    """Returns an encoded StateRecord."""
+    record = state_pb2.StateRecord(epoch=epoch, sequence=sequence, payload=payload)
+    record.source.commit_time.seconds = seconds
+    return record.SerializeToString()
+
+
+def put(key: str, sequence: int, offset: int, payload: bytes = b"row", epoch: int = 1) -> FakeRecord:
+    """Returns the record of a row; `key` has NUL between its parts."""
+    return FakeRecord(key.encode(), encoded_state(sequence, payload, epoch), offset)
+
+
+def tombstone(key: str, sequence: int, offset: int, epoch: int = 1) -> FakeRecord:
+    """Returns the record of a deletion."""
+    return FakeRecord(key.encode(), None, offset, [(TOMBSTONE_HEADER, encoded_state(sequence, epoch=epoch))])
+
+
+class FakeLookup:
+    """A Lookup that gives the same answer, or fails in the same way, each time, and remembers its deadlines."""
+
+    def __init__(self, answered_by: str, failure: LookupFailedError | None = None) -> None:
+        """Answers as an instance of this name."""
+        self.answered_by = answered_by
+        self.failure = failure
+        self.deadlines: list[float] = []
+
+    async def get(self, request: query.GetStateRequest, deadline: float) -> query.GetStateResponse:
+        """See Lookup."""
+        self._note(deadline)
+        answer = query.GetStateResponse()
+        answer.state.key.CopyFrom(request.key)
+        answer.freshness.answered_by = self.answered_by
+        return answer
+
+    async def batch(self, request: query.BatchGetStatesRequest, deadline: float) -> query.BatchGetStatesResponse:
+        """See Lookup."""
+        self._note(deadline)
+        answer = query.BatchGetStatesResponse()
+        answer.freshness.add(answered_by=self.answered_by)
+        for index, each in enumerate(request.keys):
+            answer.results.add(index=index).state.key.CopyFrom(each.key)
+        return answer
+
+    async def scan(self, request: query.ScanStatesRequest, deadline: float) -> query.ScanStatesResponse:
+        """See Lookup."""
+        self._note(deadline)
+        answer = query.ScanStatesResponse()
+        answer.states.add().key.group = request.group
+        answer.freshness.answered_by = self.answered_by
+        return answer
+
+    def _note(self, deadline: float) -> None:
+        self.deadlines.append(deadline)
+        if self.failure is not None:
+            raise self.failure

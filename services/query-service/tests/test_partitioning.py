@@ -1,0 +1,28 @@
+"""The partitioner agrees with Kafka's own."""
+
+import pytest
+
+from query_service.partitioning import murmur2, partition_of
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [  # as in Kafka's own UtilsTest, by signed 32-bit numbers
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+    ],
+)
+def test_the_hash_is_that_of_kafka(data: bytes, expected: int) -> None:
+    assert murmur2(data) == expected & 0xFFFFFFFF
+
+
+def test_the_partition_of_a_negative_hash_is_positive() -> None:
+    assert partition_of("21", 4) == (-973932308 & 0x7FFFFFFF) % 4
+
+
+def test_a_group_is_hashed_as_utf_8() -> None:
+    assert partition_of("größe", 1000) == (murmur2("größe".encode()) & 0x7FFFFFFF) % 1000

@@ -1,0 +1,100 @@
+"""Directories that can be gone on from, and those that are set aside."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rocksdict import Options, Rdict
+
+from query_service import store_keys
+from query_service.errors import StoreFailedError
+from query_service.store_directory import Identity, StoreDirectory
+from query_service.store_keys import HEADER
+from query_service.testing import ManualClock
+
+IDENTITY = Identity("id", 3)
+ROW = HEADER.pack(1, 1, 1, 0, 0, 0)
+
+OpenDirectory = Callable[..., StoreDirectory]
+
+
+@pytest.fixture
+def path(open_directory: OpenDirectory, tmp_path: Path) -> Path:
+    """A closed directory with one row."""
+    store = open_directory().open("s", IDENTITY)
+    store.write({b"a": ROW}, 2, 0)
+    store.close()
+    return tmp_path / "data" / "s" / "3"
+
+
+def aside(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "data" / "set-aside").glob("s-3-*"))
+
+
+def test_a_directory_of_the_same_partition_is_gone_on_from(path: Path, open_directory: OpenDirectory) -> None:
+    store = open_directory().open("s", IDENTITY)
+
+    assert store.get(b"a") == ROW
+    assert store.next_offset == 2
+
+
+def test_a_directory_of_another_topic_is_set_aside(path: Path, open_directory: OpenDirectory, tmp_path: Path) -> None:
+    counted: list[bool] = []
+    store = open_directory(lambda: counted.append(True)).open("s", Identity("another", 3))
+
+    assert store.get(b"a") is None
+    assert store.next_offset == 0
+    assert len(aside(tmp_path)) == len(counted) == 1
+
+
+def test_a_directory_of_another_format_is_set_aside(path: Path, open_directory: OpenDirectory, tmp_path: Path) -> None:
+    database = Rdict(str(path), Options(raw_mode=True))
+    database[store_keys.FORMAT_KEY] = b"999"
+    database.close()
+    store = open_directory().open("s", IDENTITY)
+
+    assert store.next_offset == 0
+    assert len(aside(tmp_path)) == 1
+
+
+def test_a_corrupt_directory_is_set_aside_as_it_was(path: Path, open_directory: OpenDirectory, tmp_path: Path) -> None:
+    (path / "CURRENT").write_bytes(b"garbage")
+    store = open_directory().open("s", IDENTITY)
+
+    assert store.next_offset == 0
+    assert (aside(tmp_path)[0] / "CURRENT").read_bytes() == b"garbage"
+
+
+def test_a_directory_of_something_else_is_set_aside(open_directory: OpenDirectory, tmp_path: Path) -> None:
+    foreign = tmp_path / "data" / "s" / "3"
+    foreign.mkdir(parents=True)
+    (foreign / "thesis.txt").write_text("years of work")
+    open_directory().open("s", IDENTITY)
+
+    assert (aside(tmp_path)[0] / "thesis.txt").read_text() == "years of work"
+
+
+def test_data_that_is_too_old_is_rebuilt(
+    path: Path, open_directory: OpenDirectory, wall: ManualClock, tmp_path: Path
+) -> None:
+    wall.now += 3601
+    store = open_directory(resume_limit_s=3600).open("s", IDENTITY)
+
+    assert store.next_offset == 0
+    assert aside(tmp_path) == []
+
+
+def test_a_reset_directory_is_empty(path: Path, open_directory: OpenDirectory) -> None:
+    assert open_directory().reset("s", IDENTITY).get(b"a") is None
+
+
+def test_a_disk_that_refuses_is_told_and_nothing_is_set_aside(
+    path: Path, open_directory: OpenDirectory, tmp_path: Path
+) -> None:
+    held = open_directory().open("s", IDENTITY)
+
+    with pytest.raises(StoreFailedError, match="lock"):
+        open_directory().open("s", IDENTITY)
+
+    assert held.get(b"a") == ROW
+    assert aside(tmp_path) == []
