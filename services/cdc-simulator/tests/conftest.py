@@ -1,13 +1,24 @@
 """What the tests of the simulator share."""
 
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from cdc_simulator.order_row import Item, OrderRow, Shop, Status
+from local_stack import child_process
+from local_stack.ports import free_ports
 from statecast.orders.v1.order_pb2 import OrderChange
+
+COMMAND = [sys.executable, "-m", "cdc_simulator", "run"]
+PATIENCE_S = 60 * float(os.environ.get("STATECAST_TEST_PATIENCE", "1"))
 
 ReadTopic = Callable[[str], list[tuple[int, bytes, OrderChange]]]
 
@@ -53,3 +64,69 @@ def read_topic(kafka: str) -> ReadTopic:
             consumer.close()
 
     return read
+
+
+class Process:
+    """The command as a process of its own, started again and again on the same database."""
+
+    patience_s = PATIENCE_S
+
+    def __init__(self, directory: Path, kafka: str, topic: str) -> None:
+        (self.port,) = free_ports(1)
+        self.topic = topic
+        self.database = directory / "orders.sqlite3"
+        self._log = directory / "simulator.log"
+        self._environment = {
+            "CDC_SIMULATOR_KAFKA_BOOTSTRAP": kafka,
+            "CDC_SIMULATOR_TOPIC": topic,
+            "CDC_SIMULATOR_DATABASE": str(self.database),
+            "CDC_SIMULATOR_METRICS_PORT": str(self.port),
+        }
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(self, **settings: object) -> subprocess.Popen[bytes]:
+        chosen = {f"CDC_SIMULATOR_{name.upper()}": str(value) for name, value in settings.items()}
+        self._running.append(child_process.start(COMMAND, self._log, {**self._environment, **chosen}))
+        return self._running[-1]
+
+    def stop(self) -> None:
+        for each in self._running:
+            child_process.stop(each.pid)
+            each.wait()
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def acknowledged(self) -> int:
+        """The metric, or 0 while nothing answers."""
+        lines = self.get("/metrics")[1].splitlines()
+        values = [line.split()[1] for line in lines if line.startswith("cdc_simulator_acknowledged_lsn ")]
+        return int(float(values[0])) if values else 0
+
+    def get(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def process(tmp_path: Path, kafka: str, create_topic: Callable[..., str]) -> Iterator[Process]:
+    process = Process(tmp_path, kafka, create_topic("orders"))
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def process_type() -> type[Process]:
+    return Process
