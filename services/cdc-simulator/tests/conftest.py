@@ -18,7 +18,7 @@ from local_stack.ports import free_ports
 from statecast.orders.v1.order_pb2 import OrderChange
 
 COMMAND = [sys.executable, "-m", "cdc_simulator", "run"]
-PATIENCE_S = 60 * float(os.environ.get("STATECAST_TEST_PATIENCE", "1"))
+PATIENCE_S = 60 * float(os.environ.get("TEST_PATIENCE", "1"))
 
 ReadTopic = Callable[[str], list[tuple[int, bytes, OrderChange]]]
 
