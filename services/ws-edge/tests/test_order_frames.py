@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
@@ -84,6 +84,7 @@ def test_a_binary_frame_is_refused() -> None:
         FRAMES.parse({"type": "websocket.receive", "bytes": b"{}"})
 
 
+@settings(deadline=None)
 @given(st.text() | st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists).map(json.dumps))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -94,6 +95,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert request.key.group
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["type", "data", "order_id", "position", "interval_ms", "x"]),

@@ -1,6 +1,6 @@
 """The outbox holds the newest version of each key, tells what it skipped, and never grows beyond its keys."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ws_edge.outbox import Outbox
@@ -71,6 +71,7 @@ def test_a_change_that_replaces_a_snapshot_is_a_change() -> None:
     assert [item.snapshot for item in iter(outbox.take, None) if item] == [False, True]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([*"abcde", "take"]), max_size=200))
 def test_it_never_holds_more_than_one_version_a_key_and_counts_every_one(steps: list[str]) -> None:
     outbox, put, told = Outbox(), 0, 0

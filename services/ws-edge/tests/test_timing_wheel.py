@@ -1,6 +1,6 @@
 """The wheel gives out each item once, never early, in the order in which items are due."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ws_edge.timing_wheel import TimingWheel
@@ -38,6 +38,7 @@ def test_a_long_pause_costs_no_more_than_the_filled_slots() -> None:
     assert [item for _, item in wheel.take(1e9)] == ["a", "b"]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(0, 50, allow_nan=False), max_size=50),
     st.lists(st.floats(0, 60, allow_nan=False), max_size=20).map(sorted),

@@ -15,7 +15,7 @@ def configure() -> None:
     ]
     human = sys.stderr.isatty()
     last: list[structlog.typing.Processor] = (
-        [structlog.dev.ConsoleRenderer()]
+        [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
         if human
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )

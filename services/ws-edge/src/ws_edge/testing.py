@@ -37,6 +37,8 @@ class FakeQueryService(QueryServiceServicer):
         self.delay = 0.0
         self.asked: Counter[StoreKey] = Counter()
         self.calls: Counter[str] = Counter()
+        self.most_at_once = 0
+        self._at_once = 0
         self.address = ""
 
     async def start(self, address: str = "127.0.0.1:0") -> str:
@@ -128,8 +130,10 @@ class FakeQueryService(QueryServiceServicer):
 
     async def _begin(self, method: str, context: Context) -> None:
         self.calls[method] += 1
-        if self.delay:
-            await asyncio.sleep(self.delay)
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        await asyncio.sleep(self.delay)
+        self._at_once -= 1
         if self.failing is not None:
             await context.abort(self.failing, "scripted to fail")
 

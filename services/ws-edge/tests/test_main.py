@@ -1,0 +1,100 @@
+"""The command as operators run it: starts, waits for the query service, answers, and ends as it should."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+
+import pytest
+from httpx import AsyncClient, HTTPError
+
+from ws_edge.server import listen
+from ws_edge.settings import Settings
+from ws_edge.testing import SECRET, FakeQueryService
+
+
+async def start(*arguments: str, **settings: str) -> Process:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WS_EDGE_")}
+    environment |= {f"WS_EDGE_{name.upper()}": value for name, value in settings.items()}
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "ws_edge", *arguments, env=environment, stdout=PIPE, stderr=PIPE
+    )
+
+
+def free_port() -> int:
+    with listen(Settings.model_validate({"port": 0, "gateway_secret": SECRET})) as held:
+        return int(held.getsockname()[1])
+
+
+async def until_status(client: AsyncClient, path: str, status: int) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                if (await client.get(path)).status_code == status:
+                    return
+            except HTTPError:
+                pass  # it does not listen yet
+            await asyncio.sleep(0.05)
+
+
+async def test_the_process_waits_for_the_query_service_and_ends_with_0_on_sigterm() -> None:
+    port, service = free_port(), FakeQueryService()
+    address = await service.start()
+    await service.stop()
+    process = await start("run", gateway_secret=SECRET, port=str(port), query_addresses=address, instance="edge-1")
+    async with AsyncClient(base_url=f"http://127.0.0.1:{port}", verify=False) as client:
+        await until_status(client, "/healthz", 200)
+        await until_status(client, "/readyz", 503)
+        await service.start(address)
+        await until_status(client, "/readyz", 200)
+    process.send_signal(signal.SIGTERM)
+    out, log = await process.communicate()
+    await service.stop()
+
+    assert process.returncode == 0
+    assert out == b""
+    lines = [json.loads(line) for line in log.decode().splitlines() if line.startswith("{")]
+    events = [line["event"] for line in lines]
+    assert events[0] == "listening"
+    assert events[-2:] == ["draining", "stopped"]
+    assert "query_service_found" in events
+    assert all(line["instance"] == "edge-1" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({}, "WS_EDGE_GATEWAY_SECRET"),
+        ({"gateway_secret": SECRET, "port": "many"}, "WS_EDGE_PORT"),
+        ({"gateway_secret": SECRET, "stores": "/nowhere/stores.yaml"}, "/nowhere/stores.yaml"),
+    ],
+)
+async def test_what_keeps_it_from_starting_is_one_line_and_status_2(settings: dict[str, str], reason: str) -> None:
+    process = await start("run", **settings)
+    _, log = await process.communicate()
+
+    assert process.returncode == 2
+    assert log.decode().startswith("ws-edge: ")
+    assert log.decode().count("\n") == 1
+    assert reason in log.decode()
+
+
+async def test_a_port_in_use_is_one_line_and_status_2() -> None:
+    with listen(Settings.model_validate({"port": 0, "gateway_secret": SECRET})) as held:
+        port = held.getsockname()[1]
+        process = await start("run", gateway_secret=SECRET, port=str(port))
+        _, log = await process.communicate()
+
+    assert process.returncode == 2
+    assert log.decode().startswith(f"ws-edge: cannot listen on 127.0.0.1:{port} ")
+    assert log.decode().count("\n") == 1
+
+
+async def test_a_wrong_command_is_refused() -> None:
+    process = await start("walk")
+    _, log = await process.communicate()
+
+    assert process.returncode == 2
+    assert b"invalid choice" in log
