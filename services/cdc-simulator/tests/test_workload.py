@@ -4,7 +4,7 @@ from collections import Counter
 
 from cdc_simulator.initial_rows import initial_rows
 from cdc_simulator.life_cycle import is_finished
-from cdc_simulator.order_row import Shop
+from cdc_simulator.order_row import OrderRow, Shop
 from cdc_simulator.testing import MemoryTable
 from cdc_simulator.workload import Delete, Insert, Mutation, Update, next_mutation
 
@@ -15,11 +15,11 @@ def new_table(shop: Shop) -> MemoryTable:
     return MemoryTable(initial_rows(shop, NOW_US), shop.orders + 1)
 
 
-def make(table: MemoryTable, shop: Shop, first: int, last: int) -> list[Mutation]:
+def make(table: MemoryTable, shop: Shop, first: int, last: int, now_us: int = NOW_US) -> list[Mutation]:
     """Makes the mutations with these log sequence numbers."""
     mutations = []
     for lsn in range(first, last + 1):
-        mutation = next_mutation(table, shop, lsn, NOW_US + lsn)
+        mutation = next_mutation(table, shop, lsn, now_us + lsn)
         table.apply(mutation)
         mutations.append(mutation)
     return mutations
@@ -31,6 +31,18 @@ def test_the_same_seed_makes_the_same_mutations_and_another_seed_others(shop: Sh
 
     assert make(new_table(shop), shop, 51, 550) == mutations
     assert make(new_table(other), other, 51, 550) != mutations
+
+
+def test_the_time_decides_nothing_but_times(shop: Shop) -> None:
+    now = [essence(each) for each in make(new_table(shop), shop, 51, 550)]
+    later = [essence(each) for each in make(new_table(shop), shop, 51, 550, NOW_US + 987_654_321)]
+
+    assert later == now
+
+
+def essence(mutation: Mutation) -> tuple[str, OrderRow]:
+    row = mutation.before if isinstance(mutation, Delete) else mutation.after
+    return mutation.operation, row._replace(placed_at_us=0, updated_at_us=0, estimated_delivery="")
 
 
 def test_a_table_that_is_read_again_from_its_rows_goes_on_identically(shop: Shop) -> None:
