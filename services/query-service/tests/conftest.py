@@ -96,7 +96,7 @@ def view() -> View:
 
 
 @pytest.fixture
-def serving_view(view: View, open_host: OpenHost) -> View:
+async def serving_view(view: View, open_host: OpenHost) -> View:
     """As `view`, with hosts of all partitions."""
     view.hosts = {(STORE, partition): open_host(partition) for partition in range(4)}
     return view

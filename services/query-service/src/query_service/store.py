@@ -1,6 +1,7 @@
 """The rows of one partition in RocksDB, with the offset to go on from in the same atomic writes."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -109,8 +110,9 @@ class PartitionStore:
         return seen
 
     def close(self) -> None:
-        """Releases the files; reads from then on raise StoreClosedError."""
-        self._database.close()
+        """Releases the files; reads from then on raise StoreClosedError. Closing again does nothing."""
+        with suppress(DbClosedError):
+            self._database.close()
 
     def _write(self, batch: WriteBatch) -> None:
         try:

@@ -1,0 +1,20 @@
+"""When a call must have been answered."""
+
+import pytest
+
+from query_service.deadlines import deadline_of
+
+
+class Call:
+    """A call with so many seconds left."""
+
+    def __init__(self, left: float | None) -> None:
+        self._left = left
+
+    def time_remaining(self) -> float | None:
+        return self._left
+
+
+@pytest.mark.parametrize(("left", "deadline"), [(None, 105.0), (10.0, 109.98), (0.1, 100.095), (-1.0, 99.0)])
+def test_the_deadline_lies_a_little_before_the_callers(left: float | None, deadline: float) -> None:
+    assert deadline_of(Call(left), 100.0, 5.0) == pytest.approx(deadline)
