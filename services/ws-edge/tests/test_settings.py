@@ -1,5 +1,7 @@
 """A wrong setting is refused by name before anything starts."""
 
+from pathlib import Path
+
 import pytest
 
 from ws_edge.errors import SettingsError
@@ -58,5 +60,10 @@ def test_a_wrong_value_is_refused_on_one_line_with_its_variable(
     assert "\n" not in str(refusal.value)
 
 
-def test_every_setting_is_described() -> None:
-    assert all(field.description for field in Settings.model_fields.values())
+def test_every_setting_is_described_where_it_is_and_in_the_readme() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    for name, field in Settings.model_fields.items():
+        (line,) = [line for line in readme.splitlines() if line.startswith(f"| `WS_EDGE_{name.upper()}` ")]
+
+        assert field.description
+        assert line.endswith(f"| {field.description} |")
