@@ -49,6 +49,5 @@ def batch_line(board: Board, since: float, now: float) -> str:
     more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
     at = datetime.fromtimestamp(now, UTC).strftime("%H:%M:%S")
     ages = [line.age_s for line in changed if line.age_s is not None]
-    return (
-        f"{at}  {len(changed):3} orders changed, oldest update {milliseconds(max(ages, default=None))}: {named}{more}"
-    )
+    slowest = milliseconds(max(ages, default=None))
+    return f"{at}  {len(changed):3} orders changed, slowest after {slowest}: {named}{more}"
