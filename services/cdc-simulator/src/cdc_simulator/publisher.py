@@ -120,5 +120,5 @@ class Publisher:
     def _refusal(self, change: LoggedChange, error: KafkaError) -> str:
         return (
             f"Kafka refuses change {change.lsn} of {change.order_id} for topic {self._topic}: {error.str()}; "
-            "mend the topic (kafka-topics checks it) and start the simulator again, which goes on with this change"
+            "mend the topic (kafka-topics checks it) and start again: it goes on from the first change that Kafka lacks"
         )
