@@ -22,8 +22,9 @@ from query_service.instance import Instance, Learning
 from query_service.local_lookup import LocalLookup
 from query_service.membership import Membership
 from query_service.metrics import Metrics
+from query_service.peer_memory import Shard
 from query_service.peers import Peers
-from query_service.placement import Placement, Shard
+from query_service.placement import Placement
 from query_service.readiness import Readiness
 from query_service.request_checks import Limits
 from query_service.roster import Roster

@@ -9,8 +9,9 @@ import structlog
 from query_service.changelog import Changelog
 from query_service.host_factory import End
 from query_service.membership import Membership
+from query_service.peer_memory import Shard
 from query_service.peers import Peers
-from query_service.placement import Placement, Shard
+from query_service.placement import Placement
 from query_service.readiness import Readiness
 from query_service.roster import Roster
 from query_service.server import Servers

@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection
 
 import grpc
 
+from query_service.lookup import Lookup
+from query_service.peer_memory import PeerMemory, Shard
 from query_service.remote_lookup import RemoteLookup
 from query_service.shard_map import Member
 from statecast.query.v1 import query_pb2
@@ -21,38 +23,16 @@ _OPTIONS = (
     ("grpc.enable_http_proxy", 0),
 )
 
-Shard = tuple[str, int]
 
-
-class Peer:
-    """One other instance: its lookups, and what failed there lately.
-
-    What failed is not usable for the back-off time; after it, one call at a time tries again, and the others go on to
-    the next replica until that one call has had its answer.
-    """
+class Peer(PeerMemory):
+    """One other instance: its lookups, and what failed there lately."""
 
     def __init__(self, member: Member, backoff_s: float, monotonic: Callable[[], float]) -> None:
         """Connects at the first call."""
+        super().__init__(backoff_s, monotonic)
         self._channel = grpc.aio.insecure_channel(member.shard_address, options=_OPTIONS)
         self._stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(self._channel)
-        self.lookup = RemoteLookup(self._stub, member.instance, monotonic)
-        self._backoff_s = backoff_s
-        self._monotonic = monotonic
-        self._failed: dict[Shard | None, float] = {}
-
-    def usable(self, place: Shard) -> bool:
-        """Whether to ask this peer before others for a partition."""
-        return not self._failed or (self._tries_again(None) and self._tries_again(place))
-
-    def failed(self, place: Shard | None) -> None:
-        """Notes that the peer does not serve a partition now, or, for None, that it does not answer at all."""
-        self._failed[place] = self._monotonic() + self._backoff_s
-
-    def answered(self, place: Shard) -> None:
-        """Notes that the peer has answered for a partition."""
-        if self._failed:
-            self._failed.pop(None, None)
-            self._failed.pop(place, None)
+        self.lookup: Lookup = RemoteLookup(self._stub, member.instance, monotonic)
 
     async def partitions(self, timeout_s: float) -> Collection[shard.Partition] | None:
         """Returns how far the peer's partitions are; None when it does not answer in time."""
@@ -65,15 +45,6 @@ class Peer:
     async def close(self) -> None:
         """Closes the connection."""
         await self._channel.close()
-
-    def _tries_again(self, place: Shard | None) -> bool:
-        until = self._failed.get(place)
-        if until is None:
-            return True
-        if self._monotonic() < until:
-            return False
-        self.failed(place)
-        return True
 
 
 class Peers:

@@ -2,21 +2,40 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from typing import Protocol
 
 import structlog
 
-from query_service.changelog import Changelog
 from query_service.errors import StoreFailedError
-from query_service.host_factory import End, HostFactory
+from query_service.host_factory import End
+from query_service.partition_host import PartitionHost
+from query_service.peer_memory import Shard
 from query_service.shard_map import Member
-from query_service.view import View
+from query_service.view import Topic, View
 
 _HANDOVER_S = 0.5
 
 _log = structlog.get_logger()
 
-Shard = tuple[str, int]
 ServedBy = Callable[[Member], Awaitable[frozenset[Shard]]]
+
+
+class Factory(Protocol):
+    """What opens partitions; see HostFactory."""
+
+    def open(self, store: str, topic: Topic, partition: int, end: End) -> PartitionHost:
+        """See HostFactory."""
+
+
+class Reading(Protocol):
+    """What reads the log; see Changelog."""
+
+    def follow(self, host: PartitionHost) -> None:
+        """See Changelog."""
+
+    def unfollow(self, host: PartitionHost) -> "Future[None]":
+        """See Changelog."""
 
 
 class Placement:
@@ -27,7 +46,7 @@ class Placement:
     """
 
     def __init__(
-        self, view: View, factory: HostFactory, changelog: Changelog, ends: dict[Shard, End], served_by: ServedBy
+        self, view: View, factory: Factory, changelog: Reading, ends: dict[Shard, End], served_by: ServedBy
     ) -> None:
         """`ends` is kept up to date by the topic watch, by topic and partition; `served_by` asks a peer."""
         self._view = view
@@ -45,7 +64,7 @@ class Placement:
     async def run(self) -> None:
         """Runs until it is cancelled."""
         while True:
-            await self._settle()
+            await self.settle()
             try:
                 async with asyncio.timeout(_HANDOVER_S):
                     await self._changed.wait()
@@ -57,7 +76,8 @@ class Placement:
         """Whether every partition that this instance holds beyond its share is served by all its holders."""
         return not await self._not_handed_over(self._surplus())
 
-    async def _settle(self) -> None:
+    async def settle(self) -> None:
+        """Opens and closes what the view asks for now; what cannot be done yet is left to the next time."""
         view = self._view
         wanted = view.wanted()
         for shard, host in list(view.hosts.items()):

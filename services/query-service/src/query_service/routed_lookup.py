@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from query_service import page_token
 from query_service.partitioning import partition_of
+from query_service.peer_memory import Shard
 from query_service.routed_batch import RoutedBatch
-from query_service.routing import Routing, Shard
+from query_service.routing import Routing
 from query_service.view import View
 from statecast.query.v1 import query_service_pb2 as query
 

@@ -2,21 +2,44 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from query_service.errors import AbsentError, BoundsError, LookupFailedError, NotServedError, UnreachableError
 from query_service.lookup import Lookup
 from query_service.metrics import Metrics
-from query_service.peers import Peers
+from query_service.peer_memory import Shard
 from query_service.shard_map import Member
 from query_service.view import View
 
 _ROUNDS = 2
 _PAUSE_S = 0.05
 
-Shard = tuple[str, int]
 _Answer = TypeVar("_Answer")
 Ask = Callable[[Lookup, float], Awaitable[_Answer]]
+
+
+class AskedPeer(Protocol):
+    """A peer as routing sees it; see PeerMemory for the methods."""
+
+    @property
+    def lookup(self) -> Lookup:
+        """Lookups in the peer's own stores."""
+
+    def usable(self, shard: Shard) -> bool:
+        """See PeerMemory."""
+
+    def failed(self, shard: Shard | None) -> None:
+        """See PeerMemory."""
+
+    def answered(self, shard: Shard) -> None:
+        """See PeerMemory."""
+
+
+class AskedPeers(Protocol):
+    """All peers, by member."""
+
+    def of(self, member: Member) -> AskedPeer:
+        """Returns the peer of a member."""
 
 
 class Routing:
@@ -30,7 +53,7 @@ class Routing:
         self,
         view: View,
         local: Lookup,
-        peers: Peers,
+        peers: AskedPeers,
         peer_timeout_s: float,
         metrics: Metrics,
         monotonic: Callable[[], float],

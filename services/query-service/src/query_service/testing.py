@@ -1,9 +1,13 @@
 """Fakes and builders for unit tests; nothing in the service imports them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from query_service.errors import LookupFailedError
+from query_service.lookup import Lookup
+from query_service.peer_memory import PeerMemory
 from query_service.record import TOMBSTONE_HEADER, Headers
+from query_service.shard_map import Member
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 
@@ -101,3 +105,25 @@ class FakeLookup:
         self.deadlines.append(deadline)
         if self.failure is not None:
             raise self.failure
+
+
+class FakePeer(PeerMemory):
+    """A peer that answers with a lookup of choice."""
+
+    def __init__(self, lookup: Lookup, clock: Callable[[], float]) -> None:
+        """Backs off for a second."""
+        super().__init__(1.0, clock)
+        self.lookup = lookup
+
+
+class FakePeers:
+    """Peers that are not connected to anything."""
+
+    def __init__(self, lookups: dict[Member, FakeLookup], clock: Callable[[], float]) -> None:
+        """Has one peer per lookup."""
+        self.lookups = lookups
+        self._peers = {member: FakePeer(lookup, clock) for member, lookup in lookups.items()}
+
+    def of(self, member: Member) -> FakePeer:
+        """Returns the peer of a member."""
+        return self._peers[member]

@@ -1,0 +1,74 @@
+"""Settings come from the environment, and a bad one is named."""
+
+from pathlib import Path
+
+import pytest
+
+from query_service.errors import SettingsError
+from query_service.settings import Settings, describe_settings, load_settings
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"QUERY_SERVICE_{name.upper()}", raising=False)
+
+
+def test_the_defaults_run_locally() -> None:
+    settings = load_settings()
+
+    assert (settings.host, settings.metrics_host) == ("127.0.0.1", "127.0.0.1")
+    assert settings.instance_name == settings.address == "127.0.0.1:50051"
+    assert settings.shard_address == "127.0.0.1:50061"
+    assert settings.stores.is_file()
+
+
+def test_others_reach_the_instance_under_its_advertised_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUERY_SERVICE_HOST", "0.0.0.0")
+    monkeypatch.setenv("QUERY_SERVICE_ADVERTISED_HOST", "query-1.internal")
+    monkeypatch.setenv("QUERY_SERVICE_INSTANCE", "query-1")
+    settings = load_settings()
+
+    assert (settings.address, settings.instance_name) == ("query-1.internal:50051", "query-1")
+
+
+def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUERY_SERVICE_DATA_DIRECTORY", "")
+
+    assert load_settings().data_directory == Path(".run/query-service")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PORT", "http"),
+        ("REPLICAS", "0"),
+        ("INSTANCE", "a|b"),
+        ("ADVERTISED_HOST", "a|b"),
+        ("SESSION_TIMEOUT_MS", "10"),
+        ("LOG_LEVEL", "loud"),
+    ],
+)
+def test_a_bad_value_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"QUERY_SERVICE_{name}", value)
+    with pytest.raises(SettingsError) as raised:
+        load_settings()
+
+    assert f"QUERY_SERVICE_{name}=" in str(raised.value)
+    assert value in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_page_sizes_that_contradict_each_other_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUERY_SERVICE_MAX_PAGE_SIZE", "10")
+
+    with pytest.raises(SettingsError, match="QUERY_SERVICE_DEFAULT_PAGE_SIZE is above"):
+        load_settings()
+
+
+def test_every_setting_is_described() -> None:
+    text = describe_settings()
+
+    for name, field in Settings.model_fields.items():
+        assert f"QUERY_SERVICE_{name.upper()}" in text
+        assert field.description
