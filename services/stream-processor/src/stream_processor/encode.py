@@ -30,12 +30,10 @@ def encode(changes: DataFrame, row_message: str, functions: Functions) -> DataFr
         sequence.alias("sequence"),
         F.when(F.size("left") > 0, tombstone).alias("tombstone"),
         F.when(F.size("entered") > 0, full).alias("full"),
-        F.concat(_keys("left", deleted=True), _keys("entered", deleted=False)).alias("keys"),
+        F.size("left").alias("leaving"),
+        F.concat("left", "entered").alias("keys"),
     )
-    lines = encoded.select("epoch", "sequence", "tombstone", "full", F.explode("keys").alias("line"))
-    chosen = F.when(F.col("line.deleted"), F.col("tombstone")).otherwise(F.col("full"))
-    return lines.select("line.key", "epoch", "sequence", "line.deleted", chosen.alias("record"))
-
-
-def _keys(column: str, *, deleted: bool) -> Column:
-    return F.transform(column, lambda key: F.struct(key.alias("key"), F.lit(deleted).alias("deleted")))
+    lines = encoded.select("epoch", "sequence", "tombstone", "full", "leaving", F.posexplode("keys").alias("at", "key"))
+    deleted = F.col("at") < F.col("leaving")
+    chosen = F.when(deleted, F.col("tombstone")).otherwise(F.col("full"))
+    return lines.select("key", "epoch", "sequence", deleted.alias("deleted"), chosen.alias("record"))

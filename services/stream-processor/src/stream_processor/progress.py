@@ -16,9 +16,17 @@ class Progress:
         self._metrics = metrics
         self._seen = -1
 
+    def is_news(self, progress: Mapping[str, Any]) -> bool:
+        """Whether this progress has not been told."""
+        return bool(progress["batchId"] > self._seen)
+
+    def follows(self, progress: Mapping[str, Any]) -> bool:
+        """Whether no batch lies between the last one told and this."""
+        return bool(progress["batchId"] == self._seen + 1)
+
     def tell(self, progress: Mapping[str, Any]) -> None:
         """Takes a StreamingQueryProgress in its JSON form."""
-        if progress["batchId"] <= self._seen:
+        if not self.is_news(progress):
             return
         self._seen = progress["batchId"]
         operators = progress["stateOperators"]

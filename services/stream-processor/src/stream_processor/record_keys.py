@@ -20,27 +20,40 @@ def keys(row: Column, pipeline: Pipeline) -> Column:
 
     A row has one key per group it is in; a null row has none.
     """
-    groups = F.array_distinct(values(row, pipeline.group))
-    if pipeline.member is None or pipeline.sort is None:
-        named = groups
+    tail: list[Column] = []
+    if pipeline.member is not None and pipeline.sort is not None:
+        tail = [F.lit(NUL), sort_text(row, pipeline.sort), F.lit(NUL), single(row, pipeline.member)]
+    if pipeline.group.repeated:
+        groups = F.array_distinct(values(row, pipeline.group))
+        named = F.transform(groups, lambda group: F.concat(group, *tail))
     else:
-        tail = F.concat(F.lit(NUL), sort_text(row, pipeline.sort), F.lit(NUL), single(row, pipeline.member))
-        named = F.transform(groups, lambda group: F.concat(group, tail))
+        named = F.array(F.concat(single(row, pipeline.group), *tail))
     return F.when(row.isNotNull(), named).otherwise(F.array().cast("array<string>"))
 
 
 def key_problem(name: str, row: Column, pipeline: Pipeline) -> Column:
     """Why the row (called `name` in the reason) cannot have keys; null when it can, or when there is no row."""
-    groups = values(row, pipeline.group)
-    problems = _text_problems(f"{name}.{pipeline.group}", lambda wrong: F.exists(groups, wrong))
+    problems = _text_problems(f"{name}.{pipeline.group}", _any_of(row, pipeline.group))
     if pipeline.member is not None and pipeline.sort is not None:
-        member, sort = single(row, pipeline.member), sort_text(row, pipeline.sort)
-        problems += _text_problems(f"{name}.{pipeline.member}", lambda wrong: wrong(member))
-        problems += _text_problems(f"{name}.{pipeline.sort}", lambda wrong: wrong(sort))
-        if pipeline.sort.kind == "integer":
-            negative = _at(row, pipeline.sort) < 0
-            problems.append(F.when(negative, f"{name}.{pipeline.sort} is negative, it cannot be sorted by"))
+        problems += _text_problems(f"{name}.{pipeline.member}", _any_of(row, pipeline.member))
+        problems += _sort_problems(f"{name}.{pipeline.sort}", row, pipeline.sort)
     return F.when(row.isNotNull(), F.coalesce(*problems))
+
+
+def _any_of(row: Column, path: FieldPath) -> Callable[[Callable[[Column], Column]], Column]:
+    if path.repeated:
+        return lambda wrong: F.exists(values(row, path), wrong)
+    return lambda wrong: wrong(single(row, path))
+
+
+def _sort_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
+    value = _at(row, path)
+    if path.kind == "string":
+        return _text_problems(name, _any_of(row, path))
+    problems = [F.when(value.isNull(), f"{name} is empty, a key needs it")]
+    if path.kind == "integer":
+        problems.append(F.when(value < 0, f"{name} is negative, its text would not sort as it does"))
+    return problems
 
 
 def _text_problems(name: str, any_is: Callable[[Callable[[Column], Column]], Column]) -> list[Column]:

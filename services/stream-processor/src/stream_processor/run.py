@@ -53,8 +53,9 @@ class Runner:
 
     def _run_on_spark(self, plans: Sequence[QueryPlan], limits: Sequence[DeadLetterLimit]) -> None:
         self.readiness.is_not("starting Spark")
-        spark = start_session(self._master(plans), self.settings.jars, self.settings.driver_memory)
-        starter = QueryStarter(spark, self.contract, self.settings.kafka_bootstrap, self.settings.checkpoints)
+        settings = self.settings
+        spark = start_session(self._master(plans), settings.jars, settings.driver_memory, settings.java_options)
+        starter = QueryStarter(spark, self.contract, settings.kafka_bootstrap, settings.checkpoints)
         tasks = SparkTasks(spark.sparkContext.statusTracker())
         queries: list[WatchedQuery] = []
         try:

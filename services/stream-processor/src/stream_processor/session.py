@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -13,33 +14,39 @@ LOGGING = Path(__file__).resolve().parent / "log4j2.properties"
 ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
 
 
-def start_session(master: str, jars: Path, driver_memory: str) -> SparkSession:
+def start_session(master: str, jars: Path, driver_memory: str, java_options: str = "") -> SparkSession:
     """Starts Spark's JVM, or joins the one of this process. Raises NotBuiltError if Java or the jars are missing.
 
-    The JVM ends with this process, however that ends: it reads the pipe that is its standard input.
+    The JVM ends with this process within a second, however that ends.
     """
     found = sorted(jars.glob("*.jar"))
     if not found:
         raise NotBuiltError(f"no jars in {jars}: run `mvn -f services/stream-processor/jvm/pom.xml package`")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("stream-processor")
-    for name, value in configuration(found, driver_memory).items():
+    for name, value in configuration(found, driver_memory, java_options).items():
         builder = builder.config(name, value)
+    # Spark would find out that the machine's name is a loopback address, and take another.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     try:
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise NotBuiltError(f"Spark does not start; is there a Java 17 on the path? ({error.getMessage()})") from error
+    cast(Any, spark._jvm).io.statecast.spark.ParentWatch.start(os.getpid())
+    return spark
 
 
-def configuration(jars: list[Path], driver_memory: str) -> dict[str, str]:
+def configuration(jars: list[Path], driver_memory: str, java_options: str = "") -> dict[str, str]:
     """Spark's settings, each with its reason where it is not plain."""
     return {
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {java_options}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
+        # Not for streams; Spark would warn of each query.
+        "spark.sql.adaptive.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Sort values are UTC text, and the Java functions take Instants, which have no calendar to convert.
         "spark.sql.session.timeZone": "UTC",

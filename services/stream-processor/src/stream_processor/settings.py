@@ -11,6 +11,8 @@ from stream_processor.errors import SettingsError
 
 PREFIX = "STREAM_PROCESSOR_"
 JARS = Path(__file__).resolve().parents[2] / "jvm" / "target" / "jars"
+QUICK_START = "-XX:TieredStopAtLevel=1"
+"""Only the quick compiler: on two cores half the CPU of start and of the first minutes. Many cores do better without."""
 Port = Annotated[int, Field(ge=0, le=65535)]
 
 
@@ -29,6 +31,7 @@ class Settings(BaseSettings):
     )
     master: str = Field(default="", description="Spark's master; empty: local[the slots needed].")
     driver_memory: str = Field(default="1g", pattern=r"^\d+[mg]$", description="The heap of Spark's driver.")
+    java_options: str = Field(default=QUICK_START, description="More options for the driver's JVM, by spaces.")
     jars: Path = Field(default=JARS, description="The directory that `mvn -f jvm/pom.xml package` fills.")
     metrics_host: str = Field(default="127.0.0.1", min_length=1, description="Where /metrics and health listen.")
     metrics_port: Port = Field(default=9102, description="The port of /metrics and health.")

@@ -1,7 +1,7 @@
 """Watches the running queries: whether they run, what they do, and whether one has ended."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from py4j.protocol import Py4JError
 from pyspark import StatusTracker
@@ -61,9 +61,15 @@ class WatchedQuery:
             raise QueryFailedError(f"the query {self.plan.name} has ended: {_reason(self.query)}")
         running = self._tasks.running(self.query)
         self._metrics.tasks.labels(self.plan.name).set(running)
-        for progress in self.query.recentProgress:
-            self._progress.tell(progress)
+        self._follow(self.query.lastProgress)
         self.started = self.started or self._has_started(running)
+
+    def _follow(self, last: Mapping[str, Any] | None) -> None:
+        """Asks for the batches in between only if there are any: all of the recent ones are a lot of text."""
+        if last is None or not self._progress.is_news(last):
+            return
+        for each in [last] if self._progress.follows(last) else self.query.recentProgress:
+            self._progress.tell(each)
 
     def _has_started(self, running: int) -> bool:
         if self.plan.realtime:

@@ -1,0 +1,149 @@
+package io.statecast.spark;
+
+import static io.statecast.spark.TestMessages.ALL;
+import static io.statecast.spark.TestMessages.DESCRIPTORS;
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.math.BigDecimal;
+import java.sql.Timestamp;
+import java.time.Instant;
+import java.util.List;
+import java.util.Random;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.junit.jupiter.api.Test;
+
+class DecodeEncodeTest {
+  private static final Instant MOMENT = Instant.parse("2024-08-28T12:34:56.123456Z");
+
+  private final Decode decode = new Decode();
+  private final Encode encode = new Encode();
+
+  private static Row full(Object moment) {
+    List<Row> lines = List.of(RowFactory.create("item-1"), RowFactory.create("item-2"));
+    return RowFactory.create(
+        "text", -7L, 4_294_967_295L, new BigDecimal("18446744073709551615"), new byte[] {0, 1}, "RED", moment, scala(lines), 0);
+  }
+
+  private static Object scala(List<Row> rows) {
+    return scala.jdk.javaapi.CollectionConverters.asScala(rows).toSeq();
+  }
+
+  private Row row(byte[] value) {
+    Row result = decode.call(value, ALL, DESCRIPTORS);
+    assertNull(result.getString(1));
+    return result.getStruct(0);
+  }
+
+  private String problem(byte[] value) {
+    Row result = decode.call(value, ALL, DESCRIPTORS);
+    assertTrue(result.isNullAt(0));
+    return result.getString(1);
+  }
+
+  @Test
+  void everyKindOfFieldComesBack() {
+    byte[] value = encode.call(full(MOMENT), ALL, DESCRIPTORS);
+
+    Row row = row(value);
+
+    assertEquals("text", row.get(0));
+    assertEquals(-7L, row.get(1));
+    assertEquals(4_294_967_295L, row.get(2));
+    assertEquals(new BigDecimal("18446744073709551615"), row.get(3));
+    assertArrayEquals(new byte[] {0, 1}, (byte[]) row.get(4));
+    assertEquals("RED", row.get(5));
+    assertEquals(MOMENT, row.get(6));
+    assertEquals(List.of(RowFactory.create("item-1"), RowFactory.create("item-2")), row.get(7));
+    assertEquals(0, row.get(8));
+  }
+
+  @Test
+  void anSqlTimestampIsTheSameMoment() {
+    assertArrayEquals(
+        encode.call(full(MOMENT), ALL, DESCRIPTORS), encode.call(full(Timestamp.from(MOMENT)), ALL, DESCRIPTORS));
+  }
+
+  @Test
+  void whatIsNotSetIsNullWhereItHasPresenceAndTheDefaultElsewhere() {
+    Row row = row(new byte[0]);
+
+    assertEquals("", row.get(0));
+    assertEquals("NONE", row.get(5));
+    assertNull(row.get(6));
+    assertEquals(List.of(), row.get(7));
+    assertNull(row.get(8));
+  }
+
+  @Test
+  void aNullRowEncodesToNull() {
+    assertNull(encode.call(null, ALL, DESCRIPTORS));
+  }
+
+  @Test
+  void aRowOfAnotherShapeIsRefused() {
+    assertThrows(IllegalArgumentException.class, () -> encode.call(RowFactory.create("text"), ALL, DESCRIPTORS));
+  }
+
+  @Test
+  void aNullValueIsAProblem() {
+    assertEquals("the value is null", problem(null));
+  }
+
+  @Test
+  void aTruncatedValueIsAProblemThatNamesTheMessage() {
+    byte[] truncated = {10, 5, 'a'};
+
+    assertTrue(problem(truncated).startsWith("not a test.All: "));
+  }
+
+  @Test
+  void anUnknownEnumNumberIsAProblemThatNamesTheField() {
+    byte[] number9 = {6 << 3, 9};
+
+    assertEquals("not a test.All: test.All.color: test.Color has no value 9", problem(number9));
+  }
+
+  @Test
+  void aTimestampWithTooManyNanosecondsIsAProblem() {
+    byte[] nanos = {(7 << 3) | 2, 6, 2 << 3, (byte) 0x80, (byte) 0x94, (byte) 0xeb, (byte) 0xdc, 0x03};
+
+    assertTrue(problem(nanos).contains("no valid Timestamp"), () -> problem(nanos));
+  }
+
+  @Test
+  void bytesThatAreNoTextAreAProblem() {
+    byte[] text = {10, 1, (byte) 0xff};
+
+    assertTrue(problem(text).contains("UTF-8"), () -> problem(text));
+  }
+
+  @Test
+  void noBytesMakeItThrow() {
+    Random random = new Random(1);
+    byte[] sound = encode.call(full(MOMENT), ALL, DESCRIPTORS);
+    for (int i = 0; i < 20_000; i++) {
+      byte[] value = sound.clone();
+      for (int changes = random.nextInt(4) + 1; changes > 0; changes--) {
+        value[random.nextInt(value.length)] = (byte) random.nextInt(256);
+      }
+      Row result = decode.call(value, ALL, DESCRIPTORS);
+
+      assertTrue(result.isNullAt(0) != result.isNullAt(1));
+    }
+  }
+
+  @Test
+  void anUnknownMessageIsTheCallersFault() {
+    assertThrows(IllegalArgumentException.class, () -> decode.call(new byte[0], "test.Nothing", DESCRIPTORS));
+  }
+
+  @Test
+  void somethingElseThanADescriptorSetIsTheCallersFault() {
+    assertThrows(IllegalArgumentException.class, () -> decode.call(new byte[0], ALL, new byte[] {10, 5, 'a'}));
+  }
+}
