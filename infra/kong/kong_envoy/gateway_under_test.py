@@ -15,9 +15,10 @@ import jwt
 from websockets.sync.client import ClientConnection, connect
 
 from kong_envoy.binary import envoy_command
-from kong_envoy.rendering import to_yaml
+from kong_envoy.rendering import render, to_yaml
 from kong_envoy.testing import EchoUpstream
 
+TARGETS = ("ws-edge-1:8080", "ws-edge-2:8080")
 PATIENCE_S = 30 * float(os.environ.get("TEST_PATIENCE", "1"))
 
 
@@ -74,6 +75,37 @@ def running_upstreams(addresses: Sequence[str]) -> Iterator[tuple[EchoUpstream, 
 
 
 @contextmanager
+def running_gateway(
+    document: Mapping[str, Any],
+    environment: Mapping[str, str],
+    directory: Path,
+    ports: Sequence[int],
+    authority: Path | None = None,
+    more_script: str = "",
+) -> Iterator[tuple[GatewayUnderTest, Path]]:
+    """The document rendered for Envoy, with two upstreams, on five free ports; yields the gateway and Envoy's log.
+
+    `authority` is the certificate to trust; without it there is no TLS. `more_script` is added to the script.
+    """
+    addresses = [f"127.0.0.1:{port}" for port in ports]
+    config = render(
+        document,
+        environment=environment,
+        resolve=dict(zip(TARGETS, addresses[:2], strict=True)),
+        listen_http=addresses[2],
+        admin=addresses[3],
+        listen_https=addresses[4] if authority else None,
+    )
+    for script in _scripts_in(config):
+        script["inline_string"] += more_script
+    tls = ssl.create_default_context(cafile=authority)
+    https = f"https://localhost:{ports[4]}"
+    with running_upstreams(addresses[:2]) as upstreams, running_envoy(config, directory) as log:
+        secret = environment["GATEWAY_SECRET"]
+        yield GatewayUnderTest(f"http://{addresses[2]}", https, tls, secret, upstreams), log
+
+
+@contextmanager
 def running_envoy(config: Mapping[str, Any], directory: Path) -> Iterator[Path]:
     """Envoy while the context lasts; yields its log. The configuration must have an admin address."""
     file, log = directory / "envoy.yaml", directory / "envoy.log"
@@ -91,6 +123,14 @@ def running_envoy(config: Mapping[str, Any], directory: Path) -> Iterator[Path]:
     finally:
         process.terminate()
         process.wait()
+
+
+def _scripts_in(config: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    for listener in config["static_resources"]["listeners"]:
+        manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
+        for each in manager["http_filters"]:
+            if "default_source_code" in each["typed_config"]:
+                yield each["typed_config"]["default_source_code"]
 
 
 def _is_live(url: str) -> bool:

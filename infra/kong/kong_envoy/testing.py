@@ -1,5 +1,6 @@
 """Upstreams for the checks of a gateway: real servers that tell the client what arrived."""
 
+import asyncio
 from threading import Thread
 from typing import Any
 
@@ -12,7 +13,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 
 class EchoUpstream:
-    """Answers every request, and opens every socket, with what arrived; repeats what comes on a socket."""
+    """Answers every request, and opens every socket, with what arrived; repeats what comes on a socket.
+
+    `?delay=2` lets an answer wait for two seconds.
+    """
 
     def __init__(self, name: str, address: str) -> None:
         """`name` stands in every answer; `address` is the host:port to listen on."""
@@ -53,6 +57,7 @@ class EchoUpstream:
         return Response(status_code=200 if self.ready else 503)
 
     async def _echo(self, request: Request) -> Response:
+        await asyncio.sleep(float(request.query_params.get("delay", 0)))
         arrived = self._described(request) | {"method": request.method, "body": len(await request.body())}
         return JSONResponse(arrived)
 

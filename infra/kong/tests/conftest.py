@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 import kong_envoy
-from kong_envoy.gateway_under_test import GatewayUnderTest, eventually, running_envoy, running_upstreams
+from kong_envoy.gateway_under_test import GatewayUnderTest, eventually, running_gateway, running_upstreams
 from local_stack.certificates import Certificates
 from local_stack.ports import free_ports
 
 KONG_FILE = Path(__file__).resolve().parents[1] / "kong.yaml"
-TARGETS = ("ws-edge-1:8080", "ws-edge-2:8080")
 
 
 @pytest.fixture
@@ -59,20 +58,9 @@ def gateway(request: pytest.FixtureRequest) -> GatewayUnderTest:
 def _rendered_gateway(
     tmp_path_factory: pytest.TempPathFactory, certificates: Certificates, environment: dict[str, str]
 ) -> Iterator[GatewayUnderTest]:
-    *upstream_ports, http, https, admin = free_ports(5)
-    addresses = [f"127.0.0.1:{port}" for port in upstream_ports]
-    config = kong_envoy.render(
-        kong_envoy.load(KONG_FILE),
-        listen_http=f"127.0.0.1:{http}",
-        listen_https=f"127.0.0.1:{https}",
-        admin=f"127.0.0.1:{admin}",
-        resolve=dict(zip(TARGETS, addresses, strict=True)),
-        environment=environment,
-    )
-    tls = ssl.create_default_context(cafile=str(certificates.authority))
-    with running_upstreams(addresses) as upstreams, running_envoy(config, tmp_path_factory.mktemp("envoy")):
-        secret = environment["GATEWAY_SECRET"]
-        yield GatewayUnderTest(f"http://127.0.0.1:{http}", f"https://localhost:{https}", tls, secret, upstreams)
+    document, directory = kong_envoy.load(KONG_FILE), tmp_path_factory.mktemp("envoy")
+    with running_gateway(document, environment, directory, free_ports(5), certificates.authority) as (gateway, _):
+        yield gateway
 
 
 @pytest.fixture(scope="session")
