@@ -1,0 +1,160 @@
+"""The containers fit the services: every name that compose.yaml uses exists where it is meant to."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from pydantic_settings import BaseSettings
+
+import cdc_simulator.settings
+import query_service.settings
+import stream_processor.settings
+import ws_edge.settings
+
+INFRA = Path(__file__).resolve().parents[2] / "infra"
+COMPOSE: dict[str, Any] = yaml.safe_load((INFRA / "compose.yaml").read_text())
+CONTAINERS: dict[str, dict[str, Any]] = COMPOSE["services"]
+KONG: dict[str, Any] = yaml.safe_load((INFRA / "kong" / "kong.yaml").read_text())
+SETTINGS: dict[str, type[BaseSettings]] = {
+    "CDC_SIMULATOR_": cdc_simulator.settings.Settings,
+    "STREAM_PROCESSOR_": stream_processor.settings.Settings,
+    "QUERY_SERVICE_": query_service.settings.Settings,
+    "WS_EDGE_": ws_edge.settings.Settings,
+}
+OURS = {name: values for name, values in CONTAINERS.items() if "dockerfile" in values.get("build", {})}
+
+
+def variables() -> Iterator[tuple[str, str, str]]:
+    """Container, variable and value, for the variables of our own services."""
+    for name, container in OURS.items():
+        for variable, value in container["environment"].items():
+            yield name, variable, value
+
+
+def dockerfile(container: dict[str, Any]) -> Path:
+    build: dict[str, str] = container["build"]
+    return (INFRA / build["context"] / build["dockerfile"]).resolve()
+
+
+def volumes(container: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for volume in container.get("volumes", []):
+        source, target = volume.split(":")[:2]
+        yield source, target
+
+
+def test_every_service_has_its_containers() -> None:
+    assert set(OURS) == {
+        "cdc-simulator",
+        "stream-processor",
+        "query-service-1",
+        "query-service-2",
+        "ws-edge-1",
+        "ws-edge-2",
+    }
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_an_image_is_built_from_a_dockerfile_that_exists(name: str) -> None:
+    assert dockerfile(OURS[name]).is_file()
+
+
+@pytest.mark.parametrize(("name", "variable", "value"), list(variables()))
+def test_a_variable_is_a_setting_of_its_service_with_a_good_value(name: str, variable: str, value: str) -> None:
+    prefix = next(each for each in SETTINGS if variable.startswith(each))
+    field = variable.removeprefix(prefix).lower()
+
+    assert name.startswith(prefix.rstrip("_").lower().replace("_", "-"))
+    assert field in SETTINGS[prefix].model_fields
+
+
+@pytest.mark.parametrize("prefix", SETTINGS)
+def test_the_services_accept_their_variables(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, container in OURS.items():
+        if not name.startswith(prefix.rstrip("_").lower().replace("_", "-")):
+            continue
+        for variable, value in container["environment"].items():
+            monkeypatch.setenv(variable, value)
+
+        assert SETTINGS[prefix]().model_fields_set
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_container_can_be_reached_and_checked(name: str) -> None:
+    environment = OURS[name]["environment"]
+    port = next(value for variable, value in environment.items() if variable.endswith(("METRICS_PORT", "EDGE_PORT")))
+    hosts = {value for variable, value in environment.items() if variable.endswith(("METRICS_HOST", "_HOST"))}
+
+    assert f"127.0.0.1:{port}/readyz" in OURS[name]["healthcheck"]["test"][-1]
+    assert "0.0.0.0" in hosts
+
+
+@pytest.mark.parametrize("name", [name for name in OURS if any(volumes(OURS[name]))])
+def test_a_volume_lies_where_the_image_lets_its_user_write(name: str) -> None:
+    for _, target in volumes(OURS[name]):
+        assert target in dockerfile(OURS[name]).read_text()
+        assert any(str(value).startswith(target) for value in OURS[name]["environment"].values())
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_an_image_is_pinned_by_its_tag(name: str) -> None:
+    assert re.fullmatch(r"[a-z/-]+:\d+(\.\d+)+", CONTAINERS[name]["image"])
+
+
+def test_what_a_container_waits_for_exists_and_can_be_waited_for() -> None:
+    for container in CONTAINERS.values():
+        for other, how in container.get("depends_on", {}).items():
+            condition = how["condition"]
+
+            assert other in CONTAINERS
+            assert condition == "service_completed_successfully" or "healthcheck" in CONTAINERS[other]
+
+
+def test_the_gateways_targets_are_the_edges() -> None:
+    edges = {f"{name}:{values['environment']['WS_EDGE_PORT']}" for name, values in OURS.items() if "ws-edge" in name}
+
+    assert edges == {each["target"] for upstream in KONG["upstreams"] for each in upstream["targets"]}
+
+
+def test_the_edges_ask_the_query_service_where_it_listens() -> None:
+    listening = {
+        f"{values['environment']['QUERY_SERVICE_ADVERTISED_HOST']}:{values['environment']['QUERY_SERVICE_PORT']}"
+        for values in OURS.values()
+        if "QUERY_SERVICE_PORT" in values["environment"]
+    }
+    for name in ("ws-edge-1", "ws-edge-2"):
+        assert set(OURS[name]["environment"]["WS_EDGE_QUERY_ADDRESSES"].split(",")) == listening
+
+
+def test_the_gateway_and_the_edges_share_a_secret_that_must_be_given() -> None:
+    secret = CONTAINERS["kong"]["environment"]["GATEWAY_SECRET"]
+
+    assert secret.startswith("${GATEWAY_SECRET:?")
+    assert {OURS[name]["environment"]["WS_EDGE_GATEWAY_SECRET"] for name in ("ws-edge-1", "ws-edge-2")} == {secret}
+
+
+def test_kong_gets_every_variable_that_its_file_reads() -> None:
+    text = (INFRA / "kong" / "kong.yaml").read_text()
+    referred = {name.upper().replace("-", "_") for name in re.findall(r"\{vault://env/([a-z-]+)\}", text)}
+    read = set(re.findall(r'os\.getenv\("([A-Z_]+)"\)', text))
+    environment = CONTAINERS["kong"]["environment"]
+
+    assert referred | read <= set(environment)
+    assert read == {environment["KONG_NGINX_MAIN_ENV"]}
+    assert environment["KONG_UNTRUSTED_LUA_SANDBOX_ENVIRONMENT"] == "os.getenv"
+
+
+def test_files_that_are_mounted_exist_and_volumes_are_declared() -> None:
+    for container in CONTAINERS.values():
+        for source, _ in volumes(container):
+            assert (INFRA / source).exists() if source.startswith(".") else source in COMPOSE["volumes"]
+
+
+def test_the_broker_is_the_one_that_the_tests_run() -> None:
+    pom = ElementTree.parse(INFRA / "local" / "kafka" / "pom.xml")
+    versions = {element.text for element in pom.iter() if element.tag.endswith("version")}
+
+    assert CONTAINERS["kafka"]["image"].partition(":")[2] in versions
