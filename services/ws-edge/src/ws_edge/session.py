@@ -7,6 +7,9 @@ from functools import partial
 from time import time_ns
 from typing import Any
 
+import structlog
+
+from ws_edge import eager_task
 from ws_edge.authorization import Consumer, check_key
 from ws_edge.errors import EdgeError, RequestError, TooManySubscriptionsError, UnavailableError
 from ws_edge.frames import CancelRequest, Dialect, WatchRequest, frame_of
@@ -19,6 +22,8 @@ from ws_edge.subscription import Subscription
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class Session:
         if self._outbox.put(version, snapshot):
             self._around.metrics.frames.skipped += 1
         if self._writer is None:
-            self._writer = asyncio.create_task(self._write())
+            self._writer = eager_task.start(self._write())
 
     def refused(self, subscription: Subscription, error: RequestError) -> None:
         """Withdraws what is unsent and says why the subscription has ended."""
@@ -167,7 +172,7 @@ class Session:
     def _reply(self, reply: Reply) -> None:
         self._outbox.reply(reply)
         if self._writer is None:
-            self._writer = asyncio.create_task(self._write())
+            self._writer = eager_task.start(self._write())
 
     async def _write(self) -> None:
         frames = self._around.metrics.frames
@@ -181,6 +186,9 @@ class Session:
                     frames.aged((time_ns() - item.version.commit_ns) / 1e9)
         except OSError:
             return  # the socket is closed; its reader hears of it as well
+        except Exception:
+            # A frame that cannot be made must not reach the hub, which tells many others as well.
+            log.exception("frame_failed")
         finally:
             self.writing_since = None
             self._writer = None
