@@ -14,8 +14,8 @@ def test_wrong_credentials_are_refused_by_the_gateway(gateway: Gateway) -> None:
     stranger = Phone(gateway, "alice", "wrong")
 
     assert stranger.get("/update/orders/order-000001").status_code == 401
-    with pytest.raises(InvalidStatus) as refusal:
-        stranger.open()
+    with pytest.raises(InvalidStatus) as refusal, stranger.open():
+        pytest.fail("the socket was opened")
     assert refusal.value.response.status_code == 401
 
 

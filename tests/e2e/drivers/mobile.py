@@ -4,8 +4,10 @@ import base64
 import json
 import ssl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import httpx
 from websockets.sync.client import ClientConnection, connect
@@ -55,12 +57,6 @@ class Watch:
                 return frame
         raise AssertionError(f"{order_id} never became {status}; frames: {self.frames}")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.connection.close()
-
 
 class Phone:
     """A client with HTTP Basic credentials."""
@@ -75,21 +71,22 @@ class Phone:
         url = self._gateway.https + path
         return httpx.get(url, headers=self.headers, params=parameters, verify=self._gateway.tls(), timeout=scaled(10))
 
-    def open(self, path: str = "/update/orders") -> Watch:
-        """Opens a socket through the gateway."""
-        return Watch(
-            connect(
-                self._gateway.wss + path,
-                additional_headers=self.headers,
-                ssl=self._gateway.tls(),
-                open_timeout=scaled(10),
-                compression=None,
-            )
-        )
+    @contextmanager
+    def open(self, path: str = "/update/orders") -> Iterator[Watch]:
+        """Opens a socket through the gateway; websockets.InvalidStatus when the handshake is refused."""
+        with connect(
+            self._gateway.wss + path,
+            additional_headers=self.headers,
+            ssl=self._gateway.tls(),
+            open_timeout=scaled(10),
+            compression=None,
+        ) as connection:
+            yield Watch(connection)
 
-    def watch(self, order_id: str, position: Frame | None = None, interval_ms: int = 100) -> Watch:
+    @contextmanager
+    def watch(self, order_id: str, position: Frame | None = None, interval_ms: int = 100) -> Iterator[Watch]:
         """Opens a socket and asks for the updates of one order."""
-        watch = self.open()
         request: Frame = {"type": "order_updates_request", "order_id": order_id, "interval_ms": interval_ms}
-        watch.send(request | ({"position": position} if position else {}))
-        return watch
+        with self.open() as watch:
+            watch.send(request | ({"position": position} if position else {}))
+            yield watch

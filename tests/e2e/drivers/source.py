@@ -19,7 +19,13 @@ class OrderSource:
     def __init__(self, bootstrap: str, topic: str = "orders") -> None:
         self._topic = topic
         self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "acks": "all", "linger.ms": 0}
+            {
+                "bootstrap.servers": bootstrap,
+                "partitioner": "murmur2_random",
+                "acks": "all",
+                "linger.ms": 0,
+                "log_level": 0,
+            }
         )
         self._sequence = itertools.count(1)
         self._orders: dict[str, Order] = {}
