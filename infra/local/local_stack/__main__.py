@@ -1,10 +1,12 @@
 """The command `local-stack`: starts, shows, demonstrates and ends the whole of Statecast on this machine."""
 
 import argparse
+import signal
 import sys
 
 import structlog
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 from rich.console import Console
 
 from local_stack import child_process
@@ -18,25 +20,36 @@ from local_stack.stack_file import read_stack
 from local_stack.status import addresses, show_status
 from local_stack.whole_stack import whole_stack
 
-FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
+FAILED, BAD_USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
 
 def main() -> None:
     """Runs the command of the arguments and exits: 0 well, 1 failed, 2 a bad setting; see the README for `status`."""
     arguments = _arguments()
-    console = Console(stderr=True)
+    signal.signal(signal.SIGTERM, _end_orderly)
     try:
         sys.exit(_run(arguments, Settings()))
     except ValidationError as error:
-        for problem in error.errors():
-            name = "_".join(str(part) for part in problem["loc"]).upper()
-            console.print(f"local-stack: LOCAL_STACK_{name}: {problem['msg']}", style="red", markup=False)
+        _complain("; ".join(_wrong_variable(problem) for problem in error.errors()))
         sys.exit(BAD_USAGE)
     except LocalStackError as error:
-        console.print(f"local-stack: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        _complain(str(error))
         sys.exit(FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _complain(text: str) -> None:
+    Console(stderr=True).print(f"local-stack: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def _wrong_variable(problem: ErrorDetails) -> str:
+    name = "_".join(str(part) for part in problem["loc"]).upper()
+    return f"LOCAL_STACK_{name}={problem['input']!r}: {problem['msg']}"
+
+
+def _end_orderly(*_: object) -> None:
+    sys.exit(TERMINATED)
 
 
 def _arguments() -> argparse.Namespace:

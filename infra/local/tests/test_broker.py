@@ -1,9 +1,14 @@
 """The local broker."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
+
+from local_stack import broker as subject
+from local_stack.broker import Broker
+from local_stack.errors import NotInstalledError
 
 
 @pytest.mark.kafka
@@ -20,3 +25,10 @@ def test_it_keeps_what_is_produced(kafka: str, create_topic: Callable[..., str])
 
     assert record is not None
     assert (record.key(), record.value()) == (b"key", b"value")
+
+
+def test_without_its_jars_it_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "LIBS", tmp_path)
+
+    with pytest.raises(NotInstalledError, match=f"no Kafka jars in {tmp_path}: run `make install`"):
+        Broker(tmp_path, 1, 2).prepare()

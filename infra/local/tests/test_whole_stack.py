@@ -1,0 +1,76 @@
+"""The real stack: it survives its supervisor's death without a trace, goes on where it stopped, and shows itself."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from local_stack.gateway import authorization
+from local_stack.ledger import read_ledger
+from local_stack.leftovers import RUN_VARIABLE
+from local_stack.running_stack import RunningStack, running_stack
+from local_stack.settings import Settings
+from local_stack.testing import wait_until
+
+
+def of_the_run(run: str) -> list[str]:
+    names = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(RUN_VARIABLE) == run and process.status() != psutil.STATUS_ZOMBIE:
+                names.append(process.name())
+        except psutil.Error:
+            continue
+    return names
+
+
+def newest_order(stack: RunningStack) -> Mapping[str, Any]:
+    """The state of the order that customer-0001 changed last, as the operator sees it through the gateway."""
+    file = stack.file
+    path = "/v1/stores/orders-by-customer/groups/customer-0001"
+    with httpx.Client(base_url=file.gateway.http, headers=authorization(file.credentials["operator"])) as client:
+        answer = client.get(path, params={"limit": 1, "reverse": "true"})
+    states: list[Mapping[str, Any]] = answer.raise_for_status().json()["states"]
+    return states[0] if states else {}
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_it_leaves_nothing_goes_on_where_it_stopped_and_shows_itself(tmp_path: Path) -> None:
+    settings = Settings(directory=tmp_path / "stack", orders=50, customers=5, rate=20, demo_lines_s=3)
+    with running_stack(settings) as stack:
+        wait_until(lambda: newest_order(stack), "customer-0001 has an order")
+        before = newest_order(stack)
+        ledger = read_ledger(stack.directory.ledger)
+        assert ledger is not None
+        os.kill(ledger.supervisor, signal.SIGKILL)
+        wait_until(lambda: not of_the_run(ledger.run), "every process has ended, Spark's JVM too")
+
+    with running_stack(settings) as stack:
+        wait_until(lambda: is_later(newest_order(stack), before), "customer-0001 changes an order")
+        demo = subprocess.run(
+            [sys.executable, "-m", "local_stack", "demo"],
+            env={**os.environ, **settings.as_environment()},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert demo.returncode == 0, demo.stdout + demo.stderr
+        assert "updates; commit to client: median" in demo.stdout
+        assert stack.file.processes["gateway"].pid is not None
+
+
+def is_later(state: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Whether the state follows in the same log: a topic made anew would have another epoch."""
+    position, earlier = state["position"], before["position"]
+    assert position["epoch"] == earlier["epoch"]
+    return int(position["offset"]) > int(earlier["offset"])
