@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kong_envoy import envoy_command
 from local_stack.certificates import Certificates
 from local_stack.errors import LocalStackError
 from local_stack.settings import PROGRAMS, ROOT, Settings
@@ -38,7 +39,7 @@ class Gateway:
 
     def command(self) -> tuple[str, ...]:
         """The command that runs the gateway in the foreground."""
-        return (str(PROGRAMS / "envoy"), "-c", str(self._config), "--log-level", "warning", "--use-dynamic-base-id")
+        return tuple(envoy_command(self._config))
 
     def prepare(self) -> None:
         """Renders Envoy's configuration. Raises LocalStackError when the file cannot be carried over."""

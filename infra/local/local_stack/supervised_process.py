@@ -61,7 +61,7 @@ class SupervisedProcess:
         while True:
             await self._while_held()
             status = await self._live({**self.spec.environment, **environment}, stop_grace_s)
-            if status == 0 and self.spec.may_end:
+            if status == 0 and self.spec.may_end and not self._hold_file.exists():
                 self._become("done")
                 return
             if not self._hold_file.exists():
