@@ -7,7 +7,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-TIMEOUT_SCALE = float(os.environ.get("E2E_TIMEOUT_SCALE", "1"))
+TIMEOUT_SCALE = float(os.environ.get("TEST_PATIENCE", "1"))
 POLL_INTERVAL_S = 0.05
 
 
