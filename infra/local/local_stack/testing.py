@@ -1,6 +1,7 @@
 """For the tests of this package: a real supervisor of two small programs, a small gateway, and waiting."""
 
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -28,17 +29,18 @@ from local_stack.stack_file import Stack
 from local_stack.stack_text import WholeStackText
 from local_stack.supervisor import StackText
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 SLEEPS = "import time; time.sleep(600)"
 STARTS_A_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SLEEPS!r}])"
 
 
 def wait_until(reached: Callable[[], object], what: str) -> None:
-    """Returns once `reached()` is true. Raises AssertionError with `what` after half a minute."""
-    deadline = time.monotonic() + DEADLINE_S
+    """Returns once `reached()` is true. Raises AssertionError with `what` after a minute, times TEST_PATIENCE."""
+    patience_s = DEADLINE_S * float(os.environ.get("TEST_PATIENCE", "1"))
+    deadline = time.monotonic() + patience_s
     while not reached():
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {DEADLINE_S} s: {what}")
+            raise AssertionError(f"not within {patience_s:g} s: {what}")
         time.sleep(0.02)
 
 
