@@ -5,9 +5,11 @@ import json
 import socket as sockets
 
 import pytest
+from uvicorn.protocols.utils import ClientDisconnected
 from websockets.exceptions import ConnectionClosed
 
 from statecast.orders.v1.order_pb2 import Order
+from ws_edge.socket_protocol import WIRE, EdgeSocketProtocol
 from ws_edge.states import StoreKey
 from ws_edge.testing import RunningEdge, until
 
@@ -25,6 +27,27 @@ async def test_a_frame_that_is_too_large_closes_with_its_code_however_large(edge
         assert closing.value.rcvd is not None
         assert closing.value.rcvd.code == 1009
     await until(lambda: len(edge.parts.sockets) == 0)
+
+
+async def test_what_is_sent_after_the_close_is_an_ended_socket_and_not_a_defect(edge: RunningEdge) -> None:
+    async with edge.socket():
+        (protocol,) = edge.parts.server.server_state.connections
+        assert isinstance(protocol, EdgeSocketProtocol)
+        await protocol.send({"type": "websocket.close", "code": 1012})
+        for event in ({"type": "websocket.send", "text": "late"}, {"type": "websocket.close", "code": 1012}):
+            with pytest.raises(ClientDisconnected):
+                await protocol.send(event)
+
+
+async def test_an_event_for_many_sockets_is_framed_once(edge: RunningEdge) -> None:
+    event, framed = {"type": "websocket.send", "text": "Grüße"}, []
+    async with edge.socket() as one, edge.socket() as two:
+        for protocol in edge.parts.server.server_state.connections:
+            assert isinstance(protocol, EdgeSocketProtocol)
+            await protocol.send(event)
+            framed.append(event[WIRE])
+        assert framed[0] is framed[1]
+        assert [await one.recv(), await two.recv()] == ["Grüße", "Grüße"]
 
 
 async def connect_and_never_read(edge: RunningEdge) -> sockets.socket:

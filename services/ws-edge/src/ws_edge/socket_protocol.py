@@ -1,16 +1,24 @@
-"""uvicorn's sans-I/O WebSocket protocol, made to let go of clients well, whether they read or not."""
+"""uvicorn's sans-I/O WebSocket protocol, with shared frames and an end for clients that do not read."""
 
 import asyncio
 from typing import Any
 
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame, Opcode
+
+WIRE = "ws_edge.wire"
+"""Where an ASGI `websocket.send` event keeps its bytes as they go over the wire."""
 
 LINGER_S = 1.0
 """How long the last bytes of a socket may take to leave, and those of a refused frame to arrive."""
 
 
 class EdgeSocketProtocol(WebSocketsSansIOProtocol):
-    """As its base, with two differences in how a socket ends.
+    """As its base, with three differences.
+
+    An event that is sent to many sockets is framed once: what a server sends is neither masked nor, here, compressed,
+    so the bytes are the same for all.
 
     The base closes a transport gracefully, which never ends when the peer's window is full: the connection, its buffer
     and its subscriptions would stay until TCP gives up. Here what is not flushed soon is aborted.
@@ -19,6 +27,21 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
     is still sending then makes the kernel reset the connection, and the peer never reads the close code. Here the
     rest is read and thrown away for a moment.
     """
+
+    async def send(self, message: Any) -> None:
+        """Sends an ASGI event; raises ClientDisconnected, an OSError, when the socket is closed."""
+        if self.handshake_complete and self.close_sent:
+            raise ClientDisconnected
+        if message["type"] != "websocket.send" or not self.handshake_complete:
+            await super().send(message)
+            return
+        await self.writable.wait()
+        if self.disconnected or self.close_sent or self.transport.is_closing():
+            raise ClientDisconnected
+        wire = message.get(WIRE)
+        if wire is None:
+            wire = message[WIRE] = _framed(message)
+        self.transport.write(wire)
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the peer."""
@@ -62,3 +85,9 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         transport: Any = self.transport
         if not self.disconnected and transport.get_write_buffer_size():
             self.loop.call_later(2 * LINGER_S, transport.abort)
+
+
+def _framed(message: Any) -> bytes:
+    text = message.get("text")
+    frame = Frame(Opcode.BINARY, message["bytes"]) if text is None else Frame(Opcode.TEXT, text.encode())
+    return frame.serialize(mask=False)
