@@ -1,6 +1,7 @@
 """The rows of one partition on disk."""
 
 from collections.abc import Callable
+from threading import Thread
 
 import pytest
 
@@ -116,3 +117,24 @@ def test_an_empty_payload_is_a_row(store: PartitionStore) -> None:
     store.write({b"a": value(1, 1, b"")}, 2, 0)
 
     assert len(store.get(b"a") or b"") == HEADER_SIZE
+
+
+def test_a_store_can_be_closed_while_others_read_it(store: PartitionStore) -> None:
+    store.write({b"%d" % number: value(1, number) for number in range(1000)}, 1000, 0)
+    ended: list[type[Exception]] = []
+
+    def read() -> None:
+        try:
+            while True:
+                store.get_many([b"%d" % number for number in range(1000)])
+        except StoreClosedError as error:
+            ended.append(type(error))
+
+    readers = [Thread(target=read, daemon=True) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    store.close()
+    for reader in readers:
+        reader.join(30)
+
+    assert ended == [StoreClosedError] * 3

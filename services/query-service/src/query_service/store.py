@@ -1,7 +1,7 @@
 """The rows of one partition in RocksDB, with the offset to go on from in the same atomic writes."""
 
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,6 +10,9 @@ from rocksdict import DbClosedError, Rdict, RdictIter, ReadOptions, WriteBatch
 from query_service import store_keys
 from query_service.errors import StoreClosedError, StoreError, StoreFailedError, StoreUnusableError
 from query_service.store_keys import NUMBER
+
+_CLOSE_ATTEMPTS = 2000
+_CLOSE_PAUSE_S = 0.005
 
 
 class PartitionStore:
@@ -25,12 +28,14 @@ class PartitionStore:
         """Takes over an open database that `store_directory` has checked."""
         self.path = path
         self._database = database
+        self._closed = False
         self.next_offset = self._number(store_keys.NEXT_KEY, 0)
         self.purged_through = self._number(store_keys.PURGED_KEY, -1)
         self.current_ms = self._number(store_keys.CURRENT_KEY, 0)
 
     def get(self, key: bytes) -> bytes | None:
         """Returns the stored value of one row, which may be a remembered deletion."""
+        self._check_open()
         try:
             value: bytes | None = self._database.get(key)
         except Exception as error:
@@ -39,6 +44,7 @@ class PartitionStore:
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
         """Returns the stored values of rows, in their order."""
+        self._check_open()
         try:
             values: Any = self._database.get(cast(Any, keys))
         except Exception as error:
@@ -47,6 +53,7 @@ class PartitionStore:
 
     def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """Yields keys and stored values with first <= key < end, as of one moment, remembered deletions included."""
+        self._check_open()
         options = ReadOptions()
         options.set_iterate_upper_bound(end)
         try:
@@ -110,9 +117,25 @@ class PartitionStore:
         return seen
 
     def close(self) -> None:
-        """Releases the files; reads from then on raise StoreClosedError. Closing again does nothing."""
-        with suppress(DbClosedError):
-            self._database.close()
+        """Releases the files; reads from then on raise StoreClosedError. Closing again does nothing.
+
+        Waits for reads in other threads to end; raises StoreFailedError when that takes longer than ten seconds.
+        """
+        self._closed = True  # first, so that only the reads that are under way have to end
+        for _ in range(_CLOSE_ATTEMPTS):
+            try:
+                self._database.close()
+            except DbClosedError:
+                return
+            except RuntimeError:  # another thread is in the middle of a read
+                time.sleep(_CLOSE_PAUSE_S)
+            else:
+                return
+        raise StoreFailedError("the store cannot be closed: it is being read all the time")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosedError("the partition has moved away: ask again")
 
     def _write(self, batch: WriteBatch) -> None:
         try:
@@ -126,7 +149,7 @@ class PartitionStore:
 
 
 def _named(error: Exception) -> StoreError:
-    if isinstance(error, DbClosedError):
+    if isinstance(error, DbClosedError | RuntimeError):  # RuntimeError while another thread closes it
         return StoreClosedError("the partition has moved away: ask again")
     if str(error).startswith("Corruption"):
         return StoreUnusableError(f"the store is corrupt: {error}")
