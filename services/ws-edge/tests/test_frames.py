@@ -32,11 +32,11 @@ def test_times_are_written_as_proto3_json_has_them() -> None:
 
 
 def test_wrong_values_are_refused_and_right_ones_returned() -> None:
-    assert check_position(0, 3) == Position(0, 3)
+    assert check_position(0, -1) == Position(0, -1)
     assert check_interval(0) == 0
     assert text_of({"text": "hello", "bytes": None}) == "hello"
     with pytest.raises(MalformedFrameError):
-        check_position(1, -1)
+        check_position(1, -2)
     with pytest.raises(MalformedFrameError):
         check_interval(-5)
 

@@ -70,7 +70,7 @@ def test_a_cancellation_names_the_order() -> None:
         ('{"type": "order_updates_request", "order_id": "a\\u0000b"}', "NUL"),
         ('{"type": "order_updates_request", "order_id": "1", "interval_ms": -1}', "interval_ms is -1"),
         ('{"type": "order_updates_request", "order_id": "1", "interval_ms": 1e99}', "interval_ms"),
-        ('{"type": "order_updates_request", "order_id": "1", "position": {"epoch": -1}}', "position"),
+        ('{"type": "order_updates_request", "order_id": "1", "position": {"epoch": -1}}', "no such position"),
     ],
 )
 def test_what_cannot_be_read_is_said(text: str, reason: str) -> None:

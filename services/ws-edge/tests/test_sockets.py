@@ -45,9 +45,11 @@ async def test_a_subscriber_is_told_the_state_and_then_each_change(edge: Running
 
 
 async def test_an_unknown_order_is_said_to_be_unknown_and_then_appears(edge: RunningEdge) -> None:
+    edge.query.offset = -1  # a store that holds nothing yet
     async with edge.socket() as socket:
         await ask(socket)
         first = await told(socket)
+        await ask(socket, position=first["position"])
         edge.query.put(KEY, order())
         second = await told(socket)
 
@@ -167,6 +169,8 @@ async def test_groups_of_others_and_stores_for_staff_are_forbidden_on_the_stream
         ("/update/elsewhere", {}, 404, "unknown_path"),
         ("/update/orders/1?position_epoch=7", {}, 400, "malformed_frame"),
         ("/update/orders/1?interval_ms=soon", {}, 400, "malformed_frame"),
+        ("/update/orders/1?interval_ms=-5", {}, 400, "malformed_frame"),
+        ("/update/orders/1?position_epoch=7&position_offset=-2", {}, 400, "malformed_frame"),
         ("/update/orders/1?interval_ms=1&interval_ms=2", {}, 400, "malformed_frame"),
     ],
 )

@@ -90,9 +90,12 @@ def rfc3339(nanoseconds: int) -> str:
 
 
 def check_position(epoch: int, offset: int) -> Position:
-    """Returns the position; raises MalformedFrameError when there can be no such one."""
-    if epoch < 0 or offset < 0:
-        raise MalformedFrameError("position.epoch and position.offset are 0 or more: pass back what a frame brought")
+    """Returns the position; raises MalformedFrameError when there can be no such one.
+
+    The offset is -1 before the first record: so an order is unknown in a store that holds nothing yet.
+    """
+    if epoch < 0 or offset < -1:
+        raise MalformedFrameError("there is no such position: pass back the one that a frame brought")
     return Position(epoch, offset)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs
@@ -28,6 +29,7 @@ from ws_edge.stream_frames import BINARY_SUBPROTOCOL, StreamFrames
 ORDERS = "/update/orders"
 STREAM = "/v1/stream"
 REAPING_S = 1.0
+WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 log = structlog.get_logger(__name__)
 
@@ -153,8 +155,8 @@ def _number(query: Mapping[str, list[str]], name: str) -> int | None:
     values = query.get(name)
     if values is None:
         return None
-    if len(values) > 1 or not values[0].isascii() or not values[0].isdigit() or len(values[0]) > 19:
-        raise MalformedFrameError(f"the query parameter {name} is not one number of 0 or more")
+    if len(values) > 1 or WHOLE_NUMBER.fullmatch(values[0]) is None:
+        raise MalformedFrameError(f"the query parameter {name} is not one whole number")
     return int(values[0])
 
 
