@@ -8,7 +8,7 @@ from stream_processor.dead_letter_topic import dead_letter_topic
 from stream_processor.errors import DeadLetterLimitError
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline import Pipeline
-from stream_processor.topics import Topics
+from stream_processor.topics import TopicEnds
 
 
 class DeadLetterLimit:
@@ -18,7 +18,7 @@ class DeadLetterLimit:
     and does not set aside another thousand records each time. `accept` begins a new count.
     """
 
-    def __init__(self, source_topic: str, pipelines: Sequence[Pipeline], topics: Topics, checkpoints: Path) -> None:
+    def __init__(self, source_topic: str, pipelines: Sequence[Pipeline], topics: TopicEnds, checkpoints: Path) -> None:
         self.topic = dead_letter_topic(source_topic)
         readers = [each.definition for each in pipelines if each.definition.source.topic == source_topic]
         self._limit = min(definition.dead_letters.limit for definition in readers)

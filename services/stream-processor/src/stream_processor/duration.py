@@ -4,7 +4,10 @@ import re
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
+
+SHORTEST_CHECKPOINT = timedelta(seconds=5)
+"""Spark refuses less: a checkpoint would cost more than the records between two of them."""
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _FORM = re.compile(r"(\d+)\s*(ms|s|m|h)")
@@ -25,4 +28,11 @@ def spark_text(duration: timedelta) -> str:
     return f"{round(duration.total_seconds() * 1000)} milliseconds"
 
 
+def _long_enough(interval: timedelta) -> timedelta:
+    if interval < SHORTEST_CHECKPOINT:
+        raise ValueError(f"real-time mode needs {SHORTEST_CHECKPOINT.seconds}s between checkpoints at least")
+    return interval
+
+
 Duration = Annotated[timedelta, BeforeValidator(parse)]
+CheckpointInterval = Annotated[Duration, AfterValidator(_long_enough)]

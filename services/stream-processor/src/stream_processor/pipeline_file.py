@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from stream_processor.duration import Duration
+from stream_processor.duration import CheckpointInterval, Duration
 from stream_processor.errors import PipelineFileError
 from stream_processor.nearest import hint
 
-SHORTEST_CHECKPOINT = timedelta(seconds=5)
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 
@@ -50,7 +49,7 @@ class TriggerSection(_Section):
     """How Spark runs the query."""
 
     mode: Literal["realtime", "micro-batch"] = "realtime"
-    checkpoint: Duration = Field(default=timedelta(seconds=60), description="Of real-time mode.")
+    checkpoint: CheckpointInterval = Field(default=timedelta(seconds=60), description="Of real-time mode.")
     interval: Duration = Field(default=timedelta(seconds=1), description="Of micro-batch mode.")
 
     @model_validator(mode="after")
@@ -58,8 +57,6 @@ class TriggerSection(_Section):
         foreign = "interval" if self.mode == "realtime" else "checkpoint"
         if foreign in self.model_fields_set:
             raise ValueError(f"{foreign} has no meaning in mode {self.mode}")
-        if self.checkpoint < SHORTEST_CHECKPOINT:
-            raise ValueError(f"checkpoint must be {SHORTEST_CHECKPOINT.seconds}s at least")
         return self
 
 
@@ -126,7 +123,9 @@ def read(file: Path) -> PipelineFile:
     try:
         return PipelineFile.model_validate(content)
     except ValidationError as error:
-        key, problem = _explain(error.errors()[0])
+        # A key that is missing is most often one that was misspelt.
+        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        key, problem = _explain(first)
         raise PipelineFileError(str(file), key, problem) from error
 
 

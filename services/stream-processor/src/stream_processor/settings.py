@@ -6,13 +6,13 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from stream_processor.duration import Duration
+from stream_processor.duration import CheckpointInterval
 from stream_processor.errors import SettingsError
 
 PREFIX = "STREAM_PROCESSOR_"
 JARS = Path(__file__).resolve().parents[2] / "jvm" / "target" / "jars"
 QUICK_START = "-XX:TieredStopAtLevel=1"
-"""Only the quick compiler: on two cores half the CPU of start and of the first minutes. Many cores do better without."""
+"""Only the quick compiler: on two cores half the CPU of the first minutes. Many cores do better without."""
 Port = Annotated[int, Field(ge=0, le=65535)]
 
 
@@ -26,7 +26,7 @@ class Settings(BaseSettings):
         default=Path(".run/checkpoints"),
         description="The directory of the checkpoints.",
     )
-    checkpoint_interval: Duration | None = Field(
+    checkpoint_interval: CheckpointInterval | None = Field(
         default=None, description="The time between checkpoints of all real-time pipelines, over what their files say."
     )
     master: str = Field(default="", description="Spark's master; empty: local[the slots needed].")

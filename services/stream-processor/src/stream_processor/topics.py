@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import structlog
 from confluent_kafka import KafkaException, TopicPartition
@@ -11,6 +12,20 @@ log = structlog.get_logger()
 
 POLL_S = 0.5
 SAY_AGAIN_S = 10.0
+
+
+class TopicSearch(Protocol):
+    """Tells which topics are missing."""
+
+    def missing(self, names: Iterable[str]) -> str | None:
+        """What is still missing, as a text for people; None when all topics are there."""
+
+
+class TopicEnds(Protocol):
+    """Tells how many records topics have had."""
+
+    def end(self, name: str) -> int:
+        """The sum of the end offsets of the topic's partitions. Raises KafkaException when the broker is gone."""
 
 
 class Topics:
@@ -23,7 +38,7 @@ class Topics:
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def missing(self, names: Iterable[str]) -> str | None:
-        """What is still missing, as a text for people; None when all topics are there."""
+        """See TopicSearch."""
         try:
             known = self._admin.list_topics(timeout=self._timeout_s).topics
         except KafkaException:
@@ -37,7 +52,7 @@ class Topics:
         return {name: len(known[name].partitions) for name in names}
 
     def end(self, name: str) -> int:
-        """The sum of the end offsets of the topic's partitions. Raises KafkaException when the broker is gone."""
+        """See TopicEnds."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # not annotated
         partitions = range(self.partitions([name])[name])
         asked = {TopicPartition(name, number): latest for number in partitions}
@@ -46,7 +61,7 @@ class Topics:
 
 
 def wait_for(
-    topics: Topics,
+    topics: TopicSearch,
     names: Iterable[str],
     stopping: Callable[[float], bool],
     report: Callable[[str], None],

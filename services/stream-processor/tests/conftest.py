@@ -1,0 +1,114 @@
+"""What the tests of the stream-processor share: its contract, its pipelines, and one real Spark session."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
+from pyspark.sql import DataFrame, SparkSession
+
+import statecast
+from local_stack.ports import free_ports
+from statecast.orders.v1.order_pb2 import OrderChange
+from stream_processor import pipeline
+from stream_processor.contract import Contract
+from stream_processor.functions import Functions
+from stream_processor.pipeline import Pipeline
+from stream_processor.pipeline_file import PipelineFile
+from stream_processor.session import start_session
+from stream_processor.settings import JARS, QUICK_START
+from stream_processor.testing.process import Processor
+
+PIPELINES = Path(__file__).parents[1] / "pipelines"
+KAFKA_COLUMNS = (
+    "key binary, value binary, topic string, partition int, offset bigint, "
+    "headers array<struct<key:string,value:binary>>"
+)
+
+
+@pytest.fixture(scope="session")
+def contract() -> Contract:
+    """The contract that is installed."""
+    return Contract(statecast.descriptor_set())
+
+
+@pytest.fixture
+def shipped(contract: Contract) -> Callable[..., Pipeline]:
+    """Gives a shipped pipeline by name, with keys of its file replaced: `shipped("orders-by-key", where="...")`."""
+
+    def read(name: str, /, **replaced: object) -> Pipeline:
+        content = yaml.safe_load((PIPELINES / f"{name}.yaml").read_text())
+        return pipeline.check(f"{name}.yaml", PipelineFile.model_validate({**content, **replaced}), contract)
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A real Spark session, for batches."""
+    session = start_session("local[2]", JARS, "1g", QUICK_START)
+    session.conf.set("spark.sql.shuffle.partitions", 2)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def functions(spark: SparkSession, contract: Contract) -> Functions:
+    """The Java functions of that session."""
+    return Functions(spark, contract)
+
+
+@pytest.fixture
+def records(spark: SparkSession) -> Callable[..., DataFrame]:
+    """Makes a DataFrame as Spark's Kafka source gives it, of changes or of raw values; offsets count from 0."""
+
+    def make(*values: OrderChange | bytes | None) -> DataFrame:
+        raw = [value.SerializeToString() if isinstance(value, OrderChange) else value for value in values]
+        rows = [(b"key", each and bytearray(each), "orders", 0, offset, None) for offset, each in enumerate(raw)]
+        return spark.createDataFrame(rows, KAFKA_COLUMNS)
+
+    return make
+
+
+@pytest.fixture
+def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Processor]]:
+    """Makes a processor of the shipped pipelines: `start_processor(prefix, checkpoint_interval="5s")`.
+
+    Its topics are the files' topics after the prefix; keys of all files can be replaced with `replaced`.
+    """
+    made: list[Processor] = []
+
+    def make(prefix: str, replaced: dict[str, object] | None = None, **settings: str) -> Processor:
+        files = [prefixed(file, tmp_path, prefix, replaced or {}) for file in sorted(PIPELINES.glob("*.yaml"))]
+        made.append(Processor(tmp_path, kafka, free_ports(1)[0], files, **settings))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()
+
+
+def prefixed(file: Path, directory: Path, prefix: str, replaced: dict[str, object]) -> Path:
+    """Writes the pipeline file anew with other topics."""
+    content = {**yaml.safe_load(file.read_text()), **replaced}
+    for section in ("source", "sink"):
+        content[section]["topic"] = prefix + content[section]["topic"]
+    written = directory / file.name
+    written.write_text(yaml.safe_dump(content))
+    return written
+
+
+@pytest.fixture
+def create_topics(kafka: str) -> Callable[[str], None]:
+    """Creates the topics of the shipped pipelines after a prefix."""
+
+    def create(prefix: str) -> None:
+        admin = AdminClient({"bootstrap.servers": kafka})
+        counts = {"orders": 4, "orders.dead-letter": 1}
+        counts |= dict.fromkeys(("orders-by-key", "orders-by-customer", "orders-by-item"), 4)
+        new = [NewTopic(prefix + name, num_partitions=count, replication_factor=1) for name, count in counts.items()]
+        for result in admin.create_topics(new).values():
+            result.result()
+
+    return create

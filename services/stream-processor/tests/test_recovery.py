@@ -1,0 +1,94 @@
+"""Kills in the middle of a flow: nothing is lost, and nothing ends older than it was."""
+
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from threading import Thread
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Producer
+
+from statecast.orders.v1.order_pb2 import Order, OrderChange
+from stream_processor.testing.changes import change, order
+from stream_processor.testing.model import by_customer, by_item, by_order, model, wait_for_state
+from stream_processor.testing.process import Processor, read_all, wait_until
+
+CHANGES = 6_000
+KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer, "orders-by-item": by_item}
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+def history(seed: int) -> Iterator[OrderChange]:
+    """Changes of 300 orders with moves between customers and items, deletes and new beginnings."""
+    chance = random.Random(seed)
+    rows: dict[str, Order] = {}
+    for sequence in range(1, CHANGES + 1):
+        order_id = f"order-{chance.randrange(300)}"
+        before = rows.pop(order_id, None)
+        if before is None or chance.random() > 0.1:
+            items = {f"item-{chance.randrange(40)}" for _ in range(chance.randint(1, 3))}
+            rows[order_id] = order(order_id, f"customer-{chance.randrange(20)}", sorted(items), second=sequence / 1000)
+        yield change(before, rows.get(order_id), sequence)
+
+
+class Source:
+    """Sends changes like a connector that sometimes repeats what it has sent before."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
+        self._topic = topic
+        self._sent: list[OrderChange] = []
+        self._chance = random.Random(2)
+
+    def send(self, changes: list[OrderChange]) -> None:
+        for each in changes:
+            self._send(each)
+            if self._chance.random() < 0.1:
+                self._send(self._chance.choice(self._sent[-500:]))
+        self._producer.flush()
+
+    def _send(self, each: OrderChange) -> None:
+        self._sent.append(each)
+        row = each.after if each.HasField("after") else each.before
+        self._producer.produce(self._topic, key=row.order_id.encode(), value=each.SerializeToString())
+        self._producer.poll(0.001)
+
+
+def test_kills_of_driver_and_jvm_lose_nothing(
+    kafka: str, create_topics: Callable[[str], None], start_processor: Callable[..., Processor]
+) -> None:
+    prefix = f"{uuid4().hex[:8]}."
+    create_topics(prefix)
+    processor = start_processor(prefix, checkpoint_interval="5s")
+    changes = list(history(seed=1))
+    source = Source(kafka, f"{prefix}orders")
+    processor.start()
+    processor.wait_ready()
+
+    flow = Thread(target=source.send, args=(changes[: CHANGES // 2],))
+    flow.start()
+    wait_until(lambda: checkpoints(processor) >= len(KEYS), lambda: processor.get("/metrics")[1])
+    processor.kill()
+    processor.start()
+    processor.wait_ready()
+    flow.join()
+    flow = Thread(target=source.send, args=(changes[CHANGES // 2 :],))
+    flow.start()
+    wait_until(lambda: checkpoints(processor) >= len(KEYS), lambda: processor.get("/metrics")[1])
+    processor.jvm().kill()
+    assert processor.wait_end() == 1
+    assert "stream-processor: Spark's JVM has ended" in processor.log
+    processor.start()
+    flow.join()
+
+    for name, keys in KEYS.items():
+        wait_for_state(partial(read_all, kafka, prefix + name), model(changes, keys), processor)
+    assert processor.terminate() == 0
+
+
+def checkpoints(processor: Processor) -> int:
+    """How many pipelines have made a checkpoint in this run."""
+    lines = processor.get("/metrics")[1].splitlines()
+    return sum(line.startswith("stream_processor_checkpoints_total") and "dead-letter" not in line for line in lines)
