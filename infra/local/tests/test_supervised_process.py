@@ -17,6 +17,9 @@ from local_stack.supervised_process import SupervisedProcess
 from local_stack.testing import SLEEPS, STARTS_A_CHILD, wait_until
 
 GRACE_S = 5.0
+ENDS_WELL = (
+    f"import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); print('on', flush=True); {SLEEPS}"
+)
 
 
 class Switch:
@@ -33,6 +36,10 @@ def supervised(directory: Path, code: str, probe: Switch | None = None, *, may_e
     spec = ProcessSpec("it", (sys.executable, "-c", code), {"WORD": "said"}, probe, may_end=may_end)
     policy = RestartPolicy(first_s=0.01, most_s=0.01, limit=3, window_s=60)
     return SupervisedProcess(spec, directory / "it.log", directory / "it", policy, time.monotonic, lambda: None)
+
+
+def says_on(log: Path) -> bool:
+    return log.exists() and "on" in log.read_text()
 
 
 async def becomes(process: SupervisedProcess, state: State) -> Entry:
@@ -153,6 +160,20 @@ async def test_it_stays_down_while_it_is_held(tmp_path: Path) -> None:
 
     assert held.pid is None
     assert again.restarts == 0
+
+
+async def test_one_that_may_end_and_ends_well_is_held_and_not_done(tmp_path: Path) -> None:
+    process = supervised(tmp_path, ENDS_WELL, Switch(), may_end=True)
+    run = asyncio.create_task(process.run([], {}, GRACE_S))
+    await asyncio.to_thread(wait_until, lambda: says_on(process.entry.log), "it handles the signal")
+
+    (tmp_path / "it").touch()
+    await becomes(process, "held")
+    (tmp_path / "it").unlink()
+    again = await becomes(process, "ready")
+    await ended(process, run)
+
+    assert again.pid is not None
 
 
 async def test_a_program_that_does_not_exist_is_not_installed(tmp_path: Path) -> None:
