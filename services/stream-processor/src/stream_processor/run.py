@@ -48,7 +48,10 @@ class Runner:
         for each in plans:
             claim(self.settings.checkpoints, each)
         limits = dead_letter_limits(pipelines, topics, self.settings)
-        self._check(limits)
+        # Not counted, a limit would begin after what this run sets aside first.
+        while not self._check(limits):
+            if self.stopping.wait(LOOK_S):
+                return
         self._run_on_spark(plans, limits)
 
     def _run_on_spark(self, plans: Sequence[QueryPlan], limits: Sequence[DeadLetterLimit]) -> None:
@@ -78,12 +81,15 @@ class Runner:
                 ready = True
                 log.info("ready", queries=[each.plan.name for each in queries])
 
-    def _check(self, limits: Sequence[DeadLetterLimit]) -> None:
-        for limit in limits:
-            try:
+    def _check(self, limits: Sequence[DeadLetterLimit]) -> bool:
+        """Whether the dead letters could be counted; a broker that is away for a moment is no reason to stop."""
+        try:
+            for limit in limits:
                 limit.check(self.metrics)
-            except KafkaException as error:
-                log.warning("dead letters cannot be counted now", reason=str(error))
+        except KafkaException as error:
+            log.warning("dead letters cannot be counted now", reason=str(error))
+            return False
+        return True
 
     def _master(self, plans: Sequence[QueryPlan]) -> str:
         realtime = [each.tasks for each in plans if each.realtime]

@@ -37,3 +37,16 @@ class FakeQuery:
     def exception(self) -> Exception | None:
         """See StreamingQuery."""
         return self._error
+
+
+class FakeTasks:
+    """As many running tasks as `count` says, or the error that asking for them raises."""
+
+    def __init__(self, count: int | Exception) -> None:
+        self.count = count
+
+    def running(self, query: object) -> int:  # noqa: ARG002  the same for all queries
+        """See Tasks."""
+        if isinstance(self.count, Exception):
+            raise self.count
+        return self.count
