@@ -35,7 +35,7 @@ async def service() -> AsyncIterator[FakeQueryService]:
 
 @pytest.fixture
 async def client(service: FakeQueryService) -> AsyncIterator[QueryClient]:
-    client = QueryClient(Addresses([service.address], time.monotonic, 0.0), timeout=5.0, batch_limit=1000)
+    client = QueryClient(Addresses([service.address], time.monotonic, 0.0), timeout=30.0, batch_limit=1000)
     yield client
     await client.close()
 
@@ -43,7 +43,7 @@ async def client(service: FakeQueryService) -> AsyncIterator[QueryClient]:
 @pytest.fixture
 async def hub(client: QueryClient) -> AsyncIterator[Hub]:
     """A hub whose poller runs."""
-    hub = Hub(time.monotonic, 0.005, 3.0)
+    hub = Hub(time.monotonic, 0.005, 60.0)
     task = asyncio.create_task(Poller(hub, client, read(SHIPPED), Metrics(), time.monotonic).run())
     yield hub
     task.cancel()

@@ -38,7 +38,7 @@ async def other() -> AsyncIterator[FakeQueryService]:
 @pytest.fixture
 async def client(owner: FakeQueryService, other: FakeQueryService) -> AsyncIterator[QueryClient]:
     """A client that is configured with the other instance alone, and learns of the owner from it."""
-    client = QueryClient(Addresses([other.address], Clock(), 1.0), timeout=1.0, batch_limit=4)
+    client = QueryClient(Addresses([other.address], Clock(), 1.0), timeout=30.0, batch_limit=4)
     own_address, other.address = other.address, owner.address
     await client.list_shards()
     other.address = own_address

@@ -13,14 +13,12 @@ from ws_edge.testing import Clock, FakeQueryService, until
 async def test_a_failure_is_noticed_at_once_and_the_return_soon() -> None:
     service = FakeQueryService()
     service.failing = grpc.StatusCode.UNAVAILABLE
-    client = QueryClient(Addresses([await service.start()], Clock(), 0.0), timeout=1.0, batch_limit=10)
+    client = QueryClient(Addresses([await service.start()], Clock(), 0.0), timeout=30.0, batch_limit=10)
     watch = ShardWatch(client, interval=3600.0)
     assert watch.reason == "the query service has not answered yet"
 
     task = asyncio.create_task(watch.run())
-    await until(lambda: service.calls["ListShards"] >= 3)
-    assert watch.reason is not None
-    assert "scripted to fail" in watch.reason
+    await until(lambda: "scripted to fail" in str(watch.reason))
 
     service.failing = None
     await until(lambda: watch.reason is None)

@@ -67,7 +67,7 @@ async def connect_and_never_read(edge: RunningEdge) -> sockets.socket:
 
 
 async def test_a_client_that_does_not_read_is_cut_off_while_others_are_told_on() -> None:
-    async with RunningEdge(min_interval_ms=10, default_interval_ms=10, tick_ms=5, stall_timeout_s=0.5) as edge:
+    async with RunningEdge(min_interval_ms=10, default_interval_ms=10, tick_ms=5, stall_timeout_s=3) as edge:
         stalled = await connect_and_never_read(edge)
         offset = 0
         async with edge.socket("/update/orders/12345") as reading:

@@ -26,7 +26,7 @@ async def ask(socket: ClientConnection, **more: Any) -> None:
 
 
 async def told(socket: ClientConnection) -> Any:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         return json.loads(await socket.recv())
 
 
@@ -78,7 +78,8 @@ async def test_many_sockets_on_one_key_make_one_read_per_tick(edge: RunningEdge)
     asked_before, calls_before = edge.query.asked[KEY], edge.query.calls["BatchGetStates"]
     await until(lambda: edge.query.asked[KEY] >= asked_before + 10)
 
-    assert edge.query.calls["BatchGetStates"] - calls_before <= edge.query.asked[KEY] - asked_before
+    # One call may have begun and not asked yet.
+    assert edge.query.calls["BatchGetStates"] - calls_before <= edge.query.asked[KEY] - asked_before + 1
     assert edge.parts.hub.unique_keys == 1
     for socket in sockets:
         await socket.close()

@@ -114,9 +114,9 @@ class Sockets:
         try:
             code = await session.run(receive, first)
         except asyncio.CancelledError:
-            if not session.stalled:
+            if not session.stalled and not self.draining:
                 raise
-            metrics.stalled.inc()
+            metrics.stalled.inc(session.stalled)
         finally:
             del self._open[session]
             told.info("socket_closed", code=code, stalled=session.stalled)
