@@ -17,7 +17,7 @@ from stream_processor.testing.process import Processor, read_all, wait_until
 CHANGES = 6_000
 KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer, "orders-by-item": by_item}
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1200)]
 
 
 def history(seed: int) -> Iterator[OrderChange]:

@@ -12,7 +12,7 @@ from stream_processor.testing.changes import change, order
 from stream_processor.testing.model import by_customer, by_item, by_order, model, wait_for_state
 from stream_processor.testing.process import Processor, read_all, wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @pytest.fixture

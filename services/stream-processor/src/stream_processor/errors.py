@@ -10,6 +10,7 @@ StreamProcessorError            the program ends with the text as one line
 │   └── NotBuiltError           Java or the jars are missing
 └── RuntimeFailure              exit 1: a supervisor should start it again
     ├── QueryFailedError        a query ended; the others are stopped
+    ├── BrokerLostError         Kafka went away while the pipelines started
     └── DeadLetterLimitError    too many dead letters; starting again does not help
 ContractError                   a name is not in the contract; becomes a PipelineFileError with its key
 """
@@ -60,6 +61,10 @@ class RuntimeFailure(StreamProcessorError):  # noqa: N818  the family of errors,
 
 class QueryFailedError(RuntimeFailure):
     """A query ended; the others are stopped."""
+
+
+class BrokerLostError(RuntimeFailure):
+    """Kafka went away while the pipelines started."""
 
 
 class DeadLetterLimitError(RuntimeFailure):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -9,6 +10,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from stream_processor.contract import Contract
 from stream_processor.dead_letters import dead_letters
 from stream_processor.duration import spark_text
+from stream_processor.errors import ContractError, PipelineFileError, QueryFailedError
 from stream_processor.flow import keyed_records
 from stream_processor.functions import Functions
 from stream_processor.plan import QueryPlan
@@ -26,7 +28,18 @@ class QueryStarter:
         self._checkpoints = checkpoints
 
     def start(self, plan: QueryPlan) -> StreamingQuery:
-        """Starts the query and returns at once. Raises PipelineFileError for a condition that does not fit the row."""
+        """Starts the query and returns at once.
+
+        Raises PipelineFileError for a file that Spark cannot follow, QueryFailedError for all else.
+        """
+        try:
+            return self._start(plan)
+        except ContractError as error:
+            raise PipelineFileError(plan.pipelines[0].file, "source.message", str(error)) from error
+        except PySparkException as error:
+            raise QueryFailedError(f"the query {plan.name} cannot start: {str(error).splitlines()[0]}") from error
+
+    def _start(self, plan: QueryPlan) -> StreamingQuery:
         session = self._spark.newSession()
         if plan.shuffle_partitions:
             session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)

@@ -9,8 +9,10 @@ import structlog
 from confluent_kafka import KafkaException
 
 from stream_processor.checkpoint_claim import claim
+from stream_processor.checkpoint_lock import lock
 from stream_processor.contract import Contract
 from stream_processor.dead_letter_limit import DeadLetterLimit
+from stream_processor.errors import BrokerLostError
 from stream_processor.health import Readiness
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline import Pipeline
@@ -25,7 +27,8 @@ from stream_processor.watch import SparkTasks, WatchedQuery, look_at_all
 
 log = structlog.get_logger()
 
-LOOK_S = 0.5
+LOOK_AT_START_S = 0.25
+LOOK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,20 @@ class Runner:
         wanted = topics_of(pipelines)
         if not wait_for(topics, wanted, self.stopping.wait, self.readiness.is_not):
             return
-        plans = plan(pipelines, topics.partitions(wanted), self.settings.checkpoint_interval)
+        try:
+            partitions = topics.partitions(wanted)
+        except KafkaException as error:
+            raise BrokerLostError(f"Kafka at {self.settings.kafka_bootstrap} went away: {error}") from error
+        with lock(self.settings.checkpoints):
+            self._run_with(plan(pipelines, partitions, self.settings.checkpoint_interval), pipelines, topics)
+
+    def _run_with(self, plans: Sequence[QueryPlan], pipelines: Sequence[Pipeline], topics: Topics) -> None:
         for each in plans:
             claim(self.settings.checkpoints, each)
         limits = dead_letter_limits(pipelines, topics, self.settings)
         # Not counted, a limit would begin after what this run sets aside first.
         while not self._check(limits):
-            if self.stopping.wait(LOOK_S):
+            if self.stopping.wait(LOOK_AT_START_S):
                 return
         self._run_on_spark(plans, limits)
 
@@ -73,12 +83,12 @@ class Runner:
             stop(spark, [each.query for each in queries])
 
     def _supervise(self, queries: Sequence[WatchedQuery], limits: Sequence[DeadLetterLimit]) -> None:
-        ready = False
-        while not self.stopping.wait(LOOK_S):
+        pause = LOOK_AT_START_S
+        while not self.stopping.wait(pause):
             look_at_all(queries, self.readiness)
             self._check(limits)
-            if not ready and self.readiness.reason is None:
-                ready = True
+            if pause != LOOK_S and self.readiness.reason is None:
+                pause = LOOK_S
                 log.info("ready", queries=[each.plan.name for each in queries])
 
     def _check(self, limits: Sequence[DeadLetterLimit]) -> bool:

@@ -26,8 +26,10 @@ def start_session(master: str, jars: Path, driver_memory: str, java_options: str
     builder = SparkSession.builder.master(master).appName("stream-processor")
     for name, value in configuration(found, driver_memory, java_options).items():
         builder = builder.config(name, value)
-    # Spark would find out that the machine's name is a loopback address, and take another.
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("local"):
+        # No executor elsewhere has to reach this driver.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     try:
         spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
@@ -42,8 +44,6 @@ def configuration(jars: list[Path], driver_memory: str, java_options: str = "") 
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.driver.memory": driver_memory,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {java_options}",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         # Not for streams; Spark would warn of each query.
         "spark.sql.adaptive.enabled": "false",
@@ -62,6 +62,11 @@ def configuration(jars: list[Path], driver_memory: str, java_options: str = "") 
         "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.InferFiltersFromGenerate",
         # Which tasks run is what readiness is made of, so it is kept at each event and not now and then.
         "spark.ui.liveUpdate.period": "0",
+        # What is over is of no use here, and would be looked through each time.
+        "spark.ui.retainedJobs": "50",
+        "spark.ui.retainedStages": "100",
+        "spark.ui.retainedTasks": "500",
+        "spark.sql.streaming.numRecentProgressUpdates": "20",
         # One bound for all stores of the process, or each brings its own caches and write buffers.
         f"{ROCKSDB}.boundedMemoryUsage": "true",
         f"{ROCKSDB}.maxMemoryUsageMB": "256",

@@ -29,7 +29,9 @@ class SparkTasks:
 
     def running(self, query: StreamingQuery) -> int:
         """See Tasks."""
-        jobs = [self._tracker.getJobInfo(job) for job in self._tracker.getJobIdsForGroup(str(query.runId))]
+        active = set(self._tracker.getActiveJobsIds())
+        own = active.intersection(self._tracker.getJobIdsForGroup(str(query.runId)))
+        jobs = [self._tracker.getJobInfo(job) for job in own]
         stages = [self._tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
         return sum(stage.numActiveTasks for stage in stages if stage is not None)
 

@@ -15,7 +15,7 @@ from typing import cast
 import psutil
 from confluent_kafka import Consumer, Message, TopicPartition
 
-PATIENCE_S = 120 * float(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
+PATIENCE_S = 240 * float(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
 
 
 def wait_until(condition: Callable[[], bool], what: Callable[[], str]) -> None:
