@@ -71,9 +71,11 @@ class SupervisedProcess:
         """Ends the process with all that it started. `run` must have been cancelled."""
         if self._process is not None and self.entry.pid is not None:
             self._set(state="stopping", reason="")
+            began = self._clock()
             await asyncio.to_thread(child_process.stop, self.entry.pid, grace_s)
             self._process.wait()
             child_process.kill_group(self.entry.pid)
+            log.info("process has ended", process=self.spec.name, after_s=round(self._clock() - began, 1))
         self._set(state="stopped", pid=None, created=None, reason="")
 
     async def _live(self, environment: Mapping[str, str], stop_grace_s: float) -> int:
