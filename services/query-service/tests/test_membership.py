@@ -46,6 +46,7 @@ def join(kafka: str, create_topic: Callable[..., str]) -> Iterator[Callable[[Ins
 
 
 @pytest.mark.kafka
+@pytest.mark.filterwarnings("ignore:list_groups:DeprecationWarning")  # Membership says why
 def test_members_see_each_other_come_and_go(join: Callable[[Instance], Membership]) -> None:
     one, other = Instance(1), Instance(2)
     join(one)

@@ -22,6 +22,7 @@ from query_service.instance import Instance, Learning
 from query_service.local_lookup import LocalLookup
 from query_service.membership import Membership
 from query_service.metrics import Metrics
+from query_service.outage import QUIET_CLIENT
 from query_service.peer_memory import Shard
 from query_service.peers import Peers
 from query_service.placement import Placement
@@ -165,7 +166,7 @@ def _consumer(settings: Settings) -> Consumer:
             "fetch.queue.backoff.ms": 5,
             "fetch.message.max.bytes": 4 << 20,
             "queued.max.messages.kbytes": 65_536,
-            "log_level": 0,
+            **QUIET_CLIENT,
         }
     )
 

@@ -9,7 +9,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from query_service.outage import Outage
+from query_service.outage import QUIET_CLIENT, Outage
 from query_service.shard_map import Member, newest_of_each
 
 _POLL_S = 0.05
@@ -58,7 +58,7 @@ class Membership:
 
     def _run(self) -> None:
         consumer = self._join()
-        admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        admin = AdminClient({"bootstrap.servers": self._bootstrap, **QUIET_CLIENT})
         next_read = 0.0
         try:
             while not self._leaving.is_set():
@@ -81,7 +81,7 @@ class Membership:
                 "heartbeat.interval.ms": max(100, self._session_timeout_ms // 6),
                 "enable.auto.commit": False,
                 "topic.metadata.refresh.interval.ms": 5000,
-                "log_level": 0,
+                **QUIET_CLIENT,
             }
         )
         consumer.subscribe(sorted(self._topics), on_assign=_take_nothing)
@@ -89,13 +89,14 @@ class Membership:
 
     def _read_members(self, admin: AdminClient) -> None:
         try:
-            groups = admin.describe_consumer_groups([self._group_id], request_timeout=_REQUEST_TIMEOUT_S)
-            description = groups[self._group_id].result()
+            # Deprecated, but describe_consumer_groups aborts the process when the broker goes away in the middle of
+            # it (librdkafka issue 4605); this older call does not.
+            groups: list[Any] = admin.list_groups(self._group_id, timeout=_REQUEST_TIMEOUT_S)
         except KafkaException as error:
             self._outage.failed(error)
             return
         self._outage.answered()
-        named = [Member.from_client_id(member.client_id) for member in description.members]
+        named = [Member.from_client_id(member.client_id) for group in groups for member in group.members]
         self._on_members(newest_of_each(member for member in named if member is not None))
 
 

@@ -2,6 +2,9 @@
 
 import structlog
 
+# What every client of the broker has: it says nothing itself, and comes back within a second of the broker.
+QUIET_CLIENT: dict[str, str | int | float | bool] = {"log_level": 0, "reconnect.backoff.max.ms": 1000}
+
 _log = structlog.get_logger()
 
 

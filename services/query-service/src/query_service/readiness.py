@@ -1,9 +1,17 @@
 """Says why the instance is not ready, and keeps the gauges of its partitions."""
 
+from typing import Protocol
+
 from query_service.metrics import Metrics
-from query_service.placement import Placement
+from query_service.peer_memory import Shard
 from query_service.roster import Roster
 from query_service.view import View
+
+
+class Settling(Protocol):
+    """What opens the partitions; see Placement."""
+
+    settled: bool
 
 
 class Readiness:
@@ -13,13 +21,14 @@ class Readiness:
     passed on to those who serve it.
     """
 
-    def __init__(self, view: View, roster: Roster, placement: Placement, metrics: Metrics) -> None:
+    def __init__(self, view: View, roster: Roster, placement: Settling, metrics: Metrics) -> None:
         """Looks at the parts; `look` is called on the event loop."""
         self._view = view
         self._roster = roster
         self._placement = placement
         self._metrics = metrics
         self._once = False
+        self._shown: set[Shard] = set()
         self.reason: str | None = "starting"
 
     def look(self) -> None:
@@ -28,6 +37,10 @@ class Readiness:
         self._once = reason is None
         self.reason = reason
         metrics = self._metrics
+        for gone in self._shown - self._view.hosts.keys():
+            for gauge in (metrics.lag_records, metrics.lag_seconds, metrics.applied_offset, metrics.serving):
+                gauge.remove(gone[0], str(gone[1]))
+        self._shown = set(self._view.hosts)
         metrics.members.set(len(self._view.shard_map.members))
         for (store, partition), host in self._view.hosts.items():
             labels = (store, str(partition))

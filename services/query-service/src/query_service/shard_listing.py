@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping
+from typing import Protocol
 
-from query_service.peers import Peers
 from query_service.shard_map import Member
 from query_service.view import View
 from statecast.query.v1 import query_pb2
@@ -13,10 +13,17 @@ from statecast.shard.v1 import shard_service_pb2 as shard
 Held = Mapping[tuple[str, int], tuple[bool, query_pb2.Freshness]]
 
 
+class AskedPeers(Protocol):
+    """The other members; see Peers."""
+
+    async def freshness_at(self, member: Member, timeout_s: float) -> Held:
+        """See Peers."""
+
+
 class ShardListing:
     """Answers ListShards from the shard map and, for lag, from every member that holds something."""
 
-    def __init__(self, view: View, peers: Peers, peer_timeout_s: float) -> None:
+    def __init__(self, view: View, peers: AskedPeers, peer_timeout_s: float) -> None:
         """Gives all peers together `peer_timeout_s`."""
         self._view = view
         self._peers = peers

@@ -1,15 +1,15 @@
 """Reads from the broker which incarnation of each topic there is, and where the ends of its partitions are."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from threading import Event, Thread
 from typing import Any
 
 import structlog
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
-from query_service.outage import Outage
+from query_service.outage import QUIET_CLIENT, Outage
 from query_service.view import Topic
 
 _REQUEST_TIMEOUT_S = 3.0
@@ -43,7 +43,11 @@ class TopicWatch:
         describe_s: float = 2.0,
     ) -> None:
         """Both callbacks come from the thread; `on_end` gets topic, partition, end and the monotonic time of asking."""
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        client = {"bootstrap.servers": bootstrap, **QUIET_CLIENT}
+        self._admin = AdminClient(client)
+        # AdminClient.list_offsets needs half a minute to find its way after a restart of the broker; a consumer does
+        # not. The group is required by the client, and never joined.
+        self._consumer = Consumer({**client, "group.id": "query-service.ends", "enable.auto.commit": False})
         self._names = sorted(topics)
         self._interval_s = interval_s
         self._describe_s = describe_s
@@ -74,6 +78,7 @@ class TopicWatch:
                 self._read_ends()
             except KafkaException as error:
                 self._outage.failed(error)
+        self._consumer.close()
 
     def _describe(self) -> None:
         described = self._admin.describe_topics(TopicCollection(self._names), request_timeout=_REQUEST_TIMEOUT_S)
@@ -100,21 +105,16 @@ class TopicWatch:
         if not self._topics:
             return
         asked_at = time.monotonic()
-        wanted = {
-            TopicPartition(topic.name, partition): OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it has no types
+        places = [
+            TopicPartition(topic.name, partition, OFFSET_END)  # "the offset at the time of the end": the end itself
             for topic in self._topics.values()
             for partition in range(topic.partitions)
-        }
-        ends: Mapping[TopicPartition, Any] = self._admin.list_offsets(
-            wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_REQUEST_TIMEOUT_S
-        )
-        for place, future in ends.items():
-            try:
-                end = future.result().offset
-            except KafkaException as error:
-                self._outage.failed(error)
-                continue
-            self._on_end(place.topic, place.partition, end, asked_at)
+        ]
+        for place in self._consumer.offsets_for_times(places, timeout=_REQUEST_TIMEOUT_S):
+            if place.error is None:
+                self._on_end(place.topic, place.partition, place.offset, asked_at)
+            else:
+                self._outage.failed(place.error)
 
 
 def _topic(name: str, description: Any) -> Topic:

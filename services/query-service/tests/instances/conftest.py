@@ -1,0 +1,209 @@
+"""Starts real instances as processes, on a topic of their own."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from shutil import rmtree
+from urllib.error import HTTPError
+from urllib.request import urlopen
+from uuid import uuid4
+
+import grpc
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
+
+from local_stack import child_process
+from local_stack.ports import free_ports
+from query_service.partitioning import partition_of
+from query_service.record import TOMBSTONE_HEADER, Headers
+from query_service.testing import encoded_state
+from statecast.query.v1 import query_service_pb2 as query
+from statecast.query.v1 import query_service_pb2_grpc as query_grpc
+from statecast.state.v1 import state_pb2
+
+
+class Process:
+    """One running instance."""
+
+    def __init__(self, name: str, environment: dict[str, str], directory: Path) -> None:
+        self.name = name
+        self.address = f"127.0.0.1:{environment['QUERY_SERVICE_PORT']}"
+        self.status_url = f"http://127.0.0.1:{environment['QUERY_SERVICE_METRICS_PORT']}"
+        self._data = Path(environment["QUERY_SERVICE_DATA_DIRECTORY"])
+        self._log = directory / f"{name}-{uuid4().hex[:6]}.log"
+        self._process = child_process.start([sys.executable, "-m", "query_service", "run"], self._log, environment)
+        self.channel = grpc.aio.insecure_channel(self.address)
+        self.stub: query_grpc.QueryServiceAsyncStub = query_grpc.QueryServiceStub(self.channel)
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def status(self) -> int | None:
+        return self._process.poll()
+
+    def is_ready(self) -> bool:
+        return self.unready is None
+
+    @property
+    def unready(self) -> str | None:
+        """Why the instance is not ready; None when it is."""
+        try:
+            with urlopen(f"{self.status_url}/readyz", timeout=5):
+                return None
+        except HTTPError as error:
+            with error:
+                return error.read().decode()
+        except OSError as error:
+            return str(error)
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric over its labels."""
+        with urlopen(f"{self.status_url}/metrics", timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def wipe(self) -> None:
+        rmtree(self._data)
+
+
+class Scene:
+    """A keyed topic of four partitions and the instances that serve it as the store `rows`."""
+
+    def __init__(self, kafka: str, topic: str, directory: Path) -> None:
+        self._kafka = kafka
+        self._topic = topic
+        self._directory = directory
+        self._group = uuid4().hex
+        self._processes: list[Process] = []
+        self._producer = Producer({"bootstrap.servers": kafka})
+        (directory / "stores.yaml").write_text(
+            f"stores: [{{name: rows, topic: {topic}, message: statecast.orders.v1.Order}}]"
+        )
+
+    def environment(self, name: str, **settings: object) -> dict[str, str]:
+        port, shard_port, metrics_port = free_ports(3)
+        values = {
+            "kafka_bootstrap": self._kafka,
+            "group_id": self._group,
+            "instance": name,
+            "port": port,
+            "shard_port": shard_port,
+            "metrics_port": metrics_port,
+            "data_directory": self._directory / name,
+            "stores": self._directory / "stores.yaml",
+            "membership_interval_ms": 50,
+            "drain_s": 30,
+            **settings,
+        }
+        return {f"QUERY_SERVICE_{key.upper()}": str(value) for key, value in values.items()}
+
+    def launch(self, name: str, **settings: object) -> Process:
+        process = Process(name, self.environment(name, **settings), self._directory)
+        self._processes.append(process)
+        return process
+
+    def write(self, rows: dict[str, bytes | None], sequence: int = 1) -> None:
+        """Appends one record per row, a tombstone for None."""
+        for key, payload in rows.items():
+            partition = partition_of(key.split("\0")[0], 4)
+            record = encoded_state(sequence, payload or b"")
+            if payload is None:
+                headers: Headers = [(TOMBSTONE_HEADER, record)]
+                self._producer.produce(self._topic, None, key.encode(), partition, headers=headers)
+            else:
+                self._producer.produce(self._topic, record, key.encode(), partition)
+            self._producer.flush(10)
+
+    def write_raw(self, key: bytes, value: bytes) -> None:
+        self._producer.produce(self._topic, value, key, 0)
+        self._producer.flush(10)
+
+    def make_topic_anew(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self._kafka})
+        admin.delete_topics([self._topic])[self._topic].result()
+        deadline = time.monotonic() + 30
+        while self._topic in admin.list_topics(timeout=5).topics:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        admin.create_topics([NewTopic(self._topic, num_partitions=4, replication_factor=1)])[self._topic].result()
+        self._producer = Producer({"bootstrap.servers": self._kafka})
+
+    def move_to(self, kafka: str) -> None:
+        """Makes the same topic on another broker, and writes there from now on."""
+        admin = AdminClient({"bootstrap.servers": kafka})
+        admin.create_topics([NewTopic(self._topic, num_partitions=4, replication_factor=1)])[self._topic].result()
+        self._producer = Producer({"bootstrap.servers": kafka, "log_level": 0, "reconnect.backoff.max.ms": 500})
+
+    async def until(self, condition: Callable[[], bool], process: Process) -> None:
+        await until(condition, process)
+
+    async def until_ready(self, *processes: Process) -> None:
+        for process in processes:
+            await until(process.is_ready, process)
+
+    async def until_applied(self, process: Process, records: int) -> None:
+        """Waits until the instance is ready and has applied this many records in all its partitions and its peers'."""
+        await self.until_ready(process)
+
+        async def applied() -> bool:
+            answer = await process.stub.ListShards(query.ListShardsRequest())
+            ends = [shard.replicas[0].current_through.offset + 1 for shard in answer.shards]
+            return len(ends) == 4 and sum(ends) >= records and all(shard.replicas[0].serving for shard in answer.shards)
+
+        await until(applied, process)
+
+    async def until_newer(self, process: Process, group: str, than: bytes) -> query.GetStateResponse:
+        """Waits until the instance answers something else than a payload."""
+        request = query.GetStateRequest(store="rows", key=state_pb2.StateKey(group=group))
+        answers: list[query.GetStateResponse] = []
+
+        async def newer() -> bool:
+            try:
+                answers.append(await process.stub.GetState(request, timeout=5))
+            except grpc.aio.AioRpcError:
+                return False
+            return answers[-1].state.payload != than
+
+        await until(newer, process)
+        return answers[-1]
+
+    async def close(self) -> None:
+        for process in self._processes:
+            await process.channel.close()
+            if process.running:
+                process.kill()
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], process: Process) -> None:
+    """Waits for a condition; fails with the log of the instance."""
+    deadline = time.monotonic() + 60
+    while True:
+        met = condition()
+        if met if isinstance(met, bool) else await met:
+            return
+        assert time.monotonic() < deadline, process.log
+        await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+async def scene(kafka: str, create_topic: Callable[..., str], tmp_path: Path) -> AsyncIterator[Scene]:
+    """A topic, and instances that the test launches."""
+    made = Scene(kafka, create_topic("rows", partitions=4, cleanup_policy="compact"), tmp_path)
+    yield made
+    await made.close()
