@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import tempfile
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 from drivers.audience import Audience
@@ -37,8 +38,10 @@ def main() -> None:
 def measure(stack: RunningStack) -> list[Metric]:
     """The freshness of a busy stack, then the throughput of one whose source rests, each in several runs."""
     busy = [_freshness(stack) for _ in range(RUNS)]
-    order_ids = asyncio.run(lookups.known_orders(stack.file.queries[0].address, ORDERS, LOOKED_UP))
     stack.stop("cdc-simulator")
+    with _lookups(stack) as channel:
+        freshness.settle(OrderSource(stack.file.kafka.bootstrap), channel)
+    order_ids = asyncio.run(lookups.known_orders(stack.file.queries[0].address, ORDERS, LOOKED_UP))
     rested = [_throughput(stack, order_ids) for _ in range(RUNS)]
     return [*combine(busy), *combine(rested)]
 
@@ -46,18 +49,13 @@ def measure(stack: RunningStack) -> list[Metric]:
 def _freshness(stack: RunningStack) -> dict[str, float]:
     _tell("measuring freshness")
     file = stack.file
-    source, channel = OrderSource(file.kafka.bootstrap), Lookups(file.queries[0].address)
-    watched = asyncio.run(lookups.known_orders(file.queries[0].address, ORDERS, WATCHED))
-    try:
+    source = OrderSource(file.kafka.bootstrap)
+    with _lookups(stack) as channel:
+        freshness.settle(source, channel)
+        watched = asyncio.run(lookups.known_orders(file.queries[0].address, ORDERS, WATCHED))
         with Audience(as_gateway(stack), phone_of(stack, "operator"), watched, INTERVAL_MS) as audience:
             to_client = freshness.to_client(audience)
-        return {
-            **freshness.to_topic(file.kafka.bootstrap),
-            **freshness.to_lookup(source, channel),
-            **to_client,
-        }
-    finally:
-        channel.close()
+        return {**freshness.to_topic(file.kafka.bootstrap), **freshness.to_lookup(source, channel), **to_client}
 
 
 def _throughput(stack: RunningStack, order_ids: list[str]) -> dict[str, float]:
@@ -65,6 +63,10 @@ def _throughput(stack: RunningStack, order_ids: list[str]) -> dict[str, float]:
     file = stack.file
     frames_per_s = frames.measure(as_gateway(stack), phone_of(stack, "operator"), OrderSource(file.kafka.bootstrap))
     return {**asyncio.run(lookups.measure(file.queries[0].address, order_ids)), **frames_per_s}
+
+
+def _lookups(stack: RunningStack) -> AbstractContextManager[Lookups]:
+    return closing(Lookups(stack.file.queries[0].address))
 
 
 def _tell(text: str) -> None:

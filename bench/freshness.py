@@ -13,6 +13,21 @@ from statecast.state.v1.state_pb2 import StateKey, StateRecord
 
 MEASURE_S = 20.0
 PROBES = 300
+SETTLED_PROBES = 20
+SETTLE_S = 180.0
+
+
+def settle(source: OrderSource, lookups: Lookups) -> None:
+    """Returns when new orders are looked up within a second of their commit, which is when no backlog is left.
+
+    Raises TimeoutError when that takes longer than SETTLE_S.
+    """
+    deadline = time.monotonic() + SETTLE_S
+    quick = 0
+    while quick < SETTLED_PROBES:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"changes still take longer than a second after {SETTLE_S:g} s: is the machine busy?")
+        quick = quick + 1 if _probe_ms(source, lookups) < 1_000 else 0
 
 
 def to_topic(bootstrap: str, topic: str = "orders-by-key") -> dict[str, float]:
@@ -36,12 +51,7 @@ def to_topic(bootstrap: str, topic: str = "orders-by-key") -> dict[str, float]:
 
 def to_lookup(source: OrderSource, lookups: Lookups) -> dict[str, float]:
     """From the commit of a new order until a waiting lookup of it is answered, in milliseconds."""
-    ages = []
-    for _ in range(PROBES):
-        order = source.place("customer-bench", {"item-bench": 1})
-        lookups.wait_for("orders-by-key", StateKey(group=order.order_id))
-        ages.append(_age_ms(order.updated_at))
-    return percentiles("change_to_lookup_ms", ages)
+    return percentiles("change_to_lookup_ms", [_probe_ms(source, lookups) for _ in range(PROBES)])
 
 
 def to_client(audience: Audience) -> dict[str, float]:
@@ -49,6 +59,12 @@ def to_client(audience: Audience) -> dict[str, float]:
     audience.ages_ms.clear()
     time.sleep(MEASURE_S)
     return percentiles("change_to_client_ms", list(audience.ages_ms), f".interval_{audience.interval_ms}")
+
+
+def _probe_ms(source: OrderSource, lookups: Lookups) -> float:
+    order = source.place("customer-bench", {"item-bench": 1})
+    lookups.wait_for("orders-by-key", StateKey(group=order.order_id))
+    return _age_ms(order.updated_at)
 
 
 def _age_ms(stamp: Timestamp) -> float:
