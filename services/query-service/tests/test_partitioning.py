@@ -2,7 +2,7 @@
 
 import pytest
 
-from query_service.partitioning import murmur2, partition_of
+from query_service.partitioning import indexes_by_partition, murmur2, partition_of
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,18 @@ def test_the_partition_of_a_negative_hash_is_positive() -> None:
 
 def test_a_group_is_hashed_as_utf_8() -> None:
     assert partition_of("größe", 1000) == (murmur2("größe".encode()) & 0x7FFFFFFF) % 1000
+
+
+def test_groups_are_split_by_partition_in_their_order() -> None:
+    groups = [f"order-{number}" for number in range(50)]
+    split = indexes_by_partition(groups, 4)
+
+    assert sorted(index for indexes in split.values() for index in indexes) == list(range(50))
+    for partition, indexes in split.items():
+        assert list(indexes) == sorted(indexes)
+        assert {partition_of(groups[index], 4) for index in indexes} == {partition}
+
+
+def test_groups_of_one_partition_stay_together() -> None:
+    assert {key: list(value) for key, value in indexes_by_partition(["a", "b"], 1).items()} == {0: [0, 1]}
+    assert indexes_by_partition([], 4) == {}

@@ -1,9 +1,9 @@
 """Answers a batch from the partitions that this instance serves, at once or when the first key changes."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from query_service import bounds
 from query_service.answers import fill_absence, fill_state
@@ -11,7 +11,7 @@ from query_service.changes import Watcher
 from query_service.errors import LookupFailedError
 from query_service.grpc_status import fill_key_error
 from query_service.partition_host import PartitionHost
-from query_service.partitioning import partition_of
+from query_service.partitioning import indexes_by_partition
 from query_service.request_checks import wait_s
 from query_service.store_keys import DELETED, FLAGS_AT, offset_of, row_key
 from query_service.view import View
@@ -26,9 +26,9 @@ class _Shard:
     """The keys of the batch that lie in one partition."""
 
     host: PartitionHost
-    indexes: list[int] = field(default_factory=list)
-    queries: list[query_pb2.KeyQuery] = field(default_factory=list)
-    keys: list[bytes] = field(default_factory=list)
+    indexes: Sequence[int]
+    queries: list[query_pb2.KeyQuery]
+    keys: list[bytes]
 
 
 class LocalBatch:
@@ -57,25 +57,17 @@ class LocalBatch:
         return await self._await_change(wait) if wait > 0 and not self._failures else self._look()
 
     def _split(self, view: View, partitions: int) -> None:
-        shards = self._shards
-        failed: dict[int, LookupFailedError] = {}
-        for index, each in enumerate(self._request.keys):
-            key = each.key
-            group = key.group
-            partition = partition_of(group, partitions)
-            if partition in failed:
-                self._failures[index] = failed[partition]
+        queries = list(self._request.keys)
+        groups = (each.key.group for each in queries)
+        for partition, indexes in indexes_by_partition(groups, partitions).items():
+            try:
+                host = view.host(self._request.store, partition)
+            except LookupFailedError as failure:
+                self._failures.update(dict.fromkeys(indexes, failure))
                 continue
-            shard = shards.get(partition)
-            if shard is None:
-                try:
-                    shard = shards[partition] = _Shard(view.host(self._request.store, partition))
-                except LookupFailedError as failure:
-                    self._failures[index] = failed[partition] = failure
-                    continue
-            shard.indexes.append(index)
-            shard.queries.append(each)
-            shard.keys.append(row_key(group, key.sort, key.member))
+            own = [queries[index] for index in indexes]
+            keys = [row_key(key.group, key.sort, key.member) for key in (each.key for each in own)]
+            self._shards[partition] = _Shard(host, indexes, own, keys)
 
     async def _hold_back(self, partition: int) -> None:
         shard = self._shards[partition]

@@ -1,5 +1,7 @@
 """Kafka's default partitioner: murmur2 over the group, so that any client can route by itself."""
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from struct import unpack_from
 
@@ -32,3 +34,14 @@ def group_hash(group: str) -> int:
 def partition_of(group: str, partitions: int) -> int:
     """Returns the partition of a group, as Kafka's BuiltInPartitioner.partitionForKey has it."""
     return group_hash(group) % partitions
+
+
+def indexes_by_partition(groups: Iterable[str], partitions: int) -> dict[int, Sequence[int]]:
+    """Returns, for each partition that has any, the places of its groups, from 0 and rising."""
+    places = [group_hash(group) % partitions for group in groups]
+    if places and places.count(places[0]) == len(places):
+        return {places[0]: range(len(places))}
+    split: defaultdict[int, list[int]] = defaultdict(list)
+    for index, partition in enumerate(places):
+        split[partition].append(index)
+    return dict(split)

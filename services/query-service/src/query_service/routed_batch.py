@@ -1,12 +1,12 @@
 """Answers a batch with one call per partition, in parallel."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from query_service.errors import LookupFailedError
 from query_service.grpc_status import fill_key_error
-from query_service.partitioning import partition_of
+from query_service.partitioning import indexes_by_partition
 from query_service.request_checks import wait_s
 from query_service.routing import Routing
 from statecast.query.v1 import query_pb2
@@ -19,8 +19,8 @@ _GATHER_S = 0.005
 class _Part:
     """The keys of the batch that lie in one partition, and what came of them."""
 
-    indexes: list[int] = field(default_factory=list)
-    keys: list[query_pb2.KeyQuery] = field(default_factory=list)
+    indexes: Sequence[int]
+    keys: list[query_pb2.KeyQuery]
     answer: query.BatchGetStatesResponse | None = None
     failure: LookupFailedError | None = None
 
@@ -46,14 +46,11 @@ class RoutedBatch:
         self._request = request
         self._deadline = deadline
         self._monotonic = monotonic
-        self._parts: dict[int, _Part] = {}
-        for index, each in enumerate(request.keys):
-            partition = partition_of(each.key.group, partitions)
-            part = self._parts.get(partition)
-            if part is None:
-                part = self._parts[partition] = _Part()
-            part.indexes.append(index)
-            part.keys.append(each)
+        queries = list(request.keys)
+        self._parts = {
+            partition: _Part(indexes, [queries[index] for index in indexes])
+            for partition, indexes in indexes_by_partition((each.key.group for each in queries), partitions).items()
+        }
 
     async def answer(self) -> query.BatchGetStatesResponse:
         """Returns what is newer.
