@@ -15,6 +15,6 @@ class Call:
         return self._left
 
 
-@pytest.mark.parametrize(("left", "deadline"), [(None, 105.0), (10.0, 109.98), (0.1, 100.095), (-1.0, 99.0)])
+@pytest.mark.parametrize(("left", "deadline"), [(None, 105.0), (10.0, 109.9), (0.1, 100.09), (-1.0, 99.0)])
 def test_the_deadline_lies_a_little_before_the_callers(left: float | None, deadline: float) -> None:
     assert deadline_of(Call(left), 100.0, 5.0) == pytest.approx(deadline)

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-_MARGIN_SHARE = 0.05
-_MOST_MARGIN_S = 0.02
+_MARGIN_SHARE = 0.1
+_MOST_MARGIN_S = 0.1
 
 
 class Timed(Protocol):

@@ -124,7 +124,8 @@ class Instance:
                 await self.servers.set_serving(serving=True)
                 _log.info("ready", partitions=len(self.view.hosts))
             if not self.changelog.alive or placing.done():
-                _log.error("a part has ended; stopping, so that the instance is started again")
+                defect = placing.exception() if placing.done() else None
+                _log.error("a part has ended; stopping, so that the instance is started again", exc_info=defect)
                 return False
             await self.peers.keep(self.view.shard_map.members | self.view.shard_map.departed)
             try:

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from query_service.errors import LookupFailedError
 from query_service.grpc_status import fill_key_error
 from query_service.partitioning import indexes_by_partition
+from query_service.peer_memory import Shard
 from query_service.request_checks import wait_s
-from query_service.routing import Routing
+from query_service.routing import Answer, Ask
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 
@@ -30,12 +32,21 @@ class _Part:
         return self.failure is not None or (self.answer is not None and len(self.answer.results) > 0)
 
 
+class FirstAnswer(Protocol):
+    """What asks for one partition; see Routing."""
+
+    async def first_answer(
+        self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float = 0.0
+    ) -> tuple[Answer, bool]:
+        """See Routing."""
+
+
 class RoutedBatch:
     """One batch. A partition that nobody serves fails its own keys, and no others."""
 
     def __init__(
         self,
-        routing: Routing,
+        routing: FirstAnswer,
         request: query.BatchGetStatesRequest,
         partitions: int,
         deadline: float,

@@ -14,8 +14,8 @@ from query_service.view import View
 _ROUNDS = 2
 _PAUSE_S = 0.05
 
-_Answer = TypeVar("_Answer")
-Ask = Callable[[Lookup, float], Awaitable[_Answer]]
+Answer = TypeVar("Answer")
+Ask = Callable[[Lookup, float], Awaitable[Answer]]
 
 
 class AskedPeer(Protocol):
@@ -67,8 +67,8 @@ class Routing:
         self._monotonic = monotonic
 
     async def first_answer(
-        self, shard: Shard, ask: Ask[_Answer], deadline: float, patience_s: float = 0.0
-    ) -> tuple[_Answer, bool]:
+        self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float = 0.0
+    ) -> tuple[Answer, bool]:
         """Returns the first answer and whether a peer gave it; `ask` puts the question to a Lookup until a time.
 
         `patience_s` is how long the question itself may wait, on top of the time for an answer. Raises what the
@@ -84,7 +84,7 @@ class Routing:
             await asyncio.sleep(_PAUSE_S)
         raise AssertionError("the last round returns or raises")
 
-    async def _round(self, shard: Shard, ask: Ask[_Answer], deadline: float, patience_s: float) -> tuple[_Answer, bool]:
+    async def _round(self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float) -> tuple[Answer, bool]:
         failures: dict[Member, LookupFailedError] = {}
         candidates = self._candidates(shard)
         for index, member in enumerate(candidates):
@@ -100,7 +100,10 @@ class Routing:
             raise next(iter(failures.values()), None) or NotServedError(
                 f"{self._view.me.instance} has not joined the group yet: try again"
             )
-        return await self._ask(behind, shard, ask, deadline)
+        try:
+            return await self._ask(behind, shard, ask, deadline)
+        except UnreachableError as gone:  # that it is behind says more than that it did not say so again
+            raise failures[behind] from gone
 
     def _candidates(self, shard: Shard) -> list[Member]:
         ranked = self._view.shard_map.ranked(*shard)
@@ -114,7 +117,7 @@ class Routing:
         now = self._monotonic()
         return min(now + patience_s + self._peer_timeout_s, now + (deadline - now) / 2 + patience_s, deadline)
 
-    async def _ask(self, member: Member, shard: Shard, ask: Ask[_Answer], until: float) -> tuple[_Answer, bool]:
+    async def _ask(self, member: Member, shard: Shard, ask: Ask[Answer], until: float) -> tuple[Answer, bool]:
         if member == self._view.me:
             return await ask(self._local, until), False
         peer = self._peers.of(member)

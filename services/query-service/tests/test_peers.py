@@ -1,0 +1,70 @@
+"""The connections to the other instances."""
+
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+
+from query_service.local_lookup import LocalLookup
+from query_service.peers import Peers
+from query_service.request_checks import Limits
+from query_service.shard_listing import ShardListing
+from query_service.shard_map import Member
+from query_service.shard_servicer import ShardServicer
+from query_service.testing import ManualClock
+from query_service.view import View
+from statecast.shard.v1 import shard_service_pb2 as shard
+from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
+
+
+@pytest.fixture
+async def member(serving_view: View, clock: ManualClock) -> AsyncIterator[Member]:
+    """A member that serves all partitions but one."""
+    serving_view.hosts["orders-by-key", 2].progress.serving = False
+    local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
+    server = grpc.aio.server()
+    servicer = ShardServicer(local, ShardListing(serving_view, Peers(1.0, clock), 1.0), 5.0, clock)
+    shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    yield Member("query-1", address, address, 1)
+    await server.stop(None)
+
+
+@pytest.fixture
+async def peers(clock: ManualClock) -> AsyncIterator[Peers]:
+    made = Peers(1.0, clock)
+    yield made
+    await made.keep(())
+
+
+async def test_a_peer_tells_what_it_serves(peers: Peers, member: Member) -> None:
+    store = "orders-by-key"
+
+    assert await peers.served_by(member, 5) == {(store, 0), (store, 1), (store, 3)}
+    assert [serving for serving, _ in (await peers.freshness_at(member, 5)).values()] == [True, True, False, True]
+
+
+async def test_a_peer_that_does_not_answer_serves_nothing(peers: Peers) -> None:
+    nobody = Member("query-2", "127.0.0.1:1", "127.0.0.1:1", 1)
+
+    assert await peers.served_by(nobody, 0.5) == frozenset()
+    assert await peers.freshness_at(nobody, 0.5) == {}
+
+
+async def test_one_connection_per_member_is_kept_until_it_is_dropped(peers: Peers, member: Member) -> None:
+    first = peers.of(member)
+    await peers.keep([member])
+    assert peers.of(member) is first
+
+    await peers.keep([])
+
+    assert peers.of(member) is not first
+
+
+async def test_the_internal_service_lists_partitions_by_store_and_number(member: Member) -> None:
+    async with grpc.aio.insecure_channel(member.shard_address) as channel:
+        stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(channel)
+        answer = await stub.ListPartitions(shard.ListPartitionsRequest())
+
+    assert [each.freshness.partition for each in answer.partitions] == [0, 1, 2, 3]
