@@ -21,6 +21,13 @@ def test_once_joined_it_stays_in_its_own_map() -> None:
     assert roster.update(frozenset({OTHER}), 1).members == {ME, OTHER}
 
 
+def test_an_empty_list_says_nothing() -> None:
+    roster = Roster(ME, 2, 30)
+    before = roster.update(frozenset({ME, OTHER}), 0)
+
+    assert roster.update(frozenset(), 1) == before
+
+
 def test_who_leaves_is_still_asked_for_a_while() -> None:
     roster = Roster(ME, 2, 30)
     roster.update(frozenset({ME, OTHER}), 0)

@@ -23,7 +23,9 @@ class Roster:
         """Returns the map for a member list that was read at `now`, in seconds of any steady clock.
 
         Until the list has this instance for the first time, the map has no members: nothing is owned by guesswork.
+        After that an empty list says nothing: the broker has just started and has not read its groups yet.
         """
+        listed = listed or self._members
         self.joined = self.joined or self._me in listed
         members = listed | {self._me} if self.joined else frozenset()
         for gone in self._members - members:
