@@ -38,6 +38,7 @@ def test_it_knows_what_the_broker_has(kafka: str, create_topic: Callable[..., st
     assert topics.missing([topic]) is None
     assert topics.missing([topic, "unknown"]) == f"no topic unknown at {kafka}"
     assert topics.partitions([topic]) == {topic: 3}
+    assert len(topics.ids([topic])[topic]) == 22
 
     def has_an_end() -> bool:
         # The leader of a new partition may need a moment.

@@ -1,20 +1,22 @@
 """Remembers what a checkpoint was made with, and refuses to go on from it with another meaning."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from stream_processor.errors import PipelineChangedError
 from stream_processor.plan import QueryPlan
 
 
-def claim(checkpoints: Path, plan: QueryPlan) -> None:
+def claim(checkpoints: Path, plan: QueryPlan, topic_ids: Mapping[str, str]) -> None:
     """Writes down what the query's checkpoint means; a changed trigger or limit is no other meaning.
 
-    Keys and rows of the old meaning stand in the state and on the topic, and nothing would ever retract them. Raises
-    PipelineChangedError then.
+    Keys and rows of the old meaning stand in the state and on the topic, and nothing would ever retract them. A topic
+    that was deleted and made anew, which its id tells, has other offsets, or lacks the records that the state holds.
+    Raises PipelineChangedError for both.
     """
     checkpoint, note = checkpoints / plan.name, checkpoints / f"{plan.name}.json"
-    meaning = _meaning(plan)
+    meaning = _meaning(plan, topic_ids)
     if checkpoint.exists() and note.exists() and (before := json.loads(note.read_text())) != meaning:
         changed = ", ".join(sorted(key for key in meaning if before.get(key) != meaning[key]))
         raise PipelineChangedError(
@@ -27,16 +29,18 @@ def claim(checkpoints: Path, plan: QueryPlan) -> None:
     replacement.replace(note)
 
 
-def _meaning(plan: QueryPlan) -> dict[str, object]:
+def _meaning(plan: QueryPlan, topic_ids: Mapping[str, str]) -> dict[str, object]:
+    source = {"source.topic": plan.source_topic, "source.topic.id": topic_ids[plan.source_topic]}
     if not plan.shuffle_partitions:
-        return {"source.topic": plan.source_topic}
+        return dict(source)
     definition = plan.pipelines[0].definition
     return {
-        "source.topic": plan.source_topic,
+        **source,
         "source.message": definition.source.message,
         "where": definition.where,
         "group_by": definition.group_by,
         "keep": definition.keep.model_dump(),
         "sink.topic": plan.sink_topic,
+        "sink.topic.id": topic_ids[plan.sink_topic],
         "sink.partitions": plan.shuffle_partitions,
     }

@@ -48,16 +48,16 @@ class Runner:
         if not wait_for(topics, wanted, self.stopping.wait, self.readiness.is_not):
             return
         try:
-            partitions = topics.partitions(wanted)
+            partitions, ids = topics.partitions(wanted), topics.ids(wanted)
         except KafkaException as error:
             raise BrokerLostError(f"Kafka at {self.settings.kafka_bootstrap} went away: {error}") from error
+        plans = plan(pipelines, partitions, self.settings.checkpoint_interval)
         with lock(self.settings.checkpoints):
-            self._run_with(plan(pipelines, partitions, self.settings.checkpoint_interval), pipelines, topics)
+            for each in plans:
+                claim(self.settings.checkpoints, each, ids)
+            self._run_limited(plans, dead_letter_limits(pipelines, topics, self.settings))
 
-    def _run_with(self, plans: Sequence[QueryPlan], pipelines: Sequence[Pipeline], topics: Topics) -> None:
-        for each in plans:
-            claim(self.settings.checkpoints, each)
-        limits = dead_letter_limits(pipelines, topics, self.settings)
+    def _run_limited(self, plans: Sequence[QueryPlan], limits: Sequence[DeadLetterLimit]) -> None:
         # Not counted, a limit would begin after what this run sets aside first.
         while not self._check(limits):
             if self.stopping.wait(LOOK_AT_START_S):

@@ -1,11 +1,11 @@
-"""Waits until Kafka answers and has the topics, and says how many partitions they have."""
+"""Waits until Kafka answers and has the topics, and says what they are."""
 
 import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import structlog
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
 
 log = structlog.get_logger()
@@ -50,6 +50,11 @@ class Topics:
         """The number of partitions of topics that exist. Raises KafkaException when the broker is gone."""
         known = self._admin.list_topics(timeout=self._timeout_s).topics
         return {name: len(known[name].partitions) for name in names}
+
+    def ids(self, names: Iterable[str]) -> dict[str, str]:
+        """Kafka's ids of topics that exist; one that was made anew has another. Raises KafkaException."""
+        described = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout_s)
+        return {name: str(future.result().topic_id) for name, future in described.items()}
 
     def end(self, name: str) -> int:
         """See TopicEnds."""
