@@ -68,7 +68,7 @@ def configuration(jars: list[Path], driver_memory: str, java_options: str = "") 
         "spark.ui.retainedTasks": "500",
         "spark.sql.streaming.numRecentProgressUpdates": "20",
         # A line waits so long for others on its way to the grouping; Spark's 50 ms were most of a change's whole way.
-        "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "5",
+        "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "10",
         # One bound for all stores of the process, or each brings its own caches and write buffers.
         f"{ROCKSDB}.boundedMemoryUsage": "true",
         f"{ROCKSDB}.maxMemoryUsageMB": "256",
