@@ -5,7 +5,7 @@ import json
 import threading
 import time
 
-from drivers.mobile import Gateway, Phone
+from drivers.mobile import Gateway, Phone, watch_request
 from drivers.source import OrderSource
 from websockets.asyncio.client import connect
 
@@ -46,8 +46,7 @@ async def _count_frames(gateway: Gateway, staff: Phone, order_ids: list[str]) ->
         url = f"{gateway.wss}/update/orders"
         async with connect(url, additional_headers=staff.headers, ssl=gateway.tls(), compression=None) as socket:
             for order_id in order_ids:
-                request = {"type": "order_updates_request", "order_id": order_id, "interval_ms": INTERVAL_MS}
-                await socket.send(json.dumps(request))
+                await socket.send(json.dumps(watch_request(order_id, INTERVAL_MS)))
             async for _ in socket:
                 counts[number] += 1
 

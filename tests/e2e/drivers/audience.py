@@ -13,7 +13,7 @@ from typing import Self
 from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
-from drivers.mobile import Frame, Gateway, Phone
+from drivers.mobile import Frame, Gateway, Phone, watch_request
 
 ORDERS_PER_SOCKET = 25
 RECONNECT_AFTER_S = 0.2
@@ -90,7 +90,5 @@ class Audience:
         frames.append(frame)
 
     def _request(self, order_id: str) -> Frame:
-        request: Frame = {"type": "order_updates_request", "order_id": order_id, "interval_ms": self.interval_ms}
-        if order_id in self.frames:
-            request["position"] = self.frames[order_id][-1]["position"]
-        return request
+        seen = self.frames[order_id][-1]["position"] if order_id in self.frames else None
+        return watch_request(order_id, self.interval_ms, seen)

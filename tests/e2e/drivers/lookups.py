@@ -5,15 +5,13 @@ from typing import Any
 import grpc
 from google.protobuf.duration_pb2 import Duration
 
-from drivers.model import State
 from drivers.waiting import scaled
 from statecast.orders.v1.order_pb2 import Order
-from statecast.query.v1.query_pb2 import KeyQuery, Shard
+from statecast.query.v1.query_pb2 import KeyQuery
 from statecast.query.v1.query_service_pb2 import (
     BatchGetStatesRequest,
     GetStateRequest,
     GetStateResponse,
-    ListShardsRequest,
     ScanStatesRequest,
     ScanStatesResponse,
 )
@@ -61,14 +59,6 @@ class Lookups:
             token = page.next_page_token
             if not token:
                 return members
-
-    def groups(self, store: str, groups: set[str]) -> State:
-        """Returns everything that the store holds in the groups."""
-        return {(key.group, key.sort, key.member): order for group in groups for key, order in self.scan(store, group)}
-
-    def shards(self, store: str = "") -> list[Shard]:
-        """Returns the shard map as the instance sees it."""
-        return list(self._stub.ListShards(ListShardsRequest(store=store), timeout=scaled(5)).shards)
 
     def close(self) -> None:
         """Closes the channel."""

@@ -17,6 +17,12 @@ from drivers.waiting import scaled
 Frame = dict[str, Any]
 
 
+def watch_request(order_id: str, interval_ms: int, position: Frame | None = None) -> Frame:
+    """The frame that asks for the updates of an order, or only for those newer than a position."""
+    request: Frame = {"type": "order_updates_request", "order_id": order_id, "interval_ms": interval_ms}
+    return request | ({"position": position} if position else {})
+
+
 @dataclass(frozen=True)
 class Gateway:
     """Where the gateway listens and the certificate authority that vouches for it."""
@@ -86,7 +92,6 @@ class Phone:
     @contextmanager
     def watch(self, order_id: str, position: Frame | None = None, interval_ms: int = 100) -> Iterator[Watch]:
         """Opens a socket and asks for the updates of one order."""
-        request: Frame = {"type": "order_updates_request", "order_id": order_id, "interval_ms": interval_ms}
         with self.open() as watch:
-            watch.send(request | ({"position": position} if position else {}))
+            watch.send(watch_request(order_id, interval_ms, position))
             yield watch
