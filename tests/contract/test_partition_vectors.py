@@ -10,16 +10,21 @@ import pytest
 from confluent_kafka import Message, Producer
 
 from query_service import partitioning as query_partitioning
+from statecast.query.v1 import query_pb2
+from statecast_client import partitioning as client_partitioning
 from ws_edge import partitioning as edge_partitioning
 
 HERE = Path(__file__).parent
 JARS = HERE.parents[1] / "infra" / "local" / "kafka" / "target" / "libs"
 VECTORS: list[dict[str, Any]] = json.loads((HERE / "partition_vectors.json").read_text())
 
-PartitionOf = Callable[[str, int], int]
+PartitionOf = Callable[[str, int], int | None]
 ROUTERS: dict[str, PartitionOf] = {
     "query-service": query_partitioning.partition_of,
     "ws-edge": edge_partitioning.partition,
+    "statecast-client": lambda group, partitions: client_partitioning.partition_of(
+        query_pb2.Store(partitions=partitions), group
+    ),
 }
 
 
@@ -42,7 +47,7 @@ def test_a_service_routes_a_group_as_kafka_does(service: str) -> None:
             assert ROUTERS[service](vector["group"], int(partitions)) == expected, vector["group"]
 
 
-@pytest.mark.parametrize("module", [query_partitioning, edge_partitioning], ids=["query-service", "ws-edge"])
+@pytest.mark.parametrize("module", [query_partitioning, edge_partitioning, client_partitioning], ids=[*ROUTERS])
 def test_a_service_hashes_as_kafka_does(module: Any) -> None:
     for vector in VECTORS:
         assert module.murmur2(vector["group"].encode()) == vector["murmur2"], vector["group"]

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 import statecast
 
-WHOLE = {
+SCALARS: dict[int, st.SearchStrategy[Any]] = {
     FieldDescriptor.CPPTYPE_INT32: st.integers(-(2**31), 2**31 - 1),
     FieldDescriptor.CPPTYPE_INT64: st.integers(-(2**63), 2**63 - 1),
     FieldDescriptor.CPPTYPE_BOOL: st.booleans(),
+    FieldDescriptor.CPPTYPE_DOUBLE: st.floats(allow_nan=False),
 }
 # The range that JSON can say: years 1 to 9999.
 SECONDS = st.integers(-62_135_596_800, 253_402_300_799)
@@ -45,7 +46,7 @@ def scalar(field: FieldDescriptor) -> st.SearchStrategy[Any]:
     if field.cpp_type == FieldDescriptor.CPPTYPE_ENUM:
         assert field.enum_type is not None
         return st.sampled_from([value.number for value in field.enum_type.values])
-    return WHOLE[field.cpp_type]
+    return SCALARS[field.cpp_type]
 
 
 def fields_of(kind: Descriptor, draw: st.DrawFn) -> Iterator[FieldDescriptor]:

@@ -64,7 +64,8 @@ class Cluster:
         try:
             found = self._admin.list_topics(timeout=self._call_s()).topics
             partitions = {name: len(found[name].partitions) for name in names if name in found}
-            return {name: Topic(name, partitions[name], self._config(name)) for name in partitions}
+            configs = self._configs(list(partitions))
+            return {name: Topic(name, partitions[name], configs[name]) for name in partitions}
         except KafkaException as error:
             raise BrokerAwayError(f"the broker at {self._bootstrap} went away: {error.args[0].str()}") from error
 
@@ -81,10 +82,15 @@ class Cluster:
             return False
         return True
 
-    def _config(self, name: str) -> dict[str, str]:
-        resource = ConfigResource(ConfigResource.Type.TOPIC, name)
-        entries = self._admin.describe_configs([resource], request_timeout=self._call_s())[resource].result()
-        return {key: entry.value for key, entry in entries.items()}
+    def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        if not names:
+            return {}
+        resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
+        answers = self._admin.describe_configs(resources, request_timeout=self._call_s())
+        return {
+            resource.name: {key: entry.value for key, entry in answer.result().items()}
+            for resource, answer in answers.items()
+        }
 
     def _remaining(self) -> float:
         return self._deadline - self._clock.monotonic()

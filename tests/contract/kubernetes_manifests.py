@@ -1,0 +1,86 @@
+"""Reads the Kubernetes manifests, the form with one pod and the form with executors, for the tests of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic_settings import BaseSettings
+
+import cdc_simulator.settings
+import query_service.settings
+import stream_processor.settings
+import ws_edge.settings
+
+ROOT = Path(__file__).resolve().parents[2]
+K8S = ROOT / "infra" / "k8s"
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "infra" / "compose.yaml").read_text())["services"]
+SETTINGS: dict[str, type[BaseSettings]] = {
+    "cdc-simulator": cdc_simulator.settings.Settings,
+    "stream-processor": stream_processor.settings.Settings,
+    "query-service": query_service.settings.Settings,
+    "ws-edge": ws_edge.settings.Settings,
+}
+WORKLOADS = ("StatefulSet", "Deployment", "Job")
+
+Manifest = dict[str, Any]
+
+
+def read(files: Iterator[Path]) -> list[Manifest]:
+    return [each for file in sorted(files) for each in yaml.safe_load_all(file.read_text())]
+
+
+MANIFESTS = read(K8S.glob("*.yaml"))
+WITH_EXECUTORS = read(path for path in K8S.rglob("*.yaml") if path != K8S / "stream-processor.yaml")
+EVERY = [*MANIFESTS, *(each for each in WITH_EXECUTORS if each not in MANIFESTS)]
+
+
+def pod_of(workload: Manifest) -> Manifest:
+    spec: Manifest = workload["spec"]["template"]
+    return spec
+
+
+def container_of(workload: Manifest) -> Manifest:
+    [container] = pod_of(workload)["spec"]["containers"]
+    return dict(container)
+
+
+def service_of(workload: Manifest) -> str:
+    return str(workload["metadata"]["name"])
+
+
+def values_of(workload: Manifest) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in container_of(workload).get("env", []) if "value" in each}
+
+
+def name_of(manifest: Manifest) -> str:
+    return f"{manifest['kind']} {manifest['metadata']['name']}"
+
+
+PODS = [each for each in EVERY if each["kind"] in WORKLOADS]
+SERVERS = [each for each in PODS if each["kind"] != "Job"]
+OURS = [each for each in SERVERS if service_of(each) in SETTINGS]
+
+
+def in_compose(service: str) -> Manifest:
+    """The container of that name, or the first of its instances."""
+    names = {"kafka-topics": "topics"}
+    container: Manifest = COMPOSE.get(names.get(service, service)) or COMPOSE[f"{service}-1"]
+    return container
+
+
+def every(kind: str, manifests: list[Manifest] = EVERY) -> list[Manifest]:
+    return [each for each in manifests if each["kind"] == kind]
+
+
+def selects(selector: Manifest, labels: dict[str, str]) -> bool:
+    exact = all(labels.get(key) == value for key, value in selector.get("matchLabels", {}).items())
+    return exact and all(labels.get(each["key"]) in each["values"] for each in selector.get("matchExpressions", []))
+
+
+def labels_of_pods(manifests: list[Manifest]) -> list[dict[str, str]]:
+    """Those of the workloads, and of the executors that the driver starts from a template."""
+    labels = [pod_of(each)["metadata"]["labels"] for each in manifests if each["kind"] in WORKLOADS]
+    files = [file for each in every("ConfigMap", manifests) for file in each["data"].items()]
+    templates = [yaml.safe_load(text) for name, text in files if name.endswith(".yaml")]
+    return labels + [each["metadata"]["labels"] for each in templates]

@@ -1,0 +1,189 @@
+"""The manifests fit the services: what runs on Kubernetes is what runs in compose.yaml, and every name in it exists."""
+
+import re
+
+import pytest
+import yaml
+from kubernetes_manifests import (
+    COMPOSE,
+    EVERY,
+    K8S,
+    MANIFESTS,
+    OURS,
+    PODS,
+    ROOT,
+    SERVERS,
+    SETTINGS,
+    WITH_EXECUTORS,
+    WORKLOADS,
+    Manifest,
+    container_of,
+    every,
+    in_compose,
+    labels_of_pods,
+    name_of,
+    pod_of,
+    selects,
+    service_of,
+    values_of,
+)
+
+KINDS = {
+    *WORKLOADS,
+    *("Namespace", "Service", "ConfigMap", "PersistentVolumeClaim", "PodDisruptionBudget", "NetworkPolicy"),
+    *("ServiceAccount", "Role", "RoleBinding"),
+}
+MADE_BY_HAND = {"topics", "kong", "gateway", "gateway-tls"}
+"""The ConfigMaps and Secrets that README.md has commands for."""
+
+
+def test_every_container_of_compose_has_its_workload() -> None:
+    wanted = {re.sub(r"-\d+$", "", name) for name in COMPOSE} - {"topics"} | {"kafka-topics"}
+
+    assert {service_of(each) for each in MANIFESTS if each["kind"] in WORKLOADS} == wanted
+
+
+@pytest.mark.parametrize("manifest", EVERY, ids=name_of)
+def test_a_manifest_is_of_a_kind_that_the_linter_knows_and_in_the_namespace(manifest: Manifest) -> None:
+    assert manifest["kind"] in KINDS
+    assert manifest["kind"] == "Namespace" or manifest["metadata"]["namespace"] == "statecast"
+
+
+@pytest.mark.parametrize("files", [MANIFESTS, WITH_EXECUTORS], ids=["one pod", "executors"])
+def test_no_two_manifests_are_of_one_name(files: list[Manifest]) -> None:
+    names = [name_of(each) for each in files]
+
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("workload", PODS, ids=name_of)
+def test_a_pod_runs_the_image_of_compose(workload: Manifest) -> None:
+    assert container_of(workload)["image"] == in_compose(service_of(workload))["image"]
+
+
+@pytest.mark.parametrize("workload", OURS, ids=name_of)
+def test_the_services_accept_their_variables(workload: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = service_of(workload)
+    prefix = f"{service.upper().replace('-', '_')}_"
+    names = [each["name"] for each in container_of(workload)["env"] if each["name"] != "SPARK_CONF_DIR"]
+    for name in names:
+        monkeypatch.setenv(name, values_of(workload).get(name, "given-by-the-cluster"))
+    given = SETTINGS[service]().model_fields_set
+
+    assert {f"{prefix}{field.upper()}" for field in given} == set(names)
+
+
+@pytest.mark.parametrize("workload", SERVERS, ids=name_of)
+def test_a_variable_has_the_value_of_compose(workload: Manifest) -> None:
+    differing = {"KAFKA_LOG_DIRS", "KONG_DECLARATIVE_CONFIG", "WS_EDGE_QUERY_ADDRESSES"}
+    differing |= {"QUERY_SERVICE_ADVERTISED_HOST", "QUERY_SERVICE_DATA_DIRECTORY"}
+    compose = in_compose(service_of(workload))["environment"]
+    names = [each["name"] for each in container_of(workload)["env"]]
+
+    assert set(compose) <= set(names)
+    for name, value in values_of(workload).items():
+        assert name in differing or name not in compose or value == compose[name].replace("$$", "$")
+
+
+@pytest.mark.parametrize("workload", OURS, ids=name_of)
+def test_the_ports_are_those_that_the_variables_say(workload: Manifest) -> None:
+    ports = {each["name"]: str(each["containerPort"]) for each in container_of(workload)["ports"]}
+    said = {value for name, value in values_of(workload).items() if name.endswith("_PORT")}
+
+    assert said <= set(ports.values())
+    assert set(ports.values()) - said <= {"7078", "7079"}
+
+
+@pytest.mark.parametrize("workload", OURS, ids=name_of)
+def test_the_probes_ask_pages_that_the_service_has(workload: Manifest) -> None:
+    container = container_of(workload)
+    ports = {each["name"]: str(each["containerPort"]) for each in container["ports"]}
+    sources = (ROOT / "services" / service_of(workload) / "src").rglob("*.py")
+    code = "".join(file.read_text() for file in sources)
+    page = in_compose(service_of(workload))["healthcheck"]["test"][-1]
+    probes = {kind: container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")}
+
+    assert f":{ports[probes['readiness']['port']]}{probes['readiness']['path']}'" in page
+    for probe in probes.values():
+        assert f'"{probe["path"]}"' in code
+        assert probe["port"] in ports
+
+
+@pytest.mark.parametrize("files", [MANIFESTS, WITH_EXECUTORS], ids=["one pod", "executors"])
+def test_what_selects_pods_finds_some(files: list[Manifest]) -> None:
+    pods = labels_of_pods(files)
+    selectors = [{"matchLabels": each["spec"]["selector"]} for each in every("Service", files)]
+    selectors += [each["spec"]["selector"] for each in every("PodDisruptionBudget", files)]
+    selectors += [each["spec"]["podSelector"] for each in every("NetworkPolicy", files)]
+    selectors += [each["spec"]["selector"] for kind in ("StatefulSet", "Deployment") for each in every(kind, files)]
+
+    for selector in selectors:
+        assert any(selects(selector, labels) for labels in pods), selector
+
+
+@pytest.mark.parametrize("service", every("Service"), ids=name_of)
+def test_a_service_leads_to_ports_that_its_pods_have(service: Manifest) -> None:
+    for workload in SERVERS:
+        if selects({"matchLabels": service["spec"]["selector"]}, pod_of(workload)["metadata"]["labels"]):
+            names = {each["name"] for each in container_of(workload)["ports"]}
+            wanted = {each["targetPort"] for each in service["spec"]["ports"]}
+
+            assert wanted <= names or "driver" in wanted
+
+
+@pytest.mark.parametrize("workload", every("StatefulSet"), ids=name_of)
+def test_instances_have_names_in_a_service_without_an_address(workload: Manifest) -> None:
+    services = {service_of(each): each["spec"] for each in every("Service")}
+
+    assert services[workload["spec"]["serviceName"]]["clusterIP"] == "None"
+
+
+def instances(service: str) -> set[str]:
+    [workload] = [each for each in MANIFESTS if each["kind"] == "StatefulSet" and service_of(each) == service]
+    first, count = workload["spec"]["ordinals"]["start"], workload["spec"]["replicas"]
+    return {f"{service}-{number}" for number in range(first, first + count)}
+
+
+def test_the_edges_ask_the_instances_of_the_query_service() -> None:
+    [edge] = [each for each in OURS if service_of(each) == "ws-edge"]
+    asked = set(values_of(edge)["WS_EDGE_QUERY_ADDRESSES"].split(","))
+
+    assert asked == {f"{name}.query-service:50051" for name in instances("query-service")}
+
+
+def test_the_gateways_targets_are_the_edges() -> None:
+    kong = yaml.safe_load((ROOT / "infra" / "kong" / "kong.yaml").read_text())
+    [gateway] = [each for each in SERVERS if service_of(each) == "kong"]
+    targets = {each["target"] for upstream in kong["upstreams"] for each in upstream["targets"]}
+
+    assert targets == {f"{name}:8080" for name in instances("ws-edge")}
+    assert pod_of(gateway)["spec"]["dnsConfig"]["searches"] == ["ws-edge.statecast.svc.cluster.local"]
+
+
+def test_what_the_manifests_refer_to_is_declared_or_made_by_a_command_of_the_readme() -> None:
+    readme = (K8S / "README.md").read_text()
+    text = yaml.safe_dump_all(EVERY, width=1000)
+    maps = set(re.findall(r"configMap:\s+name: (\S+)", text))
+    secrets = set(re.findall(r"secretKeyRef:\s+key: \S+\s+name: (\S+)", text))
+    declared = {service_of(each) for each in every("ConfigMap")}
+
+    assert maps | secrets == MADE_BY_HAND | declared
+    for name in MADE_BY_HAND:
+        assert re.search(rf"create (configmap|secret \w+) {name} ", readme), name
+
+
+def test_executors_run_the_spark_that_the_driver_is() -> None:
+    [spark] = [each["data"]["spark-defaults.conf"] for each in every("ConfigMap") if "spark" in service_of(each)]
+    version = re.search(r"^pyspark==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    options = dict(line.split(None, 1) for line in spark.splitlines() if line and not line.startswith("#"))
+    [driver] = [each for each in every("StatefulSet", WITH_EXECUTORS) if service_of(each) == "stream-processor"]
+    ports = {each["name"]: str(each["containerPort"]) for each in container_of(driver)["ports"]}
+    paths = {each["mountPath"] for each in container_of(driver)["volumeMounts"]}
+    claim = "spark.kubernetes.executor.volumes.persistentVolumeClaim.checkpoints"
+
+    assert version is not None
+    assert options["spark.kubernetes.executor.container.image"] == f"apache/spark:{version[1]}"
+    assert (options["spark.driver.port"], options["spark.blockManager.port"]) == (ports["driver"], ports["blocks"])
+    assert options["spark.driver.host"] == "stream-processor-0.stream-processor.statecast.svc.cluster.local"
+    assert options[f"{claim}.mount.path"] in paths
+    assert options[f"{claim}.options.claimName"] in {service_of(each) for each in every("PersistentVolumeClaim")}

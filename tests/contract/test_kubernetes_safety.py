@@ -1,0 +1,91 @@
+"""On Kubernetes a pod may do, and be reached for, no more than it must."""
+
+import pytest
+from kubernetes_manifests import (
+    MANIFESTS,
+    OURS,
+    PODS,
+    ROOT,
+    SERVERS,
+    WITH_EXECUTORS,
+    Manifest,
+    container_of,
+    every,
+    in_compose,
+    name_of,
+    pod_of,
+    selects,
+    service_of,
+    values_of,
+)
+
+
+def test_the_internal_port_is_for_instances_only() -> None:
+    [policy] = [each for each in every("NetworkPolicy") if each["metadata"]["name"] == "query-service"]
+    rules = [each for each in policy["spec"]["ingress"] if {"port": "shard"} in each["ports"]]
+
+    assert rules == [
+        {
+            "from": [{"podSelector": {"matchLabels": {"app.kubernetes.io/name": "query-service"}}}],
+            "ports": [{"port": "shard"}],
+        }
+    ]
+
+
+@pytest.mark.parametrize("workload", SERVERS, ids=name_of)
+def test_nobody_reaches_a_server_but_by_its_policy(workload: Manifest) -> None:
+    ports = {each["name"] for each in container_of(workload)["ports"]}
+    labels = pod_of(workload)["metadata"]["labels"]
+    files = WITH_EXECUTORS if workload in WITH_EXECUTORS else MANIFESTS
+    rules = [
+        rule
+        for policy in every("NetworkPolicy", files)
+        if policy["spec"]["podSelector"] and selects(policy["spec"]["podSelector"], labels)
+        for rule in policy["spec"]["ingress"]
+    ]
+
+    assert {port["port"] for rule in rules for port in rule["ports"]} == ports
+    assert service_of(workload) == "kong" or all(rule["from"] for rule in rules)
+
+
+@pytest.mark.parametrize("workload", PODS, ids=name_of)
+def test_a_pod_may_do_no_more_than_it_needs(workload: Manifest) -> None:
+    pod, container = pod_of(workload)["spec"], container_of(workload)
+
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+    assert pod.get("automountServiceAccountToken") is False or pod["serviceAccountName"] == service_of(workload)
+    assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+    assert container["resources"]["limits"].keys() == {"memory"}
+
+
+@pytest.mark.parametrize("workload", OURS, ids=name_of)
+def test_a_pod_runs_as_its_images_user_and_writes_to_its_volumes(workload: Manifest) -> None:
+    image = (ROOT / "services" / service_of(workload) / "Dockerfile").read_text()
+    written = [
+        value for name, value in values_of(workload).items() if value.startswith("/") and name != "SPARK_CONF_DIR"
+    ]
+    mounts = [each["mountPath"] for each in container_of(workload).get("volumeMounts", [])]
+
+    assert f"USER {pod_of(workload)['spec']['securityContext']['runAsUser']}" in image
+    for path in written:
+        assert any(path.startswith(f"{mount}/") for mount in mounts), path
+
+
+@pytest.mark.parametrize("workload", PODS, ids=name_of)
+def test_a_volume_is_declared_where_it_is_mounted(workload: Manifest) -> None:
+    claims = workload["spec"].get("volumeClaimTemplates", [])
+    declared = {each["name"] for each in pod_of(workload)["spec"].get("volumes", [])}
+    declared |= {each["metadata"]["name"] for each in claims}
+    mounted = {each["name"] for each in container_of(workload).get("volumeMounts", [])}
+
+    assert mounted == declared
+
+
+@pytest.mark.parametrize("workload", SERVERS, ids=name_of)
+def test_a_pod_gets_at_least_the_time_to_stop_that_it_gets_in_compose(workload: Manifest) -> None:
+    seconds = int(in_compose(service_of(workload))["stop_grace_period"].removesuffix("s"))
+
+    assert pod_of(workload)["spec"]["terminationGracePeriodSeconds"] >= seconds
