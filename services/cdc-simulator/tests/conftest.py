@@ -12,20 +12,28 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from cdc_simulator.order_row import Item, OrderRow, Shop, Status
+from cdc_simulator.basis import Basis
+from cdc_simulator.domain import Domain
+from cdc_simulator.domain_choice import choose_domain
+from cdc_simulator.domains.orders.row import Item, OrderRow, Status
 from local_stack import child_process
 from local_stack.ports import free_ports
-from statecast.orders.v1.order_pb2 import OrderChange
 
 COMMAND = [sys.executable, "-m", "cdc_simulator", "run"]
 PATIENCE_S = 60 * float(os.environ.get("TEST_PATIENCE", "1"))
 
-ReadTopic = Callable[[str], list[tuple[int, bytes, OrderChange]]]
+Record = tuple[int, bytes, bytes]
+ReadTopic = Callable[[str], list[Record]]
 
 
 @pytest.fixture
-def shop() -> Shop:
-    return Shop(seed=7, orders=50, customers=5, items=20)
+def basis() -> Basis:
+    return Basis(seed=7, rows=50, customers=5, items=20)
+
+
+@pytest.fixture
+def orders() -> Domain:
+    return choose_domain("orders")
 
 
 @pytest.fixture
@@ -41,15 +49,15 @@ def database_path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def read_topic(kafka: str) -> ReadTopic:
-    """Reads a topic to its end: partition, key and change of each record, in order within each partition."""
+    """Reads a topic to its end: partition, key and value of each record, in order within each partition."""
 
-    def read(topic: str) -> list[tuple[int, bytes, OrderChange]]:
+    def read(topic: str) -> list[Record]:
         consumer = Consumer({"bootstrap.servers": kafka, "group.id": "reader", "enable.auto.commit": False})
         try:
             places = [TopicPartition(topic, each) for each in consumer.list_topics(topic, 10).topics[topic].partitions]
             ends = {place.partition: consumer.get_watermark_offsets(place, 10)[1] for place in places}
             consumer.assign([TopicPartition(topic, place.partition, OFFSET_BEGINNING) for place in places])
-            records: list[tuple[int, bytes, OrderChange]] = []
+            records: list[Record] = []
             while len(records) < sum(ends.values()):
                 record = consumer.poll(10)
                 assert record is not None, "the topic holds fewer records than its offsets say"
@@ -58,7 +66,7 @@ def read_topic(kafka: str) -> ReadTopic:
                 assert partition is not None
                 assert key is not None
                 assert value is not None
-                records.append((partition, key, OrderChange.FromString(value)))
+                records.append((partition, key, value))
             return records
         finally:
             consumer.close()
@@ -67,14 +75,14 @@ def read_topic(kafka: str) -> ReadTopic:
 
 
 class Process:
-    """The command as a process of its own, started again and again on the same database."""
+    """The command as a process of its own, started again and again on the same database; `topic` as the setting."""
 
     patience_s = PATIENCE_S
 
     def __init__(self, directory: Path, kafka: str, topic: str) -> None:
         (self.port,) = free_ports(1)
         self.topic = topic
-        self.database = directory / "orders.sqlite3"
+        self.database = directory / "simulator.sqlite3"
         self._log = directory / "simulator.log"
         self._environment = {
             "CDC_SIMULATOR_KAFKA_BOOTSTRAP": kafka,

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from local_stack import child_process
 from local_stack.broker import Broker
 from local_stack.ports import free_ports
+from statecast.orders.v1.order_pb2 import OrderChange
 
 if TYPE_CHECKING:
     from conftest import Process, ReadTopic
@@ -66,19 +67,20 @@ def lonely_process(tmp_path: Path, broker_process: BrokerProcess, process_type: 
 
 @pytest.mark.kafka
 def test_each_partition_has_the_changes_of_an_order_in_order(process: "Process", read_topic: "ReadTopic") -> None:
-    status = process.start(rate=5000, limit=LIMIT, orders=ORDERS).wait(process.patience_s)
+    status = process.start(rate=5000, limit=LIMIT, rows=ORDERS).wait(process.patience_s)
     records = read_topic(process.topic)
 
     assert status == 0, process.log()
     assert len(records) == ORDERS + LIMIT
     for partition in range(4):
-        sequence = [change.source.log_sequence_number for place, _, change in records if place == partition]
+        changes = [OrderChange.FromString(value) for place, _, value in records if place == partition]
+        sequence = [change.source.log_sequence_number for change in changes]
         assert sequence == sorted(sequence)
 
 
 @pytest.mark.kafka
 def test_told_to_stop_it_publishes_the_rest_and_ends_with_success(process: "Process") -> None:
-    running = process.start(rate=2000, orders=ORDERS)
+    running = process.start(rate=2000, rows=ORDERS)
     process.wait_until(lambda: process.acknowledged() > ORDERS)
     ready = process.get("/readyz")
     running.terminate()
@@ -105,7 +107,7 @@ def test_it_waits_for_a_topic_that_is_not_there(process: "Process") -> None:
 def test_it_goes_on_when_the_broker_comes_and_when_it_comes_back(
     lonely_process: "Process", broker_process: BrokerProcess
 ) -> None:
-    lonely_process.start(rate=500, orders=ORDERS)
+    lonely_process.start(rate=500, rows=ORDERS)
     lonely_process.wait_until(lambda: "no broker answers" in lonely_process.get("/readyz")[1])
     broker_process.start()
     lonely_process.wait_until(broker_process.broker.answers)
@@ -128,6 +130,15 @@ def test_a_wrong_setting_ends_it_with_one_line_and_status_2() -> None:
     assert ended.stderr.count("\n") == 1
 
 
+def test_an_unknown_domain_ends_it_with_one_line_and_status_2() -> None:
+    ended = run_to_its_end("run", "--domain", "bokings", environment={})
+
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("cdc-simulator: CDC_SIMULATOR_DOMAIN='bokings': ")
+    assert ended.stderr.endswith("did you mean bookings?\n")
+    assert ended.stderr.count("\n") == 1
+
+
 def test_a_port_that_is_taken_ends_it_with_one_line_and_status_1(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -147,3 +158,9 @@ def test_the_help_names_the_variables_and_the_exit_statuses() -> None:
     assert ended.returncode == 0
     assert "CDC_SIMULATOR_KAFKA_BOOTSTRAP [127.0.0.1:9092]" in ended.stdout
     assert "exit status:" in ended.stdout
+
+
+def test_the_help_of_run_lists_the_domains() -> None:
+    ended = run_to_its_end("run", "--help", environment={})
+
+    assert "bookings, invoices, odds, orders, positions" in " ".join(ended.stdout.split())

@@ -1,91 +1,182 @@
-"""The command, killed in the middle of its work and started again, against a real broker."""
+"""The command, killed in the middle of its work and started again, against a real broker; for each domain."""
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
+from confluent_kafka import murmur2
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
-from cdc_simulator.change_events import order_change
-from cdc_simulator.initial_rows import initial_rows
+from cdc_simulator.basis import Basis
+from cdc_simulator.change_events import change_event
+from cdc_simulator.domain import Domain
+from cdc_simulator.domain_choice import choose_domain, domain_names
 from cdc_simulator.logged_change import LoggedChange
-from cdc_simulator.order_row import Shop
-from cdc_simulator.testing import MemoryTable
+from cdc_simulator.table_columns import TableColumns
+from cdc_simulator.testing import memory_tables
 from cdc_simulator.workload import next_mutation
-from statecast.orders.v1.order_pb2 import OrderChange
+from statecast.odds.v1 import match_pb2
+from statecast.orders.v1 import order_pb2
 
 if TYPE_CHECKING:
     from conftest import Process, ReadTopic
 
-SHOP = Shop(seed=5, orders=300, customers=20, items=30)
-LIMIT = 3000
-LAST = SHOP.orders + LIMIT
+BASIS = Basis(seed=5, rows=300, customers=20, items=30)
+LIMIT = 2000
+PARTITIONS = 4
+TIMES = ("placed_at", "updated_at", "estimated_delivery", "booked_at", "departs_at", "starts_at", "created_at")
+UNCHANGING = {
+    "orders": ("customer_id", "placed_at", "currency"),
+    "bookings": ("booked_at", "origin"),
+    "open_positions": (),
+    "matches": ("sport", "home", "away"),
+    "markets": ("match_id", "name"),
+    "stores": ("city",),
+    "invoices": ("store_id", "created_at", "currency", "delivery_type", "delivery_address"),
+}
+"""What no step of a row changes, by table."""
+LEGAL_STATUSES: dict[str, dict[int, set[Any]]] = {
+    "orders": {
+        order_pb2.ORDER_STATUS_PLACED: {order_pb2.ORDER_STATUS_PAID, order_pb2.ORDER_STATUS_CANCELLED},
+        order_pb2.ORDER_STATUS_PAID: {order_pb2.ORDER_STATUS_PACKED, order_pb2.ORDER_STATUS_CANCELLED},
+        order_pb2.ORDER_STATUS_PACKED: {order_pb2.ORDER_STATUS_SHIPPED, order_pb2.ORDER_STATUS_CANCELLED},
+        order_pb2.ORDER_STATUS_SHIPPED: {order_pb2.ORDER_STATUS_DELIVERED},
+    },
+    "matches": {
+        match_pb2.MATCH_STATUS_SCHEDULED: {match_pb2.MATCH_STATUS_ABOUT_TO_START, match_pb2.MATCH_STATUS_CANCELLED},
+        match_pb2.MATCH_STATUS_ABOUT_TO_START: {match_pb2.MATCH_STATUS_IN_PLAY, match_pb2.MATCH_STATUS_CANCELLED},
+        match_pb2.MATCH_STATUS_IN_PLAY: {match_pb2.MATCH_STATUS_ENDED, match_pb2.MATCH_STATUS_CANCELLED},
+    },
+}
+"""The statuses that another may follow, and which, by table; the others are followed by nothing but deletion."""
+
+Changes = Mapping[int, Any]
+"""Changes by log sequence number, each as the message of its table."""
+
+
+@pytest.fixture(params=domain_names())
+def domain(request: pytest.FixtureRequest) -> Domain:
+    return choose_domain(request.param)
+
+
+@pytest.fixture
+def process(tmp_path: Path, kafka: str, process_type: "type[Process]", domain: Domain) -> "Iterator[Process]":
+    process = process_type(tmp_path, kafka, f"{{topic}}-{uuid4().hex[:8]}")
+    topics = [NewTopic(topic_of(process, table.topic), PARTITIONS, 1) for table in domain.tables]
+    admin = AdminClient({"bootstrap.servers": kafka})
+    for created in admin.create_topics(topics).values():
+        created.result()
+    yield process
+    process.stop()
 
 
 @pytest.mark.kafka
 @pytest.mark.timeout(300)
-def test_it_leaves_no_gap_and_goes_on_as_if_it_had_not_been_killed(process: "Process", read_topic: "ReadTopic") -> None:
-    for part in (1, 2, 3):
-        running = process.start(rate=1000, limit=LIMIT, **SHOP._asdict())
-        process.wait_until(reached(process, SHOP.orders + part * LIMIT // 5))
+def test_it_leaves_no_gap_and_goes_on_as_if_it_had_not_been_killed(
+    process: "Process", read_topic: "ReadTopic", domain: Domain
+) -> None:
+    expected = without_a_kill(domain)
+    first, last = min(expected), max(expected)
+    settings = {"domain": domain.name, "limit": LIMIT, **BASIS._asdict()}
+    for part in (1, 2):
+        running = process.start(rate=1500, **settings)
+        process.wait_until(reached(process, first + part * LIMIT // 4))
         running.kill()
         running.wait()
-    status = process.start(rate=5000, limit=LIMIT, **SHOP._asdict()).wait(process.patience_s)
+    status = process.start(rate=5000, **settings).wait(process.patience_s)
 
     assert status == 0, process.log()
-    changes = by_log_sequence_number(read_topic(process.topic))
-    assert sorted(changes) == list(range(1, LAST + 1))
+    changes = published(process, read_topic, domain)
+    assert sorted(changes) == list(range(1, last + 1))
     assert len({change.source.epoch for change in changes.values()}) == 1
     times = [changes[lsn].source.commit_time.ToNanoseconds() for lsn in sorted(changes)]
     assert times == sorted(times)
-    assert_the_same_as_without_a_kill(changes)
-    assert_the_end_is_the_table(changes, process.database)
+    assert {lsn: without_times(changes[lsn]) for lsn in expected} == expected
+    assert_the_end_is_the_tables(changes, process.database, domain)
+
+
+def topic_of(process: "Process", topic: str) -> str:
+    return process.topic.replace("{topic}", topic)
 
 
 def reached(process: "Process", lsn: int) -> Callable[[], bool]:
     return lambda: process.acknowledged() >= lsn
 
 
-def by_log_sequence_number(records: list[tuple[int, bytes, OrderChange]]) -> dict[int, OrderChange]:
-    """The changes without their repetitions, which must be equal but for the time of capture."""
-    changes: dict[int, OrderChange] = {}
-    for _, _, change in records:
-        change.ClearField("captured_at")
-        assert changes.setdefault(change.source.log_sequence_number, change) == change
+def without_a_kill(domain: Domain) -> Changes:
+    """What follows the snapshot, made in memory, but for times."""
+    now_us = 1_724_848_496_123_456
+    tables = memory_tables(domain, BASIS, now_us)
+    definitions = {table.name: table for table in domain.tables}
+    first = sum(map(len, tables.values())) + 1
+    changes = {}
+    for lsn in range(first, first + LIMIT):
+        mutation = next_mutation(domain, tables, BASIS, lsn, now_us)
+        tables[mutation.table].apply(mutation)
+        before, after = getattr(mutation, "before", None), getattr(mutation, "after", None)
+        change = LoggedChange(definitions[mutation.table], lsn, "", 0, False, before, after)
+        changes[lsn] = without_times(change_event(change, 0, 0))
     return changes
 
 
-def assert_the_same_as_without_a_kill(changes: Mapping[int, OrderChange]) -> None:
-    now_us = 1_724_848_496_123_456
-    table = MemoryTable(initial_rows(SHOP, now_us), SHOP.orders + 1)
-    for lsn in range(SHOP.orders + 1, LAST + 1):
-        mutation = next_mutation(table, SHOP, lsn, now_us)
-        table.apply(mutation)
-        before, after = getattr(mutation, "before", None), getattr(mutation, "after", None)
-        expected = order_change(LoggedChange(lsn, "", 0, False, before, after), 0, 0)
-        assert without_times(changes[lsn]) == without_times(expected)
-
-
-def without_times(change: OrderChange) -> OrderChange:
-    timeless = OrderChange.FromString(change.SerializeToString())
+def without_times(change: Any) -> Any:
+    timeless = type(change).FromString(change.SerializeToString())
     for field in ("source", "captured_at"):
         timeless.ClearField(field)
-    for order in [getattr(timeless, side) for side in ("before", "after") if timeless.HasField(side)]:
-        for field in ("placed_at", "updated_at", "estimated_delivery"):
-            order.ClearField(field)
+    for row in [getattr(timeless, side) for side in ("before", "after") if timeless.HasField(side)]:
+        for field in set(TIMES) & set(row.DESCRIPTOR.fields_by_name):
+            row.ClearField(field)
     return timeless
 
 
-def assert_the_end_is_the_table(changes: Mapping[int, OrderChange], database: Path) -> None:
-    end: dict[str, tuple[str, int, int]] = {}
+def published(process: "Process", read_topic: "ReadTopic", domain: Domain) -> Changes:
+    """The changes of all topics without their repetitions, which must be equal but for the time of capture."""
+    changes: dict[int, Any] = {}
+    for table in domain.tables:
+        name_of_key = {"bookings": "customer_id", "invoices": "store_id"}.get(table.name)
+        for partition, key, value in read_topic(topic_of(process, table.topic)):
+            change: Any = table.change()
+            change.ParseFromString(value)
+            change.ClearField("captured_at")
+            row = change.after if change.HasField("after") else change.before
+            assert change.source.table == table.name
+            assert key.decode() == (getattr(row, name_of_key) if name_of_key else primary_key(row))
+            assert partition == murmur2(key, PARTITIONS)
+            assert changes.setdefault(change.source.log_sequence_number, change) == change
+    return changes
+
+
+def assert_the_end_is_the_tables(changes: Changes, database: Path, domain: Domain) -> None:
+    end: dict[str, dict[str, Any]] = {table.name: {} for table in domain.tables}
     for lsn in sorted(changes):
-        after = changes[lsn].after
-        if changes[lsn].HasField("after"):
-            end[after.order_id] = (after.customer_id, after.total_cents, after.updated_at.ToMicroseconds())
-        else:
-            del end[changes[lsn].before.order_id]
+        assert_a_legal_step(changes[lsn], end[changes[lsn].source.table])
     with closing(sqlite3.connect(database)) as connection:
-        rows = connection.execute("SELECT order_id, customer_id, total_cents, updated_at_us FROM orders").fetchall()
-    assert end == {row[0]: row[1:] for row in rows}
+        for table in domain.tables:
+            select = TableColumns(table).select.replace("number = ?", "TRUE")
+            rows = map(TableColumns(table).row_of_columns, connection.execute(select))
+            assert end[table.name] == {table.row_id(row): table.message(row) for row in rows}
+
+
+def assert_a_legal_step(change: Any, rows: dict[str, Any]) -> None:
+    """Holds that the change follows from the rows as they stood, and changes them."""
+    table = change.source.table
+    if change.HasField("before"):
+        before = rows.pop(primary_key(change.before))
+        assert change.before == before
+        if change.HasField("after"):
+            for field in UNCHANGING[table]:
+                assert getattr(change.after, field) == getattr(before, field)
+            if table in LEGAL_STATUSES:
+                followers = LEGAL_STATUSES[table][before.status]
+                assert change.after.status in {before.status, *followers}
+    if change.HasField("after"):
+        assert primary_key(change.after) not in rows
+        rows[primary_key(change.after)] = change.after
+
+
+def primary_key(row: Any) -> str:
+    return str(getattr(row, row.DESCRIPTOR.fields_by_number[1].name))

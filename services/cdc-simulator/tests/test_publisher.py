@@ -7,10 +7,11 @@ import pytest
 from confluent_kafka import KafkaError, Producer, murmur2
 from prometheus_client import CollectorRegistry
 
+from cdc_simulator.domains.orders.row import OrderRow
+from cdc_simulator.domains.orders.table import ORDERS
 from cdc_simulator.errors import PublishError
 from cdc_simulator.logged_change import LoggedChange
 from cdc_simulator.metrics import Metrics
-from cdc_simulator.order_row import OrderRow
 from cdc_simulator.publisher import MOST_IN_FLIGHT, Publisher
 from cdc_simulator.testing import MemoryProducer
 from statecast.orders.v1.order_pb2 import OrderChange
@@ -32,11 +33,13 @@ def publisher(metrics: Metrics, producer: MemoryProducer) -> Publisher:
         producer.configuration = configuration
         return producer
 
-    return Publisher("broker:9092", "orders", 77, 10, metrics, connect)
+    return Publisher("broker:9092", {"orders": "orders"}, 77, 10, metrics, connect)
 
 
 def changes(row: OrderRow, first: int, last: int) -> Sequence[LoggedChange]:
-    return [LoggedChange(lsn, "tx-1", 5, False, row, row._replace(number=lsn)) for lsn in range(first, last + 1)]
+    return [
+        LoggedChange(ORDERS, lsn, "tx-1", 5, False, row, row._replace(number=lsn)) for lsn in range(first, last + 1)
+    ]
 
 
 def poll_until(publisher: Publisher, acknowledged_lsn: int) -> None:
@@ -103,16 +106,16 @@ def test_an_error_that_passes_is_counted_and_nothing_more(
 def test_a_real_broker_gets_each_change_once_in_the_partition_of_its_key(
     kafka: str,
     create_topic: Callable[..., str],
-    read_topic: Callable[[str], list[tuple[int, bytes, OrderChange]]],
+    read_topic: Callable[[str], list[tuple[int, bytes, bytes]]],
     metrics: Metrics,
     row: OrderRow,
 ) -> None:
     topic = create_topic("published")
-    publisher = Publisher(kafka, topic, 77, 0, metrics, Producer)
+    publisher = Publisher(kafka, {"orders": topic}, 77, 0, metrics, Producer)
     publisher.send(changes(row, 1, 500), 0)
     poll_until(publisher, 500)
 
-    records = read_topic(topic)
+    records = [(place, key, OrderChange.FromString(value)) for place, key, value in read_topic(topic)]
     assert sorted(change.source.log_sequence_number for _, _, change in records) == list(range(1, 501))
     for partition, key, change in records:
         assert key.decode() == change.after.order_id
@@ -123,7 +126,8 @@ def test_a_real_broker_gets_each_change_once_in_the_partition_of_its_key(
 def test_a_real_record_that_is_too_large_is_named(
     kafka: str, create_topic: Callable[..., str], metrics: Metrics, row: OrderRow
 ) -> None:
-    publisher = Publisher(kafka, create_topic("small", max_message_bytes="200"), 77, 0, metrics, Producer)
+    topic = create_topic("small", max_message_bytes="200")
+    publisher = Publisher(kafka, {"orders": topic}, 77, 0, metrics, Producer)
     noise = "".join(Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=2000))
     publisher.send(changes(row._replace(tracking_number=noise), 1, 1), 0)
 

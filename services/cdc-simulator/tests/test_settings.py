@@ -17,8 +17,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_defaults_run_locally() -> None:
     settings = load_settings()
 
-    assert (settings.kafka_bootstrap, settings.topic) == ("127.0.0.1:9092", "orders")
-    assert (settings.seed, settings.orders, settings.customers, settings.items) == (1, 1000, 100, 200)
+    assert (settings.kafka_bootstrap, settings.topics()) == ("127.0.0.1:9092", {"orders": "orders"})
+    assert settings.database_file() == Path(".run/cdc-simulator/orders.sqlite3")
+    assert (settings.seed, settings.rows, settings.customers, settings.items) == (1, 1000, 100, 200)
     assert (settings.rate, settings.limit) == (50, 0)
     assert (settings.metrics_host, settings.metrics_port) == ("127.0.0.1", 9101)
 
@@ -27,7 +28,7 @@ def test_each_comes_from_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_SIMULATOR_DATABASE", "somewhere/else.sqlite3")
     monkeypatch.setenv("CDC_SIMULATOR_RATE", "0.5")
 
-    assert (load_settings().database, load_settings().rate) == (Path("somewhere/else.sqlite3"), 0.5)
+    assert (load_settings().database_file(), load_settings().rate) == (Path("somewhere/else.sqlite3"), 0.5)
 
 
 @pytest.mark.parametrize(
@@ -37,12 +38,14 @@ def test_each_comes_from_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         ("RATE", "-1"),
         ("RATE", "nan"),
         ("RATE", "inf"),
-        ("ORDERS", "0"),
+        ("ROWS", "0"),
         ("SEED", "-1"),
         ("SEED", "99999999999999999999"),
         ("LIMIT", "-1"),
         ("METRICS_PORT", "70000"),
         ("TOPIC", "two words"),
+        ("TOPIC", "{table}"),
+        ("DOMAIN", "order"),
         ("LOG_LEVEL", "loud"),
     ],
 )
@@ -56,6 +59,31 @@ def test_a_bad_value_is_one_line_naming_the_variable_and_the_value(
 
     assert str(caught.value).startswith(f"CDC_SIMULATOR_{field}='{value}': ")
     assert "\n" not in str(caught.value)
+
+
+def test_a_domain_has_its_own_file_and_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_SIMULATOR_DOMAIN", "odds")
+    settings = load_settings()
+
+    assert settings.database_file() == Path(".run/cdc-simulator/odds.sqlite3")
+    assert settings.topics() == {"matches": "matches", "markets": "markets"}
+
+
+def test_the_argument_goes_before_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_SIMULATOR_DOMAIN", "odds")
+
+    assert load_settings("bookings").chosen_domain().name == "bookings"
+
+
+def test_topics_can_be_renamed_and_two_tables_need_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_SIMULATOR_TOPIC", "try-{topic}-7")
+    renamed = load_settings("odds").topics()
+    monkeypatch.setenv("CDC_SIMULATOR_TOPIC", "all")
+
+    assert renamed == {"matches": "try-matches-7", "markets": "try-markets-7"}
+    assert load_settings("orders").topics() == {"orders": "all"}
+    with pytest.raises(SettingsError, match=r"^CDC_SIMULATOR_TOPIC='all': the domain odds has the tables matches, m"):
+        load_settings("odds").topics()
 
 
 def test_the_help_describes_every_variable() -> None:

@@ -8,17 +8,17 @@ import pytest
 from confluent_kafka import KafkaError
 from prometheus_client import CollectorRegistry
 
+from cdc_simulator.basis import Basis
 from cdc_simulator.change_log import ChangeLog
 from cdc_simulator.database import Database, create_if_new
+from cdc_simulator.domain import Domain
 from cdc_simulator.errors import PublishError
-from cdc_simulator.initial_rows import initial_rows
 from cdc_simulator.metrics import Metrics
-from cdc_simulator.order_row import Shop
-from cdc_simulator.order_table import OrderTable
 from cdc_simulator.pacing import Pace
 from cdc_simulator.publisher import Publisher
 from cdc_simulator.readiness import Readiness
 from cdc_simulator.simulator import Bounds, Simulator
+from cdc_simulator.tables import Tables
 from cdc_simulator.testing import ManualClock, MemoryProducer
 from statecast.orders.v1.order_pb2 import OrderChange
 
@@ -26,20 +26,20 @@ from statecast.orders.v1.order_pb2 import OrderChange
 class World:
     """A simulator with all its parts, put together anew on the same file at each start."""
 
-    def __init__(self, path: Path, shop: Shop, bounds: Bounds, rate: float) -> None:
+    def __init__(self, path: Path, domain: Domain, basis: Basis, bounds: Bounds, rate: float) -> None:
         self.clock = ManualClock()
         self.database = Database(path)
-        now_us = self.clock.now_us()
-        create_if_new(self.database, shop, initial_rows(shop, now_us), now_us)
-        self.table, self.log = OrderTable(self.database), ChangeLog(self.database)
+        create_if_new(self.database, domain, basis, self.clock.now_us())
+        self.tables, self.log = Tables(self.database, domain), ChangeLog(self.database, domain)
         self.producer = MemoryProducer({})
         self.metrics = Metrics(CollectorRegistry())
         self.readiness = Readiness("starting")
         self.simulator = Simulator(
-            shop,
-            self.table,
+            domain,
+            basis,
+            self.tables,
             self.log,
-            Publisher("", "orders", 1, self.log.acknowledged_lsn, self.metrics, lambda _: self.producer),
+            Publisher("", {"orders": "orders"}, 1, self.log.acknowledged_lsn, self.metrics, lambda _: self.producer),
             Pace(rate, self.clock.monotonic_s()),
             bounds,
             self.readiness,
@@ -61,13 +61,13 @@ class World:
 class Worlds:
     """Makes worlds on one file, and closes them."""
 
-    def __init__(self, path: Path, shop: Shop) -> None:
-        self._path, self._shop = path, shop
+    def __init__(self, path: Path, domain: Domain, basis: Basis) -> None:
+        self._path, self._domain, self._basis = path, domain, basis
         self._open: list[World] = []
 
     def new(self, limit: int = 0, backlog: int = 10**6, rate: float = 100) -> World:
         self.close()
-        self._open.append(World(self._path, self._shop, Bounds(limit, backlog, drain_s=5), rate))
+        self._open.append(World(self._path, self._domain, self._basis, Bounds(limit, backlog, drain_s=5), rate))
         return self._open[-1]
 
     def close(self) -> None:
@@ -76,8 +76,8 @@ class Worlds:
 
 
 @pytest.fixture
-def worlds(database_path: Path, shop: Shop) -> Iterator[Worlds]:
-    with closing(Worlds(database_path, shop)) as worlds:
+def worlds(database_path: Path, orders: Domain, basis: Basis) -> Iterator[Worlds]:
+    with closing(Worlds(database_path, orders, basis)) as worlds:
         yield worlds
 
 
@@ -126,12 +126,12 @@ def test_the_log_keeps_only_what_is_not_acknowledged(worlds: Worlds) -> None:
     assert world.database.query("SELECT count(*) FROM change_log") == [(0,)]
 
 
-def test_the_table_rests_while_too_much_is_not_acknowledged(worlds: Worlds) -> None:
+def test_the_tables_rest_while_too_much_is_not_acknowledged(worlds: Worlds) -> None:
     world = worlds.new(backlog=200)
     world.producer.away = True
     world.run(60)
 
-    assert world.table.log_sequence_number == 200
+    assert world.tables.log_sequence_number == 200
 
 
 def test_it_waits_for_acknowledgements_only_for_so_long_when_it_is_stopped(worlds: Worlds) -> None:
@@ -175,8 +175,8 @@ def test_the_metrics_tell_what_happened(worlds: Worlds) -> None:
         for operation in ("create", "update", "delete")
     ]
 
-    assert sum(committed) == world.table.log_sequence_number - 50
+    assert sum(committed) == world.tables.log_sequence_number - 50
     assert value("cdc_simulator_changes_published_total", {"operation": "snapshot"}) == 50
-    assert value("cdc_simulator_rows") == len(world.table)
+    assert value("cdc_simulator_rows", {"table": "orders"}) == len(world.tables.rows["orders"])
     assert value("cdc_simulator_lag_changes") == 0
     assert value("cdc_simulator_acknowledged_lsn") == value("cdc_simulator_committed_lsn")

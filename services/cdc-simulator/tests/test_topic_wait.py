@@ -1,10 +1,10 @@
-"""The waiting for broker and topic."""
+"""The waiting for broker and topics."""
 
 import pytest
 
 from cdc_simulator.readiness import Readiness
 from cdc_simulator.testing import ManualClock, MemoryProducer
-from cdc_simulator.topic_wait import wait_for_topic
+from cdc_simulator.topic_wait import wait_for_topics
 
 
 class ChangingClock(ManualClock):
@@ -24,27 +24,29 @@ class ChangingClock(ManualClock):
 
 
 def wait(clock: ChangingClock, stopping: bool = False) -> bool:
-    return wait_for_topic(clock.producer, "orders", "broker:9092", clock.readiness, clock, lambda: stopping)
+    return wait_for_topics(
+        clock.producer, ["matches", "markets"], "broker:9092", clock.readiness, clock, lambda: stopping
+    )
 
 
-def test_it_waits_for_the_broker_then_for_the_topic_and_says_for_which() -> None:
+def test_it_waits_for_the_broker_then_for_each_topic_and_says_for_which() -> None:
     producer = MemoryProducer({})
     producer.topics = None
-    clock = ChangingClock(producer, [None, {"other": 1}, {"orders": 1}])
+    clock = ChangingClock(producer, [None, {"matches": 1}, {"matches": 1, "markets": 1}])
     came = wait(clock)
 
     assert came
     assert clock.reasons == [
         "no broker answers at broker:9092",
         "no broker answers at broker:9092",
-        "topic orders does not exist at broker:9092: run kafka-topics infra/kafka/topics.yaml",
+        "topic markets does not exist at broker:9092: run kafka-topics infra/kafka/topics.yaml",
     ]
 
 
 def test_the_reason_is_logged_once_and_again_every_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     producer = MemoryProducer({})
     producer.topics = None
-    wait(ChangingClock(producer, [*[None] * 60, {"orders": 1}]))
+    wait(ChangingClock(producer, [*[None] * 60, {"matches": 1, "markets": 1}]))
 
     assert capsys.readouterr().out.count("no broker answers") == 2
 

@@ -1,106 +1,104 @@
-"""The mutations that the workload decides on."""
+"""The mutations that the workloads of all domains decide on."""
 
+import re
 from collections import Counter
 
-from cdc_simulator.initial_rows import initial_rows
-from cdc_simulator.life_cycle import is_finished
-from cdc_simulator.order_row import OrderRow, Shop
-from cdc_simulator.testing import MemoryTable
-from cdc_simulator.workload import Delete, Insert, Mutation, Update, next_mutation
+import pytest
+
+from cdc_simulator.basis import Basis
+from cdc_simulator.domain import Domain
+from cdc_simulator.domain_choice import choose_domain, domain_names
+from cdc_simulator.mutation import Delete, Insert, Mutation
+from cdc_simulator.testing import MemoryRows, memory_tables
+from cdc_simulator.workload import next_mutation
 
 NOW_US = 1_724_848_496_123_456
+TIMES = re.compile(r"(\w+_us|estimated_delivery)='?[\d-]+")
 
 
-def new_table(shop: Shop) -> MemoryTable:
-    return MemoryTable(initial_rows(shop, NOW_US), shop.orders + 1)
+@pytest.fixture(params=domain_names())
+def domain(request: pytest.FixtureRequest) -> Domain:
+    return choose_domain(request.param)
 
 
-def make(table: MemoryTable, shop: Shop, first: int, last: int, now_us: int = NOW_US) -> list[Mutation]:
-    """Makes the mutations with these log sequence numbers."""
-    mutations = []
-    for lsn in range(first, last + 1):
-        mutation = next_mutation(table, shop, lsn, now_us + lsn)
-        table.apply(mutation)
-        mutations.append(mutation)
-    return mutations
+class World:
+    """The tables of a domain in memory, and what happens to them from the first change after the snapshot."""
+
+    def __init__(self, domain: Domain, basis: Basis, now_us: int = NOW_US) -> None:
+        self.domain, self.basis, self.now_us = domain, basis, now_us
+        self.tables = memory_tables(domain, basis, now_us)
+        self.lsn = sum(map(len, self.tables.values()))
+
+    def make(self, count: int) -> list[Mutation]:
+        return [self.step() for _ in range(count)]
+
+    def step(self) -> Mutation:
+        self.lsn += 1
+        mutation = next_mutation(self.domain, self.tables, self.basis, self.lsn, self.now_us + self.lsn)
+        self.check(mutation)
+        self.tables[mutation.table].apply(mutation)
+        return mutation
+
+    def check(self, mutation: Mutation) -> None:
+        rows = self.tables[mutation.table].rows
+        if isinstance(mutation, Insert):
+            assert mutation.after.number not in rows
+        else:
+            assert rows[mutation.before.number] == mutation.before
 
 
-def test_the_same_seed_makes_the_same_mutations_and_another_seed_others(shop: Shop) -> None:
-    mutations = make(new_table(shop), shop, 51, 550)
-    other = shop._replace(seed=8)
+def test_the_same_seed_makes_the_same_mutations_and_another_seed_others(domain: Domain, basis: Basis) -> None:
+    mutations = World(domain, basis).make(500)
 
-    assert make(new_table(shop), shop, 51, 550) == mutations
-    assert make(new_table(other), other, 51, 550) != mutations
+    assert World(domain, basis).make(500) == mutations
+    assert World(domain, basis._replace(seed=8)).make(500) != mutations
 
 
-def test_the_time_decides_nothing_but_times(shop: Shop) -> None:
-    now = [essence(each) for each in make(new_table(shop), shop, 51, 550)]
-    later = [essence(each) for each in make(new_table(shop), shop, 51, 550, NOW_US + 987_654_321)]
+def test_the_time_decides_nothing_but_times(domain: Domain, basis: Basis) -> None:
+    now = [TIMES.sub("", repr(each)) for each in World(domain, basis).make(500)]
+    later = [TIMES.sub("", repr(each)) for each in World(domain, basis, NOW_US + 987_654_321).make(500)]
 
     assert later == now
 
 
-def essence(mutation: Mutation) -> tuple[str, OrderRow]:
-    row = mutation.before if isinstance(mutation, Delete) else mutation.after
-    return mutation.operation, row._replace(placed_at_us=0, updated_at_us=0, estimated_delivery="")
+def test_tables_that_are_read_again_from_their_rows_go_on_identically(domain: Domain, basis: Basis) -> None:
+    whole = World(domain, basis).make(500)
+    world = World(domain, basis)
+    world.make(250)
+    world.tables = {name: MemoryRows(rows.rows.values(), rows.next_number) for name, rows in world.tables.items()}
+
+    assert world.make(250) == whole[250:]
 
 
-def test_a_table_that_is_read_again_from_its_rows_goes_on_identically(shop: Shop) -> None:
-    whole = make(new_table(shop), shop, 51, 550)
-    table = new_table(shop)
-    make(table, shop, 51, 300)
-    read_again = MemoryTable(table.rows.values(), table.next_number)
-
-    assert make(read_again, shop, 301, 550) == whole[250:]
+def test_an_update_changes_the_row_and_never_its_primary_key(domain: Domain, basis: Basis) -> None:
+    for mutation in World(domain, basis).make(1000):
+        if not isinstance(mutation, Insert | Delete):
+            assert mutation.after.number == mutation.before.number
+            assert mutation.after != mutation.before
 
 
-def test_each_mutation_starts_from_the_row_as_it_stands(shop: Shop) -> None:
-    table = new_table(shop)
-    for lsn in range(51, 1051):
-        mutation = next_mutation(table, shop, lsn, NOW_US)
-        if not isinstance(mutation, Insert):
-            assert table.rows[mutation.before.number] == mutation.before
-        else:
-            assert mutation.after.number == table.next_number
-        table.apply(mutation)
-
-
-def test_only_finished_orders_are_deleted(shop: Shop) -> None:
-    deleted = [each.before for each in make(new_table(shop), shop, 51, 1050) if isinstance(each, Delete)]
-
-    assert deleted
-    assert all(is_finished(row) for row in deleted)
-
-
-def test_finished_orders_stay_as_they_are_until_they_are_deleted(shop: Shop) -> None:
-    updated = [each.before for each in make(new_table(shop), shop, 51, 1050) if isinstance(each, Update)]
-
-    assert not any(is_finished(row) for row in updated)
-
-
-def test_the_table_stays_about_its_size_and_everything_happens_often(shop: Shop) -> None:
-    table, wanted = new_table(shop._replace(orders=200)), shop._replace(orders=200)
+def test_every_table_keeps_about_its_size_and_everything_happens_often(domain: Domain, basis: Basis) -> None:
+    world = World(domain, basis._replace(rows=200))
     operations: Counter[str] = Counter()
-    sizes = []
-    for lsn in range(201, 6201):
-        operations[make(table, wanted, lsn, lsn)[0].operation] += 1
-        sizes.append(len(table))
+    for _ in range(6):
+        operations.update(mutation.operation for mutation in world.make(1000))
 
-    assert 150 <= min(sizes) <= max(sizes) <= 250
+        assert 150 <= len(world.tables[main_table(domain)]) <= 250
+        assert all(len(rows) < 1000 for rows in world.tables.values())
     assert operations["create"] > 400
     assert operations["delete"] > 400
-    assert operations["update"] > 3500
+    assert operations["update"] > 3000
 
 
-def test_an_empty_table_gets_a_row(shop: Shop) -> None:
-    mutation = next_mutation(MemoryTable([], 9), shop, 1, NOW_US)
-
-    assert isinstance(mutation, Insert)
-    assert mutation.after.number == 9
+def main_table(domain: Domain) -> str:
+    return {"odds": "matches", "invoices": "invoices"}.get(domain.name, domain.tables[0].name)
 
 
-def test_a_table_of_finished_orders_moves_on(shop: Shop) -> None:
-    finished = [row for row in initial_rows(shop._replace(orders=500), NOW_US) if is_finished(row)]
-    mutations = [next_mutation(MemoryTable(finished, 501), shop, lsn, NOW_US) for lsn in range(100)]
+def test_rows_lie_in_the_past_of_their_beginning(domain: Domain, basis: Basis) -> None:
+    for _, row in domain.initial_rows(basis, NOW_US):
+        for field in ("placed_at_us", "updated_at_us", "booked_at_us", "created_at_us"):
+            assert getattr(row, field, 0) <= NOW_US
 
-    assert not any(isinstance(each, Update) for each in mutations)
+
+def test_a_single_customer_is_enough(domain: Domain, basis: Basis) -> None:
+    assert len(World(domain, basis._replace(rows=1, customers=1, items=1)).make(200)) == 200

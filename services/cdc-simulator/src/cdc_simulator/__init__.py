@@ -1,1 +1,1 @@
-"""An order database in miniature that streams its changes into Kafka."""
+"""Databases in miniature that stream their changes into Kafka."""

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from cdc_simulator.database import Database
+from cdc_simulator.domain import Domain
 from cdc_simulator.logged_change import LoggedChange
-from cdc_simulator.row_columns import row_of_image
+from cdc_simulator.table_columns import TableColumns
 
 _READ = (
-    "SELECT lsn, transaction_id, commit_time_us, snapshot, before, after FROM change_log"
+    "SELECT source_table, before, after, lsn, transaction_id, commit_time_us, snapshot FROM change_log"
     " WHERE lsn > ? ORDER BY lsn LIMIT ?"
 )
 
@@ -15,23 +16,24 @@ _READ = (
 class ChangeLog:
     """What the connector sees of the database. Raises DatabaseError when the file cannot be read or written."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, domain: Domain) -> None:
         self._database = database
-        ((epoch, orders, acknowledged_lsn),) = database.query("SELECT epoch, orders, acknowledged_lsn FROM incarnation")
+        self._tables = {table.name: (table, TableColumns(table).row_of_image) for table in domain.tables}
+        ((epoch, snapshot_lsn, acknowledged_lsn),) = database.query(
+            "SELECT epoch, snapshot_lsn, acknowledged_lsn FROM incarnation"
+        )
         self.epoch: int = epoch
         """The incarnation of the database."""
-        self.snapshot_lsn: int = orders
+        self.snapshot_lsn: int = snapshot_lsn
         """The last change of the initial snapshot."""
         self.acknowledged_lsn: int = acknowledged_lsn
         """The cursor: Kafka has every change up to here."""
 
     def read(self, after_lsn: int, at_most: int) -> Sequence[LoggedChange]:
-        """Returns the changes after a log sequence number, in order and without a gap."""
+        """Returns the changes of all tables after a log sequence number, in order and without a gap."""
         return [
-            LoggedChange(lsn, transaction_id, commit_time_us, bool(snapshot), row_of_image(before), row_of_image(after))
-            for lsn, transaction_id, commit_time_us, snapshot, before, after in self._database.query(
-                _READ, after_lsn, at_most
-            )
+            self._change(name, before, after, *place)
+            for name, before, after, *place in self._database.query(_READ, after_lsn, at_most)
         ]
 
     def acknowledge(self, lsn: int) -> None:
@@ -40,3 +42,16 @@ class ChangeLog:
             connection.execute("UPDATE incarnation SET acknowledged_lsn = ?", (lsn,))
             connection.execute("DELETE FROM change_log WHERE lsn <= ?", (lsn,))
         self.acknowledged_lsn = lsn
+
+    def _change(
+        self,
+        name: str,
+        before: str | None,
+        after: str | None,
+        lsn: int,
+        transaction_id: str,
+        commit_time_us: int,
+        snapshot: int,
+    ) -> LoggedChange:
+        table, row_of = self._tables[name]
+        return LoggedChange(table, lsn, transaction_id, commit_time_us, bool(snapshot), row_of(before), row_of(after))

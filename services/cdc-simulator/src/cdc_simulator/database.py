@@ -1,17 +1,19 @@
-"""Opens the SQLite file of the order database, and makes it when it is not there."""
+"""Opens the SQLite file of the database, and makes it when it is not there."""
 
 import fcntl
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from cdc_simulator.basis import Basis
+from cdc_simulator.domain import Domain
 from cdc_simulator.errors import DatabaseError, DatabaseInUseError, SettingsError
-from cdc_simulator.order_row import OrderRow, Shop
-from cdc_simulator.row_columns import INSERT, insert_values
-from cdc_simulator.schema import FORMAT_VERSION, TABLES, TAKE_SNAPSHOT, TRIGGERS
+from cdc_simulator.schema import END_SNAPSHOT, FORMAT_VERSION, LOG_TABLES, START, take_snapshot, triggers
 from cdc_simulator.settings import variable
+from cdc_simulator.table_columns import TableColumns
 
 OTHERS_HOLD_IT_S = 10.0
 
@@ -67,37 +69,41 @@ class Database:
             ) from error
 
 
-def create_if_new(database: Database, shop: Shop, rows: Iterable[OrderRow], now_us: int) -> bool:
-    """Fills an empty database with the rows and logs the initial snapshot of them, all in one transaction.
+def create_if_new(database: Database, domain: Domain, basis: Basis, now_us: int) -> bool:
+    """Fills an empty database with the domain's tables, its rows and the snapshot of them, all in one transaction.
 
     Returns whether it was empty. Raises DatabaseError for a file of something else, and SettingsError when the
-    database was made from something else than `shop`.
+    database was made for another domain or from something else than `basis`.
     """
     with database.transaction() as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if version == 0 and tables == 0:
-            _create(connection, shop, rows, now_us)
+            _create(connection, domain, basis, now_us)
             return True
     if version != FORMAT_VERSION:
         raise DatabaseError(
-            f"{database.path} is not an order database of format {FORMAT_VERSION}; "
+            f"{database.path} is not a simulator's database of format {FORMAT_VERSION}; "
             f"remove it, or set {variable('database')} to another file"
         )
-    _check_shop(database, shop)
+    _check_basis(database, domain, basis)
     return False
 
 
-def _create(connection: sqlite3.Connection, shop: Shop, rows: Iterable[OrderRow], now_us: int) -> None:
-    for statement in _statements(TABLES):
+def _create(connection: sqlite3.Connection, domain: Domain, basis: Basis, now_us: int) -> None:
+    definitions = LOG_TABLES + "".join(table.definition for table in domain.tables)
+    for statement in _statements(definitions):
         connection.execute(statement)
-    connection.execute(
-        "INSERT INTO incarnation VALUES (1, ?, ?, ?, ?, ?, 'tx-1', ?, 0)", (now_us // 1000, *shop, now_us)
-    )
-    connection.executemany(INSERT, map(insert_values, rows))
-    connection.execute(TAKE_SNAPSHOT)
-    for statement in _statements(TRIGGERS):
-        connection.execute(statement)
+    connection.execute(START, (now_us // 1000, domain.name, *basis, now_us))
+    columns = {table.name: TableColumns(table) for table in domain.tables}
+    for name, inserts in groupby(domain.initial_rows(basis, now_us), lambda insert: insert.table):
+        rows = (columns[name].insert_values(insert.after) for insert in inserts)
+        connection.executemany(columns[name].insert, rows)
+    for table in domain.tables:
+        connection.execute(take_snapshot(table))
+        for statement in _statements(triggers(table)):
+            connection.execute(statement)
+    connection.execute(END_SNAPSHOT)
     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
 
@@ -111,9 +117,9 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-def _check_shop(database: Database, shop: Shop) -> None:
-    found = Shop(*database.query("SELECT seed, orders, customers, items FROM incarnation")[0])
-    for name, has, wanted in zip(Shop._fields, found, shop, strict=True):
+def _check_basis(database: Database, domain: Domain, basis: Basis) -> None:
+    found = database.query("SELECT domain, seed, rows, customers, items FROM incarnation")[0]
+    for name, has, wanted in zip(("domain", *Basis._fields), found, (domain.name, *basis), strict=True):
         if has != wanted:
             raise SettingsError(
                 f"{variable(name)}={wanted}: the database {database.path} was made with {has}; "

@@ -1,7 +1,7 @@
 """Sends changes to Kafka and keeps account of what Kafka has."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -9,7 +9,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from cdc_simulator.acknowledgements import Acknowledgements
-from cdc_simulator.change_events import order_change
+from cdc_simulator.change_events import change_event
 from cdc_simulator.errors import PublishError
 from cdc_simulator.logged_change import LoggedChange
 from cdc_simulator.metrics import Metrics
@@ -22,7 +22,7 @@ DELIVERY = {
     "message.timeout.ms": 0,
     "linger.ms": 2,
     "compression.type": "lz4",
-    "partitioner": "murmur2_random",  # Kafka's own, so that any client finds an order's partition
+    "partitioner": "murmur2_random",  # Kafka's own, so that any client finds a key's partition
     "reconnect.backoff.max.ms": 1000,
     "log_level": 0,  # what the client has to say comes as errors
 }
@@ -49,17 +49,20 @@ class Publisher:
     def __init__(
         self,
         bootstrap: str,
-        topic: str,
+        topics: Mapping[str, str],
         epoch: int,
         acknowledged_lsn: int,
         metrics: Metrics,
         connect: Callable[[dict[str, Any]], Producer],
     ) -> None:
-        """`acknowledged_lsn` is the last change that Kafka is known to have. Waits for nothing."""
+        """`topics` are those of the tables, `acknowledged_lsn` the last change that Kafka is known to have.
+
+        Waits for nothing.
+        """
         self.producer = connect({"bootstrap.servers": bootstrap, "error_cb": self._note_error, **DELIVERY})
         self.sent_lsn = acknowledged_lsn
         """The last change that was handed to the client."""
-        self._topic = topic
+        self._topics = topics
         self._epoch = epoch
         self._acknowledgements = Acknowledgements(acknowledged_lsn)
         self._in_flight = 0
@@ -83,10 +86,11 @@ class Publisher:
         Raises PublishError when a change can never be sent.
         """
         for change in changes:
-            value = order_change(change, self._epoch, captured_at_us).SerializeToString()
+            value = change_event(change, self._epoch, captured_at_us).SerializeToString()
+            topic = self._topics[change.table.name]
             try:
                 self.producer.produce(
-                    self._topic, value, change.order_id.encode(), on_delivery=partial(self._note_delivery, change)
+                    topic, value, change.key.encode(), on_delivery=partial(self._note_delivery, change)
                 )
             except KafkaException as error:
                 raise PublishError(self._refusal(change, error.args[0])) from error
@@ -119,6 +123,7 @@ class Publisher:
 
     def _refusal(self, change: LoggedChange, error: KafkaError) -> str:
         return (
-            f"Kafka refuses change {change.lsn} of {change.order_id} for topic {self._topic}: {error.str()}; "
+            f"Kafka refuses change {change.lsn} of {change.row_id} for topic {self._topics[change.table.name]}: "
+            f"{error.str()}; "
             "mend the topic (kafka-topics checks it) and start again: it goes on from the first change that Kafka lacks"
         )

@@ -3,12 +3,16 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from cdc_simulator.domain import Domain
+from cdc_simulator.domain_choice import choose_domain
 from cdc_simulator.errors import SettingsError
 
 PREFIX = "CDC_SIMULATOR_"
+OF_TABLE = "{topic}"
+OF_DOMAIN = "{domain}"
 
 
 class Settings(BaseSettings):
@@ -19,23 +23,34 @@ class Settings(BaseSettings):
     kafka_bootstrap: str = Field(
         default="127.0.0.1:9092", min_length=1, description="Kafka brokers, as host:port,host:port."
     )
-    topic: str = Field(
-        default="orders", pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="The topic that gets the changes."
+    domain: str = Field(
+        default="orders",
+        description="What the database is about: one of the domains that `run --help` lists."
+        " Fixed when the database is made.",
     )
-    database: Path = Field(
-        default=Path(".run/cdc-simulator/orders.sqlite3"),
-        description="The SQLite file of the order database; made when it does not exist.",
+    topic: str = Field(
+        default=OF_TABLE,
+        pattern=r"^([a-zA-Z0-9._-]|\{topic\}){1,249}$",
+        description=f"The topic that gets the changes of a table; {OF_TABLE} stands for the table's own.",
+    )
+    database: str = Field(
+        default=f".run/cdc-simulator/{OF_DOMAIN}.sqlite3",
+        min_length=1,
+        description=f"The SQLite file; made when it does not exist. {OF_DOMAIN} stands for the domain's name.",
     )
     seed: int = Field(
         default=1, ge=0, lt=2**63, description="What all random choices follow from. Fixed when the database is made."
     )
-    orders: int = Field(
+    rows: int = Field(
         default=1000,
         ge=1,
         le=5_000_000,
-        description="Rows at the start, and about how many there stay. Fixed when the database is made.",
+        description="Rows of the domain's main table at the start, and about how many there stay."
+        " Fixed when the database is made.",
     )
-    customers: int = Field(default=100, ge=1, le=9_999_999, description="Customers. Fixed when the database is made.")
+    customers: int = Field(
+        default=100, ge=1, le=9_999_999, description="Customers or clients. Fixed when the database is made."
+    )
     items: int = Field(
         default=200, ge=1, le=9_999_999, description="Articles on sale. Fixed when the database is made."
     )
@@ -71,11 +86,36 @@ class Settings(BaseSettings):
         default="info", description="The least that is logged."
     )
 
+    @field_validator("domain")
+    @classmethod
+    def _is_a_domain(cls, name: str) -> str:
+        choose_domain(name)
+        return name
 
-def load_settings() -> Settings:
-    """Reads the environment. Raises SettingsError with one line that names every wrong variable."""
+    def chosen_domain(self) -> Domain:
+        """Returns the domain of the name."""
+        return choose_domain(self.domain)
+
+    def database_file(self) -> Path:
+        """Returns the file of the database."""
+        return Path(self.database.replace(OF_DOMAIN, self.domain))
+
+    def topics(self) -> dict[str, str]:
+        """Returns the topic of each table, by the table's name. Raises SettingsError when two have the same."""
+        tables = self.chosen_domain().tables
+        topics = {table.name: self.topic.replace(OF_TABLE, table.topic) for table in tables}
+        if len(set(topics.values())) < len(topics):
+            raise SettingsError(
+                f"{variable('topic')}={self.topic!r}: the domain {self.domain} has the tables {', '.join(topics)}, "
+                f"and each needs a topic of its own; put {OF_TABLE} into it"
+            )
+        return topics
+
+
+def load_settings(domain: str | None = None) -> Settings:
+    """Reads the environment; `domain` goes before it. Raises SettingsError with one line that names what is wrong."""
     try:
-        return Settings()
+        return Settings() if domain is None else Settings(domain=domain)
     except ValidationError as error:
         complaints = [f"{variable(str(each['loc'][0]))}={each['input']!r}: {each['msg']}" for each in error.errors()]
         raise SettingsError("; ".join(complaints)) from error

@@ -1,4 +1,4 @@
-"""Changes the table at a steady pace and publishes its log, in turn, until it is told to stop."""
+"""Changes the tables at a steady pace and publishes their log, in turn, until it is told to stop."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import structlog
 
+from cdc_simulator.basis import Basis
 from cdc_simulator.change_log import ChangeLog
 from cdc_simulator.clock import Clock
+from cdc_simulator.domain import Domain
 from cdc_simulator.metrics import Metrics
-from cdc_simulator.order_row import Shop
-from cdc_simulator.order_table import OrderTable
 from cdc_simulator.pacing import Pace
 from cdc_simulator.publisher import Publisher
 from cdc_simulator.readiness import Readiness
+from cdc_simulator.tables import Tables
 from cdc_simulator.workload import next_mutation
 
 MOST_IN_TRANSACTION = 500
@@ -26,7 +27,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Bounds:
-    """`limit` changes after the snapshot are all (0: endless); at `backlog` unacknowledged ones the table rests."""
+    """`limit` changes after the snapshot are all (0: endless); at `backlog` unacknowledged ones the tables rest."""
 
     limit: int
     backlog: int
@@ -34,12 +35,13 @@ class Bounds:
 
 
 class Simulator:
-    """The table, its log and the publisher at work; everything happens in the thread that calls `run`."""
+    """The tables, their log and the publisher at work; everything happens in the thread that calls `run`."""
 
     def __init__(
         self,
-        shop: Shop,
-        table: OrderTable,
+        domain: Domain,
+        basis: Basis,
+        tables: Tables,
         change_log: ChangeLog,
         publisher: Publisher,
         pace: Pace,
@@ -48,8 +50,9 @@ class Simulator:
         metrics: Metrics,
         clock: Clock,
     ) -> None:
-        self._shop = shop
-        self._table = table
+        self._domain = domain
+        self._basis = basis
+        self._tables = tables
         self._log = change_log
         self._publisher = publisher
         self._pace = pace
@@ -80,11 +83,11 @@ class Simulator:
         if due == 0:
             return
         operations: Counter[str] = Counter()
-        with self._table.transaction(self._clock.now_us()) as commit_time_us:
+        with self._tables.transaction(self._clock.now_us()) as commit_time_us:
             for _ in range(due):
-                lsn = self._table.log_sequence_number + 1
-                mutation = next_mutation(self._table, self._shop, lsn, commit_time_us)
-                self._table.apply(mutation)
+                lsn = self._tables.log_sequence_number + 1
+                mutation = next_mutation(self._domain, self._tables.rows, self._basis, lsn, commit_time_us)
+                self._tables.apply(mutation)
                 operations[mutation.operation] += 1
         for operation, count in operations.items():
             self._metrics.committed.labels(operation).inc(count)
@@ -96,7 +99,7 @@ class Simulator:
         self._publisher.poll()
 
     def _has_more_to_send(self) -> bool:
-        return self._publisher.sent_lsn < self._table.log_sequence_number and self._publisher.room > 0
+        return self._publisher.sent_lsn < self._tables.log_sequence_number and self._publisher.room > 0
 
     def _wait_s(self) -> float:
         return 0.0 if self._has_more_to_send() else self._pace.wait_s(self._clock.monotonic_s())
@@ -112,11 +115,12 @@ class Simulator:
         self._report_readiness(acknowledged)
         if now_s - self._progress_at_s >= PROGRESS_INTERVAL_S:
             self._progress_at_s = now_s
-            log.info("progress", committed_lsn=self._table.log_sequence_number, acknowledged_lsn=acknowledged)
+            log.info("progress", committed_lsn=self._tables.log_sequence_number, acknowledged_lsn=acknowledged)
 
     def _set_gauges(self) -> None:
-        self._metrics.rows.set(len(self._table))
-        self._metrics.committed_lsn.set(self._table.log_sequence_number)
+        for name, rows in self._tables.rows.items():
+            self._metrics.rows.labels(name).set(len(rows))
+        self._metrics.committed_lsn.set(self._tables.log_sequence_number)
         self._metrics.acknowledged_lsn.set(self._publisher.acknowledged_lsn)
         self._metrics.lag.set(self._lag())
 
@@ -125,14 +129,14 @@ class Simulator:
             self._readiness.reason = f"the snapshot: Kafka has {acknowledged} of {self._log.snapshot_lsn} rows"
         elif self._readiness.reason is not None:
             self._readiness.reason = None
-            log.info("ready", rows=len(self._table), committed_lsn=self._table.log_sequence_number)
+            log.info("ready", committed_lsn=self._tables.log_sequence_number)
 
     def _drain(self) -> None:
         deadline_s = self._clock.monotonic_s() + self._bounds.drain_s
         while self._lag() and self._clock.monotonic_s() < deadline_s:
             self._publish()
             self._clock.sleep(DRAIN_WAIT_S if not self._has_more_to_send() else 0.0)
-        log.info("stopped", committed_lsn=self._table.log_sequence_number, left_for_the_next_start=self._lag())
+        log.info("stopped", committed_lsn=self._tables.log_sequence_number, left_for_the_next_start=self._lag())
 
     def _save_cursor(self) -> None:
         if self._publisher.acknowledged_lsn > self._log.acknowledged_lsn:
@@ -146,7 +150,7 @@ class Simulator:
         return self._bounds.limit > 0 and self._left() <= 0 and self._lag() == 0
 
     def _left(self) -> int:
-        return self._log.snapshot_lsn + self._bounds.limit - self._table.log_sequence_number
+        return self._log.snapshot_lsn + self._bounds.limit - self._tables.log_sequence_number
 
     def _lag(self) -> int:
-        return self._table.log_sequence_number - self._publisher.acknowledged_lsn
+        return self._tables.log_sequence_number - self._publisher.acknowledged_lsn

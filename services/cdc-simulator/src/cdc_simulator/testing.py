@@ -1,13 +1,14 @@
 """Fakes for unit tests; nothing else imports them."""
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from cdc_simulator.order_row import OrderRow
-from cdc_simulator.workload import Insert, Mutation, Update
+from cdc_simulator.basis import Basis
+from cdc_simulator.domain import Domain
+from cdc_simulator.mutation import Delete, Insert, Mutation, Row
 
 
 class ManualClock:
@@ -29,31 +30,43 @@ class ManualClock:
         self.time_us += int(seconds * 1e6)
 
 
-class MemoryTable:
-    """A table for the workload, without a database."""
+class MemoryRows:
+    """The rows of one table for a workload, without a database."""
 
-    def __init__(self, rows: Iterable[OrderRow], next_number: int) -> None:
+    def __init__(self, rows: Iterable[Row] = (), next_number: int = 1) -> None:
         self.rows = {row.number: row for row in rows}
         self._numbers = sorted(self.rows)
-        self.next_number = next_number
+        self.next_number = max([next_number, *(number + 1 for number in self._numbers)])
 
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def nth(self, index: int) -> OrderRow:
-        """As Table has it."""
+    def nth(self, index: int) -> Row:
+        """As Rows has it."""
         return self.rows[self._numbers[index]]
+
+    def find(self, number: int) -> Row | None:
+        """As Rows has it."""
+        return self.rows.get(number)
 
     def apply(self, mutation: Mutation) -> None:
         """Makes one change."""
-        if isinstance(mutation, (Insert, Update)):
-            self.rows[mutation.after.number] = mutation.after
-        else:
+        if isinstance(mutation, Delete):
             del self.rows[mutation.before.number]
             del self._numbers[bisect_left(self._numbers, mutation.before.number)]
+            return
+        self.rows[mutation.after.number] = mutation.after
         if isinstance(mutation, Insert):
-            self._numbers.append(mutation.after.number)
-            self.next_number += 1
+            insort(self._numbers, mutation.after.number)
+            self.next_number = max(self.next_number, mutation.after.number + 1)
+
+
+def memory_tables(domain: Domain, basis: Basis, now_us: int) -> dict[str, MemoryRows]:
+    """Returns the tables of a domain with their initial rows."""
+    tables = {table.name: MemoryRows() for table in domain.tables}
+    for insert in domain.initial_rows(basis, now_us):
+        tables[insert.table].apply(insert)
+    return tables
 
 
 class MemoryProducer:

@@ -1,6 +1,6 @@
-"""Waits for the broker and the topic before anything is published, and says so."""
+"""Waits for the broker and the topics before anything is published, and says so."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import structlog
 from confluent_kafka import KafkaException
@@ -16,13 +16,18 @@ REMIND_S = 10.0
 log = structlog.get_logger()
 
 
-def wait_for_topic(
-    producer: Producer, topic: str, bootstrap: str, readiness: Readiness, clock: Clock, stopping: Callable[[], bool]
+def wait_for_topics(
+    producer: Producer,
+    topics: Collection[str],
+    bootstrap: str,
+    readiness: Readiness,
+    clock: Clock,
+    stopping: Callable[[], bool],
 ) -> bool:
-    """Returns True once the topic exists, False when `stopping` came first; blocks until then."""
+    """Returns True once all topics exist, False when `stopping` came first; blocks until then."""
     said, said_at_s = "", 0.0
     while not stopping():
-        reason = _reason_to_wait(producer, topic, bootstrap)
+        reason = _reason_to_wait(producer, topics, bootstrap)
         if reason is None:
             return True
         readiness.reason = reason
@@ -33,11 +38,12 @@ def wait_for_topic(
     return False
 
 
-def _reason_to_wait(producer: Producer, topic: str, bootstrap: str) -> str | None:
+def _reason_to_wait(producer: Producer, topics: Collection[str], bootstrap: str) -> str | None:
     try:
-        topics = producer.list_topics(timeout=ATTEMPT_S).topics
+        found = producer.list_topics(timeout=ATTEMPT_S).topics
     except KafkaException:
         return f"no broker answers at {bootstrap}"
-    if topic in topics:
+    missing = [topic for topic in topics if topic not in found]
+    if not missing:
         return None
-    return f"topic {topic} does not exist at {bootstrap}: run kafka-topics infra/kafka/topics.yaml"
+    return f"topic {missing[0]} does not exist at {bootstrap}: run kafka-topics infra/kafka/topics.yaml"

@@ -1,44 +1,34 @@
 """The legal steps in the life of an order; pure, and random only by the generator that is passed in."""
 
-from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from random import Random
-from typing import NamedTuple
 
-from cdc_simulator.order_row import Item, OrderRow, Shop, Status
+from cdc_simulator.basis import Moment
+from cdc_simulator.chance import Step, another_number, take_step_of_status
+from cdc_simulator.domains.orders.row import Item, OrderRow, Status
+from cdc_simulator.life import Life
+from cdc_simulator.timestamps import US
 
 MOST_LINES = 6
 HIGHEST_QUANTITY = 5
 CURRENCY = "EUR"
-US = 1_000_000
+STEADY_CREATION_CHANCE = 0.125  # about eight changes make up the life of an order
 
-
-class Moment(NamedTuple):
-    """What a step may depend on beside the row: chance, the shop, and the time in microseconds since 1970 UTC."""
-
-    random: Random
-    shop: Shop
-    now_us: int
-
-
-Step = Callable[[OrderRow, Moment], OrderRow]
 Lines = tuple[Item, ...]
 
 
 def place(number: int, moment: Moment) -> OrderRow:
     """Returns a new order of a random customer, with one to three lines."""
-    random, shop, now_us = moment
-    numbers = random.sample(range(1, shop.items + 1), 1 + random.randrange(min(3, shop.items)))
+    random, basis, now_us = moment
+    numbers = random.sample(range(1, basis.items + 1), 1 + random.randrange(min(3, basis.items)))
     items = tuple(_line(item, random) for item in numbers)
-    customer = f"customer-{1 + random.randrange(shop.customers):04d}"
+    customer = f"customer-{1 + random.randrange(basis.customers):04d}"
     return OrderRow(number, customer, Status.PLACED, items, _total(items), CURRENCY, now_us, now_us, "", "")
 
 
-def advance(row: OrderRow, moment: Moment) -> OrderRow:
-    """Returns the row after one legal step, which changes more than the time. The row must not be finished."""
-    steps, weights = STEPS[row.status]
-    (step,) = moment.random.choices(steps, cum_weights=weights)
-    return step(row, moment)
+def go_on(row: OrderRow, moment: Moment) -> OrderRow | None:
+    """Returns the order after one legal step; a finished one stays as it is until, half of the times, it is deleted."""
+    return take_step_of_status(row, STEPS, moment)
 
 
 def is_finished(row: OrderRow) -> bool:
@@ -76,7 +66,7 @@ def _move_delivery(row: OrderRow, moment: Moment) -> OrderRow:
 
 def _change_items(row: OrderRow, moment: Moment) -> OrderRow:
     changes = [_change_quantity]
-    if len(row.items) < min(MOST_LINES, moment.shop.items):
+    if len(row.items) < min(MOST_LINES, moment.basis.items):
         changes.append(_add_line)
     if len(row.items) > 1:
         changes.append(_remove_line)
@@ -87,16 +77,15 @@ def _change_items(row: OrderRow, moment: Moment) -> OrderRow:
 def _change_quantity(items: Lines, moment: Moment) -> Lines:
     index = moment.random.randrange(len(items))
     item = items[index]
-    # 1 to 4 further round the circle of quantities is never the quantity that it was.
-    quantity = 1 + (item.quantity + moment.random.randrange(HIGHEST_QUANTITY - 1)) % HIGHEST_QUANTITY
+    quantity = another_number(HIGHEST_QUANTITY, item.quantity, moment.random)
     return (*items[:index], item._replace(quantity=quantity), *items[index + 1 :])
 
 
 def _add_line(items: Lines, moment: Moment) -> Lines:
     present = {item.item_id for item in items}
-    number = 1 + moment.random.randrange(moment.shop.items)
+    number = 1 + moment.random.randrange(moment.basis.items)
     while _item_id(number) in present:
-        number = 1 + number % moment.shop.items
+        number = 1 + number % moment.basis.items
     return (*items, _line(number, moment.random))
 
 
@@ -121,10 +110,10 @@ def _total(items: Lines) -> int:
     return sum(item.quantity * item.unit_price_cents for item in items)
 
 
-STEPS: dict[Status, tuple[Sequence[Step], Sequence[int]]] = {
-    # The steps that each status allows, with cumulative weights out of 100.
-    Status.PLACED: ((_pay, _change_items, _cancel), (55, 94, 100)),
-    Status.PAID: ((_pack, _change_items, _move_delivery, _cancel), (60, 80, 95, 100)),
-    Status.PACKED: ((_ship, _move_delivery, _cancel), (75, 95, 100)),
-    Status.SHIPPED: ((_deliver, _move_delivery), (70, 100)),
+STEPS = {
+    Status.PLACED: (Step(55, _pay), Step(39, _change_items), Step(6, _cancel)),
+    Status.PAID: (Step(60, _pack), Step(20, _change_items), Step(15, _move_delivery), Step(5, _cancel)),
+    Status.PACKED: (Step(75, _ship), Step(20, _move_delivery), Step(5, _cancel)),
+    Status.SHIPPED: (Step(70, _deliver), Step(30, _move_delivery)),
 }
+ORDER_LIFE = Life("orders", place, go_on, STEADY_CREATION_CHANCE)

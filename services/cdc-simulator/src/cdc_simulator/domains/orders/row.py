@@ -1,4 +1,4 @@
-"""A row of the table `orders`, and what a database of them is made from."""
+"""A row of the table `orders`."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -41,12 +41,3 @@ class OrderRow(NamedTuple):
     def order_id(self) -> str:
         """The order's id as the rest of the world knows it, for example `order-000042`."""
         return f"order-{self.number:06d}"
-
-
-class Shop(NamedTuple):
-    """What a database is made from and keeps for life."""
-
-    seed: int
-    orders: int
-    customers: int
-    items: int

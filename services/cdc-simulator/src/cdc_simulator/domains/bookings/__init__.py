@@ -1,0 +1,1 @@
+"""The railway: bookings, which are changed, handed over and cancelled."""

@@ -1,0 +1,1 @@
+"""The chain of stores: stores, and the invoices of their terminals."""

@@ -1,0 +1,1 @@
+"""The bookmaker: matches, and the markets on which they can be bet."""

@@ -1,0 +1,1 @@
+"""The shop: orders, from placed to delivered or cancelled."""

@@ -1,0 +1,1 @@
+"""The broker: open positions, which grow, shrink, change hands and are closed."""
