@@ -1,6 +1,6 @@
 """What the tests of the stream-processor share: its contract, its pipelines, and one real Spark session."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import statecast
 from local_stack.ports import free_ports
 from statecast.orders.v1.order_pb2 import OrderChange
-from stream_processor import pipeline
+from stream_processor import pipeline_check
 from stream_processor.contract import Contract
 from stream_processor.functions import Functions
 from stream_processor.pipeline import Pipeline
@@ -38,8 +38,8 @@ def shipped(contract: Contract) -> Callable[..., Pipeline]:
     """Gives a shipped pipeline by name, with keys of its file replaced: `shipped("orders-by-key", where="...")`."""
 
     def read(name: str, /, **replaced: object) -> Pipeline:
-        content = yaml.safe_load((PIPELINES / f"{name}.yaml").read_text())
-        return pipeline.check(f"{name}.yaml", PipelineFile.model_validate({**content, **replaced}), contract)
+        content = yaml.safe_load(next(PIPELINES.rglob(f"{name}.yaml")).read_text())
+        return pipeline_check.check(f"{name}.yaml", PipelineFile.model_validate({**content, **replaced}), contract)
 
     return read
 
@@ -73,14 +73,18 @@ def records(spark: SparkSession) -> Callable[..., DataFrame]:
 
 @pytest.fixture
 def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Processor]]:
-    """Makes a processor of the shipped pipelines: `start_processor(prefix, checkpoint_interval="5s")`.
+    """Makes a processor of the orders' pipelines: `start_processor(prefix, checkpoint_interval="5s")`.
 
-    Its topics are the files' topics after the prefix; keys of all files can be replaced with `replaced`.
+    Its topics are the files' topics after the prefix; keys of all files can be replaced with `replaced`. `more` files
+    run beside them.
     """
     made: list[Processor] = []
 
-    def make(prefix: str, replaced: dict[str, object] | None = None, **settings: str) -> Processor:
-        files = [prefixed(file, tmp_path, prefix, replaced or {}) for file in sorted(PIPELINES.glob("*.yaml"))]
+    def make(
+        prefix: str, replaced: dict[str, object] | None = None, more: Iterable[Path] = (), **settings: str
+    ) -> Processor:
+        shipped_files = sorted((PIPELINES / "orders").glob("*.yaml"))
+        files = [prefixed(file, tmp_path, prefix, replaced or {}) for file in [*shipped_files, *more]]
         made.append(Processor(tmp_path, kafka, free_ports(1)[0], files, **settings))
         return made[-1]
 
@@ -100,13 +104,13 @@ def prefixed(file: Path, directory: Path, prefix: str, replaced: dict[str, objec
 
 
 @pytest.fixture
-def create_topics(kafka: str) -> Callable[[str], None]:
-    """Creates the topics of the shipped pipelines after a prefix."""
+def create_topics(kafka: str) -> Callable[..., None]:
+    """Creates the topics of the orders' pipelines and `more` after a prefix."""
 
-    def create(prefix: str) -> None:
+    def create(prefix: str, *more: str) -> None:
         admin = AdminClient({"bootstrap.servers": kafka})
         counts = {"orders": 4, "orders.dead-letter": 1}
-        counts |= dict.fromkeys(("orders-by-key", "orders-by-customer", "orders-by-item"), 4)
+        counts |= dict.fromkeys(("orders-by-key", "orders-by-customer", "orders-by-item", *more), 4)
         new = [NewTopic(prefix + name, num_partitions=count, replication_factor=1) for name, count in counts.items()]
         for result in admin.create_topics(new).values():
             result.result()

@@ -11,6 +11,7 @@ from stream_processor.pipeline import Pipeline
 from stream_processor.plan import QueryPlan, plan
 
 IDS = {"orders": "A", "orders-by-key": "B"}
+WITH_MESSAGE = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order"}
 
 
 def planned(pipeline: Pipeline, sink_partitions: int = 4) -> QueryPlan:
@@ -25,9 +26,25 @@ def claimed(tmp_path: Path, shipped: Callable[..., Pipeline]) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("replaced", [{}, {"trigger": {"checkpoint": "9s"}}, {"dead_letters": {"limit": 1}}])
+@pytest.mark.parametrize(
+    "replaced", [{}, {"trigger": {"checkpoint": "9s"}}, {"dead_letters": {"limit": 1}}, {"forget_deleted": "1h"}]
+)
 def test_the_same_meaning_goes_on(claimed: Path, shipped: Callable[..., Pipeline], replaced: dict[str, object]) -> None:
     claim(claimed, planned(shipped("orders-by-key", **replaced)), IDS)
+
+
+def test_the_epoch_of_a_restored_database_goes_on(tmp_path: Path, shipped: Callable[..., Pipeline]) -> None:
+    message = "statecast.orders.v1.OrderChange"
+    before, after = (
+        shipped(
+            "orders-by-key", source={"topic": "orders", "message": message, "format": "debezium-json", "epoch": epoch}
+        )
+        for epoch in (1, 2)
+    )
+    claim(tmp_path, planned(before), IDS)
+    (tmp_path / "orders-by-key").mkdir()
+
+    claim(tmp_path, planned(after), IDS)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +53,7 @@ def test_the_same_meaning_goes_on(claimed: Path, shipped: Callable[..., Pipeline
         ({"group_by": "customer_id"}, "group_by"),
         ({"where": "total_cents > 0"}, "where"),
         ({"keep": {"members": {"key": "order_id", "sort": "placed_at"}}}, "keep"),
+        ({"select": {"order_id": "order_id"}, "sink": WITH_MESSAGE}, "select, sink.message"),
     ],
 )
 def test_another_meaning_is_refused(
@@ -62,3 +80,25 @@ def test_a_topic_that_was_made_anew_is_refused(
 ) -> None:
     with pytest.raises(PipelineChangedError, match=f"{key}: changed"):
         claim(claimed, planned(shipped("orders-by-key")), {**IDS, topic: "C"})
+
+
+def test_a_checkpoint_keeps_its_epoch_and_the_next_one_has_a_higher(
+    tmp_path: Path, shipped: Callable[..., Pipeline]
+) -> None:
+    made = planned(shipped("orders-by-key"))
+
+    first = claim(tmp_path, made, IDS, clock=lambda: 2.0)
+    (tmp_path / "orders-by-key").mkdir()
+    again = claim(tmp_path, made, IDS, clock=lambda: 9.0)
+    (tmp_path / "orders-by-key").rmdir()
+    second = claim(tmp_path, made, IDS, clock=lambda: 1.0)
+
+    assert (first, again, second) == (2000, 2000, 2001)
+
+
+def test_a_state_of_another_form_is_refused(claimed: Path, shipped: Callable[..., Pipeline]) -> None:
+    note = claimed / "orders-by-key.json"
+    note.write_text(note.read_text().replace('"state": 2', '"state": 1'))
+
+    with pytest.raises(PipelineChangedError, match="state: changed"):
+        claim(claimed, planned(shipped("orders-by-key")), IDS)

@@ -7,12 +7,12 @@ from pyspark.sql import DataFrame, Row
 
 from statecast.orders.v1.order_pb2 import Order
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.flow import keyed_records
+from stream_processor.flow import written_records
 from stream_processor.functions import Functions
 from stream_processor.pipeline import Pipeline
 from stream_processor.testing.changes import change, order
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def keyed(functions: Functions, records: Callable[..., DataFrame]) -> Callable[.
     """The records that the changes become, by key."""
 
     def run(pipeline: Pipeline, *changes: object) -> dict[str, Row]:
-        found = keyed_records(records(*changes), pipeline, 4, functions).collect()
+        found = written_records(records(*changes), pipeline, 4, 1, functions).collect()
         return {bytes(line.key).decode(): line for line in found}
 
     return run

@@ -10,7 +10,7 @@ from stream_processor.__main__ import main
 
 pytestmark = pytest.mark.usefixtures("own_logging")
 
-PIPELINES = sorted((Path(__file__).parents[1] / "pipelines").glob("*.yaml"))
+PIPELINES = sorted((Path(__file__).parents[1] / "pipelines").rglob("*.yaml"))
 
 
 @pytest.fixture
@@ -34,6 +34,40 @@ def test_a_wrong_file_is_one_line_and_status_2(tmp_path: Path, capsys: pytest.Ca
     assert main(["check", str(wrong)]) == 2
 
     assert capsys.readouterr().err == f"stream-processor: {wrong}: grup_by: unknown key; did you mean group_by?\n"
+
+
+def test_a_statement_in_place_of_a_condition_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(PIPELINES[0].read_text() + "where: show tables\n")
+
+    assert main(["check", str(wrong)]) == 2
+
+    assert capsys.readouterr().err == f"stream-processor: {wrong}: where: is no SQL expression: 'show tables'\n"
+    assert caplog.messages == []
+
+
+def test_checking_tells_of_each_wrong_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / f"{number}.yaml" for number in range(3)]
+    for file, old in zip(files, ("group_by", "keep", "none"), strict=True):
+        file.write_text(PIPELINES[0].read_text().replace(old, f"{old}s"))
+
+    assert main(["check", *map(str, files)]) == 2
+
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == f"stream-processor: {files[0]}: group_bys: unknown key; did you mean group_by?"
+    assert told[1] == f"stream-processor: {files[1]}: keeps: unknown key; did you mean keep?"
+    assert len(told) == 3
+
+
+def test_checking_tells_of_files_that_cannot_run_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    twin = tmp_path / "twin.yaml"
+    twin.write_text(PIPELINES[0].read_text())
+
+    assert main(["check", str(PIPELINES[0]), str(twin)]) == 2
+
+    assert f"{twin}: name: bookings-by-customer is also the name of" in capsys.readouterr().err
 
 
 def test_a_wrong_setting_is_one_line_and_status_2(
@@ -60,3 +94,9 @@ def test_the_same_file_twice_is_once(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["check", str(PIPELINES[0]), str(PIPELINES[0])]) == 0
 
     assert capsys.readouterr().err.count(PIPELINES[0].name) == 1
+
+
+def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema"]) == 0
+
+    assert capsys.readouterr().out == (PIPELINES[0].parents[1] / "pipeline.schema.json").read_text()

@@ -32,6 +32,23 @@ def test_each_pipeline_is_a_query_and_each_source_one_more(both: list[Pipeline])
     assert plans[-1].pipelines == tuple(both)
 
 
+def test_an_aggregate_shuffles_twice_and_a_route_never(shipped: Callable[..., Pipeline]) -> None:
+    aggregate, route = shipped("us-share-holders"), shipped("home-delivery")
+    topics = topics_of([aggregate, route])
+
+    plans = plan([aggregate, route], dict.fromkeys(topics, 4))
+
+    assert [(each.name, each.tasks, each.sets_aside) for each in plans[:3]] == [
+        ("us-share-holders", 4 + 2 * 4, False),
+        ("home-delivery", 4, False),
+        ("open-positions.dead-letter", 4, True),
+    ]
+
+
+def test_tables_are_wanted_too(shipped: Callable[..., Pipeline]) -> None:
+    assert "stores-by-key" in topics_of([shipped("invoices-with-store")])
+
+
 def test_the_checkpoint_interval_can_be_overridden(both: list[Pipeline]) -> None:
     plans = plan(both, PARTITIONS, timedelta(seconds=9))
 

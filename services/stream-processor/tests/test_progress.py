@@ -48,3 +48,10 @@ def test_it_knows_whether_a_batch_was_missed(metrics: Metrics) -> None:
 
     assert progress.follows(told(6))
     assert not progress.follows(told(7))
+
+
+def test_a_real_time_batch_pauses_for_what_it_takes_beyond_its_time(metrics: Metrics) -> None:
+    Progress("q", metrics, interval_s=9.5, clock=lambda: 1_700_000_000.0).tell(told(5))
+
+    assert value(metrics, "checkpoint_pause_seconds") == pytest.approx(0.5)
+    assert value(metrics, "last_checkpoint_timestamp_seconds") == 1_700_000_000

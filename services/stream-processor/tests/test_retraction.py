@@ -4,9 +4,11 @@ from collections.abc import Callable
 
 import pytest
 from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from statecast.orders.v1.order_pb2 import OrderChange
 from stream_processor.decode import decode
+from stream_processor.entries import entries, key_entries
 from stream_processor.errors import PipelineFileError
 from stream_processor.flow import checked_changes
 from stream_processor.functions import Functions
@@ -19,14 +21,17 @@ Effect = tuple[set[str], set[str]]
 PLACED = "2024-08-28T12:00:00.000000Z"
 ONE_LATER = "2024-08-28T12:00:01.000001Z"
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
 def lines(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., list[Row]]:
+    """What the changes do when nothing is known of their rows; a line per row that a change speaks of."""
+
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[Row]:
-        decoded = decode(records(*changes), pipeline.change.full_name, functions)
-        return retract(checked_changes(decoded, pipeline), pipeline).orderBy("offset").collect()
+        sound = checked_changes(decode(records(*changes), pipeline, functions), pipeline)
+        unknown = entries(key_entries(sound, pipeline), pipeline, functions).withColumn("previous", F.lit(None))
+        return retract(unknown.withColumn("previous", F.col("previous").cast("array<string>"))).collect()
 
     return run
 
@@ -36,17 +41,21 @@ def effects(lines: Callable[..., list[Row]]) -> Callable[..., list[Effect]]:
     """Per change the keys that the row leaves and those that it stands under now."""
 
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[Effect]:
-        return [(set(line.left), set(line.entered)) for line in lines(pipeline, *changes)]
+        found = lines(pipeline, *changes)
+        by_change = [[line for line in found if line.sequence == n] for n in sorted({line.sequence for line in found})]
+        return [
+            ({key for line in one for key in line.left}, {key for line in one for key in line.entered})
+            for one in by_change
+        ]
 
     return run
 
 
 @pytest.fixture
-def problems(lines: Callable[..., list[Row]]) -> Callable[..., list[str | None]]:
+def problems(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., list[str | None]]:
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[str | None]:
-        found = lines(pipeline, *changes)
-        assert all((line.problem is None) or not (line.left or line.entered) for line in found)
-        return [line.problem for line in found]
+        checked = checked_changes(decode(records(*changes), pipeline, functions), pipeline)
+        return [line.problem for line in checked.orderBy("offset").collect()]
 
     return run
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 
-from stream_processor.dead_letters import OFFSET, PIPELINES, REASON
+from stream_processor.letter_headers import OFFSET, PIPELINES, REASON
 from stream_processor.testing.changes import change, order
 from stream_processor.testing.model import by_customer, by_item, by_order, model, wait_for_state
 from stream_processor.testing.process import Processor, read_all, wait_until

@@ -1,4 +1,4 @@
-"""The program: `stream-processor run | check | accept-dead-letters FILE...`."""
+"""The program: `stream-processor COMMAND FILE...`, the commands being those of `--help`, and `schema`."""
 
 import signal
 import sys
@@ -12,9 +12,9 @@ from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
 import statecast
-from stream_processor import logs, pipeline
+from stream_processor import explanation, logs, pipeline_check, pipeline_schema
 from stream_processor.contract import Contract
-from stream_processor.errors import ConfigurationError, StreamProcessorError
+from stream_processor.errors import BrokerLostError, ConfigurationError, PipelineFileError, StreamProcessorError
 from stream_processor.health import Readiness, serve
 from stream_processor.metrics import Metrics
 from stream_processor.pipeline import Pipeline
@@ -24,16 +24,26 @@ from stream_processor.topics import Topics
 
 log = structlog.get_logger()
 
+REPLAY = "replay-dead-letters"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit status: 0 stopped, 1 failed while running, 2 wrong input."""
     chosen = _parser().parse_args(arguments)
+    if chosen.command == "schema":
+        sys.stdout.write(pipeline_schema.text())
+        return 0
     logs.configure()
     try:
-        contract = Contract(statecast.descriptor_set())
-        pipelines = [pipeline.read(file, contract) for file in dict.fromkeys(chosen.files)]
+        contract, files = Contract(statecast.descriptor_set()), list(dict.fromkeys(chosen.files))
+        if chosen.command == "check":
+            return _check(files, contract)
+        pipelines = [pipeline_check.read(file, contract) for file in files]
         check_together(pipelines)
-        COMMANDS[chosen.command](pipelines, contract)
+        if chosen.command == REPLAY:
+            _replay(pipelines, chosen.reason, chosen.dry_run)
+        else:
+            COMMANDS[chosen.command](pipelines, contract)
     except StreamProcessorError as error:
         sys.stderr.write(f"stream-processor: {error}\n")
         return error.exit_status
@@ -48,16 +58,45 @@ def _run(pipelines: Sequence[Pipeline], contract: Contract) -> None:
     stopping = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
+    status = logs.status_line()
+    logs.configure(status)
     metrics = Metrics(CollectorRegistry())
     readiness = Readiness(metrics)
     with serve(settings.metrics_host, settings.metrics_port, metrics, readiness) as port:
         log.info("serving metrics and health", host=settings.metrics_host, port=port)
-        Runner(settings, contract, metrics, readiness, stopping).run(pipelines)
+        Runner(settings, contract, metrics, readiness, stopping, status.show if status else None).run(pipelines)
 
 
-def _check(pipelines: Sequence[Pipeline], contract: Contract) -> None:  # noqa: ARG001  a command's signature
+def _check(files: Sequence[Path], contract: Contract) -> int:
+    sound: list[Pipeline] = []
+    for file in files:
+        try:
+            read = pipeline_check.read(file, contract)
+            check_together([*sound, read])
+        except PipelineFileError as error:
+            sys.stderr.write(f"stream-processor: {error}\n")
+        else:
+            sound.append(read)
+            log.info("fine", file=str(file), pipeline=read.name)
+    return 0 if len(sound) == len(files) else PipelineFileError.exit_status
+
+
+def _explain(pipelines: Sequence[Pipeline], contract: Contract) -> None:
+    from stream_processor.explain import physical_plan
+    from stream_processor.session import start_session
+    from stream_processor.stop import stop
+
+    settings = load()
     for each in pipelines:
-        log.info("fine", file=each.file, pipeline=each.name)
+        sys.stdout.write("\n".join(explanation.lines(each)) + "\n\n")
+    sys.stdout.flush()
+    spark = start_session("local[1]", settings.jars, settings.driver_memory, settings.java_options)
+    try:
+        for each in pipelines:
+            plan = physical_plan(each, spark, contract, settings.kafka_bootstrap)
+            sys.stdout.write(f"{each.name}, as Spark runs it\n{plan}\n")
+    finally:
+        stop(spark, [])
 
 
 def _accept(pipelines: Sequence[Pipeline], contract: Contract) -> None:  # noqa: ARG001  a command's signature
@@ -71,7 +110,17 @@ def _accept(pipelines: Sequence[Pipeline], contract: Contract) -> None:  # noqa:
         raise ConfigurationError(f"no answer from Kafka at {settings.kafka_bootstrap}: {error}") from error
 
 
-COMMANDS = {"run": _run, "check": _check, "accept-dead-letters": _accept}
+def _replay(pipelines: Sequence[Pipeline], reason: str, dry_run: bool) -> None:
+    from stream_processor.replay_command import replay_all
+
+    settings = load()
+    try:
+        replay_all(pipelines, settings, reason, dry_run)
+    except KafkaException as error:
+        raise BrokerLostError(f"Kafka at {settings.kafka_bootstrap} did not take part: {error}") from error
+
+
+COMMANDS = {"run": _run, "explain": _explain, "accept-dead-letters": _accept}
 
 
 def _parser() -> ArgumentParser:
@@ -80,10 +129,16 @@ def _parser() -> ArgumentParser:
     helps = {
         "run": "run the pipelines until SIGTERM",
         "check": "check pipeline files against the contract, without Spark and Kafka",
+        "explain": "tell what the pipelines do, and how Spark runs it; without Kafka",
         "accept-dead-letters": "count the dead letters of the pipelines' sources from now on",
+        REPLAY: "put the dead letters of the pipelines' sources back, when what was wrong is mended",
     }
     for command, text in helps.items():
         commands.add_parser(command, help=text).add_argument("files", nargs="+", type=Path, metavar="FILE")
+    replay = commands.choices[REPLAY]
+    replay.add_argument("--reason", default="", metavar="TEXT", help="only those with this text in their reason")
+    replay.add_argument("--dry-run", action="store_true", help="say what would be put back, and do nothing")
+    commands.add_parser("schema", help="print the JSON Schema of a pipeline's file")
     return parser
 
 

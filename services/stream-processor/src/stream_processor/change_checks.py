@@ -3,15 +3,17 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-HAS_BEFORE = ("OPERATION_UPDATE", "OPERATION_DELETE")
+NEEDS_BEFORE = ("OPERATION_DELETE",)
+MAY_HAVE_BEFORE = ("OPERATION_UPDATE", "OPERATION_DELETE")
 HAS_AFTER = ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 
 
 def check_change(changes: DataFrame) -> DataFrame:
     """Sets `problem` where the change contradicts itself, and adds `before` and `after`, which a sound change fills.
 
-    The rules are those of statecast.change.v1.Operation: each operation has exactly the rows that it speaks of, and
-    the source says where the change stands in its log.
+    The rules are those of statecast.change.v1.Operation: each operation has the rows that it speaks of, and the source
+    says where the change stands in its log. Only an update may come without its row before: a database does not log it
+    unless it is told to, and the state knows the row.
     """
     before, after = F.col("change.before"), F.col("change.after")
     return changes.withColumns(
@@ -24,14 +26,18 @@ def _problem(before: Column, after: Column) -> Column:
     return F.coalesce(
         F.when(operation == "OPERATION_UNSPECIFIED", "operation is not set"),
         F.when(F.col("change.source").isNull() & F.col("change").isNotNull(), "source is not set"),
-        *_presence("before", before, operation, HAS_BEFORE),
-        *_presence("after", after, operation, HAS_AFTER),
+        _missing("before", before, operation, NEEDS_BEFORE),
+        _unexpected("before", before, operation, MAY_HAVE_BEFORE),
+        _missing("after", after, operation, HAS_AFTER),
+        _unexpected("after", after, operation, HAS_AFTER),
     )
 
 
-def _presence(name: str, row: Column, operation: Column, needed_by: tuple[str, ...]) -> tuple[Column, Column]:
-    needed = operation.isin(*needed_by)
-    return (
-        F.when(needed & row.isNull(), F.concat(F.lit(f"{name} is not set, but operation is "), operation)),
-        F.when(~needed & row.isNotNull(), F.concat(F.lit(f"{name} is set, but operation is "), operation)),
-    )
+def _missing(name: str, row: Column, operation: Column, by: tuple[str, ...]) -> Column:
+    wrong = operation.isin(*by) & row.isNull()
+    return F.when(wrong, F.concat(F.lit(f"{name} is not set, but operation is "), operation))
+
+
+def _unexpected(name: str, row: Column, operation: Column, by: tuple[str, ...]) -> Column:
+    wrong = ~operation.isin(*by) & row.isNotNull()
+    return F.when(wrong, F.concat(F.lit(f"{name} is set, but operation is "), operation))

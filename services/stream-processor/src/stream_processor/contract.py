@@ -49,6 +49,12 @@ class FieldPath:
         return any(field.is_repeated for field in self.fields)
 
     @property
+    def element(self) -> "FieldPath | None":
+        """The path up to its last repeated field, whose elements `element` names in SQL; None without such a field."""
+        last = max((at for at, field in enumerate(self.fields) if field.is_repeated), default=None)
+        return None if last is None else FieldPath(self.fields[: last + 1])
+
+    @property
     def kind(self) -> Kind:
         """What one value at the end of the path is."""
         return kind(self.fields[-1])

@@ -1,10 +1,9 @@
-"""Encodes what a change writes, once per change however many groups it touches.
+"""Encodes what goes onto a keyed topic, in parts: encoded messages that are laid end to end are one message.
 
-It stands before the grouping, so that Spark's state holds encoded records: a new field in the contract then changes
-no state schema, and a checkpoint outlives it.
+So what is large or does not change is encoded once and before the shuffle, however many keys it is written under.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.functions import Functions
@@ -12,28 +11,15 @@ from stream_processor.functions import Functions
 STATE_RECORD = "statecast.state.v1.StateRecord"
 
 
-def encode(changes: DataFrame, row_message: str, functions: Functions) -> DataFrame:
-    """From `left` and `entered` to one line per key: `key`, `epoch`, `sequence`, `deleted`, `record`.
+def source_part(source: Column, functions: Functions) -> Column:
+    """The bytes of a StateRecord with nothing but its source."""
+    return functions.encode(F.struct(_null("long"), _null("long"), source, _null("binary")), STATE_RECORD)
 
-    `record` is a StateRecord's bytes; of a deleted key it has no payload.
-    """
-    source = F.col("change.source")
-    epoch, sequence = source.getField("epoch"), source.getField("log_sequence_number")
 
-    def record(payload: Column) -> Column:
-        return functions.encode(F.struct(epoch, sequence, source, payload), STATE_RECORD)
+def record(epoch: Column, sequence: Column, source: Column, payload: Column, functions: Functions) -> Column:
+    """The bytes of a StateRecord; `source` is a source_part, and a null `payload` is left out, as of a tombstone."""
+    return F.concat(functions.encode(F.struct(epoch, sequence, _null("binary"), payload), STATE_RECORD), source)
 
-    tombstone = record(F.lit(None).cast("binary"))
-    full = record(functions.encode(F.col("after"), row_message))
-    encoded = changes.select(
-        epoch.alias("epoch"),
-        sequence.alias("sequence"),
-        F.when(F.size("left") > 0, tombstone).alias("tombstone"),
-        F.when(F.size("entered") > 0, full).alias("full"),
-        F.size("left").alias("leaving"),
-        F.concat("left", "entered").alias("keys"),
-    )
-    lines = encoded.select("epoch", "sequence", "tombstone", "full", "leaving", F.posexplode("keys").alias("at", "key"))
-    deleted = F.col("at") < F.col("leaving")
-    chosen = F.when(deleted, F.col("tombstone")).otherwise(F.col("full"))
-    return lines.select("key", "epoch", "sequence", deleted.alias("deleted"), chosen.alias("record"))
+
+def _null(of_type: str) -> Column:
+    return F.lit(None).cast(of_type)

@@ -1,18 +1,29 @@
-"""Composes the steps: from a topic's records to a keyed topic's, and to the dead letters among them."""
+"""Composes the steps: from a topic's records to those of the sink's topic, and to the dead letters among them."""
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
+from stream_processor.aggregation import aggregate
 from stream_processor.change_checks import check_change
+from stream_processor.contributions import contributions
 from stream_processor.decode import decode
-from stream_processor.encode import encode
+from stream_processor.differences import differences
+from stream_processor.entries import entries, key_entries
 from stream_processor.errors import PipelineFileError
 from stream_processor.functions import Functions
-from stream_processor.grouping import keep_newest
+from stream_processor.insert_only import check_insert_only
+from stream_processor.joining import join
+from stream_processor.key_checks import check_keys
 from stream_processor.pipeline import Pipeline
-from stream_processor.retraction import check_keys, retract
+from stream_processor.previous import with_previous
+from stream_processor.projection import project
+from stream_processor.record_room import check_size
+from stream_processor.retraction import retract, to_lines
+from stream_processor.routing import route
 from stream_processor.row_filter import filter_rows
 from stream_processor.sink import to_records
+from stream_processor.windows import check_windows
 
 
 def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
@@ -20,18 +31,33 @@ def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
 
     Raises PipelineFileError for a `where` that does not fit the row.
     """
-    sound = check_change(changes)
+    sound = check_insert_only(check_change(changes), pipeline)
     try:
         matching = filter_rows(sound, pipeline.definition.where)
     except AnalysisException as error:
         problem = (error.getMessage() or str(error)).splitlines()[0]
         raise PipelineFileError(pipeline.file, "where", problem) from error
-    return check_keys(matching, pipeline)
+    return check_size(check_windows(check_keys(matching, pipeline), pipeline), pipeline)
 
 
-def keyed_records(records: DataFrame, pipeline: Pipeline, partitions: int, functions: Functions) -> DataFrame:
-    """The records that the pipeline writes to its keyed topic, which has so many partitions."""
-    decoded = decode(records, pipeline.change.full_name, functions)
-    changes = retract(checked_changes(decoded, pipeline), pipeline)
-    lines = keep_newest(encode(changes, pipeline.row.full_name, functions))
+def written_records(
+    records: DataFrame, pipeline: Pipeline, partitions: int, epoch: int, functions: Functions
+) -> DataFrame:
+    """The records that the pipeline writes to its topic, which has so many partitions; `epoch` is its checkpoint's."""
+    checked = checked_changes(decode(records, pipeline, functions), pipeline)
+    if pipeline.shape == "route":
+        return route(checked, pipeline, functions)
+    lines = _lines(checked.where(F.col("problem").isNull()), pipeline, epoch, functions)
     return to_records(lines, partitions, functions)
+
+
+def _lines(changes: DataFrame, pipeline: Pipeline, epoch: int, functions: Functions) -> DataFrame:
+    """`key`, `deleted` and `record` of what changes on the keyed topic."""
+    forget = pipeline.definition.forget_deleted
+    if pipeline.shape == "aggregate":
+        contributed = entries(contributions(changes, pipeline), pipeline, functions).drop("payload")
+        known = with_previous(contributed, forget, every_change=True)
+        return aggregate(differences(known, pipeline), pipeline, epoch, functions)
+    projected = project(join(changes, pipeline, functions), pipeline, functions)
+    known = with_previous(entries(key_entries(projected, pipeline), pipeline, functions), forget, every_change=False)
+    return to_lines(retract(known), functions)

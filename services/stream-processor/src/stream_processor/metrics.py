@@ -3,7 +3,9 @@
 Counts of a real-time query move at its checkpoints, not with each record: that is when Spark tells them.
 """
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+LAG_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 class Metrics:
@@ -23,13 +25,36 @@ class Metrics:
         self.checkpoint_seconds = Gauge(
             "stream_processor_checkpoint_seconds", "Duration of the last checkpoint", ["query"], registry=registry
         )
+        # What a real-time batch took beyond its time, to plan, load state and commit, while records wait.
+        self.checkpoint_pause = Gauge(
+            "stream_processor_checkpoint_pause_seconds", "Pause at the last checkpoint", ["query"], registry=registry
+        )
+        # Seconds since 1970; time() minus it is the age of the last progress.
+        self.last_checkpoint = Gauge(
+            "stream_processor_last_checkpoint_timestamp_seconds",
+            "Time of the last checkpoint",
+            ["query"],
+            registry=registry,
+        )
+        # 0 once it has ended, shortly before the process ends for that.
+        self.query_up = Gauge("stream_processor_query_up", "Whether the query is active", ["query"], registry=registry)
         # Source records read, also those that become dead letters.
         self.input_rows = Counter("stream_processor_input_rows", "Source records read", ["query"], registry=registry)
         # Over the last batch.
         self.input_rate = Gauge(
             "stream_processor_input_rows_per_second", "Source records read a second", ["query"], registry=registry
         )
-        # One per key that ever was, deleted ones too.
+        # Records on the sink, counted by its end offsets at each look: what came twice counts twice.
+        self.output_rows = Counter("stream_processor_output_rows", "Records written", ["query"], registry=registry)
+        # From the source's commit to Spark's producer, of a sample of a keyed topic's newest records: at most 50 of a
+        # partition at each look, so its count is not the count of records. Also moves between checkpoints.
+        self.lag = Histogram(
+            "stream_processor_lag_seconds",
+            "Age of changes when they are written",
+            ["query"],
+            buckets=LAG_BUCKETS,
+            registry=registry,
+        )
         self.state_rows = Gauge("stream_processor_state_rows", "Keys held in state", ["query"], registry=registry)
         # Of all state stores of the query.
         self.state_bytes = Gauge(

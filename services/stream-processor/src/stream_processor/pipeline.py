@@ -1,88 +1,78 @@
-"""A pipeline file checked against the contract: every name resolved, every type fit for its use."""
+"""What a pipeline does, in terms of the contract: its file with every name resolved."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
+from datetime import timedelta
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from stream_processor import pipeline_file
-from stream_processor.contract import Contract, FieldPath, Kind
-from stream_processor.errors import ContractError, PipelineFileError
+from stream_processor.aggregates import Aggregate
+from stream_processor.contract import FieldPath
 from stream_processor.pipeline_file import PipelineFile
+from stream_processor.sections import Shape
 
-OPERATION = "statecast.change.v1.Operation"
-SOURCE = "statecast.change.v1.Source"
-KEY_KINDS: tuple[Kind, ...] = ("string", "integer", "enum", "bool")
-Found = TypeVar("Found")
-SORT_KINDS: tuple[Kind, ...] = ("timestamp", "integer", "string")
+
+@dataclass(frozen=True)
+class Join:
+    """A keyed topic as a table of `message`s: the row whose key is the text at `key` is there as `name`."""
+
+    topic: str
+    message: Descriptor
+    key: FieldPath
+    name: str
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A field of the sink's message, and the SQL on the row and the joined tables that fills it."""
+
+    field: FieldDescriptor
+    sql: str
+
+
+@dataclass(frozen=True)
+class Window:
+    """Splits groups by the time at `time` into windows of `size`, open until `lateness` after their end."""
+
+    time: FieldPath
+    size: timedelta
+    lateness: timedelta
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What a pipeline does, in terms of the contract."""
+    """What a pipeline does, in terms of the contract.
+
+    `sink` is the message that is written: the row's own, unless `select` or `aggregates` fill another. `primary_key` is
+    None of a route; `member` and `sort` are there for members, `aggregates`, `group_field` and maybe `window` for an
+    aggregate, `operations` (names of statecast.change.v1.Operation) and maybe `explode` for a route. `largest_record`
+    and `largest_letter` are how many bytes the sink's and the dead letters' topic take, known when the pipeline runs.
+    """
 
     file: str
     definition: PipelineFile
     change: Descriptor
     row: Descriptor
+    sink: Descriptor
     group: FieldPath
+    primary_key: FieldPath | None = None
     member: FieldPath | None = None
     sort: FieldPath | None = None
+    aggregates: tuple[Aggregate, ...] = ()
+    group_field: FieldDescriptor | None = None
+    window: Window | None = None
+    joins: tuple[Join, ...] = ()
+    select: tuple[Selected, ...] = ()
+    explode: FieldPath | None = None
+    operations: tuple[str, ...] = ()
+    largest_record: int | None = None
+    largest_letter: int | None = None
 
     @property
     def name(self) -> str:
         """The pipeline's name, unique among those that run together."""
         return self.definition.name
 
-
-def read(file: Path, contract: Contract) -> Pipeline:
-    """Reads and checks a file. Raises PipelineFileError naming the file, the key and the nearest valid name."""
-    return check(str(file), pipeline_file.read(file), contract)
-
-
-def check(file: str, definition: PipelineFile, contract: Contract) -> Pipeline:
-    """Checks a definition that came from `file`. Raises PipelineFileError."""
-
-    def at(key: str, look_up: Callable[[], Found]) -> Found:
-        try:
-            return look_up()
-        except ContractError as error:
-            raise PipelineFileError(file, key, str(error)) from error
-
-    change, row = at("source.message", lambda: _change(contract, definition.source.message))
-    group = at("group_by", lambda: _typed(contract.path(row, definition.group_by), KEY_KINDS))
-    members = definition.keep.members
-    if members is None:
-        return Pipeline(file, definition, change, row, group)
-    member = at("keep.members.key", lambda: _single(_typed(contract.path(row, members.key), KEY_KINDS)))
-    sort = at("keep.members.sort", lambda: _single(_typed(contract.path(row, members.sort), SORT_KINDS)))
-    return Pipeline(file, definition, change, row, group, member, sort)
-
-
-def _change(contract: Contract, name: str) -> tuple[Descriptor, Descriptor]:
-    message = contract.message(name)
-    types = {field.name: _type_name(field) for field in message.fields}
-    row = message.fields_by_name["after"].message_type if "after" in types else None
-    fits = types.get("operation") == OPERATION and types.get("source") == SOURCE
-    if row is None or not fits or types.get("before") != row.full_name:
-        raise ContractError(f"{name} is not a change: it needs operation, source, before and after")
-    return message, row
-
-
-def _type_name(field: FieldDescriptor) -> str:
-    declared = field.message_type or field.enum_type
-    return "" if declared is None else declared.full_name
-
-
-def _typed(path: FieldPath, kinds: tuple[Kind, ...]) -> FieldPath:
-    if path.kind not in kinds:
-        raise ContractError(f"{path} is of type {path.kind}; it must be one of: {', '.join(kinds)}")
-    return path
-
-
-def _single(path: FieldPath) -> FieldPath:
-    if path.repeated:
-        raise ContractError(f"{path} gives many values of one row; it must give one")
-    return path
+    @property
+    def shape(self) -> Shape:
+        """The form of what a group keeps."""
+        return self.definition.keep.shape

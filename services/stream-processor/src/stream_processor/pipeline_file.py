@@ -1,113 +1,75 @@
-"""The form of a pipeline's YAML file: which keys there are, and what their values look like."""
+"""The form of a pipeline's YAML file: which keys there are, and how a wrong one is told."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
-from stream_processor.duration import CheckpointInterval, Duration
+from stream_processor.duration import Duration
 from stream_processor.errors import PipelineFileError
 from stream_processor.nearest import hint
-
-TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class SourceSection(_Section):
-    """Where changes come from."""
-
-    topic: TopicName
-    message: str = Field(description="The full name of the change message, with operation, source, before and after.")
-    format: Literal["protobuf"] = "protobuf"
-
-
-class MembersSection(_Section):
-    """What makes a row a member of its group."""
-
-    key: str = Field(description="The path of the member's key within the group.")
-    sort: str = Field(description="The path of the value by which a group's members are ordered.")
+from stream_processor.sections import (
+    DeadLettersSection,
+    JoinSection,
+    Keep,
+    KeepSection,
+    MembersSection,
+    RouteSection,
+    Section,
+    SinkSection,
+    SourceSection,
+    Sql,
+    TriggerSection,
+    WindowSection,
+    one_line,
+)
 
 
-class KeepSection(_Section):
-    """What a group keeps: the newest row (`keep: latest`) or a row per member (`keep: {members: {key, sort}}`)."""
-
-    members: MembersSection | None = None
-
-
-class SinkSection(_Section):
-    """Where records go."""
-
-    topic: TopicName
-
-
-class TriggerSection(_Section):
-    """How Spark runs the query."""
-
-    mode: Literal["realtime", "micro-batch"] = "realtime"
-    checkpoint: CheckpointInterval = Field(default=timedelta(seconds=60), description="Of real-time mode.")
-    interval: Duration = Field(default=timedelta(seconds=1), description="Of micro-batch mode.")
-
-    @model_validator(mode="after")
-    def _fits_the_mode(self) -> "TriggerSection":
-        foreign = "interval" if self.mode == "realtime" else "checkpoint"
-        if foreign in self.model_fields_set:
-            raise ValueError(f"{foreign} has no meaning in mode {self.mode}")
-        return self
-
-
-class DeadLettersSection(_Section):
-    """How many records may be set aside before the pipeline stops."""
-
-    limit: int = Field(default=1000, ge=0)
-
-
-def _keep(value: object) -> object:
-    kinds = ("latest", "members")
-    given = value if isinstance(value, str) else next(iter(value), "") if isinstance(value, dict) else str(value)
-    if given not in kinds:
-        later = ("aggregate", "route")
-        raise ValueError(
-            f"{given!r} is not supported {'yet' if given in later else 'here'}; "
-            f"{hint(given, kinds) if given not in later else 'one of: ' + ', '.join(kinds)}"
-        )
-    if value == "members":
-        raise ValueError("members needs its paths: {members: {key: ..., sort: ...}}")
-    return {} if value == "latest" else value
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-class PipelineFile(_Section):
-    """One pipeline: from a topic of changes to a keyed topic."""
+class PipelineFile(Section):
+    """One pipeline: from a topic of changes to a keyed topic, or to a plain one."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="Names the checkpoint and the metrics.")
     source: SourceSection
-    where: Annotated[str, AfterValidator(_one_line)] | None = Field(
-        default=None, description="A SQL condition on the row."
+    where: Sql | None = Field(default=None, description="A SQL condition on the row.")
+    joins: list[JoinSection] = Field(default=[], description="Keyed topics that are looked up as tables.")
+    select: dict[str, Sql] | None = Field(
+        default=None, min_length=1, description="Per field of the sink's message: a SQL expression on the row."
+    )
+    explode: str | None = Field(
+        default=None, description="Of a route: a repeated path; each of its elements gives a record."
     )
     group_by: str = Field(description="The path of the group; a repeated path puts a row into many groups.")
-    keep: Annotated[KeepSection, BeforeValidator(_keep)]
+    window: WindowSection | None = None
+    keep: Keep
+    insert_only: bool = Field(
+        default=False, description="Rows are never changed or deleted; an aggregate may then use min and max."
+    )
     sink: SinkSection
-    trigger: TriggerSection = TriggerSection()
-    dead_letters: DeadLettersSection = DeadLettersSection()
+    forget_deleted: Duration = Field(
+        default=timedelta(days=7),
+        description="How long the state remembers rows that are gone.",
+        json_schema_extra={"default": "7d"},
+    )
+    trigger: TriggerSection = Field(default=TriggerSection(), json_schema_extra={"default": {}})
+    dead_letters: DeadLettersSection = Field(default=DeadLettersSection(), json_schema_extra={"default": {}})
 
 
-_KEYS: dict[str, type[_Section]] = {
+_KEYS: dict[str, type[Section]] = {
     "": PipelineFile,
     "source": SourceSection,
+    "joins": JoinSection,
+    "window": WindowSection,
     "keep": KeepSection,
     "keep.members": MembersSection,
+    "keep.route": RouteSection,
     "sink": SinkSection,
     "trigger": TriggerSection,
     "dead_letters": DeadLettersSection,
 }
+_INDEX = re.compile(r"\[\d+\]")
 
 
 def read(file: Path) -> PipelineFile:
@@ -117,7 +79,7 @@ def read(file: Path) -> PipelineFile:
     except OSError as error:
         raise PipelineFileError(str(file), "", f"cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PipelineFileError(str(file), "", f"is not YAML: {_one_line(str(error))}") from error
+        raise PipelineFileError(str(file), "", f"is not YAML: {one_line(str(error))}") from error
     if not isinstance(content, dict):
         raise PipelineFileError(str(file), "", "is not a pipeline: its top level must be keys and values")
     try:
@@ -130,10 +92,12 @@ def read(file: Path) -> PipelineFile:
 
 
 def _explain(error: Any) -> tuple[str, str]:
-    place = [str(part) for part in error["loc"]]
-    key = ".".join(place)
+    key, parent = "", ""
+    for part in error["loc"]:
+        parent, key = key, f"{key}[{part}]" if isinstance(part, int) else f"{key}.{part}".removeprefix(".")
     if error["type"] == "extra_forbidden":
-        return key, f"unknown key; {hint(place[-1], _KEYS['.'.join(place[:-1])].model_fields)}"
+        section = _KEYS[_INDEX.sub("", parent)].model_fields.items()
+        return key, f"unknown key; {hint(str(error['loc'][-1]), (field.alias or name for name, field in section))}"
     if error["type"] == "missing":
         return key, "is missing"
     if error["type"] == "literal_error":

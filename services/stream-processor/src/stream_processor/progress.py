@@ -1,6 +1,7 @@
 """Turns what Spark tells about a query into metrics."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from stream_processor.metrics import Metrics
@@ -9,11 +10,18 @@ COMMIT_STEPS = ("walCommit", "commitOffsets")
 
 
 class Progress:
-    """Follows one query; told the same progress twice, it counts it once."""
+    """Follows one query; told the same progress twice, it counts it once.
 
-    def __init__(self, query: str, metrics: Metrics) -> None:
+    `interval_s` is the time between checkpoints of a real-time query, 0 of others; `clock` gives seconds since 1970.
+    """
+
+    def __init__(
+        self, query: str, metrics: Metrics, interval_s: float = 0.0, clock: Callable[[], float] = time.time
+    ) -> None:
         self._query = query
         self._metrics = metrics
+        self._interval_s = interval_s
+        self._clock = clock
         self._seen = -1
 
     def is_news(self, progress: Mapping[str, Any]) -> bool:
@@ -33,6 +41,10 @@ class Progress:
         metrics, query = self._metrics, self._query
         metrics.checkpoints.labels(query).inc()
         metrics.checkpoint_seconds.labels(query).set(_checkpoint_ms(progress) / 1000)
+        metrics.last_checkpoint.labels(query).set(self._clock())
+        if self._interval_s:
+            taken_s = progress["durationMs"].get("triggerExecution", 0) / 1000
+            metrics.checkpoint_pause.labels(query).set(max(taken_s - self._interval_s, 0.0))
         metrics.input_rows.labels(query).inc(progress["numInputRows"])
         metrics.input_rate.labels(query).set(_rate(progress))
         metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))

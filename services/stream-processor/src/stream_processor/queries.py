@@ -11,7 +11,7 @@ from stream_processor.contract import Contract
 from stream_processor.dead_letters import dead_letters
 from stream_processor.duration import spark_text
 from stream_processor.errors import ContractError, PipelineFileError, QueryFailedError
-from stream_processor.flow import keyed_records
+from stream_processor.flow import written_records
 from stream_processor.functions import Functions
 from stream_processor.plan import QueryPlan
 from stream_processor.sink import to_kafka
@@ -19,7 +19,10 @@ from stream_processor.source import read_changes
 
 
 class QueryStarter:
-    """Starts planned queries on one Spark and one Kafka; checkpoints go below one directory."""
+    """Starts planned queries on one Spark and one Kafka; checkpoints go below one directory.
+
+    All are prepared before the first is started, so that a file which Spark cannot follow stops the others in time.
+    """
 
     def __init__(self, spark: SparkSession, contract: Contract, bootstrap: str, checkpoints: Path) -> None:
         self._spark = spark
@@ -27,19 +30,26 @@ class QueryStarter:
         self._bootstrap = bootstrap
         self._checkpoints = checkpoints
 
-    def start(self, plan: QueryPlan) -> StreamingQuery:
-        """Starts the query and returns at once.
+    def prepare(self, plan: QueryPlan) -> DataStreamWriter:
+        """The query, checked by Spark as far as it can be without running; `start()` starts it and returns at once.
 
         Raises PipelineFileError for a file that Spark cannot follow, QueryFailedError for all else.
         """
         try:
-            return self._start(plan)
+            return self._prepare(plan)
         except ContractError as error:
             raise PipelineFileError(plan.pipelines[0].file, "source.message", str(error)) from error
         except PySparkException as error:
-            raise QueryFailedError(f"the query {plan.name} cannot start: {str(error).splitlines()[0]}") from error
+            raise _not_started(plan, error) from error
 
-    def _start(self, plan: QueryPlan) -> StreamingQuery:
+    def start(self, plan: QueryPlan, prepared: DataStreamWriter) -> StreamingQuery:
+        """Starts the query and returns at once. Raises QueryFailedError."""
+        try:
+            return prepared.start()
+        except PySparkException as error:
+            raise _not_started(plan, error) from error
+
+    def _prepare(self, plan: QueryPlan) -> DataStreamWriter:
         session = self._spark.newSession()
         if plan.shuffle_partitions:
             session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
@@ -47,13 +57,17 @@ class QueryStarter:
         writer = to_kafka(self._transform(records, plan, session), self._bootstrap, plan.sink_topic)
         checkpoint = str((self._checkpoints / plan.name).absolute())
         writer = writer.queryName(plan.name).outputMode("update").option("checkpointLocation", checkpoint)
-        return _triggered(writer, plan).start()
+        return _triggered(writer, plan)
 
     def _transform(self, records: DataFrame, plan: QueryPlan, session: SparkSession) -> DataFrame:
-        functions = Functions(session, self._contract)
-        if plan.shuffle_partitions:
-            return keyed_records(records, plan.pipelines[0], plan.shuffle_partitions, functions)
-        return dead_letters(records, plan.pipelines, functions)
+        functions = Functions(session, self._contract, self._bootstrap)
+        if plan.sets_aside:
+            return dead_letters(records, plan.pipelines, functions)
+        return written_records(records, plan.pipelines[0], plan.shuffle_partitions, plan.epoch, functions)
+
+
+def _not_started(plan: QueryPlan, error: PySparkException) -> QueryFailedError:
+    return QueryFailedError(f"the query {plan.name} cannot start: {str(error).splitlines()[0]}")
 
 
 def _triggered(writer: DataStreamWriter, plan: QueryPlan) -> DataStreamWriter:

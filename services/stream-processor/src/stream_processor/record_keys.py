@@ -47,7 +47,7 @@ def _any_of(row: Column, path: FieldPath) -> Callable[[Callable[[Column], Column
 
 
 def _sort_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
-    value = _at(row, path)
+    value = at(row, path)
     if path.kind == "string":
         return _text_problems(name, _any_of(row, path))
     problems = [F.when(value.isNull(), f"{name} is empty, a key needs it")]
@@ -65,26 +65,32 @@ def _text_problems(name: str, any_is: Callable[[Callable[[Column], Column]], Col
 
 def values(row: Column, path: FieldPath) -> Column:
     """All values of the path in the row, as an array of text."""
-    at, many = row, False
+    return elements(row, path).cast("array<string>")
+
+
+def elements(row: Column, path: FieldPath) -> Column:
+    """All values of the path in the row, as an array of what they are."""
+    found, many = row, False
     for field in path.fields:
-        at = at.getField(field.name)
-        at = F.flatten(at) if many and field.is_repeated else at
+        found = found.getField(field.name)
+        found = F.flatten(found) if many and field.is_repeated else found
         many = many or field.is_repeated
-    return (at if many else F.array(at)).cast("array<string>")
+    return found if many else F.array(found)
 
 
 def single(row: Column, path: FieldPath) -> Column:
     """The value of a path that is not repeated, as text."""
-    return _at(row, path).cast("string")
+    return at(row, path).cast("string")
 
 
 def sort_text(row: Column, path: FieldPath) -> Column:
     """The value as text whose order is the value's order."""
-    value = _at(row, path)
+    value = at(row, path)
     if path.kind == "timestamp":
         return F.date_format(value, RFC3339)
     return F.lpad(value.cast("string"), INTEGER_WIDTH, "0") if path.kind == "integer" else value
 
 
-def _at(row: Column, path: FieldPath) -> Column:
-    return reduce(lambda at, name: at.getField(name), path.names, row)
+def at(row: Column, path: FieldPath) -> Column:
+    """The value of a path that is not repeated."""
+    return reduce(lambda found, name: found.getField(name), path.names, row)

@@ -3,27 +3,32 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.pipeline import Pipeline
-from stream_processor.record_keys import key_problem, keys
+from stream_processor.encode import record
+from stream_processor.functions import Functions
 
 
-def check_keys(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Sets `problem` where `before` or `after` cannot have a key."""
-    problems = [key_problem(row, F.col(row), pipeline) for row in ("before", "after")]
-    return changes.withColumn("problem", F.coalesce(F.col("problem"), *problems))
+def retract(known: DataFrame) -> DataFrame:
+    """Adds `left` and `entered`: the keys to delete, and the keys to set to the row.
 
-
-def retract(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Adds `left` and `entered`: the keys to delete, and the keys to set to the row. Changes with a problem have none.
-
-    A key that the row keeps is only set: no reader ever sees it gone in between.
+    A key that the row keeps is only set: no reader ever sees it gone in between. What the change states is deleted too,
+    whatever is remembered: it may stand on the topic when the state has forgotten it, or from before a crash.
     """
-    none = F.array().cast("array<string>")
-    sound = F.col("problem").isNull()
-    before, after = keys(F.col("before"), pipeline), keys(F.col("after"), pipeline)
-    return changes.withColumns(
-        {
-            "left": F.when(sound, F.array_except(before, after)).otherwise(none),
-            "entered": F.when(sound, after).otherwise(none),
-        }
+    stood = F.array_union(F.coalesce("previous", F.array().cast("array<string>")), F.col("stated"))
+    return known.withColumns({"left": F.array_except(stood, F.col("current")), "entered": F.col("current")})
+
+
+def to_lines(retracted: DataFrame, functions: Functions) -> DataFrame:
+    """One line per key that is deleted or set: `key`, `deleted`, and `record`, the bytes of its StateRecord."""
+    epoch, sequence, source = F.col("epoch"), F.col("sequence"), F.col("source")
+    tombstone = record(epoch, sequence, source, F.lit(None).cast("binary"), functions)
+    full = record(epoch, sequence, source, F.col("payload"), functions)
+    encoded = retracted.select(
+        F.when(F.size("left") > 0, tombstone).alias("tombstone"),
+        F.when(F.size("entered") > 0, full).alias("full"),
+        F.size("left").alias("leaving"),
+        F.concat("left", "entered").alias("keys"),
     )
+    lines = encoded.select("tombstone", "full", "leaving", F.posexplode("keys").alias("at", "key"))
+    deleted = F.col("at") < F.col("leaving")
+    chosen = F.when(deleted, F.col("tombstone")).otherwise(F.col("full"))
+    return lines.select("key", deleted.alias("deleted"), chosen.alias("record"))

@@ -3,7 +3,8 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-_KEPT = "__kept"
+from stream_processor.row_scope import KEPT, in_scope
+
 _MATCHES = "__matches"
 
 
@@ -20,9 +21,7 @@ def filter_rows(changes: DataFrame, condition: str | None) -> DataFrame:
 
 
 def _only_matching(changes: DataFrame, row: str, condition: str) -> DataFrame:
-    """Lifts the row's fields to the top, where a condition finds them by name, and puts the answer back."""
-    kept = changes.select(F.struct(*changes.columns).alias(_KEPT)).select(_KEPT, f"{_KEPT}.{row}.*")
-    matched = kept.select(_KEPT, F.expr(condition).alias(_MATCHES))
-    columns = {name: F.col(f"{_KEPT}.{name}") for name in changes.columns}
+    matched = in_scope(changes, row).select(KEPT, F.expr(condition).alias(_MATCHES))
+    columns = {name: F.col(f"{KEPT}.{name}") for name in changes.columns}
     columns[row] = F.when(F.col(_MATCHES), columns[row])
     return matched.select(*[column.alias(name) for name, column in columns.items()])

@@ -1,8 +1,9 @@
 """Runs pipelines until it is told to stop, or until one of them cannot go on."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from threading import Event
 
 import structlog
@@ -13,15 +14,21 @@ from stream_processor.checkpoint_lock import lock
 from stream_processor.contract import Contract
 from stream_processor.dead_letter_limit import DeadLetterLimit
 from stream_processor.errors import BrokerLostError
+from stream_processor.executors import SparkSlots, wait_for_slots
 from stream_processor.health import Readiness
 from stream_processor.metrics import Metrics
+from stream_processor.output import Output
 from stream_processor.pipeline import Pipeline
 from stream_processor.plan import QueryPlan, plan, topics_of
 from stream_processor.queries import QueryStarter
+from stream_processor.record_room import with_limits
 from stream_processor.session import start_session
 from stream_processor.settings import Settings
+from stream_processor.sink_tail import SinkTail
 from stream_processor.slots import choose_master, needed
-from stream_processor.stop import stop
+from stream_processor.stop import drain, stop
+from stream_processor.summary import summary
+from stream_processor.topic_limits import TopicLimits
 from stream_processor.topics import Topics, wait_for
 from stream_processor.watch import SparkTasks, WatchedQuery, look_at_all
 
@@ -33,13 +40,14 @@ LOOK_S = 1.0
 
 @dataclass(frozen=True)
 class Runner:
-    """What a run needs of its surroundings; `stopping` ends it."""
+    """What a run needs of its surroundings; `stopping` ends it, and `show` takes a line for people at each look."""
 
     settings: Settings
     contract: Contract
     metrics: Metrics
     readiness: Readiness
     stopping: Event
+    show: Callable[[str], object] | None = None
 
     def run(self, pipelines: Sequence[Pipeline]) -> None:
         """Blocks until `stopping` is set. Raises StreamProcessorError when it cannot start or cannot go on."""
@@ -49,12 +57,12 @@ class Runner:
             return
         try:
             partitions, ids = topics.partitions(wanted), topics.ids(wanted)
+            pipelines = with_limits(pipelines, TopicLimits(self.settings.kafka_bootstrap))
         except KafkaException as error:
             raise BrokerLostError(f"Kafka at {self.settings.kafka_bootstrap} went away: {error}") from error
         plans = plan(pipelines, partitions, self.settings.checkpoint_interval)
         with lock(self.settings.checkpoints):
-            for each in plans:
-                claim(self.settings.checkpoints, each, ids)
+            plans = [replace(each, epoch=claim(self.settings.checkpoints, each, ids)) for each in plans]
             self._run_limited(plans, dead_letter_limits(pipelines, topics, self.settings))
 
     def _run_limited(self, plans: Sequence[QueryPlan], limits: Sequence[DeadLetterLimit]) -> None:
@@ -66,30 +74,50 @@ class Runner:
 
     def _run_on_spark(self, plans: Sequence[QueryPlan], limits: Sequence[DeadLetterLimit]) -> None:
         self.readiness.is_not("starting Spark")
-        settings = self.settings
-        spark = start_session(self._master(plans), settings.jars, settings.driver_memory, settings.java_options)
+        settings, slots = self.settings, self._slots(plans)
+        spark = start_session(self._master(slots), settings.jars, settings.driver_memory, settings.java_options)
         starter = QueryStarter(spark, self.contract, settings.kafka_bootstrap, settings.checkpoints)
         tasks = SparkTasks(spark.sparkContext.statusTracker())
         queries: list[WatchedQuery] = []
         try:
-            for each in plans:
+            if not wait_for_slots(SparkSlots(spark), slots, self.stopping.wait, self.readiness.is_not):
+                return
+            prepared = [starter.prepare(each) for each in plans]
+            for each, writer in zip(plans, prepared, strict=True):
                 if self.stopping.is_set():
                     return
-                queries.append(WatchedQuery(each, starter.start(each), tasks, self.metrics))
+                queries.append(WatchedQuery(each, starter.start(each, writer), tasks, self.metrics))
                 log.info("started", query=each.name, source=each.source_topic, sink=each.sink_topic)
             self._supervise(queries, limits)
+            self.readiness.is_not("draining")
+            self._show("draining")
+            drain(spark, [each.query for each in queries], settings.drain_s)
         finally:
+            self._show("")
             self.readiness.is_not("stopping")
             stop(spark, [each.query for each in queries])
 
     def _supervise(self, queries: Sequence[WatchedQuery], limits: Sequence[DeadLetterLimit]) -> None:
-        pause = LOOK_AT_START_S
+        pause, output = LOOK_AT_START_S, self._output([each.plan for each in queries])
         while not self.stopping.wait(pause):
             look_at_all(queries, self.readiness)
             self._check(limits)
+            if pause == LOOK_S:
+                output.look()
+            self._show(summary(self.metrics.registry, output, self.readiness.reason, time.time()))
             if pause != LOOK_S and self.readiness.reason is None:
                 pause = LOOK_S
                 log.info("ready", queries=[each.plan.name for each in queries])
+        output.close()
+
+    def _output(self, plans: Sequence[QueryPlan]) -> Output:
+        bootstrap, queries = self.settings.kafka_bootstrap, {each.sink_topic: each.name for each in plans}
+        keyed = [each.sink_topic for each in plans if each.shuffle_partitions]
+        return Output(SinkTail(bootstrap, list(queries), Topics(bootstrap)), queries, keyed, self.metrics)
+
+    def _show(self, line: str) -> None:
+        if self.show is not None:
+            self.show(line)
 
     def _check(self, limits: Sequence[DeadLetterLimit]) -> bool:
         """Whether the dead letters could be counted; a broker that is away for a moment is no reason to stop."""
@@ -101,10 +129,13 @@ class Runner:
             return False
         return True
 
-    def _master(self, plans: Sequence[QueryPlan]) -> str:
+    def _slots(self, plans: Sequence[QueryPlan]) -> int:
         realtime = [each.tasks for each in plans if each.realtime]
         slots = needed(realtime, any_micro_batch=len(realtime) < len(plans))
         self.metrics.slots.set(slots)
+        return slots
+
+    def _master(self, slots: int) -> str:
         master = choose_master(self.settings.master, slots, os.cpu_count() or 1)
         log.info("starting Spark", master=master, slots=slots)
         return master

@@ -12,6 +12,14 @@ from stream_processor.errors import NotBuiltError
 
 LOGGING = Path(__file__).resolve().parent / "log4j2.properties"
 ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
+EXCLUDED_RULES = (
+    # Repeats the whole computation of a change's keys in a filter, only to skip changes without keys.
+    "org.apache.spark.sql.catalyst.optimizer.InferFiltersFromGenerate",
+    # Moves filters on `problem` below the steps that find problems, and writes each step's expressions into the next:
+    # of seven pipelines over one topic that makes millions of nodes, anew at each checkpoint. No source takes filters.
+    "org.apache.spark.sql.catalyst.optimizer.PushDownPredicates",
+    "org.apache.spark.sql.catalyst.optimizer.PushPredicateThroughNonJoin",
+)
 
 
 def start_session(master: str, jars: Path, driver_memory: str, java_options: str = "") -> SparkSession:
@@ -44,6 +52,8 @@ def configuration(jars: list[Path], driver_memory: str, java_options: str = "") 
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.driver.memory": driver_memory,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {java_options}",
+        # Executors elsewhere keep Spark's own logging: this file need not be there.
+        "spark.executor.extraJavaOptions": java_options,
         "spark.ui.enabled": "false",
         # Not for streams; Spark would warn of each query.
         "spark.sql.adaptive.enabled": "false",
@@ -56,10 +66,13 @@ def configuration(jars: list[Path], driver_memory: str, java_options: str = "") 
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),
+        # A checkpoint on a local disk starts no process per file; see LocalFiles.java.
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "io.statecast.spark.LocalFilesContext",
         # A checkpoint uploads what changed, not the whole store.
         f"{ROCKSDB}.changelogCheckpointing.enabled": "true",
-        # That rule repeats the whole computation of a change's keys in a filter, only to skip changes without keys.
-        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.InferFiltersFromGenerate",
+        "spark.sql.optimizer.excludedRules": ",".join(EXCLUDED_RULES),
+        # The same for what the optimizer concludes from filters: each of the steps would double the conclusions.
+        "spark.sql.constraintPropagation.enabled": "false",
         # Which tasks run is what readiness is made of, so it is kept at each event and not now and then.
         "spark.ui.liveUpdate.period": "0",
         # What is over is of no use here, and would be looked through each time.
@@ -72,6 +85,8 @@ def configuration(jars: list[Path], driver_memory: str, java_options: str = "") 
         # One bound for all stores of the process, or each brings its own caches and write buffers.
         f"{ROCKSDB}.boundedMemoryUsage": "true",
         f"{ROCKSDB}.maxMemoryUsageMB": "256",
+        # Rows are forgotten with the next batch that has changes; Spark would run empty ones for it, without end.
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
         # Stopping a query waits so long for its tasks at most.
         "spark.sql.streaming.stopTimeout": "5s",

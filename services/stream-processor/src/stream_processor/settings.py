@@ -31,8 +31,13 @@ class Settings(BaseSettings):
     )
     master: str = Field(default="", description="Spark's master; empty: local[the slots needed].")
     driver_memory: str = Field(default="1g", pattern=r"^\d+[mg]$", description="The heap of Spark's driver.")
-    java_options: str = Field(default=QUICK_START, description="More options for the driver's JVM, by spaces.")
+    java_options: str = Field(
+        default=QUICK_START, description="More options for the JVMs of driver and executors, by spaces."
+    )
     jars: Path = Field(default=JARS, description="The directory that `mvn -f jvm/pom.xml package` fills.")
+    drain_s: float = Field(
+        default=5.0, ge=0, le=600, description="How long queries may take to end with a checkpoint when told to stop."
+    )
     metrics_host: str = Field(default="127.0.0.1", min_length=1, description="Where /metrics and health listen.")
     metrics_port: Port = Field(default=9102, description="The port of /metrics and health.")
 

@@ -8,6 +8,8 @@ from stream_processor.functions import Functions
 from stream_processor.record_keys import NUL
 
 TOMBSTONE_HEADER = "statecast-state-record"
+MAX_REQUEST_BYTES = 32 * 1024 * 1024
+"""The largest record that is written, which is also what the client's buffer holds by default."""
 HEADERS = "array<struct<key:string,value:binary>>"
 
 
@@ -35,4 +37,6 @@ def to_kafka(records: DataFrame, bootstrap: str, topic: str) -> DataStreamWriter
         # A short wait spares the broker a request per record; whether it helps on busy cores was within the noise.
         .option("kafka.linger.ms", "3")
         .option("kafka.compression.type", "lz4")
+        # How large a record may be is up to its topic, see record_room.py; the client's own bound must not be lower.
+        .option("kafka.max.request.size", MAX_REQUEST_BYTES)
     )

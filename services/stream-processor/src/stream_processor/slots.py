@@ -14,8 +14,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 def choose_master(given: str, slots: int, cores: int) -> str:
     """The master to use: the given one, or `local[slots]`. Raises TooFewSlotsError if a local one is too small.
 
-    `cores` is what `local[*]` stands for. How many slots a cluster has is not known here: there, a query whose tasks
-    find no slot never becomes ready.
+    `cores` is what `local[*]` stands for. How many slots a cluster gives is known when its executors have come.
     """
     if not given:
         return f"local[{slots}]"

@@ -2,7 +2,7 @@
 
 from pyspark.sql import DataFrame, SparkSession
 
-from stream_processor.pipeline_file import TriggerSection
+from stream_processor.sections import TriggerSection
 
 MICRO_BATCH_RECORDS = 100_000
 """What one micro-batch takes at most, so that a backlog is worked off in steps; real-time mode takes no such bound."""

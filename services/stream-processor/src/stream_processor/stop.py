@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Thread
+from typing import Any, cast
 
 import structlog
 from py4j.protocol import Py4JError
@@ -10,9 +12,31 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from stream_processor.last_batch import LastBatch
+
 log = structlog.get_logger()
 
 LONGEST_S = 8.0
+
+
+def drain(spark: SparkSession, queries: Sequence[StreamingQuery], within_s: float) -> None:
+    """Lets the queries end with a checkpoint, for so long at most; after that, stop() ends them without.
+
+    What a query has written since a checkpoint that it did not make comes again at the next start.
+    """
+    if not queries or not within_s:
+        return
+    started = time.monotonic()
+    try:
+        late = LastBatch(spark).end(queries, within_s)
+    except (Py4JError, PySparkException, OSError) as error:
+        log.warning("not drained", reason=str(error).partition("\n")[0])
+        return
+    seconds = round(time.monotonic() - started, 1)
+    if late:
+        log.warning("some queries stop without a last checkpoint", queries=late, seconds=seconds)
+    else:
+        log.info("drained", seconds=seconds)
 
 
 def stop(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:
@@ -36,8 +60,13 @@ def _stop(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    _quietly(partial(_close_tables, spark))
     _quietly(spark.stop)
     log.info("stopped", seconds=round(time.monotonic() - started, 1))
+
+
+def _close_tables(spark: SparkSession) -> None:
+    cast(Any, spark._jvm).io.statecast.spark.GlobalTables.closeAll()
 
 
 def _quietly(action: Callable[[], object]) -> None:

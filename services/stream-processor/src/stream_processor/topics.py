@@ -28,6 +28,13 @@ class TopicEnds(Protocol):
         """The sum of the end offsets of the topic's partitions. Raises KafkaException when the broker is gone."""
 
 
+class PartitionEnds(Protocol):
+    """Tells where the partitions of topics end."""
+
+    def ends(self, name: str) -> dict[int, int]:
+        """The end offset of each partition of the topic. Raises KafkaException when the broker is gone."""
+
+
 class Topics:
     """What the broker at one bootstrap address knows. Calls may block for `timeout_s`."""
 
@@ -58,11 +65,15 @@ class Topics:
 
     def end(self, name: str) -> int:
         """See TopicEnds."""
+        return sum(self.ends(name).values())
+
+    def ends(self, name: str) -> dict[int, int]:
+        """See PartitionEnds."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # not annotated
         partitions = range(self.partitions([name])[name])
         asked = {TopicPartition(name, number): latest for number in partitions}
         found = self._admin.list_offsets(asked, request_timeout=self._timeout_s)
-        return sum(future.result().offset for future in found.values())
+        return {partition.partition: future.result().offset for partition, future in found.items()}
 
 
 def wait_for(

@@ -49,7 +49,8 @@ class WatchedQuery:
         self.started = False
         self._tasks = tasks
         self._metrics = metrics
-        self._progress = Progress(plan.name, metrics)
+        interval_s = plan.trigger.checkpoint.total_seconds() if plan.realtime else 0.0
+        self._progress = Progress(plan.name, metrics, interval_s)
 
     def look(self) -> None:
         """Updates `started` and the metrics. Raises QueryFailedError when the query, or all of Spark, has ended."""
@@ -59,7 +60,9 @@ class WatchedQuery:
             raise QueryFailedError("Spark's JVM has ended; its own last words are above") from error
 
     def _look(self) -> None:
-        if not self.query.isActive:
+        active = self.query.isActive
+        self._metrics.query_up.labels(self.plan.name).set(active)
+        if not active:
             raise QueryFailedError(f"the query {self.plan.name} has ended: {_reason(self.query)}")
         running = self._tasks.running(self.query)
         self._metrics.tasks.labels(self.plan.name).set(running)

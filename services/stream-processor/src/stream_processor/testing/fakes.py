@@ -50,3 +50,19 @@ class FakeTasks:
         if isinstance(self.count, Exception):
             raise self.count
         return self.count
+
+
+class FakeTail:
+    """Tells `seen` at each look, or raises it."""
+
+    def __init__(self, seen: tuple[dict[str, int], dict[str, list[float]]] | Exception) -> None:
+        self.seen = seen
+
+    def look(self) -> tuple[dict[str, int], dict[str, list[float]]]:
+        """See Tail."""
+        if isinstance(self.seen, Exception):
+            raise self.seen
+        return self.seen
+
+    def close(self) -> None:
+        """See Tail."""

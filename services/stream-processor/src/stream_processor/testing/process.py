@@ -50,6 +50,16 @@ class Processor:
                 self._command, env=self._environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
 
+    def command(self, name: str, *options: str) -> str:
+        """Runs another command of the program on the same files to its end; what it said. Raises if it failed."""
+        arguments = [*self._command[:3], name, *self._command[4:], *options]
+        done = subprocess.run(  # noqa: S603  the command is this package's own
+            arguments, env=self._environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        )
+        if done.returncode:
+            raise AssertionError(done.stderr)
+        return done.stdout + done.stderr
+
     @property
     def log(self) -> str:
         """Everything that the processes so far have said."""

@@ -20,6 +20,16 @@ public final class ColumnFunctions {
     return udf(new Decode(), result).asNondeterministic();
   }
 
+  /** {@link DecodeChange}, whose result is struct(row, payload, problem); not deterministic, as {@link #decode}. */
+  public static UserDefinedFunction decodeChange(DataType result) {
+    return udf(new DecodeChange(), result).asNondeterministic();
+  }
+
+  /** {@link RowFromTexts}, whose result is struct(row, payload, problem); not deterministic, as {@link #decode}. */
+  public static UserDefinedFunction rowFromTexts(DataType result) {
+    return udf(new RowFromTexts(), result).asNondeterministic();
+  }
+
   /** {@link Encode}. */
   public static UserDefinedFunction encode() {
     return udf(new Encode(), DataTypes.BinaryType);
@@ -28,5 +38,10 @@ public final class ColumnFunctions {
   /** {@link KafkaPartition}. */
   public static UserDefinedFunction kafkaPartition() {
     return udf(new KafkaPartition(), DataTypes.IntegerType);
+  }
+
+  /** {@link Lookup}; not deterministic, since a table changes. */
+  public static UserDefinedFunction lookup(DataType row, String bootstrap, String topic, String message) {
+    return udf(new Lookup(bootstrap, topic, message), row).asNondeterministic();
   }
 }

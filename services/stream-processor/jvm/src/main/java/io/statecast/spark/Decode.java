@@ -25,13 +25,28 @@ public final class Decode implements UDF3<byte[], String, byte[], Row> {
     }
     Descriptor descriptor = type.resolve(message, descriptors);
     try {
-      return RowFactory.create(MessageToRow.convert(DynamicMessage.parseFrom(descriptor, value)), null);
+      return RowFactory.create(MessageToRow.convert(parse(descriptor, value)), null);
     } catch (InvalidProtocolBufferException | UndecodableException e) {
-      return problem("not a %s: %s".formatted(message, e.getMessage()));
+      return problem(reason(message, e));
     }
   }
 
   private static Row problem(String reason) {
     return RowFactory.create(null, reason);
+  }
+
+  /**
+   * The message in `value`.
+   *
+   * @throws InvalidProtocolBufferException if the bytes are no such message
+   * @throws UndecodableException if they would become too many messages for the heap, see {@link MessageCount}
+   */
+  static DynamicMessage parse(Descriptor descriptor, byte[] value) throws InvalidProtocolBufferException {
+    MessageCount.check(descriptor, value);
+    return DynamicMessage.parseFrom(descriptor, value);
+  }
+
+  static String reason(String message, Exception problem) {
+    return "not a %s: %s".formatted(message, problem.getMessage());
   }
 }

@@ -9,13 +9,31 @@ import com.google.protobuf.DescriptorProtos.FieldDescriptorProto.Type;
 import com.google.protobuf.DescriptorProtos.FileDescriptorProto;
 import com.google.protobuf.DescriptorProtos.FileDescriptorSet;
 import com.google.protobuf.TimestampProto;
+import java.math.BigDecimal;
+import java.time.Instant;
+import java.util.List;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** A message with every kind of field, as the descriptor set that Python would hand over. */
 final class TestMessages {
   static final String ALL = "test.All";
+  /** A change of such messages: `before` 3, `after` 4. */
+  static final String CHANGE = "test.Change";
   static final byte[] DESCRIPTORS = descriptors();
 
   private TestMessages() {}
+
+  /** The bytes of a test.All that holds something in every field. */
+  static byte[] sound() {
+    List<Row> lines = List.of(RowFactory.create("item-1"), RowFactory.create("item-2"));
+    Object[] values = {
+      "text", -7L, 4_294_967_295L, new BigDecimal("18446744073709551615"), new byte[] {0, 1}, "RED", Instant.EPOCH,
+      CollectionConverters.asScala(lines).toSeq(), 1
+    };
+    return new Encode().call(RowFactory.create(values), ALL, DESCRIPTORS);
+  }
 
   private static byte[] descriptors() {
     DescriptorProto line = DescriptorProto.newBuilder().setName("Line").addField(field("item", 1, Type.TYPE_STRING)).build();
@@ -34,6 +52,12 @@ final class TestMessages {
             .addField(maybe)
             .addOneofDecl(com.google.protobuf.DescriptorProtos.OneofDescriptorProto.newBuilder().setName("_maybe"))
             .build();
+    DescriptorProto change =
+        DescriptorProto.newBuilder()
+            .setName("Change")
+            .addField(field("before", 3, Type.TYPE_MESSAGE).toBuilder().setTypeName(".test.All"))
+            .addField(field("after", 4, Type.TYPE_MESSAGE).toBuilder().setTypeName(".test.All"))
+            .build();
     EnumDescriptorProto color = EnumDescriptorProto.newBuilder().setName("Color").addValue(named("NONE", 0)).addValue(named("RED", 1)).build();
     FileDescriptorProto file =
         FileDescriptorProto.newBuilder()
@@ -43,6 +67,7 @@ final class TestMessages {
             .addDependency("google/protobuf/timestamp.proto")
             .addMessageType(line)
             .addMessageType(all)
+            .addMessageType(change)
             .addEnumType(color)
             .build();
     return FileDescriptorSet.newBuilder().addFile(TimestampProto.getDescriptor().toProto()).addFile(file).build().toByteArray();

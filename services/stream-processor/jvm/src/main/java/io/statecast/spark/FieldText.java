@@ -1,0 +1,111 @@
+package io.statecast.spark;
+
+import com.google.protobuf.ByteString;
+import com.google.protobuf.Descriptors.Descriptor;
+import com.google.protobuf.Descriptors.EnumDescriptor;
+import com.google.protobuf.Descriptors.EnumValueDescriptor;
+import com.google.protobuf.Descriptors.FieldDescriptor;
+import com.google.protobuf.DynamicMessage;
+import java.time.Instant;
+import java.time.format.DateTimeFormatterBuilder;
+import java.util.Base64;
+import java.util.List;
+import java.util.Locale;
+
+/** Reads one value of a field from the text that Debezium's JSON has for it. */
+final class FieldText {
+  private static final String UNAVAILABLE = "__debezium_unavailable_value";
+  private static final List<String> UNAVAILABLE_FORMS =
+      List.of(UNAVAILABLE, Base64.getEncoder().encodeToString(UNAVAILABLE.getBytes()));
+  private static final int LONGEST_SHOWN = 60;
+
+  private FieldText() {}
+
+  /**
+   * The value, as a DynamicMessage takes it.
+   *
+   * @throws UndecodableException naming the field by its `path`, when the text is no such value
+   */
+  static Object read(FieldDescriptor field, String text, DeclaredType declared, String path) {
+    if (UNAVAILABLE_FORMS.contains(text)) {
+      throw new UndecodableException(
+          path + " is not in the database's log, because it is large and did not change: set REPLICA IDENTITY FULL on the table");
+    }
+    try {
+      return value(field, text, declared);
+    } catch (IllegalArgumentException | ArithmeticException e) {
+      String shown = text.length() > LONGEST_SHOWN ? text.substring(0, LONGEST_SHOWN) + "…" : text;
+      throw new UndecodableException("%s is not %s: %s".formatted(path, expected(field), shown));
+    }
+  }
+
+  private static Object value(FieldDescriptor field, String text, DeclaredType declared) {
+    return switch (field.getType()) {
+      case STRING -> string(text, declared);
+      case BOOL -> bool(text);
+      case BYTES -> ByteString.copyFrom(Base64.getDecoder().decode(text));
+      case ENUM -> named(field.getEnumType(), text);
+      case MESSAGE, GROUP -> timestamp(field.getMessageType(), SourceTime.read(text, declared));
+      case FLOAT -> Float.parseFloat(number(text, declared));
+      case DOUBLE -> Double.parseDouble(number(text, declared));
+      case INT32, SINT32, SFIXED32 -> SourceNumber.read(text, declared).intValueExact();
+      case UINT32, FIXED32 -> Integer.parseUnsignedInt(SourceNumber.read(text, declared).toBigIntegerExact().toString());
+      case UINT64, FIXED64 -> Long.parseUnsignedLong(SourceNumber.read(text, declared).toBigIntegerExact().toString());
+      default -> SourceNumber.read(text, declared).longValueExact();
+    };
+  }
+
+  private static String expected(FieldDescriptor field) {
+    return switch (field.getType()) {
+      case ENUM -> "a name in " + field.getEnumType().getFullName();
+      case MESSAGE, GROUP -> "a moment between the years 1 and 9999";
+      case BOOL -> "true or false";
+      case BYTES -> "base64";
+      case FLOAT, DOUBLE -> "a number";
+      default -> "a whole number of type " + field.getType().name().toLowerCase(Locale.ROOT);
+    };
+  }
+
+  /** A column of another type becomes text: a date and a moment as in RFC 3339, a decimal as its digits. */
+  private static String string(String text, DeclaredType declared) {
+    if (declared.is(SourceTime.DATES)) {
+      return SourceTime.read(text, declared).toString().substring(0, "2024-08-28".length());
+    }
+    if (declared.is(SourceTime.COUNTS)) {
+      return new DateTimeFormatterBuilder().appendInstant(6).toFormatter().format(SourceTime.read(text, declared));
+    }
+    return SourceNumber.isDecimal(declared) ? SourceNumber.read(text, declared).toPlainString() : text;
+  }
+
+  private static boolean bool(String text) {
+    return switch (text.toLowerCase(Locale.ROOT)) {
+      case "true" -> true;
+      case "false" -> false;
+      default -> throw new IllegalArgumentException(text);
+    };
+  }
+
+  private static String number(String text, DeclaredType declared) {
+    boolean isNoNumber = List.of("NaN", "Infinity", "-Infinity").contains(text);
+    return isNoNumber ? text : SourceNumber.read(text, declared).toString();
+  }
+
+  /** By name in any case, with or without the prefix that the enum's names begin with. */
+  private static EnumValueDescriptor named(EnumDescriptor type, String text) {
+    String wanted = text.toUpperCase(Locale.ROOT);
+    String prefix = type.getName().replaceAll("([a-z0-9])([A-Z])", "$1_$2").toUpperCase(Locale.ROOT) + "_";
+    EnumValueDescriptor value = type.findValueByName(wanted);
+    value = value == null ? type.findValueByName(prefix + wanted) : value;
+    if (value == null) {
+      throw new IllegalArgumentException(text);
+    }
+    return value;
+  }
+
+  private static DynamicMessage timestamp(Descriptor type, Instant instant) {
+    return DynamicMessage.newBuilder(type)
+        .setField(type.getFields().get(0), instant.getEpochSecond())
+        .setField(type.getFields().get(1), instant.getNano())
+        .build();
+  }
+}

@@ -1,0 +1,57 @@
+package io.statecast.spark;
+
+import java.time.InstantSource;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/** The keyed topics that this JVM follows as tables: one Kafka consumer each, shared by all queries. */
+public final class GlobalTables {
+  private static final Map<Name, TableFollower> FOLLOWED = new ConcurrentHashMap<>();
+
+  private GlobalTables() {}
+
+  /** The table of `message`s on a topic; it is followed from the first call on. */
+  static TableFollower of(String bootstrap, String topic, String message, byte[] descriptors) {
+    return FOLLOWED.compute(
+        new Name(bootstrap, topic, message),
+        (name, known) -> known == null || known.ended() ? follow(name, new TableRows(message, descriptors)) : known);
+  }
+
+  /** How old the answers of each table may be, in milliseconds, by topic. */
+  public static Map<String, Long> agesMillis() {
+    Map<String, Long> ages = new TreeMap<>();
+    FOLLOWED.forEach((name, table) -> ages.merge(name.topic(), table.ageMillis(), Math::max));
+    return ages;
+  }
+
+  /** Follows none of them any more. */
+  public static void closeAll() {
+    FOLLOWED.values().forEach(TableFollower::close);
+    FOLLOWED.clear();
+  }
+
+  private static TableFollower follow(Name name, TableRows rows) {
+    TableFollower follower =
+        new TableFollower(name.topic(), rows, () -> new KafkaConsumer<>(configuration(name)), InstantSource.system());
+    Thread thread = new Thread(follower, "table-" + name.topic());
+    thread.setDaemon(true);
+    thread.start();
+    return follower;
+  }
+
+  private static Map<String, Object> configuration(Name name) {
+    return Map.of(
+        ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, name.bootstrap(),
+        ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class,
+        ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class,
+        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest",
+        ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
+        ConsumerConfig.ALLOW_AUTO_CREATE_TOPICS_CONFIG, false);
+  }
+
+  private record Name(String bootstrap, String topic, String message) {}
+}

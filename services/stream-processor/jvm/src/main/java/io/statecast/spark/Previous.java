@@ -1,0 +1,36 @@
+package io.statecast.spark;
+
+import java.time.Duration;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.TimeMode;
+import org.apache.spark.sql.types.StructType;
+
+/** Remembers what each row stood for, and hands it to the row's next change; the door for Python. */
+public final class Previous {
+  private Previous() {}
+
+  /**
+   * Adds `previous`, the entries that the row had before, and `applied`, whether the change is newer than all before it.
+   *
+   * <p>Works alike in batches, micro-batches and real-time mode. Columns that are not named here go through untouched.
+   *
+   * @param changes with `primary_key` (text), `epoch` and `sequence` (bigint, not null) and `current` (an array, not null:
+   *     the entries that the row has now)
+   * @param forgetSeconds how long a row without entries is remembered; after that an older change of it would count again
+   * @param everyChange whether changes that are not newer go on too, with `applied` false and `previous` null. Otherwise
+   *     only the newest goes on of the changes of a row that come together
+   */
+  public static Dataset<Row> apply(Dataset<Row> changes, long forgetSeconds, boolean everyChange) {
+    StructType input = changes.schema();
+    StructType output =
+        input.add("previous", input.apply("current").dataType(), true).add("applied", "boolean", false);
+    PreviousProcessor processor = new PreviousProcessor(input, Duration.ofSeconds(forgetSeconds), everyChange);
+    return changes
+        .groupBy("primary_key")
+        .as(Encoders.STRING(), Encoders.row(input))
+        .transformWithState(processor, TimeMode.ProcessingTime(), OutputMode.Update(), Encoders.row(output));
+  }
+}

@@ -1,0 +1,85 @@
+package io.statecast.spark;
+
+import java.math.BigDecimal;
+import java.math.RoundingMode;
+import java.time.DateTimeException;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.OffsetDateTime;
+import java.time.ZoneOffset;
+import java.time.temporal.ChronoUnit;
+
+/**
+ * Reads a moment in the forms that Debezium writes: a count since 1970, or ISO 8601 text.
+ *
+ * <p>The unit of a count is that of the type in the schema. Without a schema the size tells it, which is right for all
+ * moments from March 1973 to 5138: below 10^7 days, below 10^14 milliseconds, below 10^17 microseconds, else nanoseconds.
+ */
+final class SourceTime {
+  static final String[] DATES = {"io.debezium.time.Date", "org.apache.kafka.connect.data.Date"};
+  static final String[] COUNTS = {
+    "io.debezium.time.Timestamp",
+    "org.apache.kafka.connect.data.Timestamp",
+    "io.debezium.time.MicroTimestamp",
+    "io.debezium.time.NanoTimestamp"
+  };
+
+  private static final Instant FIRST = Instant.parse("0001-01-01T00:00:00Z");
+  private static final Instant END = Instant.parse("+10000-01-01T00:00:00Z");
+  private static final BigDecimal DAY = BigDecimal.valueOf(86_400_000_000L);
+  private static final BigDecimal MILLISECOND = BigDecimal.valueOf(1000);
+  private static final BigDecimal NANOSECOND = new BigDecimal("0.001");
+  private static final int LONGEST_COUNT = 20;
+
+  private SourceTime() {}
+
+  /**
+   * The moment, to the microsecond.
+   *
+   * @throws IllegalArgumentException if the text is none that a Timestamp of the contract can hold
+   */
+  static Instant read(String text, DeclaredType declared) {
+    try {
+      Instant moment = text.matches("-?\\d+") ? counted(text, declared) : written(text);
+      if (moment.isBefore(FIRST) || !moment.isBefore(END)) {
+        throw new IllegalArgumentException(text);
+      }
+      return moment;
+    } catch (DateTimeException | ArithmeticException e) {
+      throw new IllegalArgumentException(text, e);
+    }
+  }
+
+  private static Instant counted(String text, DeclaredType declared) {
+    if (text.length() > LONGEST_COUNT) {
+      throw new IllegalArgumentException(text);
+    }
+    BigDecimal count = new BigDecimal(text);
+    BigDecimal microseconds = count.multiply(unit(count.precision(), declared)).setScale(0, RoundingMode.FLOOR);
+    return Instant.EPOCH.plus(microseconds.longValueExact(), ChronoUnit.MICROS);
+  }
+
+  /** How many microseconds one of so many is. */
+  private static BigDecimal unit(int digits, DeclaredType declared) {
+    boolean sized = !declared.is(DATES) && !declared.is(COUNTS);
+    if (declared.is(DATES) || sized && digits <= 7) {
+      return DAY;
+    }
+    if (declared.is(COUNTS[0], COUNTS[1]) || sized && digits <= 14) {
+      return MILLISECOND;
+    }
+    return declared.is(COUNTS[2]) || sized && digits <= 17 ? BigDecimal.ONE : NANOSECOND;
+  }
+
+  /** Text without an offset is in UTC, as Debezium writes it. */
+  private static Instant written(String text) {
+    String iso = text.replace(' ', 'T');
+    if (iso.indexOf('T') < 0) {
+      return LocalDate.parse(iso).atStartOfDay(ZoneOffset.UTC).toInstant();
+    }
+    boolean hasOffset = iso.endsWith("Z") || iso.substring(iso.indexOf('T')).matches(".*[+-]\\d\\d(:?\\d\\d)?");
+    Instant moment = hasOffset ? OffsetDateTime.parse(iso).toInstant() : LocalDateTime.parse(iso).toInstant(ZoneOffset.UTC);
+    return moment.minusNanos(moment.getNano() % 1000);
+  }
+}

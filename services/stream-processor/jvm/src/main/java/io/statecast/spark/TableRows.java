@@ -1,0 +1,82 @@
+package io.statecast.spark;
+
+import com.google.protobuf.ByteString;
+import com.google.protobuf.Descriptors.Descriptor;
+import com.google.protobuf.DynamicMessage;
+import com.google.protobuf.InvalidProtocolBufferException;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.header.Header;
+import org.apache.spark.sql.Row;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The rows of a keyed topic: per key that of the highest (epoch, sequence). One thread applies records, any number reads.
+ *
+ * <p>A deleted key keeps its (epoch, sequence), so that a record that comes again cannot bring its row back.
+ */
+final class TableRows {
+  static final String STATE_RECORD = "statecast.state.v1.StateRecord";
+  static final String TOMBSTONE_HEADER = "statecast-state-record";
+  private static final Logger LOG = LoggerFactory.getLogger(TableRows.class);
+
+  private final Map<String, Version> versions = new ConcurrentHashMap<>();
+  private final Descriptor state;
+  private final Descriptor message;
+
+  /** Rows of `message`; see {@link DescriptorCache#find} for the descriptors, which also hold StateRecord. */
+  TableRows(String message, byte[] descriptors) {
+    this.state = DescriptorCache.find(descriptors, STATE_RECORD);
+    this.message = DescriptorCache.find(descriptors, message);
+  }
+
+  /** The row that the key has; null when it has none. */
+  Row get(String key) {
+    Version version = versions.get(key);
+    return version == null ? null : version.row();
+  }
+
+  /** Applies a record if it is newer than what the key has; one that cannot be read is passed over and told. */
+  void apply(ConsumerRecord<byte[], byte[]> record) {
+    try {
+      versions.merge(key(record), version(record), (held, next) -> next.isAfter(held) ? next : held);
+    } catch (InvalidProtocolBufferException | UndecodableException e) {
+      LOG.warn("passed over offset {} of {}-{}: {}", record.offset(), record.topic(), record.partition(), e.getMessage());
+    }
+  }
+
+  private static String key(ConsumerRecord<byte[], byte[]> record) {
+    if (record.key() == null) {
+      throw new UndecodableException("a record without a key");
+    }
+    return new String(record.key(), StandardCharsets.UTF_8);
+  }
+
+  private Version version(ConsumerRecord<byte[], byte[]> record) throws InvalidProtocolBufferException {
+    DynamicMessage read = DynamicMessage.parseFrom(state, record.value() == null ? tombstone(record) : record.value());
+    Row row = record.value() == null ? null : row((ByteString) read.getField(state.findFieldByName("payload")));
+    long epoch = (Long) read.getField(state.findFieldByName("epoch"));
+    return new Version(epoch, (Long) read.getField(state.findFieldByName("sequence")), row);
+  }
+
+  private Row row(ByteString payload) throws InvalidProtocolBufferException {
+    return MessageToRow.convert(DynamicMessage.parseFrom(message, payload));
+  }
+
+  private static byte[] tombstone(ConsumerRecord<byte[], byte[]> record) {
+    Header header = record.headers().lastHeader(TOMBSTONE_HEADER);
+    if (header == null) {
+      throw new UndecodableException("a tombstone without the header " + TOMBSTONE_HEADER);
+    }
+    return header.value();
+  }
+
+  private record Version(long epoch, long sequence, Row row) {
+    boolean isAfter(Version other) {
+      return epoch > other.epoch || (epoch == other.epoch && sequence > other.sequence);
+    }
+  }
+}

@@ -1,0 +1,188 @@
+package io.statecast.spark;
+
+import static io.statecast.spark.TestMessages.ALL;
+import static io.statecast.spark.TestMessages.DESCRIPTORS;
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.math.BigDecimal;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import scala.collection.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+class RowFromTextsTest {
+  private static final List<String> FIELDS =
+      List.of("text", "number", "unsigned", "huge", "raw", "color", "at", "lines", "maybe");
+
+  private final RowFromTexts rowFromTexts = new RowFromTexts();
+
+  private Row read(String field, Object text, Row... declared) {
+    Object[] texts = new Object[FIELDS.size()];
+    texts[FIELDS.indexOf(field)] = text;
+    return rowFromTexts.call(RowFactory.create(texts), declared.length == 0 ? null : scala(declared), ALL, DESCRIPTORS);
+  }
+
+  private Object value(String field, Object text, Row... declared) {
+    Row result = read(field, text, declared);
+    assertNull(result.getString(2));
+    return result.getStruct(0).get(FIELDS.indexOf(field));
+  }
+
+  private String problem(String field, Object text, Row... declared) {
+    Row result = read(field, text, declared);
+    assertTrue(result.isNullAt(0));
+    assertTrue(result.isNullAt(1));
+    return result.getString(2);
+  }
+
+  @SafeVarargs
+  private static <T> Seq<T> scala(T... elements) {
+    List<T> list = new ArrayList<>(java.util.Arrays.asList(elements));
+    return CollectionConverters.asScala(list).toSeq();
+  }
+
+  private static Row declared(String field, String name, String scale) {
+    return RowFactory.create(field, name, scale);
+  }
+
+  @Test
+  void theRowIsTheOneThatItsPayloadDecodesTo() {
+    Row made = read("text", "a");
+
+    Row decoded = new Decode().call((byte[]) made.get(1), ALL, DESCRIPTORS);
+
+    assertEquals(decoded.getStruct(0).toString(), made.getStruct(0).toString());
+  }
+
+  @Test
+  void aNullLeavesTheFieldUnset() {
+    assertEquals("", value("text", null));
+    assertEquals("NONE", value("color", null));
+    assertNull(value("at", null));
+    assertNull(value("maybe", null));
+    assertEquals(List.of(), value("lines", null));
+  }
+
+  @Test
+  void noRowIsNoRow() {
+    assertNull(rowFromTexts.call(null, null, ALL, DESCRIPTORS));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "7, 7", "-7, -7", "7.00, 7", "1.2E3, 1200", "9223372036854775807, 9223372036854775807",
+    "-9223372036854775808, -9223372036854775808"
+  })
+  void aWholeNumberIsReadInEveryForm(String text, long number) {
+    assertEquals(number, value("number", text));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1.5", "9223372036854775808", "many", "''", "0x10", "1E999999999", "NaN", "true"})
+  void whatIsNoWholeNumberIsAProblem(String text) {
+    assertEquals("number is not a whole number of type int64: " + text, problem("number", text));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"MDk=, 2, 123.45", "AeJA, 2, 1234.56", "/w==, 0, -1", "gA==, 0, -128", "/4A=, 1, -12.8", "Ew==, -2, 1900"})
+  void aPreciseDecimalIsReadByItsScale(String base64, String scale, String number) {
+    Row schema = declared("text", "org.apache.kafka.connect.data.Decimal", scale);
+
+    assertEquals(number, value("text", base64, schema));
+  }
+
+  @Test
+  void aDecimalWithoutCentsFitsAnIntegerField() {
+    assertEquals(100L, value("number", "JxA=", declared("number", "org.apache.kafka.connect.data.Decimal", "2")));
+    assertEquals(100L, value("number", "{\"value\": \"JxA=\", \"scale\": 2}"));
+    assertTrue(problem("number", "{\"scale\":2,\"value\":\"AlQ=\"}").startsWith("number is not a whole number of type int64: "));
+  }
+
+  @Test
+  void unsignedNumbersHaveTheirOwnRange() {
+    assertEquals(4_294_967_295L, value("unsigned", "4294967295"));
+    assertEquals(new BigDecimal("18446744073709551615"), value("huge", "18446744073709551615"));
+    assertTrue(problem("unsigned", "-1").startsWith("unsigned is not"));
+    assertTrue(problem("huge", "18446744073709551616").startsWith("huge is not"));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"RED", "red", "Red"})
+  void anEnumIsReadByItsName(String text) {
+    assertEquals("RED", value("color", text));
+  }
+
+  @Test
+  void aNameThatTheEnumDoesNotHaveIsAProblem() {
+    assertEquals("color is not a name in test.Color: PURPLE", problem("color", "PURPLE"));
+  }
+
+  @Test
+  void bytesAreBase64() {
+    assertArrayEquals(new byte[] {1, 2}, (byte[]) value("raw", "AQI="));
+    assertEquals("raw is not base64: !", problem("raw", "!"));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "2024-08-28T12:34:56.123456Z, 2024-08-28T12:34:56.123456Z", "2024-08-28T14:34:56+02:00, 2024-08-28T12:34:56Z",
+    "2024-08-28 12:34:56.5, 2024-08-28T12:34:56.500Z", "2024-08-28, 2024-08-28T00:00:00Z",
+    "19963, 2024-08-28T00:00:00Z", "1724848496123, 2024-08-28T12:34:56.123Z",
+    "1724848496123456, 2024-08-28T12:34:56.123456Z", "1724848496123456789, 2024-08-28T12:34:56.123456Z",
+    "-1, 1969-12-31T00:00:00Z"
+  })
+  void aMomentIsReadInEveryForm(String text, Instant moment) {
+    assertEquals(moment, value("at", text));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "io.debezium.time.Date, 1, 1970-01-02T00:00:00Z", "io.debezium.time.Timestamp, 1, 1970-01-01T00:00:00.001Z",
+    "io.debezium.time.MicroTimestamp, 1, 1970-01-01T00:00:00.000001Z", "io.debezium.time.NanoTimestamp, 1000, 1970-01-01T00:00:00.000001Z",
+    "org.apache.kafka.connect.data.Timestamp, -1, 1969-12-31T23:59:59.999Z"
+  })
+  void theSchemaDecidesTheUnitOfACount(String name, String text, Instant moment) {
+    assertEquals(moment, value("at", text, declared("at", name, null)));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"yesterday", "12:30", "2024-13-01", "9223371331200000000", "-9223372036832400000", "99999999999999999999999", "+10000-01-01"})
+  void whatIsNoMomentIsAProblem(String text) {
+    Row schema = declared("at", "io.debezium.time.MicroTimestamp", null);
+
+    assertEquals("at is not a moment between the years 1 and 9999: " + text, problem("at", text, schema));
+  }
+
+  @Test
+  void aDateInATextFieldIsAFullDate() {
+    assertEquals("2024-08-28", value("text", "19963", declared("text", "io.debezium.time.Date", null)));
+    assertEquals("19963", value("text", "19963"));
+    assertEquals(
+        "2024-08-28T12:34:56.000000Z", value("text", "1724848496000", declared("text", "io.debezium.time.Timestamp", null)));
+  }
+
+  @Test
+  void anElementThatDoesNotFitIsNamedByItsPath() {
+    assertEquals(List.of(RowFactory.create("a")).toString(), value("lines", scala(RowFactory.create("a"))).toString());
+    assertEquals("lines has an element that is null", problem("lines", scala((Row) null)));
+  }
+
+  @Test
+  void aLargeValueThatTheLogLeftOutIsAProblem() {
+    assertTrue(problem("text", "__debezium_unavailable_value").contains("REPLICA IDENTITY FULL"));
+  }
+
+  @Test
+  void aLongTextIsShownInPart() {
+    assertTrue(problem("number", "x".repeat(100_000)).length() < 200);
+  }
+}

@@ -1,0 +1,32 @@
+"""The last line of a terminal, rewritten in place; log lines go above it."""
+
+import shutil
+from threading import Lock
+from typing import TextIO
+
+CLEAR = "\r\x1b[K"
+
+
+class StatusLine:
+    """A stream for logs that keeps one line below them. Any thread may call it; only for a terminal."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal = terminal
+        self._lock = Lock()
+        self._line = ""
+
+    def show(self, text: str) -> None:
+        """Replaces the line, cut to the terminal's width; an empty text takes it away."""
+        with self._lock:
+            self._line = text[: max(shutil.get_terminal_size().columns - 1, 1)]
+            self._terminal.write(CLEAR + self._line)
+            self._terminal.flush()
+
+    def write(self, text: str) -> int:
+        """Writes whole lines of a log."""
+        with self._lock:
+            return self._terminal.write(f"{CLEAR}{text}{self._line}")
+
+    def flush(self) -> None:
+        """See TextIO."""
+        self._terminal.flush()

@@ -1,0 +1,139 @@
+"""Random histories through the real flow, with duplicates, disorder and crashes, against a plain model."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
+from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
+from statecast.state.v1.state_pb2 import StateRecord
+from stream_processor.functions import Functions
+from stream_processor.pipeline import Pipeline
+from stream_processor.testing.changes import change, order
+from stream_processor.testing.micro_batches import MicroBatches, pieces
+from stream_processor.testing.model import by_item, by_order
+from stream_processor.testing.process import Record
+
+Played = tuple[list[OrderChange], list[Record]]
+BATCHES = 3
+NESTED_SUM = {
+    "source": {"topic": "orders", "message": "statecast.orders.v1.OrderChange", "key": "order_id"},
+    "keep": {"aggregate": {"unit_price_cents": "sum(element.quantity * element.unit_price_cents)"}},
+    "sink": {"topic": "items", "message": "statecast.orders.v1.OrderItem"},
+}
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+few_but_rich = settings(
+    max_examples=3,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def history(chance: Random) -> list[OrderChange]:
+    """Changes of a few rows: moves between groups and sorts, deletes, new beginnings and snapshots, in two epochs."""
+    rows: dict[str, Order] = {}
+    changes = []
+    for step in range(120):
+        epoch, sequence = (1, step + 1) if step < 80 else (2, step - 79)
+        order_id = f"order-{chance.randrange(8)}"
+        before = rows.pop(order_id, None)
+        if before is not None and chance.random() < 0.1:
+            rows[order_id] = before
+            made = change(None, before, sequence, epoch)
+            made.operation = OPERATION_SNAPSHOT
+        else:
+            if before is None or chance.random() > 0.2:
+                items = [f"item-{chance.randrange(4)}" for _ in range(chance.randint(0, 3))]
+                rows[order_id] = order(order_id, f"customer-{chance.randrange(3)}", items, second=chance.randrange(5))
+            made = change(before, rows.get(order_id), sequence, epoch)
+        changes.append(made)
+    return changes
+
+
+def sent(changes: Sequence[OrderChange], chance: Random) -> list[OrderChange]:
+    """The changes as two partitions without an order between them give them, some of them twice."""
+    repeated = [*changes, *chance.sample(changes, 20)]
+    halves = [[each for each in repeated if chance.random() < 0.5]]
+    halves.append([each for each in repeated if each not in halves[0]])
+    mixed = []
+    while any(halves):
+        mixed.append(chance.choice([half for half in halves if half]).pop(0))
+    return mixed
+
+
+def newest(changes: Sequence[OrderChange]) -> list[Order]:
+    """The rows that there are in the end."""
+    ordered = sorted(changes, key=lambda each: (each.source.epoch, each.source.log_sequence_number))
+    last = {(each.after if each.HasField("after") else each.before).order_id: each for each in ordered}
+    return [each.after for each in last.values() if each.HasField("after")]
+
+
+def held(records: Sequence[Record]) -> dict[str, bytes]:
+    """What a reader with the fence holds in the end: key → payload."""
+    last: dict[str, tuple[tuple[int, int], bytes | None]] = {}
+    for record in records:
+        state = StateRecord.FromString(record.value or record.headers["statecast-state-record"])
+        place = (state.epoch, state.sequence)
+        if record.key not in last or place > last[record.key][0]:
+            last[record.key] = (place, state.payload if record.value else None)
+    return {key: payload for key, (_, payload) in last.items() if payload is not None}
+
+
+@pytest.fixture
+def played(tmp_path: Path, spark: SparkSession, functions: Functions) -> Callable[..., Played]:
+    """Plays a random history through the pipeline, with a crash in one of its batches: the changes, and the records."""
+
+    def play(pipeline: Pipeline, chance: Random) -> Played:
+        changes = history(chance)
+        batches = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
+        for piece in pieces([each.SerializeToString() for each in sent(changes, chance)], BATCHES):
+            batches.add(piece)
+        batches.run(crash_at=chance.randrange(BATCHES))
+        batches.run()
+        return changes, batches.written
+
+    return play
+
+
+@few_but_rich
+@given(chance=st.randoms(use_true_random=False))
+def test_latest_ends_with_the_newest_rows(
+    shipped: Callable[..., Pipeline], played: Callable[..., Played], chance: Random
+) -> None:
+    changes, records = played(shipped("orders-by-key"), chance)
+
+    found = {key: Order.FromString(payload) for key, payload in held(records).items()}
+    assert found == {key: row for row in newest(changes) for key in by_order(row)}
+
+
+@few_but_rich
+@given(chance=st.randoms(use_true_random=False))
+def test_members_end_with_the_newest_rows_under_all_their_keys(
+    shipped: Callable[..., Pipeline], played: Callable[..., Played], chance: Random
+) -> None:
+    changes, records = played(shipped("orders-by-item"), chance)
+
+    found = {key: Order.FromString(payload) for key, payload in held(records).items()}
+    assert found == {key: row for row in newest(changes) for key in by_item(row)}
+
+
+@few_but_rich
+@given(chance=st.randoms(use_true_random=False))
+def test_sums_end_as_those_of_the_newest_rows(
+    shipped: Callable[..., Pipeline], played: Callable[..., Played], chance: Random
+) -> None:
+    changes, records = played(shipped("orders-by-item", **NESTED_SUM), chance)
+
+    totals: dict[str, int] = defaultdict(int)
+    for item in (item for row in newest(changes) for item in row.items):
+        totals[item.item_id] += item.quantity * item.unit_price_cents
+    found = {key: OrderItem.FromString(payload) for key, payload in held(records).items()}
+    assert found == {key: OrderItem(item_id=key, unit_price_cents=total) for key, total in totals.items()}

@@ -1,0 +1,51 @@
+"""The same pipeline on either format of its source gives the same records."""
+
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from statecast.orders.v1.order_pb2 import Order, OrderChange
+from statecast.state.v1.state_pb2 import StateRecord
+from stream_processor.flow import written_records
+from stream_processor.functions import Functions
+from stream_processor.pipeline import Pipeline
+from stream_processor.testing.changes import change, order
+from stream_processor.testing.debezium import debezium
+
+CHANGES = [
+    change(None, order(items=["item-1", "item-2"]), 1),
+    change(None, order("order-2"), 2),
+    change(order(items=["item-1", "item-2"]), order(customer="customer-2", items=["item-2"], second=3.5), 3),
+    change(order("order-2"), None, 4),
+]
+
+KAFKA_COLUMNS = (
+    "key binary, value binary, topic string, partition int, offset bigint, "
+    "headers array<struct<key:string,value:binary>>"
+)
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("name", ["orders-by-key", "orders-by-customer", "orders-by-item"])
+def test_the_same_changes_in_either_format_are_the_same_records(
+    shipped: Callable[..., Pipeline], functions: Functions, spark: SparkSession, name: str
+) -> None:
+    message = "statecast.orders.v1.OrderChange"
+
+    def written(encoding: str, encode: Callable[[OrderChange], bytes]) -> list[tuple[object, ...]]:
+        pipeline = shipped(name, source={"topic": "orders", "message": message, "format": encoding})
+        rows = [(b"key", bytearray(encode(each)), "orders", 0, at, None) for at, each in enumerate(CHANGES)]
+        found = written_records(spark.createDataFrame(rows, KAFKA_COLUMNS), pipeline, 4, 1, functions).collect()
+        return sorted(((bytes(line.key), line.partition, *record(line)) for line in found), key=str)
+
+    assert written("debezium-json", debezium) == written("protobuf", OrderChange.SerializeToString) != []
+
+
+def record(line: Row) -> tuple[bool, StateRecord, Order]:
+    """Whether the record is a tombstone, what stands in it beside the payload, and its row."""
+    found = StateRecord.FromString(bytes(line.value or line.headers[0].value))
+    row = Order.FromString(found.payload)
+    found.payload = b""
+    return line.value is None, found, row
