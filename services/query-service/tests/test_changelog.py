@@ -2,21 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from rocksdict import Rdict
 
 from query_service.changelog import Changelog
 from query_service.changes import Changes
+from query_service.engine import Engine
+from query_service.errors import StoreFailedError, StoreUnusableError
 from query_service.host_factory import HostFactory
 from query_service.metrics import Metrics
 from query_service.store_directory import StoreDirectory
 from query_service.store_keys import HEADER_SIZE
-from query_service.testing import encoded_state
+from query_service.testing import encoded_state, store_definition
 from query_service.view import Topic
 
 pytestmark = pytest.mark.kafka
@@ -71,7 +72,14 @@ def log(
     kafka: str, create_topic: Callable[..., str], open_directory: Callable[..., StoreDirectory], metrics: Metrics
 ) -> Iterator[Log]:
     loop = asyncio.new_event_loop()
-    factory = HostFactory(open_directory(), lambda: Changes(loop), metrics, 60.0, lambda: time.time_ns() // 1_000_000)
+    factory = HostFactory(
+        {"s": store_definition()},
+        open_directory(),
+        lambda: Changes(loop),
+        metrics,
+        60.0,
+        lambda: time.time_ns() // 1_000_000,
+    )
     consumer = Consumer(
         {
             "bootstrap.servers": kafka,
@@ -151,10 +159,10 @@ def test_a_store_that_turns_out_corrupt_is_set_aside_and_read_anew(log: Log, mon
     log.changelog.follow(log.host)
     log.write("a", 1, b"one")
     log.until_applied(0)
-    log.host.store._database = CorruptDatabase(log.host.store._database)  # type: ignore[assignment]
+    corrupt = log.host.store._engine = CorruptEngine(log.host.store._engine)
     log.write("b", 1)
     deadline = time.monotonic() + 30
-    while isinstance(log.host.store._database, CorruptDatabase) or log.host.progress.current_through < 1:
+    while log.host.store._engine is corrupt or log.host.progress.current_through < 1:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -164,8 +172,8 @@ def test_a_store_that_turns_out_corrupt_is_set_aside_and_read_anew(log: Log, mon
 def test_a_disk_that_refuses_is_tried_again_until_it_takes_the_batch(log: Log) -> None:
     log.changelog.follow(log.host)
     log.until_applied(-1)
-    full = FullDatabase(log.host.store._database, failures=2)
-    log.host.store._database = full  # type: ignore[assignment]
+    full = FullEngine(log.host.store._engine, failures=2)
+    log.host.store._engine = full
     log.write("a", 1)
     log.until_applied(0)
 
@@ -173,34 +181,33 @@ def test_a_disk_that_refuses_is_tried_again_until_it_takes_the_batch(log: Log) -
     assert log.payload(b"a") == b"row"
 
 
-class CorruptDatabase:
-    """A RocksDB whose files have gone bad."""
+class CorruptEngine:
+    """An engine whose files have gone bad."""
 
-    def __init__(self, database: Rdict) -> None:
-        self._database = database
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.scan = engine.scan
+        self.write = engine.write
+        self.close = engine.close
 
-    def get(self, key: object) -> object:
-        raise Exception("Corruption: block checksum mismatch")  # noqa: TRY002  as rocksdict does
-
-    def close(self) -> None:
-        self._database.close()
+    def get_many(self, keys: list[bytes]) -> list[bytes | None]:
+        raise StoreUnusableError("block checksum mismatch")
 
 
-class FullDatabase:
-    """A RocksDB on a disk that is full for the first writes."""
+class FullEngine:
+    """An engine on a disk that is full for the first writes."""
 
-    def __init__(self, database: Rdict, failures: int) -> None:
-        self._database = database
+    def __init__(self, engine: Engine, failures: int) -> None:
+        self._engine = engine
         self.failures = failures
+        self.get_many = engine.get_many
+        self.scan = engine.scan
+        self.close = engine.close
 
-    def get(self, key: object) -> object:
-        return self._database.get(key)  # type: ignore[arg-type]
-
-    def write(self, batch: object) -> None:
+    def write(
+        self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes] = (), *, durable: bool = True
+    ) -> None:
         if self.failures:
             self.failures -= 1
-            raise Exception("IO error: No space left on device")  # noqa: TRY002  as rocksdict does
-        self._database.write(batch)  # type: ignore[arg-type]
-
-    def close(self) -> None:
-        self._database.close()
+            raise StoreFailedError("no space left on device")
+        self._engine.write(puts, deletes, durable=durable)

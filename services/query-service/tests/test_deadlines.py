@@ -18,3 +18,8 @@ class Call:
 @pytest.mark.parametrize(("left", "deadline"), [(None, 105.0), (10.0, 109.9), (0.1, 100.09), (-1.0, 99.0)])
 def test_the_deadline_lies_a_little_before_the_callers(left: float | None, deadline: float) -> None:
     assert deadline_of(Call(left), 100.0, 5.0) == pytest.approx(deadline)
+
+
+@pytest.mark.parametrize(("left", "deadline"), [(None, 103.0), (3600.0, 103.0), (2.0, 101.9)])
+def test_no_call_is_worked_on_for_longer_than_the_most(left: float | None, deadline: float) -> None:
+    assert deadline_of(Call(left), 100.0, 5.0, 3.0) == pytest.approx(deadline)

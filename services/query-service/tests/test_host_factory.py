@@ -1,6 +1,7 @@
 """Hosts are opened on what is on disk."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +11,7 @@ from query_service.host_factory import HostFactory
 from query_service.metrics import Metrics
 from query_service.partition_host import PartitionHost
 from query_service.store_directory import StoreDirectory
-from query_service.testing import put
+from query_service.testing import put, store_definition
 from query_service.view import Topic
 
 TOPIC = Topic("topic", "id", 77, 4)
@@ -20,7 +21,9 @@ Open = Callable[[int, int], PartitionHost]
 @pytest.fixture
 async def factory(open_directory: Callable[..., StoreDirectory], metrics: Metrics) -> HostFactory:
     loop = asyncio.get_running_loop()
-    return HostFactory(open_directory(), lambda: Changes(loop), metrics, 2.0, lambda: 1_700_000_000_000)
+    return HostFactory(
+        {"s": store_definition()}, open_directory(), lambda: Changes(loop), metrics, 2.0, lambda: 1_700_000_000_000
+    )
 
 
 async def test_a_new_store_knows_of_no_deletion_before_the_end(factory: HostFactory) -> None:
@@ -54,4 +57,15 @@ async def test_a_host_starts_over_from_an_empty_store(factory: HostFactory, reas
     assert host.read([b"a"]) == [None]
     assert (host.progress.next_offset, host.progress.serving) == (0, False)
     assert host.store.purged_through == 69
+    host.store.close()
+
+
+@pytest.mark.parametrize(("end", "restoring"), [(10_000, False), (10_001, True)])
+async def test_who_is_far_behind_restores(factory: HostFactory, end: int, restoring: bool) -> None:
+    host = factory.open("s", TOPIC, 1, (end, time.monotonic()))
+    assert host.store.restoring == restoring
+    host.apply([put("a", 1, end - 1)], end)
+
+    assert host.progress.serving
+    assert not host.store.restoring
     host.store.close()

@@ -23,13 +23,18 @@ async def host(open_host: OpenHost) -> PartitionHost:
     return opened
 
 
+def last_key(request: query.ScanStatesRequest) -> bytes | None:
+    cursor = page_token.decode(request, request.page_token)
+    return None if cursor is None else cursor.last_key
+
+
 def pages(host: PartitionHost, size: int, **fields: object) -> list[list[str]]:
     """Reads to the end and returns the sort values of each page."""
     request = query.ScanStatesRequest(store="s", group="g", **fields)  # type: ignore[arg-type]
     read: list[list[str]] = []
     while True:
         answer = query.ScanStatesResponse()
-        fill_page(answer, request, host, page_token.decode(request), size)
+        fill_page(answer, request, host, last_key(request), size)
         read.append([state.key.sort for state in answer.states])
         if not answer.next_page_token:
             return read
@@ -54,6 +59,24 @@ async def test_a_sub_range_includes_its_start_and_excludes_its_end(host: Partiti
     assert pages(host, 9, sort_from="3", sort_to="3") == [[]]
 
 
+async def test_a_prefix_reads_the_sort_values_that_begin_with_it(host: PartitionHost) -> None:
+    host.apply([put(f"g\x00{sort}\x00m", 1, 20) for sort in ("20", "2é", "2\U0010ffff")], 21)
+
+    assert pages(host, 2, sort_prefix="2") == [["2", "20"], ["2é", "2\U0010ffff"]]
+    assert pages(host, 9, sort_prefix="2", reverse=True) == [["2\U0010ffff", "2é", "20", "2"]]
+    assert pages(host, 9, sort_prefix="2", sort_from="20", sort_to="2é") == [["20"]]
+    assert pages(host, 9, sort_prefix="2", sort_from="3") == [[]]
+    assert pages(host, 9, sort_prefix="2", sort_from="3", reverse=True) == [[]]
+
+
+async def test_without_a_group_all_rows_of_the_partition_are_read(host: PartitionHost) -> None:
+    request = query.ScanStatesRequest(store="s")
+    answer = query.ScanStatesResponse()
+    fill_page(answer, request, host, None, 10)
+
+    assert [state.key.group for state in answer.states] == ["f", *["g"] * 5, "g0", "h"]
+
+
 async def test_deleted_members_are_left_out(host: PartitionHost) -> None:
     host.apply([tombstone("g\x003\x00m", 2, 20)], 21)
 
@@ -74,7 +97,7 @@ async def test_a_page_sees_what_was_applied_since_the_page_before(host: Partitio
     host.apply([put("g\x004\x00m", 2, 30, b"changed"), put("g\x001x\x00m", 1, 31)], 32)
     request.page_token = first.next_page_token
     second = query.ScanStatesResponse()
-    fill_page(second, request, host, page_token.decode(request), 9)
+    fill_page(second, request, host, last_key(request), 9)
 
     assert [(state.key.sort, state.payload) for state in second.states] == [
         ("3", b"row"),

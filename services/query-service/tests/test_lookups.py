@@ -1,71 +1,22 @@
-"""One suite for every kind of lookup: local, remote on the internal service, and routed by way of a peer."""
+"""One suite of keys and batches for every kind of lookup: local, remote, and routed by way of a peer."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 
-import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from query_service.errors import AbsentError, BoundsError, InvalidRequestError
-from query_service.local_lookup import LocalLookup
+from query_service.errors import AbsentError, BoundsError
 from query_service.lookup import Lookup
-from query_service.metrics import Metrics
 from query_service.partitioning import partition_of
-from query_service.peers import Peers
-from query_service.remote_lookup import RemoteLookup
-from query_service.request_checks import Limits
-from query_service.routed_lookup import RoutedLookup
-from query_service.routing import Routing
-from query_service.shard_listing import ShardListing
-from query_service.shard_map import Member, ShardMap
-from query_service.shard_servicer import ShardServicer
-from query_service.testing import put, tombstone
+from query_service.testing import apply_row
 from query_service.view import View
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
-from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from statecast.state.v1 import state_pb2
 
 STORE = "orders-by-key"
-LIMITS = Limits(batch_keys=1000, page_size=100, default_page_size=2, wait_ms=10_000)
 EPOCH = 77
-
-
-def apply(view: View, group: str, sequence: int, offset: int, payload: bytes | None) -> None:
-    """Applies a row, or a deletion for None, in the partition of its group."""
-    host = view.hosts[STORE, partition_of(group.split("\0")[0], 4)]
-    record = tombstone(group, sequence, offset) if payload is None else put(group, sequence, offset, payload)
-    host.apply([record], offset + 1)
-
-
-@pytest.fixture(params=["local", "remote", "routed"])
-async def lookup(request: pytest.FixtureRequest, serving_view: View, metrics: Metrics) -> AsyncIterator[Lookup]:
-    """A lookup of each kind over the partitions of `serving_view`."""
-    local = LocalLookup(serving_view, LIMITS, time.monotonic)
-    if request.param == "local":
-        yield local
-        return
-    peers = Peers(1.0, time.monotonic)
-    server = grpc.aio.server()
-    servicer = ShardServicer(local, ShardListing(serving_view, peers, 1.0), 5.0, time.monotonic)
-    shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
-    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
-    await server.start()
-    holder = Member("query-1", address, address, 1)
-    if request.param == "remote":
-        async with grpc.aio.insecure_channel(address) as channel:
-            yield RemoteLookup(shard_grpc.ShardServiceStub(channel), "query-1", time.monotonic)
-    else:
-        elsewhere = View(Member("query-2", "h:1", "h:2", 1), serving_view.stores.values(), 1)
-        elsewhere.topics = serving_view.topics
-        elsewhere.shard_map = ShardMap(frozenset({holder}), 1)
-        nothing = LocalLookup(elsewhere, LIMITS, time.monotonic)
-        routing = Routing(elsewhere, nothing, peers, 5.0, metrics, time.monotonic)
-        yield RoutedLookup(elsewhere, routing, time.monotonic)
-    await peers.keep(())
-    await server.stop(None)
 
 
 def soon() -> float:
@@ -92,7 +43,7 @@ def batch(*keys: tuple[str, int | None], wait: float = 0) -> query.BatchGetState
 
 
 async def test_a_get_answers_value_position_and_freshness(lookup: Lookup, serving_view: View) -> None:
-    apply(serving_view, "order-1", 1, 5, b"row")
+    apply_row(serving_view, STORE, "order-1", 1, 5, b"row")
     answer = await lookup.get(get("order-1"), soon())
 
     assert answer.state.key.group == "order-1"
@@ -114,8 +65,8 @@ async def test_a_missing_key_is_absent_as_of_the_last_record(lookup: Lookup, ser
 
 
 async def test_a_deleted_key_is_absent_since_its_deletion(lookup: Lookup, serving_view: View) -> None:
-    apply(serving_view, "order-1", 1, 5, b"row")
-    apply(serving_view, "order-1", 2, 6, None)
+    apply_row(serving_view, STORE, "order-1", 1, 5, b"row")
+    apply_row(serving_view, STORE, "order-1", 2, 6, None)
     with pytest.raises(AbsentError) as absent:
         await lookup.get(get("order-1"), soon())
 
@@ -127,7 +78,7 @@ async def test_a_get_that_must_be_fresher_waits_for_it(lookup: Lookup, serving_v
     bound = state_pb2.Position(epoch=EPOCH, offset=5)
     waiting = asyncio.create_task(lookup.get(get("order-1", at_least=bound), soon()))
     await asyncio.sleep(0.05)
-    apply(serving_view, "order-1", 1, 5, b"row")
+    apply_row(serving_view, STORE, "order-1", 1, 5, b"row")
 
     assert (await waiting).state.payload == b"row"
 
@@ -140,9 +91,9 @@ async def test_a_get_that_cannot_be_fresh_enough_fails_at_the_deadline(lookup: L
 
 
 async def test_a_batch_answers_what_is_newer_and_leaves_out_the_rest(lookup: Lookup, serving_view: View) -> None:
-    apply(serving_view, "changed", 1, 5, b"row")
-    apply(serving_view, "same", 1, 5, b"row")
-    apply(serving_view, "gone", 1, 5, None)
+    apply_row(serving_view, STORE, "changed", 1, 5, b"row")
+    apply_row(serving_view, STORE, "same", 1, 5, b"row")
+    apply_row(serving_view, STORE, "gone", 1, 5, None)
     answer = await lookup.batch(batch(("changed", 4), ("same", 5), ("gone", 4), ("never", None)), soon())
     results = {result.index: result for result in answer.results}
 
@@ -158,13 +109,13 @@ async def test_a_batch_answers_what_is_newer_and_leaves_out_the_rest(lookup: Loo
 
 
 async def test_an_absence_that_the_caller_knows_is_left_out(lookup: Lookup, serving_view: View) -> None:
-    apply(serving_view, "gone", 1, 5, None)
+    apply_row(serving_view, STORE, "gone", 1, 5, None)
 
     assert not (await lookup.batch(batch(("gone", 5), ("never", -1)), soon())).results
 
 
 async def test_a_deletion_that_is_no_longer_remembered_is_told_once_more(lookup: Lookup, serving_view: View) -> None:
-    apply(serving_view, "gone", 1, 5, None)
+    apply_row(serving_view, STORE, "gone", 1, 5, None)
     for host in serving_view.hosts.values():
         host.store.forget_deletions(2**62, 10)
     answer = await lookup.batch(batch(("gone", 4)), soon())
@@ -175,7 +126,7 @@ async def test_a_deletion_that_is_no_longer_remembered_is_told_once_more(lookup:
 
 
 async def test_a_position_of_another_epoch_always_answers(lookup: Lookup, serving_view: View) -> None:
-    apply(serving_view, "order-1", 1, 5, b"row")
+    apply_row(serving_view, STORE, "order-1", 1, 5, b"row")
     request = batch(("order-1", None), ("never", None))
     for each in request.keys:
         each.after.CopyFrom(state_pb2.Position(epoch=1, offset=2**40))
@@ -186,7 +137,7 @@ async def test_a_position_of_another_epoch_always_answers(lookup: Lookup, servin
 async def test_a_large_batch_answers_each_key_by_its_index(lookup: Lookup, serving_view: View) -> None:
     groups = [f"order-{number}" for number in range(100)]
     for number, group in enumerate(groups):
-        apply(serving_view, group, 1, number, group.encode())
+        apply_row(serving_view, STORE, group, 1, number, group.encode())
     answer = await lookup.batch(batch(*((group, None) for group in groups)), soon())
 
     assert {result.index: result.state.payload for result in answer.results} == {
@@ -198,8 +149,8 @@ async def test_a_long_poll_wakes_on_the_first_change(lookup: Lookup, serving_vie
     groups = [(f"order-{number}", -1) for number in range(8)]
     waiting = asyncio.create_task(lookup.batch(batch(*groups, wait=9), soon()))
     await asyncio.sleep(0.1)
-    apply(serving_view, "somebody-else", 1, 0, b"row")
-    apply(serving_view, "order-3", 1, 1, b"row")
+    apply_row(serving_view, STORE, "somebody-else", 1, 0, b"row")
+    apply_row(serving_view, STORE, "order-3", 1, 1, b"row")
     answer = await asyncio.wait_for(waiting, 5)
 
     assert [(result.index, result.state.payload) for result in answer.results] == [(3, b"row")]
@@ -210,22 +161,3 @@ async def test_a_long_poll_in_which_nothing_changes_ends_empty(lookup: Lookup) -
 
     assert not answer.results
     assert answer.freshness
-
-
-async def test_a_scan_reads_a_group_page_by_page(lookup: Lookup, serving_view: View) -> None:
-    for number in range(3):
-        apply(serving_view, f"g\0{number}\0m", 1, number, b"%d" % number)
-    request = query.ScanStatesRequest(store=STORE, group="g")
-    first = await lookup.scan(request, soon())
-    request.page_token = first.next_page_token
-    second = await lookup.scan(request, soon())
-
-    assert [state.payload for state in (*first.states, *second.states)] == [b"0", b"1", b"2"]
-    assert first.states[0].key == state_pb2.StateKey(group="g", sort="0", member="m")
-    assert second.next_page_token == ""
-    assert second.freshness.answered_by == "query-1"
-
-
-async def test_a_scan_with_a_foreign_token_is_refused(lookup: Lookup) -> None:
-    with pytest.raises(InvalidRequestError, match="page_token"):
-        await lookup.scan(query.ScanStatesRequest(store=STORE, group="g", page_token="MQ=="), soon())

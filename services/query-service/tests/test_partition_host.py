@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from query_service.errors import NotServedError
 from query_service.metrics import Metrics
@@ -127,3 +128,49 @@ async def test_reading_a_store_that_has_moved_away_sends_the_caller_to_another_r
         host.read([b"a"])
     with pytest.raises(NotServedError):
         list(host.scan(b"a", b"b", reverse=False))
+
+
+PLAIN: dict[str, object] = {"format": "plain", "message": "json"}
+
+
+async def test_a_plain_store_keeps_the_newest_value_of_each_key(open_host: OpenHost, metrics: Metrics) -> None:
+    host = open_host(**PLAIN)
+    host.apply([FakeRecord(b"a", b"one", 0), FakeRecord(b"a", b"two", 1), FakeRecord(b"b", b"x", 2)], 3)
+    host.apply([FakeRecord(b"b", None, 3), FakeRecord(None, b"y", 4)], 5)
+
+    assert (payload(host, b"a"), payload(host, b"b")) == (b"two", None)
+    assert (counted(metrics, "applied"), counted(metrics, "poison")) == (4, 1)
+
+
+async def test_a_row_is_absent_as_soon_as_its_record_is_too_old(open_host: OpenHost, wall: ManualClock) -> None:
+    host = open_host(**PLAIN, retain="1h")
+    now_ms = int(wall.now * 1000)
+    host.apply([FakeRecord(b"a", b"old", 0, record_ms=now_ms), FakeRecord(b"b", b"new", 1, record_ms=now_ms + 1)], 2)
+    wall.now += 3600
+    assert payload(host, b"a") == b"old"
+    wall.now += 0.001
+    hidden = [header_of(value).deleted for _, value in host.scan(b"a", b"z", reverse=False)]
+
+    assert (payload(host, b"a"), payload(host, b"b")) == (None, b"new")
+    assert hidden == [True, False]
+
+
+async def test_tending_purges_what_is_too_old_a_few_at_a_time(open_host: OpenHost, wall: ManualClock) -> None:
+    host = open_host(**PLAIN, retain="1h")
+    now_ms = int(wall.now * 1000)
+    host.apply([FakeRecord(b"%d" % number, b"x", number, record_ms=now_ms) for number in range(5)], 5)
+    wall.now += 3601
+    host.apply([FakeRecord(b"new", b"x", 5, record_ms=int(wall.now * 1000))], 6)
+
+    assert [host.tend(0, 3), host.tend(0, 3)] == [True, False]
+    assert [key for key, _ in host.store.scan(b"0", b"z")] == [b"new"]
+
+
+async def test_of_many_poison_records_ten_are_logged_and_all_are_counted(open_host: OpenHost, metrics: Metrics) -> None:
+    host = open_host(**PLAIN)
+    with capture_logs() as logs:
+        host.apply([FakeRecord(None, b"x", offset) for offset in range(50)], 50)
+
+    assert counted(metrics, "poison") == 50
+    assert [log["event"] for log in logs] == ["record skipped"] * 10 + ["more records skipped"]
+    assert logs[-1]["records"] == 40

@@ -2,7 +2,7 @@
 
 import pytest
 
-from query_service.partitioning import indexes_by_partition, murmur2, partition_of
+from query_service.partitioning import HASHES, indexes_by_partition, murmur2, partition_of
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,11 @@ def test_groups_are_split_by_partition_in_their_order() -> None:
 def test_groups_of_one_partition_stay_together() -> None:
     assert {key: list(value) for key, value in indexes_by_partition(["a", "b"], 1).items()} == {0: [0, 1]}
     assert indexes_by_partition([], 4) == {}
+
+
+def test_groups_may_be_spread_by_crc_32() -> None:
+    hash_of = HASHES["crc32"]
+
+    assert hash_of("123456789") == 0xCBF43926  # the check value of CRC-32
+    assert partition_of("123456789", 9, hash_of) == 0xCBF43926 % 9
+    assert indexes_by_partition(["123456789"], 9, hash_of) == {0xCBF43926 % 9: range(1)}

@@ -1,17 +1,24 @@
-"""The partitioner agrees with librdkafka's murmur2 partitioner on the real broker."""
+"""The partitioners agree with librdkafka's on the real broker."""
 
 from collections.abc import Callable
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
-from query_service.partitioning import partition_of
+from query_service.partitioning import HASHES, partition_of
 
 GROUPS = [f"order-{number:06d}" for number in range(1, 200)] + ["ä", "a", "ab", "abc", "customer-0001", "item-0001"]
 
 
 @pytest.mark.kafka
-def test_it_chooses_the_partition_that_a_producer_chooses(kafka: str, create_topic: Callable[..., str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("murmur2", {"partitioner": "murmur2_random"}), ("crc32", {})],
+    ids=["murmur2", "crc32, the default of librdkafka"],
+)
+def test_it_chooses_the_partition_that_a_producer_chooses(
+    kafka: str, create_topic: Callable[..., str], name: str, settings: dict[str, str]
+) -> None:
     topic = create_topic("partitioning", partitions=7)
     chosen: dict[str, int] = {}
 
@@ -19,9 +26,9 @@ def test_it_chooses_the_partition_that_a_producer_chooses(kafka: str, create_top
         assert error is None
         chosen[(message.key() or b"").decode()] = message.partition() or 0
 
-    producer = Producer({"bootstrap.servers": kafka, "partitioner": "murmur2_random"})
+    producer = Producer({"bootstrap.servers": kafka, **settings})
     for group in GROUPS:
         producer.produce(topic, key=group.encode(), value=b"", on_delivery=note)
     producer.flush(30)
 
-    assert chosen == {group: partition_of(group, 7) for group in GROUPS}
+    assert chosen == {group: partition_of(group, 7, HASHES[name]) for group in GROUPS}

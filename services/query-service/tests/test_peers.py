@@ -1,11 +1,15 @@
 """The connections to the other instances."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import grpc
 import pytest
 
+from local_stack.ports import free_ports
+from query_service.in_flight import InFlight
 from query_service.local_lookup import LocalLookup
+from query_service.metrics import Metrics
 from query_service.peers import Peers
 from query_service.request_checks import Limits
 from query_service.shard_listing import ShardListing
@@ -18,12 +22,14 @@ from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 
 
 @pytest.fixture
-async def member(serving_view: View, clock: ManualClock) -> AsyncIterator[Member]:
+async def member(serving_view: View, metrics: Metrics, clock: ManualClock) -> AsyncIterator[Member]:
     """A member that serves all partitions but one."""
     serving_view.hosts["orders-by-key", 2].progress.serving = False
     local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
     server = grpc.aio.server()
-    servicer = ShardServicer(local, ShardListing(serving_view, Peers(1.0, clock), 1.0), 5.0, clock)
+    servicer = ShardServicer(
+        local, ShardListing(serving_view, Peers(1.0, clock), 1.0), InFlight(1 << 20, metrics), 5.0, clock
+    )
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()
@@ -68,3 +74,38 @@ async def test_the_internal_service_lists_partitions_by_store_and_number(member:
         answer = await stub.ListPartitions(shard.ListPartitionsRequest())
 
     assert [each.freshness.partition for each in answer.partitions] == [0, 1, 2, 3]
+
+
+async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
+    clock: ManualClock, metrics: Metrics, serving_view: View
+) -> None:
+    port = free_ports(1)[0]
+    address = f"127.0.0.1:{port}"
+    peers = Peers(0.01, clock)
+    peer = peers.of(Member("query-1", address, address, 1))
+    peer.failed(None)
+    assert peer.unreachable
+    assert await peers.freshness_at(Member("query-1", address, address, 1), 5) == {}
+
+    local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
+    server = grpc.aio.server()
+    servicer = ShardServicer(local, ShardListing(serving_view, peers, 1.0), InFlight(1 << 20, metrics), 5.0, clock)
+    shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
+    server.add_insecure_port(address)
+    await server.start()
+    async with asyncio.timeout(30):
+        while peer.unreachable:  # noqa: ASYNC110  a peer tells nobody
+            await asyncio.sleep(0.01)
+
+    assert peer.usable(("orders-by-key", 0))
+    await peers.keep(())
+    await server.stop(None)
+
+
+async def test_a_peer_that_is_dropped_is_probed_no_longer(peers: Peers) -> None:
+    peers.of(Member("query-2", "127.0.0.1:1", "127.0.0.1:1", 1)).failed(None)
+    before = len(asyncio.all_tasks())
+    await peers.keep([])
+    async with asyncio.timeout(10):
+        while len(asyncio.all_tasks()) >= before:  # noqa: ASYNC110  a task that ends tells nobody
+            await asyncio.sleep(0.01)

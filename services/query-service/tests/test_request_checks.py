@@ -49,8 +49,13 @@ def test_a_wrong_batch_is_refused(changes: dict[str, object], named: str) -> Non
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({}, r"^group: "),
         ({"group": "a\0"}, r"^group: "),
+        ({"group": "a", "sort_prefix": "\0"}, r"^sort_prefix: it has a NUL"),
+        ({"sort_from": "1"}, r"^sort_from: it is a part of a group"),
+        ({"sort_to": "1"}, r"^sort_to: it is a part of a group"),
+        ({"sort_prefix": "1"}, r"^sort_prefix: it is a part of a group"),
+        ({"group": "a", "local_only": True}, r"^local_only: "),
+        ({"bounds": {"at_least": {"offset": 1}}}, r"^bounds\.at_least: "),
         ({"group": "a", "sort_from": "\0"}, r"^sort_from: "),
         ({"group": "a", "sort_to": "\0"}, r"^sort_to: it has a NUL"),
         ({"group": "a", "sort_from": "2", "sort_to": "1"}, r"^sort_to: it is below"),

@@ -54,3 +54,13 @@ def test_when_it_leaves_the_others_hold_everything() -> None:
 
     assert roster.leave().holders("s", 0) == (OTHER,)
     assert roster.leave().ranked("s", 0) == (OTHER, ME)
+
+
+def test_the_maps_know_the_stores_with_another_number_of_replicas() -> None:
+    me, other = Member("query-1", "h:1", "h:2", 1), Member("query-2", "h:3", "h:4", 1)
+    roster = Roster(me, 1, 30, {"wide": 2})
+    shard_map = roster.update(frozenset({me, other}), 0)
+
+    assert len(shard_map.holders("wide", 0)) == 2
+    assert len(shard_map.holders("narrow", 0)) == 1
+    assert roster.leave().of_store == {"wide": 2}

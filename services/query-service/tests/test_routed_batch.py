@@ -27,7 +27,7 @@ class FakeRouting:
         self.asked: list[Shard] = []
 
     async def first_answer(
-        self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float = 0.0
+        self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float = 0.0, kind: str = ""
     ) -> tuple[Answer, bool]:
         self.asked.append(shard)
         return await ask(self.lookups[shard[1]], deadline), True

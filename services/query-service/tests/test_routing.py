@@ -3,6 +3,7 @@
 import pytest
 
 from query_service.errors import AbsentError, BoundsError, InvalidRequestError, NotServedError, UnreachableError
+from query_service.hedging import Hedging
 from query_service.lookup import Lookup
 from query_service.metrics import Metrics
 from query_service.routing import Routing
@@ -29,7 +30,8 @@ class Cluster:
         self.clock = clock
         self.local = FakeLookup(view.me.instance)
         self.peers = FakePeers({member: FakeLookup(member.instance) for member in OTHERS}, clock)
-        self.routing = Routing(view, self.local, self.peers, 0.5, metrics, clock)
+        hedging = Hedging(5.0, 5.0, 0.1, metrics, clock)
+        self.routing = Routing(view, self.local, self.peers, hedging, 0.5, metrics, clock)
 
     def lookup(self, rank: int) -> FakeLookup:
         """The lookup of whoever stands at this rank."""
@@ -106,6 +108,23 @@ async def test_when_all_are_behind_the_owner_gets_the_rest_of_the_time(cluster: 
 
     assert cluster.asked == [2, 1, 1]
     assert cluster.lookup(1).deadlines == [cluster.clock.now + 0.5, cluster.clock.now + 10]
+
+
+async def test_while_one_is_behind_a_holder_that_was_silent_is_asked_again(cluster: Cluster) -> None:
+    silent = cluster.lookup(1)
+    silent.failure = UnreachableError("no answer in time")
+    cluster.lookup(2).failure = BoundsError("behind")
+    cluster.lookup(3).failure = NotServedError("not held")
+
+    async def heals(lookup: Lookup, until: float) -> query.GetStateResponse:
+        if silent.deadlines:
+            silent.failure = None
+        return await ask(lookup, until)
+
+    answer, _ = await cluster.routing.first_answer(SHARD, heals, cluster.clock.now + 10)
+
+    assert answer.freshness.answered_by == silent.answered_by
+    assert silent.deadlines == [cluster.clock.now + 0.5] * 2
 
 
 async def test_a_replica_gets_only_part_of_the_time_while_others_are_left(cluster: Cluster) -> None:

@@ -7,6 +7,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from query_service.errors import AbsentError, NotServedError, UnknownStoreError
+from query_service.in_flight import InFlight
 from query_service.metrics import Metrics
 from query_service.peers import Peers
 from query_service.request_checks import Limits
@@ -30,7 +31,15 @@ class Service:
         self.metrics = metrics
         listing = ShardListing(view, Peers(1.0, clock), 1.0)
         servicer = QueryServicer(
-            self.lookup, listing, Limits(5, 10, 5, 1000), metrics, call_timeout_s=5, answer_bytes=1000, monotonic=clock
+            self.lookup,
+            listing,
+            Limits(5, 10, 5, 1000),
+            metrics,
+            in_flight=InFlight(8000, metrics),
+            call_timeout_s=5,
+            call_limit_s=60,
+            answer_bytes=1000,
+            monotonic=clock,
         )
         self.server = grpc.aio.server()
         query_grpc.add_QueryServiceServicer_to_server(servicer, self.server)
@@ -69,7 +78,7 @@ async def test_a_wrong_call_is_refused_before_it_is_looked_up(service: Service) 
     assert refused.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert (refused.details() or "").startswith("key.group: ")
     assert service.lookup.deadlines == []
-    assert service.counted("InvalidRequestError") == 1
+    assert service.counted("MalformedKeyError") == 1
 
 
 async def test_a_call_without_a_deadline_gets_the_services_own(service: Service, clock: ManualClock) -> None:
@@ -78,6 +87,30 @@ async def test_a_call_without_a_deadline_gets_the_services_own(service: Service,
 
     assert service.lookup.deadlines[0] == clock.now + 5
     assert clock.now < service.lookup.deadlines[1] < clock.now + 1
+
+
+async def test_a_call_is_not_worked_on_for_ever_whatever_its_deadline(service: Service, clock: ManualClock) -> None:
+    await service.stub.GetState(query.GetStateRequest(store="s", key=KEY), timeout=3600)
+
+    assert service.lookup.deadlines == [clock.now + 60]
+
+
+async def test_an_overload_is_refused_before_it_is_looked_up(service: Service) -> None:
+    key = state_pb2.StateKey(group="g" * 7000)
+    refused = await service.refusal(query.GetStateRequest(store="s", key=key))
+
+    assert refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "overloaded" in (refused.details() or "")
+    assert service.lookup.deadlines == []
+
+
+async def test_an_answer_that_there_is_no_memory_for_is_refused(service: Service) -> None:
+    key = state_pb2.StateKey(group="g" * 4000)
+
+    refused = await service.refusal(query.GetStateRequest(store="s", key=key))
+
+    assert refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert len(service.lookup.deadlines) == 1
 
 
 async def test_a_long_poll_gets_its_wait_on_top(service: Service, clock: ManualClock) -> None:
@@ -114,7 +147,7 @@ async def test_an_answer_that_is_too_large_fails_key_by_key(service: Service) ->
 
 
 async def test_a_wrong_scan_and_a_wrong_store_of_shards_are_refused(service: Service) -> None:
-    with pytest.raises(grpc.aio.AioRpcError, match="group: it is empty"):
-        await service.stub.ScanStates(query.ScanStatesRequest(store="s"))
+    with pytest.raises(grpc.aio.AioRpcError, match="page_size: -1 is below 0"):
+        await service.stub.ScanStates(query.ScanStatesRequest(store="s", page_size=-1))
     with pytest.raises(grpc.aio.AioRpcError, match="there is no store `s`"):
         await service.stub.ListShards(query.ListShardsRequest(store="s"))

@@ -66,6 +66,13 @@ def test_page_sizes_that_contradict_each_other_are_named(monkeypatch: pytest.Mon
         load_settings()
 
 
+def test_a_default_deadline_beyond_the_longest_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUERY_SERVICE_MAX_CALL_MS", "10")
+
+    with pytest.raises(SettingsError, match="QUERY_SERVICE_CALL_TIMEOUT_MS is above"):
+        load_settings()
+
+
 def test_every_setting_is_described() -> None:
     text = describe_settings()
 

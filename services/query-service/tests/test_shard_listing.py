@@ -5,6 +5,7 @@ import pytest
 from query_service.errors import NotServedError, UnknownStoreError
 from query_service.shard_listing import Held, ShardListing
 from query_service.shard_map import Member, ShardMap
+from query_service.store_definition import StoreDefinition
 from query_service.view import View
 from statecast.query.v1 import query_pb2
 
@@ -75,3 +76,21 @@ async def test_the_own_partitions_are_listed_in_order(listing: ShardListing) -> 
     assert [(each.store, each.freshness.partition, each.serving) for each in own] == [
         (STORE, partition, True) for partition in range(4)
     ]
+
+
+async def test_a_store_says_whose_its_rows_are_and_how_its_groups_are_spread(
+    listing: ShardListing, serving_view: View
+) -> None:
+    plain = {
+        "message": "json",
+        "format": "plain",
+        "partitioner": "crc32",
+        "owner": "customer",
+        "history": {"age": "1h"},
+    }
+    definition = StoreDefinition.model_validate({"name": STORE, "topic": "topic", **plain})
+    serving_view.stores[STORE] = definition
+    (store,) = (await listing.shards(STORE)).stores
+
+    assert (store.message, store.owner, store.history) == ("json", "customer", True)
+    assert store.partitioner == query_pb2.PARTITIONER_CRC32

@@ -65,3 +65,9 @@ def test_departed_members_rank_last_and_hold_nothing() -> None:
 
 def test_a_restarted_instance_replaces_its_dead_self() -> None:
     assert newest_of_each([member(1, 20), member(1, 10), member(2, 5)]) == {member(1, 20), member(2, 5)}
+
+
+def test_a_store_may_have_another_number_of_replicas() -> None:
+    shard_map = ShardMap(frozenset(map(member, range(4))), 2, of_store={"few": 1, "many": 3})
+
+    assert [len(shard_map.holders(store, 0)) for store in ("few", "other", "many")] == [1, 2, 3]

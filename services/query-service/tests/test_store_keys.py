@@ -3,16 +3,22 @@
 import pytest
 
 from query_service.store_keys import (
+    DELETED_PREFIX,
     HEADER,
-    deleted_row,
-    deletion_key,
-    deletions_before,
+    UNTIMED,
+    commit_ms_of,
+    due_before,
+    due_key,
+    due_row,
     group_range,
     header_of,
     key_parts,
+    kind_of,
     offset_of,
     row_key,
+    version_key,
 )
+from query_service.testing import store_definition
 
 
 def test_a_key_survives_the_way_there_and_back() -> None:
@@ -57,8 +63,29 @@ def test_an_open_range_holds_the_group_and_no_other() -> None:
     assert not first <= row_key("f", "1", "m") < end
 
 
-def test_deletions_sort_by_time_and_name_their_row() -> None:
-    early, late = deletion_key(1_000, b"z"), deletion_key(70_000, b"a")
+def test_what_is_due_sorts_by_time_and_names_its_row() -> None:
+    early, late = due_key(DELETED_PREFIX, 1_000, b"z"), due_key(DELETED_PREFIX, 70_000, b"a")
 
-    assert early < deletions_before(1_001) < late
-    assert deleted_row(late) == b"a"
+    assert early < due_before(DELETED_PREFIX, 1_001) < late
+    assert due_row(DELETED_PREFIX, late) == b"a"
+
+
+def test_versions_sort_by_row_and_offset_and_no_row_is_within_another() -> None:
+    keys = [version_key(key, offset) for key in (b"a", b"b", b"a\0s\0m") for offset in (1, 2, 70_000)]
+
+    assert keys == sorted(keys)
+
+
+def test_a_commit_time_is_in_milliseconds_or_not_known() -> None:
+    assert commit_ms_of(HEADER.pack(1, 1, 1, 5, 67_000_000, 0)) == 5067
+    assert commit_ms_of(HEADER.pack(1, 1, 1, 5, 0, UNTIMED)) is None
+
+
+def test_the_kind_names_what_makes_a_directory_another_one() -> None:
+    plain = {"format": "plain", "message": "json"}
+
+    assert kind_of(store_definition(replicas=3)) == b"state-record"
+    assert kind_of(store_definition(history={"versions": 2})) == kind_of(store_definition(history={"versions": 9}))
+    assert kind_of(store_definition(**plain, retain="1h", history={"age": "1h"})) == (
+        b"plain retained versions-for-a-time"
+    )

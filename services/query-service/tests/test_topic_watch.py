@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
 from query_service.topic_watch import TopicWatch, position_epoch
@@ -99,3 +99,27 @@ def test_a_topic_that_does_not_exist_does_not_keep_others_waiting(
     until(lambda: (topic, 0) in seen.ends)
 
     assert set(seen.topics) == {topic}
+
+
+class StuckConsumer(Consumer):
+    """What librdkafka's consumer can become when the broker shuts down: it knows no partition any more."""
+
+    def offsets_for_times(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
+        raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+
+
+@pytest.mark.kafka
+def test_a_consumer_that_lost_its_way_is_replaced(
+    create_topic: Callable[..., str], watch: Callable[..., Seen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = create_topic("watched", partitions=1)
+    kinds = [Consumer, StuckConsumer]
+
+    def connect(settings: dict[str, str | bool]) -> Consumer:
+        return kinds.pop()(settings)
+
+    monkeypatch.setattr("query_service.topic_watch.Consumer", connect)
+    seen = watch(topic)
+    until(lambda: seen.ends == {(topic, 0): 0})
+
+    assert kinds == []

@@ -1,23 +1,27 @@
 """The command `query-service`: reads the settings, puts the parts together and runs them."""
 
-import argparse
 import asyncio
+import gc
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import structlog
 import uvloop
 from confluent_kafka import Consumer
 from prometheus_client import CollectorRegistry
 
-from query_service import data_lock, logs
+from query_service import command_line, data_lock, inspection_report, logs, tls
 from query_service.changelog import Changelog
 from query_service.changes import Changes
 from query_service.errors import FatalError
+from query_service.hedging import Hedging
 from query_service.host_factory import End, HostFactory
+from query_service.in_flight import InFlight
+from query_service.inspection import inspect
 from query_service.instance import Instance, Learning
 from query_service.local_lookup import LocalLookup
 from query_service.membership import Membership
@@ -28,37 +32,40 @@ from query_service.peers import Peers
 from query_service.placement import Placement
 from query_service.readiness import Readiness
 from query_service.request_checks import Limits
+from query_service.restore_bar import RestoreBar
+from query_service.restore_watch import RestoreWatch
 from query_service.roster import Roster
 from query_service.routed_lookup import RoutedLookup
 from query_service.routing import Routing
 from query_service.server import Servers
 from query_service.servicer import QueryServicer
-from query_service.settings import Settings, describe_settings, load_settings
+from query_service.settings import Settings, load_settings
 from query_service.shard_listing import ShardListing
 from query_service.shard_map import Member
 from query_service.shard_servicer import ShardServicer
 from query_service.status_page import StatusPage
+from query_service.store_definition import StoreDefinition
 from query_service.store_directory import StoreDirectory
-from query_service.stores_file import StoreDefinition, read_stores
+from query_service.stores_file import read_stores, stores_schema
 from query_service.topic_watch import TopicWatch
-from query_service.view import View
+from query_service.view import View, replicas_of
 
 _SWITCH_INTERVAL_S = 0.001  # so that a call never waits long for the thread that applies records
+_COLLECT_AFTER = (20_000, 50, 50)  # records come in by the thousand and make no cycles
 
 _log = structlog.get_logger()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status: 0 after a drain, 1 when a part failed, 2 when it could not start."""
-    parser = argparse.ArgumentParser(
-        prog="query-service",
-        description="Materializes keyed topics and answers gRPC lookups on them.",
-        epilog=f"environment variables:\n{describe_settings()}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_subparsers(required=True, metavar="command").add_parser("run", help="serve until SIGTERM")
-    parser.parse_args(arguments)
+    """Runs the command; returns the exit status that the README lists."""
+    chosen = command_line.parse(arguments)
     try:
+        match chosen.command:
+            case "schema":
+                sys.stdout.write(stores_schema())
+                return 0
+            case "inspect":
+                return _inspect(chosen.directory, as_json=chosen.json)
         settings = load_settings()
         logs.set_up(settings.log_level, settings.instance_name)
         stores = read_stores(settings.stores)
@@ -69,8 +76,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
+def _inspect(directory: Path, *, as_json: bool) -> int:
+    found = inspect(directory)
+    sys.stdout.write(inspection_report.as_json(found) if as_json else inspection_report.as_table(found))
+    return 1 if found.unreadable else 0
+
+
 async def _run(settings: Settings, stores: Sequence[StoreDefinition]) -> bool:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
     stop = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
@@ -82,27 +97,33 @@ def _instance(settings: Settings, stores: Sequence[StoreDefinition]) -> Instance
     metrics = Metrics(CollectorRegistry())
     me = Member(settings.instance_name, settings.address, settings.shard_address, _wall_ms())
     view = View(me, stores, settings.replicas)
-    roster = Roster(me, settings.replicas, settings.departed_s)
+    roster = Roster(me, settings.replicas, settings.departed_s, replicas_of(stores))
     ends: dict[Shard, End] = {}
     learning = Learning(asyncio.get_running_loop(), view, roster, ends)
-    factory = _factory(settings, metrics)
+    factory = _factory(settings, metrics, view.stores)
     changelog = Changelog(_consumer(settings), factory.reopen, _wall_ms, settings.deletions_s * 1000)
     peer_timeout_s = settings.peer_timeout_ms / 1000
-    peers = Peers(settings.peer_backoff_ms / 1000, monotonic)
+    shard_tls = tls.shard_tls(settings)
+    peers = Peers(settings.peer_backoff_ms / 1000, monotonic, shard_tls)
     placement = Placement(view, factory, changelog, ends, partial(peers.served_by, timeout_s=peer_timeout_s))
     learning.tell(placement)
     readiness = Readiness(view, roster, placement, metrics)
     limits = Limits(settings.max_batch_keys, settings.max_page_size, settings.default_page_size, settings.max_wait_ms)
     local = LocalLookup(view, limits, monotonic)
-    routed = RoutedLookup(view, Routing(view, local, peers, peer_timeout_s, metrics, monotonic), monotonic)
+    hedging = Hedging(settings.hedge_after_ms / 1000, peer_timeout_s, settings.hedge_share, metrics, monotonic)
+    routing = Routing(view, local, peers, hedging, peer_timeout_s, metrics, monotonic)
+    routed = RoutedLookup(view, local, routing, limits, monotonic)
     listing = ShardListing(view, peers, peer_timeout_s)
     call_timeout_s = settings.call_timeout_ms / 1000
+    in_flight = InFlight(settings.max_in_flight_mb << 20, metrics)
     queries = QueryServicer(
         routed,
         listing,
         limits,
         metrics,
+        in_flight=in_flight,
         call_timeout_s=call_timeout_s,
+        call_limit_s=settings.max_call_ms / 1000,
         answer_bytes=settings.max_answer_bytes,
         monotonic=monotonic,
     )
@@ -111,8 +132,15 @@ def _instance(settings: Settings, stores: Sequence[StoreDefinition]) -> Instance
         learning=learning,
         placement=placement,
         readiness=readiness,
+        restore_watch=RestoreWatch(view, metrics, RestoreBar(sys.stderr) if sys.stderr.isatty() else None, monotonic),
         peers=peers,
-        servers=Servers(settings, queries, ShardServicer(local, listing, call_timeout_s, monotonic)),
+        servers=Servers(
+            settings,
+            queries,
+            ShardServicer(local, listing, in_flight, call_timeout_s, monotonic),
+            public_tls=tls.public_tls(settings),
+            shard_tls=shard_tls,
+        ),
         status_page=StatusPage(
             settings.metrics_host,
             settings.metrics_port,
@@ -141,7 +169,7 @@ def _instance(settings: Settings, stores: Sequence[StoreDefinition]) -> Instance
     )
 
 
-def _factory(settings: Settings, metrics: Metrics) -> HostFactory:
+def _factory(settings: Settings, metrics: Metrics, definitions: Mapping[str, StoreDefinition]) -> HostFactory:
     directory = StoreDirectory(
         settings.data_directory,
         block_cache_bytes=settings.block_cache_mb << 20,
@@ -151,7 +179,7 @@ def _factory(settings: Settings, metrics: Metrics) -> HostFactory:
         on_set_aside=metrics.set_aside.inc,
     )
     loop = asyncio.get_running_loop()
-    return HostFactory(directory, lambda: Changes(loop), metrics, settings.caught_up_ms / 1000, _wall_ms)
+    return HostFactory(definitions, directory, lambda: Changes(loop), metrics, settings.caught_up_ms / 1000, _wall_ms)
 
 
 def _consumer(settings: Settings) -> Consumer:

@@ -2,6 +2,7 @@
 
 from typing import TypeGuard
 
+from query_service.errors import AbsentError
 from query_service.store_keys import DELETED, HEADER, HEADER_SIZE, UNTIMED, key_parts
 from statecast.query.v1 import query_pb2
 from statecast.state.v1 import state_pb2
@@ -37,6 +38,27 @@ def fill_absence(
     if not flags & UNTIMED:
         absence.commit_time.seconds = seconds
         absence.commit_time.nanos = nanos
+
+
+def absent(
+    store: str, key: state_pb2.StateKey, epoch: int, value: bytes | None, freshness: query_pb2.Freshness
+) -> AbsentError:
+    """Returns the error of a key without a value, from what `fill_absence` takes."""
+    absence = query_pb2.Absence()
+    fill_absence(absence, epoch, value, freshness.current_through)
+    return AbsentError(f"key: `{key.group}` has no value in `{store}`", absence, freshness)
+
+
+def fill_version(version: query_pb2.Version, epoch: int, value: bytes) -> None:
+    """Fills an empty Version from a stored value."""
+    _, _, offset, seconds, nanos, flags = _unpack(value)
+    version.position.epoch = epoch
+    version.position.offset = offset
+    if not flags & UNTIMED:
+        version.commit_time.seconds = seconds
+        version.commit_time.nanos = nanos
+    version.deleted = bool(flags & DELETED)
+    version.payload = value[HEADER_SIZE:]
 
 
 def is_value(value: bytes | None) -> TypeGuard[bytes]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from itertools import groupby
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Protocol
@@ -16,7 +17,7 @@ from query_service.partition_host import PartitionHost
 _POLL_S = 0.05
 _BATCH = 5000
 _TEND_EVERY_S = 5.0
-_MOST_DELETIONS = 5000
+_MOST_DUE = 5000
 _RETRY_S = 1.0
 
 _log = structlog.get_logger()
@@ -130,10 +131,11 @@ class Changelog:
         if host is None or where in self._retries:
             return
         try:
-            _apply(host, [message for message in messages if message.error() is None])
-            for message in messages:
-                if message.error() is not None:
-                    self._heed(host, message)
+            notices = [message for message in messages if message.error() is not None]
+            records = [message for message in messages if message.error() is None] if notices else messages
+            _apply(host, records)
+            for notice in notices:
+                self._heed(host, notice)
         except StoreUnusableError as error:
             self._start_over(host, str(error))
         except StoreFailedError as error:
@@ -166,19 +168,17 @@ class Changelog:
     def _tend(self) -> None:
         for host in self._hosts.values():
             try:
-                host.tend(self._wall_ms() - self._deletions_ms, _MOST_DELETIONS)
+                if host.tend(self._wall_ms() - self._deletions_ms, _MOST_DUE):
+                    self._next_tend = 0.0
             except (StoreFailedError, StoreUnusableError) as error:
                 _log.error("a store cannot be tended", reason=str(error), store=host.place.store)
 
 
 def _by_place(messages: Iterable[Message]) -> dict[Where, list[Message]]:
     places: dict[Where, list[Message]] = {}
-    for message in messages:
-        where = (message.topic() or "", message.partition() or 0)
-        if where in places:
-            places[where].append(message)
-        else:
-            places[where] = [message]
+    for topic, of_topic in groupby(messages, Message.topic):  # they come in long runs of one partition
+        for partition, run in groupby(of_topic, Message.partition):
+            places.setdefault((topic or "", partition or 0), []).extend(run)
     return places
 
 

@@ -8,12 +8,18 @@ QueryServiceError
 │   └── DataDirectoryError      the data directory cannot be used, or another instance uses it
 ├── LookupFailedError                one call fails, the service goes on; `grpc_status` gives each its status
 │   ├── InvalidRequestError     a field of the request is wrong
+│   │   ├── MalformedKeyError   a key that no row can have
+│   │   ├── OversizedBatchError more keys than a batch may have
+│   │   └── BadTokenError       a page token that was not made for this scan
 │   ├── UnknownStoreError       there is no store of this name
 │   ├── AbsentError             the key has no value
 │   ├── NotServedError          this replica does not hold the partition, or has not caught up: ask another
 │   ├── UnreachableError        the peer did not answer: ask another
 │   ├── BoundsError             the answer would be older than the caller accepts
-│   └── TooLargeError           the answer would be larger than the limit
+│   ├── NoHistoryError          the store keeps no older versions
+│   ├── BeforeHistoryError      the versions that are kept begin later
+│   ├── TooLargeError           the answer would be larger than the limit
+│   └── OverloadedError         the calls in work hold as much memory as they may
 ├── PoisonRecordError           a record of a keyed topic that cannot be applied; it is skipped and counted
 └── StoreError                  a store on disk
     ├── StoreUnusableError      a directory that is corrupt, foreign or of a newer format; it is set aside
@@ -56,6 +62,18 @@ class InvalidRequestError(LookupFailedError):
     """A field of the request is wrong; the text names it."""
 
 
+class MalformedKeyError(InvalidRequestError):
+    """A key that no row can have."""
+
+
+class OversizedBatchError(InvalidRequestError):
+    """More keys than a batch may have."""
+
+
+class BadTokenError(InvalidRequestError):
+    """A page token that was not made for this scan."""
+
+
 class UnknownStoreError(LookupFailedError):
     """There is no store of this name."""
 
@@ -81,8 +99,20 @@ class BoundsError(LookupFailedError):
     """The answer would be older than the caller accepts."""
 
 
+class NoHistoryError(LookupFailedError):
+    """The store keeps no older versions."""
+
+
+class BeforeHistoryError(LookupFailedError):
+    """The versions that are kept begin later."""
+
+
 class TooLargeError(LookupFailedError):
     """The answer would be larger than the limit."""
+
+
+class OverloadedError(LookupFailedError):
+    """The calls in work hold as much memory as they may."""
 
 
 class PoisonRecordError(QueryServiceError):

@@ -9,10 +9,13 @@ import structlog
 
 from query_service.errors import (
     AbsentError,
+    BeforeHistoryError,
     BoundsError,
     InvalidRequestError,
     LookupFailedError,
+    NoHistoryError,
     NotServedError,
+    OverloadedError,
     TooLargeError,
     UnknownStoreError,
     UnreachableError,
@@ -30,7 +33,10 @@ _STATUS = {
     NotServedError: grpc.StatusCode.UNAVAILABLE,
     UnreachableError: grpc.StatusCode.UNAVAILABLE,
     BoundsError: grpc.StatusCode.FAILED_PRECONDITION,
+    NoHistoryError: grpc.StatusCode.FAILED_PRECONDITION,
+    BeforeHistoryError: grpc.StatusCode.OUT_OF_RANGE,
     TooLargeError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
 
 _Servicer = TypeVar("_Servicer")
@@ -44,7 +50,7 @@ _log = structlog.get_logger()
 
 def status_of(failure: LookupFailedError) -> grpc.StatusCode:
     """Returns the status that a call fails with."""
-    return _STATUS[type(failure)]
+    return next(_STATUS[kind] for kind in type(failure).__mro__ if kind in _STATUS)
 
 
 def fill_key_error(error: query_pb2.KeyError, failure: LookupFailedError) -> None:
@@ -76,6 +82,8 @@ def failure_of(error: grpc.aio.AioRpcError, peer: str) -> LookupFailedError:
             return AbsentError(text, absence, query_pb2.Freshness.FromString(_encoded(trailing[FRESHNESS])))
         case grpc.StatusCode.INVALID_ARGUMENT:
             return InvalidRequestError(text)
+        case grpc.StatusCode.OUT_OF_RANGE:
+            return BeforeHistoryError(text)
         case grpc.StatusCode.FAILED_PRECONDITION:
             return BoundsError(text)
         case grpc.StatusCode.RESOURCE_EXHAUSTED | grpc.StatusCode.NOT_FOUND:

@@ -1,16 +1,21 @@
 """Opens the partitions that this instance is to hold."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from query_service.changes import Changes
 from query_service.metrics import Metrics
 from query_service.partition_host import PartitionHost, Place
+from query_service.partitioning import HASHES
+from query_service.place_check import PlaceCheck
 from query_service.progress import Progress
+from query_service.store_definition import StoreDefinition
 from query_service.store_directory import Identity, StoreDirectory
 from query_service.view import Topic
 
 End = tuple[int, float]
+
+_RESTORE_RECORDS = 10_000  # who is further behind reads without a log of its own writes until it has caught up
 
 
 class HostFactory:
@@ -18,13 +23,15 @@ class HostFactory:
 
     def __init__(
         self,
+        definitions: Mapping[str, StoreDefinition],
         directory: StoreDirectory,
         new_changes: Callable[[], Changes],
         metrics: Metrics,
         caught_up_s: float,
         wall_ms: Callable[[], int],
     ) -> None:
-        """A host serves once its lag has been below `caught_up_s`."""
+        """Opens stores by `definitions`; a host serves once its lag has been below `caught_up_s`."""
+        self._definitions = definitions
         self._directory = directory
         self._new_changes = new_changes
         self._metrics = metrics
@@ -37,20 +44,28 @@ class HostFactory:
         `end` is an end of the partition and when it was asked for. An empty store knows of no deletion before it, and
         notes so: compaction may have removed tombstones that others have seen.
         """
+        definition = self._definitions[store]
         place = Place(store, topic.name, partition, topic.epoch, Identity(topic.topic_id, partition))
-        opened = self._directory.open(store, place.identity)
+        opened = self._directory.open(definition, place.identity)
         if opened.next_offset == 0:
             opened.note_purged(end[0] - 1)
+        opened.restoring = end[0] - opened.next_offset > _RESTORE_RECORDS
         progress = Progress(opened.next_offset, self._caught_up_s, time.monotonic)
         progress.saw_end(*end)
-        return PartitionHost(place, opened, progress, self._new_changes(), self._metrics, self._wall_ms)
+        hash_of = HASHES[definition.partitioner]
+        check = PlaceCheck(store, topic.name, partition, topic.partitions, hash_of, self._metrics)
+        return PartitionHost(
+            definition, place, opened, progress, self._new_changes(), self._metrics, self._wall_ms, check
+        )
 
     def reopen(self, host: PartitionHost, set_aside_for: str | None) -> None:
         """Gives the host an empty store: the old one is set aside for a reason, or deleted without one."""
-        place = host.place
+        definition = self._definitions[host.place.store]
+        identity = host.place.identity
         host.store.close()
         if set_aside_for is not None:
-            self._directory.set_aside(place.store, place.identity, set_aside_for)
-        store = self._directory.reset(place.store, place.identity)
+            self._directory.set_aside(definition, identity, set_aside_for)
+        store = self._directory.reset(definition, identity)
+        store.restoring = True
         store.note_purged((host.progress.end_offset or 0) - 1)
         host.start_over(store, Progress(0, self._caught_up_s, time.monotonic))

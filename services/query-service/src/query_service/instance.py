@@ -13,6 +13,7 @@ from query_service.peer_memory import Shard
 from query_service.peers import Peers
 from query_service.placement import Placement
 from query_service.readiness import Readiness
+from query_service.restore_watch import RestoreWatch
 from query_service.roster import Roster
 from query_service.server import Servers
 from query_service.shard_map import Member
@@ -90,6 +91,7 @@ class Instance:
     learning: Learning
     placement: Placement
     readiness: Readiness
+    restore_watch: RestoreWatch
     peers: Peers
     servers: Servers
     status_page: StatusPage
@@ -119,6 +121,7 @@ class Instance:
         ready = False
         while not stop.is_set():
             self.readiness.look()
+            self.restore_watch.look()
             if not ready and self.readiness.reason is None:
                 ready = True
                 await self.servers.set_serving(serving=True)

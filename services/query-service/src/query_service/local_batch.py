@@ -59,7 +59,8 @@ class LocalBatch:
     def _split(self, view: View, partitions: int) -> None:
         queries = list(self._request.keys)
         groups = (each.key.group for each in queries)
-        for partition, indexes in indexes_by_partition(groups, partitions).items():
+        hash_of = view.hash_of(self._request.store)
+        for partition, indexes in indexes_by_partition(groups, partitions, hash_of).items():
             try:
                 host = view.host(self._request.store, partition)
             except LookupFailedError as failure:

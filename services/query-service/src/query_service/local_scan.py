@@ -1,14 +1,15 @@
-"""Reads a page of a group from one partition."""
+"""Reads a page of one partition."""
 
 from query_service import page_token
 from query_service.answers import fill_state, is_value, state_key
-from query_service.errors import InvalidRequestError
+from query_service.errors import BadTokenError
+from query_service.page_token import Cursor
 from query_service.partition_host import PartitionHost
-from query_service.store_keys import group_range
+from query_service.scan_range import key_range
 from statecast.query.v1 import query_service_pb2 as query
 
 _VISITS_PER_STATE = 10
-_PAGE_BYTES = 1 << 20
+PAGE_BYTES = 1 << 20
 
 
 def fill_page(
@@ -26,8 +27,8 @@ def fill_page(
     first, end = _rest_of_range(request, last_key)
     used = 0
     for visits, (key, value) in enumerate(host.scan(first, end, reverse=request.reverse)):
-        if len(answer.states) == size or used >= _PAGE_BYTES or visits == size * _VISITS_PER_STATE:
-            answer.next_page_token = page_token.encode(request, last_key or b"")
+        if len(answer.states) == size or used >= PAGE_BYTES or visits == size * _VISITS_PER_STATE:
+            answer.next_page_token = page_token.encode(request, Cursor(last_key or b""))
             return
         last_key = key
         if is_value(value):
@@ -36,9 +37,9 @@ def fill_page(
 
 
 def _rest_of_range(request: query.ScanStatesRequest, last_key: bytes | None) -> tuple[bytes, bytes]:
-    first, end = group_range(request.group, request.sort_from, request.sort_to)
+    first, end = key_range(request)
     if last_key is None:
         return first, end
     if not first <= last_key < end:
-        raise InvalidRequestError("page_token: it names a row outside the range: pass back next_page_token")
+        raise BadTokenError("page_token: it names a row outside the range: pass back next_page_token")
     return (first, last_key) if request.reverse else (last_key + b"\0", end)

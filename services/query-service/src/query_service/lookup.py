@@ -20,5 +20,10 @@ class Lookup(Protocol):
     async def batch(self, request: query.BatchGetStatesRequest, deadline: float) -> query.BatchGetStatesResponse:
         """Returns what is newer; waits for it up to `max_wait`. The failure of a key stands in its result."""
 
-    async def scan(self, request: query.ScanStatesRequest, deadline: float) -> query.ScanStatesResponse:
-        """Returns a page of a group."""
+    async def scan(
+        self, request: query.ScanStatesRequest, deadline: float, partition: int | None = None
+    ) -> query.ScanStatesResponse:
+        """Returns a page of a group, or, without a group, of the store; of one partition when it is given."""
+
+    async def versions(self, request: query.ListVersionsRequest, deadline: float) -> query.ListVersionsResponse:
+        """Returns a page of the versions of a key, the newest first; raises NoHistoryError where none are kept."""

@@ -7,13 +7,20 @@ import structlog
 
 from query_service.changes import Changes
 from query_service.errors import NotServedError, PoisonRecordError, StoreError
-from query_service.fence import newest_rows
+from query_service.fence import Replaced, newest_rows
 from query_service.metrics import Metrics
+from query_service.place_check import PlaceCheck
+from query_service.plain_record import decode_plain
 from query_service.progress import Progress
-from query_service.record import Record, row_key_of, stored_value_of
+from query_service.record import Record, decode_states
+from query_service.retention import unexpired, unexpired_rows
 from query_service.store import PartitionStore
+from query_service.store_definition import StoreDefinition
 from query_service.store_directory import Identity
+from query_service.store_keys import MAX_OFFSET, offset_of
 from statecast.query.v1 import query_pb2
+
+_MOST_POISON_LINES = 10
 
 _log = structlog.get_logger()
 
@@ -38,19 +45,25 @@ class PartitionHost:
 
     def __init__(
         self,
+        definition: StoreDefinition,
         place: Place,
         store: PartitionStore,
         progress: Progress,
         changes: Changes,
         metrics: Metrics,
         wall_ms: Callable[[], int],
+        place_check: PlaceCheck,
     ) -> None:
         """Takes over an open store."""
+        self.definition = definition
         self.place = place
         self.store = store
         self.progress = progress
         self.changes = changes
         self._wall_ms = wall_ms
+        self._place_check = place_check
+        self._decode = decode_plain if definition.plain else decode_states
+        self._poison_lines = 0
         outcomes = ("applied", "stale", "poison")
         self._applied, self._stale, self._poison = (metrics.records.labels(place.store, each) for each in outcomes)
 
@@ -70,14 +83,35 @@ class PartitionHost:
     def read(self, keys: list[bytes]) -> list[bytes | None]:
         """Returns stored values. Raises NotServedError when the store cannot be read: another replica can."""
         try:
-            return self.store.get_many(keys)
+            values = self.store.get_many(keys)
         except StoreError as error:
             raise NotServedError(str(error)) from error
+        if self.definition.retain is None:
+            return values
+        before_ms = self._wall_ms() - self.definition.retain
+        return [unexpired(value, before_ms) for value in values]
 
     def scan(self, first: bytes, end: bytes, *, reverse: bool) -> Iterator[tuple[bytes, bytes]]:
         """Yields rows with first <= key < end, as of one moment. Raises as `read` does."""
         try:
-            yield from self.store.scan(first, end, reverse=reverse)
+            rows = self.store.scan(first, end, reverse=reverse)
+            retain = self.definition.retain
+            yield from rows if retain is None else unexpired_rows(rows, self._wall_ms() - retain)
+        except StoreError as error:
+            raise NotServedError(str(error)) from error
+
+    def versions(self, key: bytes, before_offset: int = MAX_OFFSET) -> Iterator[bytes]:
+        """Yields the stored values that a key had, from the newest before this offset on. Raises as `read` does."""
+        newest = self.read([key])[0]
+        if newest is None:
+            return
+        if offset_of(newest) < before_offset:
+            yield newest
+        try:
+            older = self.store.older_versions(key, min(before_offset, offset_of(newest)))
+            retain = self.definition.retain
+            before_ms = None if retain is None else self._wall_ms() - retain
+            yield from (value for value in older if before_ms is None or unexpired(value, before_ms) is not None)
         except StoreError as error:
             raise NotServedError(str(error)) from error
 
@@ -87,19 +121,23 @@ class PartitionHost:
         A record that cannot be applied is logged, counted and skipped. Raises what PartitionStore.write raises; then
         nothing has been applied.
         """
-        keys: list[bytes] = []
-        values: list[bytes] = []
-        for record in records:
-            try:
-                key, value = row_key_of(record), stored_value_of(record)
-            except PoisonRecordError as error:
-                self._skip(record, error)
-                continue
-            keys.append(key)
-            values.append(value)
-        rows, stale = newest_rows(keys, values, self.store.get_many(keys))
-        self.store.write(rows, next_offset, self._wall_ms())
+        self._poison_lines = 0
+        keys, values = self._decode(records, self._skip)
+        if self._poison_lines > _MOST_POISON_LINES:
+            _log.warning(
+                "more records skipped", records=self._poison_lines - _MOST_POISON_LINES, topic=self.place.topic
+            )
+        history = self.definition.history
+        replaced: list[Replaced] | None = None if history is None else []
+        if self.definition.plain and history is None:
+            rows, stale = dict(zip(keys, values, strict=True)), 0
+        else:
+            rows, stale = newest_rows(keys, values, self.store.get_many(keys), replaced)
+        self.store.write(rows, next_offset, self._wall_ms(), replaced or ())
+        if self.definition.plain:
+            self._place_check.check(keys)
         self.progress.applied(next_offset)
+        self._settle_when_serving()
         self._applied.inc(len(keys) - stale)
         self._stale.inc(stale)
         self.changes.announce(rows.keys())
@@ -116,19 +154,38 @@ class PartitionHost:
         self.progress.saw_end(end_offset, asked_at)
         self.changes.announce(())
 
-    def tend(self, deletions_before_ms: int, most: int) -> None:
-        """Forgets old deletions, and notes on disk when all had been applied. Raises as PartitionStore.write does."""
-        self.store.forget_deletions(deletions_before_ms, most)
+    def tend(self, deletions_before_ms: int, most: int) -> bool:
+        """Purges at most `most` of what is due, and notes on disk when all had been applied.
+
+        Returns whether more may be due. Raises as PartitionStore.write does.
+        """
+        self._settle_when_serving()
+        now_ms = self._wall_ms()
+        retain, history = self.definition.retain, self.definition.history
+        age = None if history is None else history.age
+        seen = [self.store.forget_deletions(min(deletions_before_ms, now_ms - (age or 0)), most)]
+        if retain is not None:
+            seen.append(self.store.forget_expired(now_ms - retain, most))
+        if age is not None:
+            seen.append(self.store.forget_versions(now_ms - age, most))
         if self.progress.serving:
-            self.store.note_current(self._wall_ms() - self.progress.lag_ms)
+            self.store.note_current(now_ms - self.progress.lag_ms)
+        return most in seen
 
     def start_over(self, store: PartitionStore, progress: Progress) -> None:
         """Goes on with an empty store, not serving until it has caught up again."""
         self.progress = progress
         self.store = store
 
+    def _settle_when_serving(self) -> None:
+        if self.progress.serving:
+            self.store.settle()
+
     def _skip(self, record: Record, error: PoisonRecordError) -> None:
         self._poison.inc()
+        self._poison_lines += 1
+        if self._poison_lines > _MOST_POISON_LINES:
+            return
         place = self.place
         _log.warning(
             "record skipped", reason=str(error), topic=place.topic, partition=place.partition, offset=record.offset()

@@ -1,9 +1,10 @@
-"""Kafka's default partitioner: murmur2 over the group, so that any client can route by itself."""
+"""Kafka's default partitioners: a hash over the group, so that any client can route by itself."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from struct import unpack_from
+from zlib import crc32
 
 SEED = 0x9747B28C
 MULTIPLIER = 0x5BD1E995
@@ -31,14 +32,24 @@ def group_hash(group: str) -> int:
     return murmur2(group.encode()) & 0x7FFFFFFF
 
 
-def partition_of(group: str, partitions: int) -> int:
-    """Returns the partition of a group, as Kafka's BuiltInPartitioner.partitionForKey has it."""
-    return group_hash(group) % partitions
+def crc32_hash(group: str) -> int:
+    """Returns the CRC-32 of a group, by which producers of librdkafka choose a partition by default."""
+    return crc32(group.encode())
 
 
-def indexes_by_partition(groups: Iterable[str], partitions: int) -> dict[int, Sequence[int]]:
+HASHES: Mapping[str, Callable[[str], int]] = {"murmur2": group_hash, "crc32": crc32_hash}
+
+
+def partition_of(group: str, partitions: int, hash_of: Callable[[str], int] = group_hash) -> int:
+    """Returns the partition of a group, as Kafka's BuiltInPartitioner.partitionForKey has it, or by another hash."""
+    return hash_of(group) % partitions
+
+
+def indexes_by_partition(
+    groups: Iterable[str], partitions: int, hash_of: Callable[[str], int] = group_hash
+) -> dict[int, Sequence[int]]:
     """Returns, for each partition that has any, the places of its groups, from 0 and rising."""
-    places = [group_hash(group) % partitions for group in groups]
+    places = [hash_of(group) % partitions for group in groups]
     if places and places.count(places[0]) == len(places):
         return {places[0]: range(len(places))}
     split: defaultdict[int, list[int]] = defaultdict(list)

@@ -33,9 +33,17 @@ class RemoteLookup:
         call = self._stub.BatchGetStates(shard.BatchGetStatesRequest(query=request), timeout=self._left(deadline))
         return (await self._answer(call)).answer
 
-    async def scan(self, request: query.ScanStatesRequest, deadline: float) -> query.ScanStatesResponse:
+    async def scan(
+        self, request: query.ScanStatesRequest, deadline: float, partition: int | None = None
+    ) -> query.ScanStatesResponse:
         """See Lookup."""
-        call = self._stub.ScanStates(shard.ScanStatesRequest(query=request), timeout=self._left(deadline))
+        asked = shard.ScanStatesRequest(query=request, partition=partition)
+        call = self._stub.ScanStates(asked, timeout=self._left(deadline))
+        return (await self._answer(call)).answer
+
+    async def versions(self, request: query.ListVersionsRequest, deadline: float) -> query.ListVersionsResponse:
+        """See Lookup."""
+        call = self._stub.ListVersions(shard.ListVersionsRequest(query=request), timeout=self._left(deadline))
         return (await self._answer(call)).answer
 
     def _left(self, deadline: float) -> float:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from google.protobuf.duration_pb2 import Duration
 
-from query_service.errors import InvalidRequestError
+from query_service.errors import InvalidRequestError, MalformedKeyError, OversizedBatchError
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
@@ -29,7 +29,7 @@ def check_get(request: query.GetStateRequest) -> None:
 def check_batch(request: query.BatchGetStatesRequest, limits: Limits) -> None:
     """Raises InvalidRequestError when a field is wrong."""
     if len(request.keys) > limits.batch_keys:
-        raise InvalidRequestError(
+        raise OversizedBatchError(
             f"keys: {len(request.keys)} are more than {limits.batch_keys}: ask in several batches"
         )
     for index, each in enumerate(request.keys):
@@ -43,20 +43,30 @@ def check_batch(request: query.BatchGetStatesRequest, limits: Limits) -> None:
         _check_wait(request.max_wait, limits)
 
 
-def check_scan(request: query.ScanStatesRequest) -> None:
+def check_versions(request: query.ListVersionsRequest) -> None:
     """Raises InvalidRequestError when a field is wrong."""
-    if not request.group:
-        raise InvalidRequestError("group: it is empty: name a group")
-    for name, text in (("group", request.group), ("sort_from", request.sort_from), ("sort_to", request.sort_to)):
-        _check_no_nul(text, name)
-    if request.sort_to and request.sort_from.encode() > request.sort_to.encode():
-        raise InvalidRequestError("sort_to: it is below sort_from: swap them")
-    if request.page_size < 0:
-        raise InvalidRequestError(f"page_size: {request.page_size} is below 0: 0 takes the default")
+    _check_key(request.key, "key")
+    _check_page_size(request.page_size)
     _check_bounds(request.bounds)
 
 
-def page_size(request: query.ScanStatesRequest, limits: Limits) -> int:
+def check_scan(request: query.ScanStatesRequest) -> None:
+    """Raises InvalidRequestError when a field is wrong."""
+    for name in ("group", "sort_from", "sort_to", "sort_prefix"):
+        _check_no_nul(getattr(request, name), name)
+        if getattr(request, name) and not request.group:
+            raise InvalidRequestError(f"{name}: it is a part of a group: name the group, or leave it empty")
+    if request.local_only and request.group:
+        raise InvalidRequestError("local_only: it reads all groups of an instance: leave group empty")
+    if request.bounds.HasField("at_least") and not request.group:
+        raise InvalidRequestError("bounds.at_least: it is a position in one partition: name a group, or leave it out")
+    if request.sort_to and request.sort_from.encode() > request.sort_to.encode():
+        raise InvalidRequestError("sort_to: it is below sort_from: swap them")
+    _check_page_size(request.page_size)
+    _check_bounds(request.bounds)
+
+
+def page_size(request: query.ScanStatesRequest | query.ListVersionsRequest, limits: Limits) -> int:
     """Returns how many states a page gets."""
     return min(request.page_size or limits.default_page_size, limits.page_size)
 
@@ -68,18 +78,23 @@ def wait_s(request: query.BatchGetStatesRequest) -> float:
 
 def _check_key(key: state_pb2.StateKey, field: str) -> None:
     if not key.group:
-        raise InvalidRequestError(f"{field}.group: it is empty: name a group")
+        raise MalformedKeyError(f"{field}.group: it is empty: name a group")
     _check_no_nul(key.group, f"{field}.group")
     _check_no_nul(key.sort, f"{field}.sort")
     _check_no_nul(key.member, f"{field}.member")
     if bool(key.sort) != bool(key.member):
         missing = "member" if key.sort else "sort"
-        raise InvalidRequestError(f"{field}.{missing}: it is empty: give both sort and member, or neither")
+        raise MalformedKeyError(f"{field}.{missing}: it is empty: give both sort and member, or neither")
 
 
 def _check_no_nul(text: str, field: str) -> None:
     if "\0" in text:
-        raise InvalidRequestError(f"{field}: it has a NUL character: remove it")
+        raise MalformedKeyError(f"{field}: it has a NUL character: remove it")
+
+
+def _check_page_size(size: int) -> None:
+    if size < 0:
+        raise InvalidRequestError(f"page_size: {size} is below 0: 0 takes the default")
 
 
 def _check_bounds(bounds: query_pb2.Bounds) -> None:

@@ -1,5 +1,7 @@
 """Turns the group's member lists into shard maps: who is in, and who left but may still answer."""
 
+from collections.abc import Mapping
+
 from query_service.shard_map import Member, ShardMap
 
 
@@ -10,10 +12,11 @@ class Roster:
     joins again by itself.
     """
 
-    def __init__(self, me: Member, replicas: int, departed_s: float) -> None:
-        """Starts outside of the group."""
+    def __init__(self, me: Member, replicas: int, departed_s: float, of_store: Mapping[str, int] | None = None) -> None:
+        """Starts outside of the group. `of_store` has the stores with another number of replicas."""
         self._me = me
         self._replicas = replicas
+        self._of_store = of_store or {}
         self._departed_s = departed_s
         self._members: frozenset[Member] = frozenset()
         self._departed: dict[Member, float] = {}
@@ -35,8 +38,8 @@ class Roster:
             member: until for member, until in self._departed.items() if until > now and member.instance not in back
         }
         self._members = members
-        return ShardMap(members, self._replicas, frozenset(self._departed))
+        return ShardMap(members, self._replicas, frozenset(self._departed), self._of_store)
 
     def leave(self) -> ShardMap:
         """Returns the map without this instance, as the others see it once it has left."""
-        return ShardMap(self._members - {self._me}, self._replicas, frozenset({self._me}))
+        return ShardMap(self._members - {self._me}, self._replicas, frozenset({self._me}), self._of_store)

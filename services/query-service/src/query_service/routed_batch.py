@@ -7,7 +7,7 @@ from typing import Protocol
 
 from query_service.errors import LookupFailedError
 from query_service.grpc_status import fill_key_error
-from query_service.partitioning import indexes_by_partition
+from query_service.partitioning import group_hash, indexes_by_partition
 from query_service.peer_memory import Shard
 from query_service.request_checks import wait_s
 from query_service.routing import Answer, Ask
@@ -36,7 +36,7 @@ class FirstAnswer(Protocol):
     """What asks for one partition; see Routing."""
 
     async def first_answer(
-        self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float = 0.0
+        self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float = 0.0, kind: str = ""
     ) -> tuple[Answer, bool]:
         """See Routing."""
 
@@ -51,6 +51,7 @@ class RoutedBatch:
         partitions: int,
         deadline: float,
         monotonic: Callable[[], float],
+        hash_of: Callable[[str], int] = group_hash,
     ) -> None:
         """Splits the batch by partition."""
         self._routing = routing
@@ -60,7 +61,9 @@ class RoutedBatch:
         queries = list(request.keys)
         self._parts = {
             partition: _Part(indexes, [queries[index] for index in indexes])
-            for partition, indexes in indexes_by_partition((each.key.group for each in queries), partitions).items()
+            for partition, indexes in indexes_by_partition(
+                (each.key.group for each in queries), partitions, hash_of
+            ).items()
         }
 
     async def answer(self) -> query.BatchGetStatesResponse:
@@ -102,7 +105,11 @@ class RoutedBatch:
         request = self._request_for(part, wait)
         try:
             answer, forwarded = await self._routing.first_answer(
-                (request.store, partition), lambda lookup, until: lookup.batch(request, until), self._deadline, wait
+                (request.store, partition),
+                lambda lookup, until: lookup.batch(request, until),
+                self._deadline,
+                wait,
+                kind="batch",
             )
         except LookupFailedError as failure:
             part.failure = failure

@@ -1,10 +1,12 @@
 """Decides whom to ask for a partition, and whom next when that one cannot answer."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from query_service.errors import AbsentError, BoundsError, LookupFailedError, NotServedError, UnreachableError
+from query_service.hedging import Hedging, SlowPeer
 from query_service.lookup import Lookup
 from query_service.metrics import Metrics
 from query_service.peer_memory import Shard
@@ -18,7 +20,7 @@ Answer = TypeVar("Answer")
 Ask = Callable[[Lookup, float], Awaitable[Answer]]
 
 
-class AskedPeer(Protocol):
+class AskedPeer(SlowPeer, Protocol):
     """A peer as routing sees it; see PeerMemory for the methods."""
 
     @property
@@ -28,10 +30,7 @@ class AskedPeer(Protocol):
     def usable(self, shard: Shard) -> bool:
         """See PeerMemory."""
 
-    def failed(self, shard: Shard | None) -> None:
-        """See PeerMemory."""
-
-    def answered(self, shard: Shard) -> None:
+    def answered(self, shard: Shard | None) -> None:
         """See PeerMemory."""
 
 
@@ -45,8 +44,9 @@ class AskedPeers(Protocol):
 class Routing:
     """Asks the owner first and then the other replicas; each call makes at most one hop, because peers never forward.
 
-    Who failed lately is asked last. A second round, a moment later, covers the time in which the instances disagree
-    about who holds the partition.
+    Who failed lately is asked last. When a peer is slow, the next replica that has not failed lately is asked as well
+    (see Hedging); each holds itself to the bounds of the request. A second round, a moment later, covers the time in
+    which the instances disagree about who holds the partition.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Routing:
         view: View,
         local: Lookup,
         peers: AskedPeers,
+        hedging: Hedging,
         peer_timeout_s: float,
         metrics: Metrics,
         monotonic: Callable[[], float],
@@ -62,54 +63,91 @@ class Routing:
         self._view = view
         self._local = local
         self._peers = peers
+        self._hedging = hedging
         self._peer_timeout_s = peer_timeout_s
         self._forwards = metrics.forwards
         self._monotonic = monotonic
 
     async def first_answer(
-        self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float = 0.0
+        self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float = 0.0, kind: str = ""
     ) -> tuple[Answer, bool]:
         """Returns the first answer and whether a peer gave it; `ask` puts the question to a Lookup until a time.
 
-        `patience_s` is how long the question itself may wait, on top of the time for an answer. Raises what the
+        `patience_s` is how long the question itself may wait, on top of the time for an answer; questions of one `kind`
+        take comparable times. Raises what the
         replica raised whose failure says most: AbsentError and InvalidRequestError at once, else BoundsError, else
         NotServedError or UnreachableError of the first.
         """
         for remaining in reversed(range(_ROUNDS)):
             try:
-                return await self._round(shard, ask, deadline, patience_s)
+                return await self._round(shard, ask, deadline, patience_s, kind)
             except (NotServedError, UnreachableError):
                 if not remaining or self._monotonic() + _PAUSE_S >= deadline:
                     raise
             await asyncio.sleep(_PAUSE_S)
         raise AssertionError("the last round returns or raises")
 
-    async def _round(self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float) -> tuple[Answer, bool]:
+    async def _round(
+        self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float, kind: str
+    ) -> tuple[Answer, bool]:
         failures: dict[Member, LookupFailedError] = {}
-        candidates = self._candidates(shard)
-        for index, member in enumerate(candidates):
-            others = len(candidates) - index - 1
+        usable, rest = self._candidates(shard)
+        left = deque(usable + rest)
+        hedges = {*usable}.intersection(self._view.shard_map.holders(*shard))
+
+        async def attempt() -> tuple[Answer, bool] | None:
+            member = left.popleft()
             try:
-                return await self._ask(member, shard, ask, self._until(deadline, others, patience_s))
+                return await self._ask(member, shard, ask, self._until(deadline, len(left), patience_s))
             except (NotServedError, UnreachableError, BoundsError) as failure:
                 failures[member] = failure
+                return None
+
+        while left:
+            if left[0] != self._view.me and len(left) > 1 and left[1] in hedges:
+                peer = self._peers.of(left[0])
+                answer = await self._hedging.first_of(kind, attempt, peer, patience_s)
+            else:
+                answer = await attempt()
+            if answer is not None:
+                return answer
             if self._monotonic() >= deadline:
                 break
+        return await self._last_chance(shard, ask, deadline, patience_s, failures)
+
+    async def _last_chance(
+        self,
+        shard: Shard,
+        ask: Ask[Answer],
+        deadline: float,
+        patience_s: float,
+        failures: dict[Member, LookupFailedError],
+    ) -> tuple[Answer, bool]:
+        """Waits for one that is behind, and, while another holder is silent, for both: that one may be fresh enough."""
         behind = next((member for member, failure in failures.items() if isinstance(failure, BoundsError)), None)
         if behind is None:
             raise next(iter(failures.values()), None) or NotServedError(
                 f"{self._view.me.instance} has not joined the group yet: try again"
             )
+        holders = self._view.shard_map.holders(*shard)
+        silent = [member for member in holders if isinstance(failures.get(member), (NotServedError, UnreachableError))]
+        while silent and self._monotonic() + 2 * _PAUSE_S < deadline:
+            for member in (*silent, behind):
+                try:
+                    return await self._ask(member, shard, ask, self._until(deadline, 1, patience_s))
+                except (NotServedError, UnreachableError, BoundsError):
+                    continue
+            await asyncio.sleep(_PAUSE_S)
         try:
             return await self._ask(behind, shard, ask, deadline)
         except UnreachableError as gone:  # that it is behind says more than that it did not say so again
             raise failures[behind] from gone
 
-    def _candidates(self, shard: Shard) -> list[Member]:
+    def _candidates(self, shard: Shard) -> tuple[list[Member], list[Member]]:
         ranked = self._view.shard_map.ranked(*shard)
         me = self._view.me
-        first = [member for member in ranked if member == me or self._peers.of(member).usable(shard)]
-        return first if len(first) == len(ranked) else first + [member for member in ranked if member not in first]
+        usable = [member for member in ranked if member == me or self._peers.of(member).usable(shard)]
+        return usable, [] if len(usable) == len(ranked) else [member for member in ranked if member not in usable]
 
     def _until(self, deadline: float, others: int, patience_s: float) -> float:
         if not others:

@@ -8,6 +8,7 @@ from grpc_reflection.v1alpha import reflection
 
 from query_service.errors import PortInUseError
 from query_service.settings import Settings, variable
+from query_service.tls import Tls
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.shard.v1 import shard_service_pb2 as shard
@@ -24,10 +25,16 @@ class Servers:
     """Both listen from `start` to `stop`. The internal service is not reachable on the public port."""
 
     def __init__(
-        self, settings: Settings, queries: query_grpc.QueryServiceServicer, shards: shard_grpc.ShardServiceServicer
+        self,
+        settings: Settings,
+        queries: query_grpc.QueryServiceServicer,
+        shards: shard_grpc.ShardServiceServicer,
+        public_tls: Tls | None,
+        shard_tls: Tls | None,
     ) -> None:
         """Makes the servers; nothing listens yet. Needs a running event loop."""
         self._settings = settings
+        self._tls = (public_tls, shard_tls)
         self._health = health.aio.HealthServicer()
         self._public = _server(settings, settings.max_request_bytes)
         self._internal = _server(settings, -1)
@@ -41,8 +48,9 @@ class Servers:
         """Listens on both ports, not yet serving. Raises PortInUseError."""
         await self.set_serving(serving=False)
         try:
-            for server, name in ((self._public, "port"), (self._internal, "shard_port")):
-                _bind(server, self._settings.host, getattr(self._settings, name), name)
+            servers = (self._public, self._internal)
+            for server, tls, name in zip(servers, self._tls, ("port", "shard_port"), strict=True):
+                _bind(server, self._settings.host, getattr(self._settings, name), name, tls)
                 await server.start()
         except PortInUseError:
             await self.stop(0)
@@ -72,10 +80,11 @@ def _server(settings: Settings, most_request_bytes: int) -> grpc.aio.Server:
     )
 
 
-def _bind(server: grpc.aio.Server, host: str, port: int, setting: str) -> None:
+def _bind(server: grpc.aio.Server, host: str, port: int, setting: str, tls: Tls | None) -> None:
     try:
         _probe(host, port)  # first, because gRPC writes lines of its own about a port that it cannot have
-        server.add_insecure_port(f"{host}:{port}")
+        address = f"{host}:{port}"
+        server.add_secure_port(address, tls.as_server()) if tls else server.add_insecure_port(address)
     except (OSError, RuntimeError) as error:
         raise PortInUseError(f"{variable(setting)}={port}: {host}:{port} cannot be listened on: {error}") from error
 

@@ -11,6 +11,7 @@ from query_service import request_checks
 from query_service.answer_size import cap
 from query_service.deadlines import deadline_of
 from query_service.grpc_status import with_status
+from query_service.in_flight import InFlight, within_memory
 from query_service.lookup import Lookup
 from query_service.metrics import Metrics
 from query_service.request_checks import Limits
@@ -31,20 +32,25 @@ class QueryServicer(query_grpc.QueryServiceServicer):
         limits: Limits,
         metrics: Metrics,
         *,
+        in_flight: InFlight,
         call_timeout_s: float,
+        call_limit_s: float,
         answer_bytes: int,
         monotonic: Callable[[], float],
     ) -> None:
-        """Looks up with `lookup`; a call without a deadline gets `call_timeout_s`."""
+        """Looks up with `lookup`; a call without a deadline gets `call_timeout_s`, none more than `call_limit_s`."""
+        self.in_flight = in_flight
         self._lookup = lookup
         self._listing = listing
         self._limits = limits
         self._metrics = metrics
         self._call_timeout_s = call_timeout_s
+        self._call_limit_s = call_limit_s
         self._answer_bytes = answer_bytes
         self._monotonic = monotonic
 
     @with_status
+    @within_memory
     async def GetState(self, request: query.GetStateRequest, context: _Context) -> query.GetStateResponse:
         """See the contract."""
         with self._metrics.measured("GetState"):
@@ -52,6 +58,7 @@ class QueryServicer(query_grpc.QueryServiceServicer):
             return await self._lookup.get(request, self._deadline(context))
 
     @with_status
+    @within_memory
     async def BatchGetStates(
         self, request: query.BatchGetStatesRequest, context: _Context
     ) -> query.BatchGetStatesResponse:
@@ -66,6 +73,7 @@ class QueryServicer(query_grpc.QueryServiceServicer):
             return answer
 
     @with_status
+    @within_memory
     async def ScanStates(self, request: query.ScanStatesRequest, context: _Context) -> query.ScanStatesResponse:
         """See the contract."""
         with self._metrics.measured("ScanStates"):
@@ -73,6 +81,15 @@ class QueryServicer(query_grpc.QueryServiceServicer):
             return await self._lookup.scan(request, self._deadline(context))
 
     @with_status
+    @within_memory
+    async def ListVersions(self, request: query.ListVersionsRequest, context: _Context) -> query.ListVersionsResponse:
+        """See the contract."""
+        with self._metrics.measured("ListVersions"):
+            request_checks.check_versions(request)
+            return await self._lookup.versions(request, self._deadline(context))
+
+    @with_status
+    @within_memory
     async def ListShards(
         self,
         request: query.ListShardsRequest,
@@ -83,4 +100,5 @@ class QueryServicer(query_grpc.QueryServiceServicer):
             return await self._listing.shards(request.store)
 
     def _deadline(self, context: _Context, wait_s: float = 0.0) -> float:
-        return deadline_of(context, self._monotonic(), self._call_timeout_s + wait_s)
+        now = self._monotonic()
+        return deadline_of(context, now, self._call_timeout_s + wait_s, self._call_limit_s + wait_s)

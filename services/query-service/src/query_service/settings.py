@@ -79,13 +79,42 @@ class Settings(BaseSettings):
         description="Older data on disk is rebuilt; keep it below `delete.retention.ms` of the topics.",
     )
 
+    tls_certificate: Path | None = Field(
+        default=None, description="The certificate of the public port, as PEM with its chain; empty serves without TLS."
+    )
+    tls_key: Path | None = Field(default=None, description="Its private key, as PEM without a password.")
+    tls_client_ca: Path | None = Field(
+        default=None, description="Whose certificates callers must show, as PEM; empty asks for none."
+    )
+    shard_tls_certificate: Path | None = Field(
+        default=None,
+        description="The certificate that the instance shows its peers, as server and client; empty goes without TLS.",
+    )
+    shard_tls_key: Path | None = Field(default=None, description="Its private key, as PEM without a password.")
+    shard_tls_ca: Path | None = Field(
+        default=None, description="Whose certificates the peers must show, as PEM: a CA for instances alone."
+    )
+
     call_timeout_ms: int = Field(default=5000, ge=1, le=600_000, description="The deadline of a call that brings none.")
+    max_call_ms: int = Field(
+        default=30_000,
+        ge=1,
+        le=3_600_000,
+        description="The longest that a call is worked on beside its `max_wait`, whatever deadline it brings.",
+    )
     peer_timeout_ms: int = Field(
         default=500, ge=1, le=60_000, description="How long one replica gets while others are left."
     )
     peer_backoff_ms: int = Field(
         default=1000, ge=1, le=60_000, description="How long a replica that failed is asked last."
     )
+    hedge_after_ms: float = Field(
+        default=20.0,
+        ge=0,
+        le=60_000,
+        description="The least time after which a slow replica's call also goes to the next; 0 never does so.",
+    )
+    hedge_share: float = Field(default=0.1, ge=0, le=1, description="The most of all forwarded calls that go to two.")
     max_batch_keys: int = Field(default=10_000, ge=1, le=1_000_000, description="The most keys of one batch.")
     max_page_size: int = Field(default=1000, ge=1, le=100_000, description="The most states of one page.")
     default_page_size: int = Field(
@@ -97,6 +126,12 @@ class Settings(BaseSettings):
         default=16_777_216, ge=1024, le=1_073_741_824, description="The largest answer of a batch."
     )
     max_concurrent_calls: int = Field(default=4096, ge=1, description="Calls in work; more are refused at once.")
+    max_in_flight_mb: int = Field(
+        default=256,
+        ge=1,
+        le=1_048_576,
+        description="What requests in work and answers on their way may hold; more calls are refused.",
+    )
 
     block_cache_mb: int = Field(
         default=128, ge=1, le=1_048_576, description="RocksDB's block cache, shared by all partitions."
@@ -136,6 +171,8 @@ def load_settings() -> Settings:
         raise SettingsError("; ".join(complaints)) from error
     if settings.default_page_size > settings.max_page_size:
         raise SettingsError(f"{variable('default_page_size')} is above {variable('max_page_size')}: lower it")
+    if settings.call_timeout_ms > settings.max_call_ms:
+        raise SettingsError(f"{variable('call_timeout_ms')} is above {variable('max_call_ms')}: lower it")
     return settings
 
 

@@ -10,6 +10,11 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.shard.v1 import shard_service_pb2 as shard
 
+_PARTITIONERS = {
+    "murmur2": query_pb2.PARTITIONER_MURMUR2,
+    "crc32": query_pb2.PARTITIONER_CRC32,
+}
+
 Held = Mapping[tuple[str, int], tuple[bool, query_pb2.Freshness]]
 
 
@@ -55,7 +60,15 @@ class ShardListing:
 
     def _store(self, name: str) -> query_pb2.Store:
         definition, topic = self._view.store(name), self._view.topic(name)
-        return query_pb2.Store(store=name, topic=topic.name, message=definition.message, partitions=topic.partitions)
+        return query_pb2.Store(
+            store=name,
+            topic=topic.name,
+            message=definition.message,
+            partitions=topic.partitions,
+            owner=definition.owner or "",
+            history=definition.history is not None,
+            partitioner=_PARTITIONERS[definition.partitioner],
+        )
 
     def _own(self) -> Held:
         instance = self._view.me.instance

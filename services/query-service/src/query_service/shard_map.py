@@ -5,7 +5,7 @@ partitions in whose first ranks it stands change hands. (Thaler and Ravishankar,
 Rendezvous", 1996.)
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -42,7 +42,7 @@ def newest_of_each(members: Iterable[Member]) -> frozenset[Member]:
 
 @dataclass(frozen=True)
 class ShardMap:
-    """The members as one instance sees them now.
+    """The members as one instance sees them now, and how many of them hold each partition: `of_store`, else `replicas`.
 
     `departed` have left the group but may still answer: they rank behind all members, so that a partition whose new
     owner has not caught up is still read.
@@ -51,6 +51,7 @@ class ShardMap:
     members: frozenset[Member]
     replicas: int
     departed: frozenset[Member] = frozenset()
+    of_store: Mapping[str, int] = field(default_factory=dict, hash=False)
     _ranks: dict[tuple[str, int], tuple[Member, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def ranked(self, store: str, partition: int) -> tuple[Member, ...]:
@@ -64,7 +65,8 @@ class ShardMap:
 
     def holders(self, store: str, partition: int) -> tuple[Member, ...]:
         """Returns the members that consume the partition: the first `replicas` ranks."""
-        return self.ranked(store, partition)[: min(self.replicas, len(self.members))]
+        replicas = self.of_store.get(store, self.replicas)
+        return self.ranked(store, partition)[: min(replicas, len(self.members))]
 
 
 def _by_score(members: Iterable[Member], place: tuple[str, int]) -> tuple[Member, ...]:

@@ -9,6 +9,7 @@ import grpc
 
 from query_service.deadlines import deadline_of
 from query_service.grpc_status import with_status
+from query_service.in_flight import InFlight, within_memory
 from query_service.lookup import Lookup
 from query_service.shard_listing import ShardListing
 from statecast.shard.v1 import shard_service_pb2 as shard
@@ -21,20 +22,28 @@ class ShardServicer(shard_grpc.ShardServiceServicer):
     """Peers have checked the requests; every method ends with the status of the error that it raises."""
 
     def __init__(
-        self, local: Lookup, listing: ShardListing, call_timeout_s: float, monotonic: Callable[[], float]
+        self,
+        local: Lookup,
+        listing: ShardListing,
+        in_flight: InFlight,
+        call_timeout_s: float,
+        monotonic: Callable[[], float],
     ) -> None:
         """Looks up with `local`, which must not forward."""
+        self.in_flight = in_flight
         self._local = local
         self._listing = listing
         self._call_timeout_s = call_timeout_s
         self._monotonic = monotonic
 
     @with_status
+    @within_memory
     async def GetState(self, request: shard.GetStateRequest, context: _Context) -> shard.GetStateResponse:
         """See the contract."""
         return shard.GetStateResponse(answer=await self._local.get(request.query, self._deadline(context)))
 
     @with_status
+    @within_memory
     async def BatchGetStates(
         self, request: shard.BatchGetStatesRequest, context: _Context
     ) -> shard.BatchGetStatesResponse:
@@ -42,11 +51,21 @@ class ShardServicer(shard_grpc.ShardServiceServicer):
         return shard.BatchGetStatesResponse(answer=await self._local.batch(request.query, self._deadline(context)))
 
     @with_status
+    @within_memory
     async def ScanStates(self, request: shard.ScanStatesRequest, context: _Context) -> shard.ScanStatesResponse:
         """See the contract."""
-        return shard.ScanStatesResponse(answer=await self._local.scan(request.query, self._deadline(context)))
+        partition = request.partition if request.HasField("partition") else None
+        answer = await self._local.scan(request.query, self._deadline(context), partition)
+        return shard.ScanStatesResponse(answer=answer)
 
     @with_status
+    @within_memory
+    async def ListVersions(self, request: shard.ListVersionsRequest, context: _Context) -> shard.ListVersionsResponse:
+        """See the contract."""
+        return shard.ListVersionsResponse(answer=await self._local.versions(request.query, self._deadline(context)))
+
+    @with_status
+    @within_memory
     async def ListPartitions(
         self,
         request: shard.ListPartitionsRequest,  # noqa: ARG002  it has no fields

@@ -9,12 +9,18 @@ import structlog
 from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options, Rdict, WriteBufferManager
 
 from query_service import store_keys
+from query_service.engine import Engine
 from query_service.errors import StoreFailedError, StoreUnusableError
+from query_service.memory_engine import MemoryEngine
+from query_service.rocksdb_engine import RocksdbEngine
 from query_service.store import PartitionStore
+from query_service.store_definition import StoreDefinition
 
 SET_ASIDE = "set-aside"
 
 _REFUSALS = ("No space left", "Permission denied", "Too many open files", "lock hold by", "Read-only file system")
+
+_FIRST_KIND = b"state-record"  # of directories from before kinds were noted
 
 _log = structlog.get_logger()
 
@@ -35,7 +41,8 @@ class StoreDirectory:
     """Where all partitions of an instance lie: `<root>/<store>/<partition>`, and `<root>/set-aside`.
 
     A directory that is corrupt, of another topic or of another format is moved to set-aside and never deleted: people
-    may want to look at it. One that merely is too old to go on from is emptied, because the topic has it all.
+    may want to look at it. One that merely is too old to go on from, or that the stores file now wants otherwise, is
+    emptied, because the topic has it all. Stores in memory have no directory.
     """
 
     def __init__(
@@ -56,60 +63,75 @@ class StoreDirectory:
         self._wall_ms = wall_ms
         self._on_set_aside = on_set_aside
 
-    def open(self, store: str, identity: Identity) -> PartitionStore:
+    def open(self, definition: StoreDefinition, identity: Identity) -> PartitionStore:
         """Returns the store, with what is on disk when it can be gone on from, else empty.
 
         Blocks for as long as RocksDB needs to replay its log. Raises StoreFailedError when the disk refuses.
         """
-        path = self._path(store, identity)
+        if definition.in_memory:
+            return self._empty(MemoryEngine(), definition)
+        path = self._path(definition, identity)
         if path.exists():
             try:
-                return self._resume(path, identity)
+                return self._resume(path, definition, identity)
             except StoreUnusableError as error:
-                self.set_aside(store, identity, str(error))
-        return self._create(path, identity)
+                self.set_aside(definition, identity, str(error))
+        return self._create(path, definition, identity)
 
-    def reset(self, store: str, identity: Identity) -> PartitionStore:
+    def reset(self, definition: StoreDefinition, identity: Identity) -> PartitionStore:
         """Deletes what is on disk, which must be closed, and returns an empty store. Raises StoreFailedError."""
-        shutil.rmtree(self._path(store, identity), ignore_errors=True)
-        return self._create(self._path(store, identity), identity)
+        if definition.in_memory:
+            return self._empty(MemoryEngine(), definition)
+        path = self._path(definition, identity)
+        shutil.rmtree(path, ignore_errors=True)
+        return self._create(path, definition, identity)
 
-    def set_aside(self, store: str, identity: Identity, reason: str) -> None:
+    def set_aside(self, definition: StoreDefinition, identity: Identity, reason: str) -> None:
         """Moves the directory, which must be closed, out of the way, for people to look at."""
-        path = self._path(store, identity)
-        if not path.exists():
+        path = self._path(definition, identity)
+        if definition.in_memory or not path.exists():
             return
-        target = self._root / SET_ASIDE / f"{store}-{identity.partition}-{self._wall_ms()}"
+        target = self._root / SET_ASIDE / f"{definition.name}-{identity.partition}-{self._wall_ms()}"
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
         self._on_set_aside()
         _log.warning("directory set aside; it is rebuilt from the topic", reason=reason, moved_to=str(target))
 
-    def _path(self, store: str, identity: Identity) -> Path:
-        return self._root / store / str(identity.partition)
+    def _path(self, definition: StoreDefinition, identity: Identity) -> Path:
+        return self._root / definition.name / str(identity.partition)
 
-    def _resume(self, path: Path, identity: Identity) -> PartitionStore:
+    def _resume(self, path: Path, definition: StoreDefinition, identity: Identity) -> PartitionStore:
         database = self._database(path)
         try:
             _check(database, identity)
-            store = PartitionStore(database, path)
+            kind = database.get(store_keys.KIND_KEY) or _FIRST_KIND
+            store = PartitionStore(RocksdbEngine(database), definition)
         except BaseException:
             database.close()
             raise
         age_ms = self._wall_ms() - store.current_ms
-        if age_ms <= self._resume_limit_ms:
+        if age_ms <= self._resume_limit_ms and kind == store_keys.kind_of(definition):
             return store
         store.close()
-        _log.info("data on disk is too old to go on from; it is rebuilt", path=str(path), age_s=age_ms // 1000)
+        reason = (
+            "too old to go on from"
+            if kind == store_keys.kind_of(definition)
+            else "not what the stores file asks for now"
+        )
+        _log.info("data on disk is rebuilt", reason=reason, path=str(path), age_s=age_ms // 1000, kind=kind.decode())
         shutil.rmtree(path)
-        return self._create(path, identity)
+        return self._create(path, definition, identity)
 
-    def _create(self, path: Path, identity: Identity) -> PartitionStore:
+    def _create(self, path: Path, definition: StoreDefinition, identity: Identity) -> PartitionStore:
         path.parent.mkdir(parents=True, exist_ok=True)
         database = self._database(path)
         database[store_keys.FORMAT_KEY] = str(store_keys.FORMAT).encode()
         database[store_keys.IDENTITY_KEY] = identity.encoded()
-        store = PartitionStore(database, path)
+        database[store_keys.KIND_KEY] = store_keys.kind_of(definition)
+        return self._empty(RocksdbEngine(database), definition)
+
+    def _empty(self, engine: Engine, definition: StoreDefinition) -> PartitionStore:
+        store = PartitionStore(engine, definition)
         store.note_current(self._wall_ms())
         return store
 
@@ -135,6 +157,9 @@ class StoreDirectory:
         options.set_keep_log_file_num(2)
         options.set_max_open_files(256)
         options.increase_parallelism(2)
+        options.set_memtable_prefix_bloom_ratio(0.1)  # most keys of a restore are new: the fence finds nothing, fast
+        options.set_memtable_whole_key_filtering(True)
+        options.set_allow_concurrent_memtable_write(False)  # one thread writes
         return options
 
 

@@ -5,11 +5,17 @@ so keys that start with NUL are free for what the store knows about itself:
 
     00 "format"                   the layout of this file, `FORMAT`, as decimal text
     00 "identity"                 `topic-id/partition` as text: what the rows were read from
+    00 "kind"                     how the rows were made, see `kind_of`; absent in stores older than that
     00 "next"                     >q  the offset of the first record that has not been applied
     00 "current"                  >q  the last time, in Unix milliseconds, at which everything had been applied
     00 "purged"                   >q  the highest offset of a deletion that is no longer remembered, or -1
     00 "deleted" 00 time key      one per remembered deletion; time is >Q Unix milliseconds of its arrival, and the
                                   value the deletion's offset as >q
+    00 "expires" 00 time key      in stores that retain rows for a time: one per record, by its commit time, alike
+    00 "replaced" 00 time key     in stores that keep versions for a time: one per version, by the time at which it was
+                                  replaced; the value is the version's offset
+    00 "version" 00 size key offset
+                                  a version that was replaced, as it was stored; size is >I, offset >q
 
 A row's value is `HEADER` and then the payload:
 
@@ -22,6 +28,8 @@ A row's value is `HEADER` and then the payload:
 from struct import Struct
 from typing import NamedTuple
 
+from query_service.store_definition import StoreDefinition
+
 FORMAT = 1
 
 FORMAT_KEY = b"\0format"
@@ -29,8 +37,11 @@ IDENTITY_KEY = b"\0identity"
 NEXT_KEY = b"\0next"
 CURRENT_KEY = b"\0current"
 PURGED_KEY = b"\0purged"
+KIND_KEY = b"\0kind"
 DELETED_PREFIX = b"\0deleted\0"
-DELETED_END = b"\0deleted\1"
+EXPIRES_PREFIX = b"\0expires\0"
+REPLACED_PREFIX = b"\0replaced\0"
+VERSION_PREFIX = b"\0version\0"
 
 HEADER = Struct(">QQqqIB")
 HEADER_SIZE = HEADER.size
@@ -38,7 +49,11 @@ FENCE_SIZE = 16
 FLAGS_AT = HEADER_SIZE - 1
 NUMBER = Struct(">q")
 _OFFSET = Struct(">16xq")
+_COMMIT = Struct(">24xqI")
 _TIME = Struct(">Q")
+_SIZE = Struct(">I")
+
+MAX_OFFSET = (1 << 63) - 1
 
 DELETED = 1
 UNTIMED = 2
@@ -71,19 +86,43 @@ def offset_of(value: bytes) -> int:
     return offset
 
 
-def deletion_key(arrived_ms: int, key: bytes) -> bytes:
-    """Returns the key under which a deletion is remembered; they sort by their time."""
-    return DELETED_PREFIX + _TIME.pack(arrived_ms) + key
+def commit_ms_of(value: bytes) -> int | None:
+    """Returns the commit time in Unix milliseconds; None when it is not known."""
+    if value[FLAGS_AT] & UNTIMED:
+        return None
+    seconds, nanos = _COMMIT.unpack_from(value)
+    return int(seconds * 1000 + nanos // 1_000_000)
 
 
-def deletions_before(arrived_ms: int) -> bytes:
-    """Returns the key before which the deletions stand that arrived before this time."""
-    return DELETED_PREFIX + _TIME.pack(arrived_ms)
+def due_key(prefix: bytes, due_ms: int, key: bytes) -> bytes:
+    """Returns the key under which stands what is to be done with a row at a time; they sort by their time."""
+    return prefix + _TIME.pack(max(0, due_ms)) + key
 
 
-def deleted_row(deletion: bytes) -> bytes:
-    """Returns the row's key of a key made by `deletion_key`."""
-    return deletion[len(DELETED_PREFIX) + _TIME.size :]
+def due_before(prefix: bytes, due_ms: int) -> bytes:
+    """Returns the key before which stands what is due before this time."""
+    return prefix + _TIME.pack(max(0, due_ms))
+
+
+def due_row(prefix: bytes, due: bytes) -> bytes:
+    """Returns the row's key of a key made by `due_key`."""
+    return due[len(prefix) + _TIME.size :]
+
+
+def version_key(key: bytes, offset: int) -> bytes:
+    """Returns the key of an older version of a row; they sort by row and then by offset."""
+    return VERSION_PREFIX + _SIZE.pack(len(key)) + key + NUMBER.pack(offset)
+
+
+def kind_of(definition: StoreDefinition) -> bytes:
+    """Returns how rows are made and what is kept of them; a directory of another kind is rebuilt."""
+    history = definition.history
+    words: list[str] = [definition.format]
+    if definition.retain is not None:
+        words.append("retained")
+    if history is not None:
+        words.append("versions" if history.age is None else "versions-for-a-time")
+    return " ".join(words).encode()
 
 
 def row_key(group: str, sort: str, member: str) -> bytes:

@@ -1,5 +1,6 @@
 """Fakes and builders for unit tests; nothing in the service imports them."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -8,6 +9,8 @@ from query_service.lookup import Lookup
 from query_service.peer_memory import PeerMemory
 from query_service.record import TOMBSTONE_HEADER, Headers
 from query_service.shard_map import Member
+from query_service.store_definition import StoreDefinition
+from query_service.view import View
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 
@@ -32,6 +35,7 @@ class FakeRecord:
     record_value: bytes | None
     record_offset: int = 0
     record_headers: Headers = field(default_factory=list)
+    record_ms: int | None = None
 
     def key(self) -> bytes | None:
         """The record's key."""
@@ -49,6 +53,17 @@ class FakeRecord:
         """The record's offset."""
         return self.record_offset
 
+    def timestamp(self) -> tuple[int, int]:
+        """The kind of the record's time, and the time."""
+        return (0, -1) if self.record_ms is None else (1, self.record_ms)
+
+
+def store_definition(name: str = "s", /, **fields: object) -> StoreDefinition:
+    """Returns a store of a keyed topic, or of what the fields of the stores file say."""
+    return StoreDefinition.model_validate(
+        {"name": name, "topic": "topic", "message": "statecast.orders.v1.Order", **fields}
+    )
+
 
 def encoded_state(sequence: int, payload: bytes = b"", epoch: int = 1, seconds: int = 1_700_000_000) -> bytes:
     """Returns an encoded StateRecord."""
@@ -65,6 +80,13 @@ def put(key: str, sequence: int, offset: int, payload: bytes = b"row", epoch: in
 def tombstone(key: str, sequence: int, offset: int, epoch: int = 1) -> FakeRecord:
     """Returns the record of a deletion."""
     return FakeRecord(key.encode(), None, offset, [(TOMBSTONE_HEADER, encoded_state(sequence, epoch=epoch))])
+
+
+def apply_row(view: View, store: str, key: str, sequence: int, offset: int, payload: bytes | None) -> None:
+    """Applies a row, or a deletion for None, in the partition of its group; `key` has NUL between its parts."""
+    host = view.hosts[store, view.partition_of(store, key.split("\0")[0])]
+    record = tombstone(key, sequence, offset) if payload is None else put(key, sequence, offset, payload)
+    host.apply([record], offset + 1)
 
 
 class FakeLookup:
@@ -93,11 +115,22 @@ class FakeLookup:
             answer.results.add(index=index).state.key.CopyFrom(each.key)
         return answer
 
-    async def scan(self, request: query.ScanStatesRequest, deadline: float) -> query.ScanStatesResponse:
+    async def scan(
+        self, request: query.ScanStatesRequest, deadline: float, partition: int | None = None
+    ) -> query.ScanStatesResponse:
         """See Lookup."""
         self._note(deadline)
         answer = query.ScanStatesResponse()
         answer.states.add().key.group = request.group
+        answer.freshness.partition = partition or 0
+        answer.freshness.answered_by = self.answered_by
+        return answer
+
+    async def versions(self, request: query.ListVersionsRequest, deadline: float) -> query.ListVersionsResponse:
+        """See Lookup."""
+        self._note(deadline)
+        answer = query.ListVersionsResponse()
+        answer.versions.add(payload=request.key.group.encode())
         answer.freshness.answered_by = self.answered_by
         return answer
 
@@ -105,6 +138,27 @@ class FakeLookup:
         self.deadlines.append(deadline)
         if self.failure is not None:
             raise self.failure
+
+
+class GatedLookup(FakeLookup):
+    """Answers once its gate is open, and remembers which calls were cancelled."""
+
+    def __init__(self, answered_by: str) -> None:
+        """Is open at first."""
+        super().__init__(answered_by)
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.cancelled = 0
+
+    async def get(self, request: query.GetStateRequest, deadline: float) -> query.GetStateResponse:
+        """See Lookup."""
+        self._note(deadline)
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return await super().get(request, deadline)
 
 
 class FakePeer(PeerMemory):

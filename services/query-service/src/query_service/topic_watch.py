@@ -47,7 +47,9 @@ class TopicWatch:
         self._admin = AdminClient(client)
         # AdminClient.list_offsets needs half a minute to find its way after a restart of the broker; a consumer does
         # not. The group is required by the client, and never joined.
-        self._consumer = Consumer({**client, "group.id": "query-service.ends", "enable.auto.commit": False})
+        self._ends_client = {**client, "group.id": "query-service.ends", "enable.auto.commit": False}
+        self._consumer = Consumer(self._ends_client)
+        self._ends_failed = False
         self._names = sorted(topics)
         self._interval_s = interval_s
         self._describe_s = describe_s
@@ -74,11 +76,20 @@ class TopicWatch:
             try:
                 if time.monotonic() >= next_description:
                     self._describe()
+                    self._renew()
                     next_description = time.monotonic() + (self._describe_s if self._topics else self._interval_s)
                 self._read_ends()
             except KafkaException as error:
                 self._outage.failed(error)
         self._consumer.close()
+
+    def _renew(self) -> None:
+        """Replaces a consumer that failed: one that asked while the broker was shutting down says for ever after that
+        the partitions are unknown, whatever the broker answers."""
+        if self._ends_failed:
+            self._ends_failed = False
+            self._consumer.close()
+            self._consumer = Consumer(self._ends_client)
 
     def _describe(self) -> None:
         described = self._admin.describe_topics(TopicCollection(self._names), request_timeout=_REQUEST_TIMEOUT_S)
@@ -110,7 +121,10 @@ class TopicWatch:
             for topic in self._topics.values()
             for partition in range(topic.partitions)
         ]
-        for place in self._consumer.offsets_for_times(places, timeout=_REQUEST_TIMEOUT_S):
+        self._ends_failed = True
+        found = self._consumer.offsets_for_times(places, timeout=_REQUEST_TIMEOUT_S)
+        self._ends_failed = any(place.error is not None for place in found)
+        for place in found:
             if place.error is None:
                 self._on_end(place.topic, place.partition, place.offset, asked_at)
             else:

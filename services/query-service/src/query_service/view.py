@@ -1,17 +1,24 @@
 """What this instance knows now: the stores, their topics, who serves what, and what it holds itself."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from query_service.errors import NotServedError, UnknownStoreError
 from query_service.partition_host import PartitionHost
+from query_service.partitioning import HASHES, partition_of
 from query_service.shard_map import Member, ShardMap
-from query_service.stores_file import StoreDefinition, nearest
+from query_service.store_definition import StoreDefinition
+from query_service.stores_file import nearest
+
+
+def replicas_of(stores: Iterable[StoreDefinition]) -> dict[str, int]:
+    """Returns the number of replicas of the stores that say one."""
+    return {store.name: store.replicas for store in stores if store.replicas is not None}
 
 
 @dataclass(frozen=True)
 class Topic:
-    """One incarnation of a keyed topic, as the broker describes it."""
+    """One incarnation of a topic, as the broker describes it."""
 
     name: str
     topic_id: str
@@ -26,7 +33,7 @@ class View:
         """Starts with no members and no topics known."""
         self.me = me
         self.stores = {store.name: store for store in stores}
-        self.shard_map = ShardMap(frozenset(), replicas)
+        self.shard_map = ShardMap(frozenset(), replicas, of_store=replicas_of(self.stores.values()))
         self.topics: dict[str, Topic] = {}
         self.hosts: dict[tuple[str, int], PartitionHost] = {}
 
@@ -50,6 +57,14 @@ class View:
             raise NotServedError(f"the topic `{definition.topic}` of store `{store}` is not known yet: try again")
         return topic
 
+    def hash_of(self, store: str) -> Callable[[str], int]:
+        """Returns the hash that spreads the groups of a store over its partitions. Raises UnknownStoreError."""
+        return HASHES[self.store(store).partitioner]
+
+    def partition_of(self, store: str, group: str) -> int:
+        """Returns the partition of a group. Raises as `topic` does."""
+        return partition_of(group, self.topic(store).partitions, self.hash_of(store))
+
     def host(self, store: str, partition: int) -> PartitionHost:
         """Returns what this instance holds of a partition. Raises NotServedError when it has not caught up, too."""
         host = self.hosts.get((store, partition))
@@ -58,6 +73,13 @@ class View:
         if not host.progress.serving:
             raise NotServedError(f"{self.me.instance} is still reading partition {partition} of `{store}`: try again")
         return host
+
+    def owned(self, store: str) -> frozenset[int]:
+        """Returns the partitions of a store that this instance owns. Raises NotServedError outside of the group."""
+        if not self.shard_map.members:
+            raise NotServedError(f"{self.me.instance} has not joined the group yet: try again")
+        partitions = range(self.topic(store).partitions)
+        return frozenset(each for each in partitions if self.shard_map.ranked(store, each)[0] == self.me)
 
     def wanted(self) -> frozenset[tuple[str, int]]:
         """Returns the partitions that this instance should hold by the shard map."""

@@ -1,6 +1,7 @@
 """Starts real instances as processes, on a topic of their own."""
 
 import asyncio
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -31,6 +32,7 @@ class Process:
     def __init__(self, name: str, environment: dict[str, str], directory: Path) -> None:
         self.name = name
         self.address = f"127.0.0.1:{environment['QUERY_SERVICE_PORT']}"
+        self.shard_address = f"127.0.0.1:{environment['QUERY_SERVICE_SHARD_PORT']}"
         self.status_url = f"http://127.0.0.1:{environment['QUERY_SERVICE_METRICS_PORT']}"
         self._data = Path(environment["QUERY_SERVICE_DATA_DIRECTORY"])
         self._log = directory / f"{name}-{uuid4().hex[:6]}.log"
@@ -65,14 +67,21 @@ class Process:
         except OSError as error:
             return str(error)
 
-    def metric(self, name: str) -> float:
-        """The sum of a metric over its labels."""
+    def metric(self, name: str, label: str = "") -> float:
+        """The sum of a metric over its labels, or over those lines that have a text such as `outcome="won"`."""
         with urlopen(f"{self.status_url}/metrics", timeout=5) as answer:
             lines = answer.read().decode().splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
+        chosen = [line for line in lines if line.startswith((f"{name} ", f"{name}{{")) and label in line]
+        return sum(float(line.split()[-1]) for line in chosen)
 
     def terminate(self) -> None:
         self._process.terminate()
+
+    def pause(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         self._process.kill()
@@ -83,9 +92,9 @@ class Process:
 
 
 class Scene:
-    """A keyed topic of four partitions and the instances that serve it as the store `rows`."""
+    """A keyed topic of four partitions and the instances that serve it as the store `rows`, or as a file says."""
 
-    def __init__(self, kafka: str, topic: str, directory: Path) -> None:
+    def __init__(self, kafka: str, topic: str, directory: Path, stores: str | None = None) -> None:
         self._kafka = kafka
         self._topic = topic
         self._directory = directory
@@ -93,7 +102,7 @@ class Scene:
         self._processes: list[Process] = []
         self._producer = Producer({"bootstrap.servers": kafka})
         (directory / "stores.yaml").write_text(
-            f"stores: [{{name: rows, topic: {topic}, message: statecast.orders.v1.Order}}]"
+            stores or f"stores: [{{name: rows, topic: {topic}, message: statecast.orders.v1.Order}}]"
         )
 
     def environment(self, name: str, **settings: object) -> dict[str, str]:
@@ -150,21 +159,22 @@ class Scene:
         admin.create_topics([NewTopic(self._topic, num_partitions=4, replication_factor=1)])[self._topic].result()
         self._producer = Producer({"bootstrap.servers": kafka, "log_level": 0, "reconnect.backoff.max.ms": 500})
 
-    async def until(self, condition: Callable[[], bool], process: Process) -> None:
+    async def until(self, condition: Callable[[], bool | Awaitable[bool]], process: Process) -> None:
         await until(condition, process)
 
     async def until_ready(self, *processes: Process) -> None:
         for process in processes:
             await until(process.is_ready, process)
 
-    async def until_applied(self, process: Process, records: int) -> None:
+    async def until_applied(self, process: Process, records: int, partitions: int = 4) -> None:
         """Waits until the instance is ready and has applied this many records in all its partitions and its peers'."""
         await self.until_ready(process)
 
         async def applied() -> bool:
             answer = await process.stub.ListShards(query.ListShardsRequest())
-            ends = [shard.replicas[0].current_through.offset + 1 for shard in answer.shards]
-            return len(ends) == 4 and sum(ends) >= records and all(shard.replicas[0].serving for shard in answer.shards)
+            owners = [shard.replicas[0] for shard in answer.shards]
+            read = sum(owner.current_through.offset + 1 for owner in owners)
+            return len(owners) == partitions and read >= records and all(owner.serving for owner in owners)
 
         await until(applied, process)
 
@@ -207,3 +217,12 @@ async def scene(kafka: str, create_topic: Callable[..., str], tmp_path: Path) ->
     made = Scene(kafka, create_topic("rows", partitions=4, cleanup_policy="compact"), tmp_path)
     yield made
     await made.close()
+
+
+MakeScene = Callable[[str, str], Scene]
+
+
+@pytest.fixture
+def make_scene(kafka: str, tmp_path: Path) -> MakeScene:
+    """Makes a scene of a topic and the text of a stores file; the test closes it."""
+    return lambda topic, stores: Scene(kafka, topic, tmp_path, stores)

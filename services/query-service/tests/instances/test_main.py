@@ -47,6 +47,13 @@ def test_a_bad_setting_is_named(scene: "Scene") -> None:
     assert line.startswith("query-service: QUERY_SERVICE_REPLICAS='many': ")
 
 
+def test_a_certificate_that_cannot_be_read_is_named(scene: "Scene", tmp_path: Path) -> None:
+    missing = tmp_path / "missing.pem"
+    line = refusal(run(scene.environment("query-1", tls_certificate=missing, tls_key=missing)))
+
+    assert line.startswith(f"query-service: QUERY_SERVICE_TLS_CERTIFICATE={missing}: it cannot be read: ")
+
+
 @pytest.mark.parametrize("name", ["PORT", "SHARD_PORT", "METRICS_PORT"])
 def test_a_port_in_use_is_named(scene: "Scene", name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -98,6 +98,9 @@ class StoreDocument(_Document):
     topic: str
     message: str
     partitions: int
+    owner: str
+    history: bool
+    partitioner: str
 
 
 class ShardMapDocument(_Document):

@@ -117,6 +117,13 @@ class FakeQueryService(QueryServiceServicer):
         token = str(end) if end < len(rows) else ""
         return query_service_pb2.ScanStatesResponse(states=states, next_page_token=token)
 
+    async def ListVersions(  # noqa: N802  gRPC names it
+        self, _: query_service_pb2.ListVersionsRequest, context: Context
+    ) -> query_service_pb2.ListVersionsResponse:
+        """Answers that nothing keeps versions; the edge never asks."""
+        await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "no store keeps versions")
+        raise AssertionError("abort raises")
+
     async def ListShards(  # noqa: N802  gRPC names it
         self, _: query_service_pb2.ListShardsRequest, context: Context
     ) -> query_service_pb2.ListShardsResponse:

@@ -1,4 +1,4 @@
-"""The rows of one partition on disk."""
+"""One suite for the store of a partition, on disk and in memory."""
 
 from collections.abc import Callable
 from threading import Thread
@@ -7,10 +7,12 @@ import pytest
 
 from query_service.errors import StoreClosedError
 from query_service.store import PartitionStore
-from query_service.store_directory import Identity, StoreDirectory
+from query_service.store_directory import Identity
 from query_service.store_keys import DELETED, HEADER, HEADER_SIZE
 
 IDENTITY = Identity("id", 0)
+
+OpenStore = Callable[..., PartitionStore]
 
 
 def value(sequence: int, offset: int, payload: bytes = b"row") -> bytes:
@@ -22,23 +24,15 @@ def deletion(sequence: int, offset: int) -> bytes:
 
 
 @pytest.fixture
-def store(open_directory: Callable[..., StoreDirectory]) -> PartitionStore:
-    return open_directory().open("s", IDENTITY)
+def store(open_store: OpenStore) -> PartitionStore:
+    return open_store()
 
 
-def reopened(store: PartitionStore, open_directory: Callable[..., StoreDirectory]) -> PartitionStore:
-    store.close()
-    return open_directory().open("s", IDENTITY)
-
-
-def test_rows_and_the_next_offset_are_written_together(
-    store: PartitionStore, open_directory: Callable[..., StoreDirectory]
-) -> None:
+def test_rows_and_the_next_offset_are_written_together(store: PartitionStore) -> None:
     store.write({b"a": value(1, 5), b"b": value(2, 6)}, 7, 0)
-    again = reopened(store, open_directory)
 
-    assert again.get_many([b"a", b"missing", b"b"]) == [value(1, 5), None, value(2, 6)]
-    assert again.next_offset == 7
+    assert store.get_many([b"a", b"missing", b"b"]) == [value(1, 5), None, value(2, 6)]
+    assert store.next_offset == 7
 
 
 def test_a_scan_yields_a_range_in_order_and_in_reverse(store: PartitionStore) -> None:
@@ -90,18 +84,6 @@ def test_deletions_are_forgotten_a_few_at_a_time(store: PartitionStore) -> None:
     assert [store.forget_deletions(2000, most=2) for _ in range(4)] == [2, 2, 1, 0]
 
 
-def test_what_was_purged_and_when_all_was_current_survive_a_restart(
-    store: PartitionStore, open_directory: Callable[..., StoreDirectory]
-) -> None:
-    store.note_purged(41)
-    store.note_purged(17)
-    store.note_current(1_700_000_000_123)
-    again = reopened(store, open_directory)
-
-    assert again.purged_through == 41
-    assert again.current_ms == 1_700_000_000_123
-
-
 def test_a_closed_store_says_so(store: PartitionStore) -> None:
     store.close()
 
@@ -138,3 +120,41 @@ def test_a_store_can_be_closed_while_others_read_it(store: PartitionStore) -> No
         reader.join(30)
 
     assert ended == [StoreClosedError] * 3
+
+
+def test_a_scan_that_nobody_reads_on_does_not_hold_up_writes(store: PartitionStore) -> None:
+    store.write({b"%03d" % number: value(1, 1) for number in range(600)}, 1, 0)
+    rows = store.scan(b"0", b"9")
+    next(rows)
+    del rows
+    store.write({b"500": value(2, 2)}, 2, 0)
+
+    assert store.get(b"500") == value(2, 2)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_long_scan_shows_one_moment_while_rows_come_change_and_go(store: PartitionStore, reverse: bool) -> None:
+    before = {b"%04d" % number: value(1, number) for number in range(0, 2000, 2)}
+    store.write(before, 2000, arrived_ms=1000)
+    store.write({b"0600": deletion(2, 2000)}, 2001, arrived_ms=1000)
+    before[b"0600"] = deletion(2, 2000)
+    rows = store.scan(b"0", b"9", reverse=reverse)
+    seen = [next(rows)]
+    store.write({b"%04d" % number: value(3, number, b"new") for number in range(1, 2000, 3)}, 2002, 0)
+    seen += [next(rows) for _ in range(300)]
+    store.forget_deletions(before_ms=2000, most=10)
+    store.write({b"%04d" % number: value(4, number, b"newer") for number in range(0, 2000, 5)}, 2003, 0)
+    seen += rows
+
+    assert seen == sorted(before.items(), reverse=reverse)
+
+
+def test_what_is_written_while_restoring_is_there_at_once_and_after_it(store: PartitionStore) -> None:
+    store.restoring = True
+    store.write({b"a": value(1, 1)}, 2, 0)
+    assert store.get(b"a") == value(1, 1)
+    store.settle()
+    store.write({b"b": value(1, 2)}, 3, 0)
+
+    assert store.get_many([b"a", b"b"]) == [value(1, 1), value(1, 2)]
+    assert not store.restoring

@@ -1,0 +1,59 @@
+"""The command `statecast`: asks the query service from the shell."""
+
+import asyncio
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+
+from statecast_client.client import StatecastClient
+from statecast_client.command_line import parse
+from statecast_client.commands import run
+from statecast_client.errors import AbsentError, BehindError, OverloadedError, StatecastError, UnavailableError
+from statecast_client.tls import credentials
+
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ) -> int:
+    """Runs the command; returns its exit status, which `--help` lists."""
+    options = parse(arguments, environment)
+    try:
+        asyncio.run(_run(options))
+    except StatecastError as error:
+        sys.stderr.write(f"statecast: {' '.join(str(error).split())}\n")
+        return _status(error)
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return 0
+
+
+async def _run(options: Namespace) -> None:
+    encrypted = options.tls or options.tls_ca or options.tls_certificate or options.tls_key
+    secrets = credentials(options.tls_ca, options.tls_certificate, options.tls_key) if encrypted else None
+    addresses = [address.strip() for address in options.address.split(",") if address.strip()]
+    async with StatecastClient(addresses, credentials=secrets, timeout_s=options.timeout) as client:
+        await run(client, options, _write)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _status(error: StatecastError) -> int:
+    match error:
+        case AbsentError():
+            return 1
+        case UnavailableError() | OverloadedError():
+            return 3
+        case BehindError():
+            return 4
+        case _:
+            return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""The client against fake instances: whom it asks, and whom next."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+
+from statecast.query.v1 import query_pb2
+from statecast.state.v1 import state_pb2
+from statecast_client import InvalidError, OverloadedError, StatecastClient, UnavailableError, UnknownStoreError
+
+if TYPE_CHECKING:
+    from conftest import Cluster
+
+GROUPS = [f"order-{number}" for number in range(12)]
+
+
+async def test_each_key_is_asked_at_its_owner(cluster: "Cluster") -> None:
+    for group in GROUPS:
+        answer = await cluster.client.get("rows", group)
+        assert answer.freshness.answered_by == cluster.owner(group).address
+
+    assert all(len(instance.gets) > 0 for instance in cluster.instances)
+    assert sum(instance.listings for instance in cluster.instances) == 1
+
+
+async def test_a_key_may_be_a_group_its_parts_or_a_message(cluster: "Cluster") -> None:
+    key = state_pb2.StateKey(group="g", sort="1", member="m")
+
+    assert (await cluster.client.get("rows", ("g", "1", "m"))).state.key == key
+    assert (await cluster.client.get("rows", key)).state.key == key
+
+
+async def test_another_instance_answers_when_the_owner_is_unavailable(cluster: "Cluster") -> None:
+    await cluster.client.get("rows", "x")
+    owner = cluster.owner("x")
+    owner.failure = grpc.StatusCode.UNAVAILABLE
+    answer = await cluster.client.get("rows", "x")
+    await cluster.client.get("rows", "x")
+
+    assert answer.freshness.answered_by == cluster.other("x").address
+    assert len(owner.gets) == 2
+
+
+async def test_another_instance_answers_when_the_owner_is_silent_for_half_of_the_time(cluster: "Cluster") -> None:
+    async with StatecastClient([each.address for each in cluster.instances], timeout_s=1) as client:
+        await client.get("rows", "x")
+        cluster.owner("x").gate.clear()
+
+        assert (await client.get("rows", "x")).freshness.answered_by == cluster.other("x").address
+
+
+async def test_after_one_retry_it_says_who_does_not_answer(cluster: "Cluster") -> None:
+    for instance in cluster.instances:
+        instance.failure = grpc.StatusCode.UNAVAILABLE
+
+    with pytest.raises(UnavailableError, match="does not answer: store: told to fail"):
+        await cluster.client.get("rows", "x")
+
+    assert sum(len(instance.gets) for instance in cluster.instances) <= 2
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (grpc.StatusCode.NOT_FOUND, UnknownStoreError),
+        (grpc.StatusCode.INVALID_ARGUMENT, InvalidError),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, OverloadedError),
+    ],
+)
+async def test_a_refusal_is_named_and_not_retried(
+    cluster: "Cluster", code: grpc.StatusCode, error: type[Exception]
+) -> None:
+    await cluster.client.get("rows", "x")
+    cluster.owner("x").failure = code
+
+    with pytest.raises(error):
+        await cluster.client.get("rows", "x")
+
+    assert not cluster.other("x").gets
+
+
+async def test_a_failure_makes_it_read_the_shard_map_again(cluster: "Cluster") -> None:
+    await cluster.client.get("rows", "x")
+    cluster.owner("x").failure = grpc.StatusCode.UNAVAILABLE
+    await cluster.client.get("rows", "x")
+    async with asyncio.timeout(10):
+        while cluster.other("x").listings == 0:  # noqa: ASYNC110  the fake tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def test_without_a_shard_map_any_instance_is_asked(cluster: "Cluster") -> None:
+    for instance in cluster.instances:
+        instance.peers = ()
+    for group in GROUPS:
+        assert (await cluster.client.get("rows", group)).freshness.answered_by == cluster.instances[0].address
+
+
+async def test_a_batch_is_one_call_per_holder_in_the_order_of_its_keys(cluster: "Cluster") -> None:
+    results = await cluster.client.batch_get("rows", GROUPS)
+
+    assert [result.state.key.group for result in results] == GROUPS
+    assert [result.index for result in results] == list(range(len(GROUPS)))
+    assert [len(instance.batches) for instance in cluster.instances] == [1, 1]
+
+
+async def test_a_scan_goes_on_to_its_last_page(cluster: "Cluster") -> None:
+    rows = [state.key.group async for state in cluster.client.scan("rows", "g", sort_prefix="2026")]
+
+    assert rows == ["g0", "g1", "g2"]
+    assert [scan.sort_prefix for scan in cluster.owner("g").scans] == ["2026"] * 3
+
+
+async def test_a_local_scan_asks_the_first_address_and_nobody_else(cluster: "Cluster") -> None:
+    assert len([state async for state in cluster.client.scan("rows", local_only=True)]) == 3
+    assert len(cluster.instances[0].scans) == 3
+    cluster.instances[0].failure = grpc.StatusCode.UNAVAILABLE
+
+    with pytest.raises(UnavailableError):
+        await anext(cluster.client.scan("rows", local_only=True))
+
+    assert cluster.instances[1].scans == []
+
+
+async def test_the_shard_map_can_be_read(cluster: "Cluster") -> None:
+    listing = await cluster.client.shards()
+
+    assert [shard.partition for shard in listing.shards] == [0, 1, 2, 3]
+    assert listing.stores == [query_pb2.Store.FromString(listing.stores[0].SerializeToString())]
+
+
+def test_no_address_is_refused() -> None:
+    with pytest.raises(InvalidError, match="addresses"):
+        StatecastClient([])

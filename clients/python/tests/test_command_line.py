@@ -1,0 +1,45 @@
+"""The arguments of the command."""
+
+import pytest
+
+from statecast_client.command_line import parse
+
+
+def test_the_address_comes_from_the_option_or_the_environment() -> None:
+    assert parse(["shards"], {}).address == "127.0.0.1:50051"
+    assert parse(["shards"], {"STATECAST_ADDRESS": "a:1"}).address == "a:1"
+    assert parse(["shards", "--address", "b:1"], {"STATECAST_ADDRESS": "a:1"}).address == "b:1"
+
+
+def test_files_of_tls_come_from_the_environment_too() -> None:
+    options = parse(["shards"], {"STATECAST_TLS_CA": "/ca.pem", "STATECAST_TLS_KEY": ""})
+
+    assert (str(options.tls_ca), options.tls_key) == ("/ca.pem", None)
+
+
+def test_a_scan_takes_a_part_of_a_group() -> None:
+    options = parse(["scan", "s", "g", "--from", "1", "--to", "2", "--prefix", "1", "--reverse", "--limit", "5"], {})
+
+    assert (options.sort_from, options.sort_to, options.sort_prefix) == ("1", "2", "1")
+    assert (options.reverse, options.limit, options.local_only) == (True, 5, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ([], "command"),
+        (["gte", "s", "k"], "invalid choice: 'gte'"),
+        (["get", "s"], "KEY"),
+        (["watch", "s"], "KEY"),
+        (["scan", "s", "--limit", "0"], "--limit: `0` is not a number of 1 or more"),
+        (["shards", "--timeout", "soon"], "--timeout: `soon` is not a number of seconds"),
+    ],
+)
+def test_what_is_wrong_is_named_with_status_2(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(arguments, {})
+
+    assert ended.value.code == 2
+    assert named in capsys.readouterr().err

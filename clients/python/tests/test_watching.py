@@ -1,0 +1,94 @@
+"""Following keys on fake instances."""
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+
+from statecast.query.v1 import query_pb2
+from statecast.state.v1 import state_pb2
+from statecast_client import Change, InvalidError
+
+if TYPE_CHECKING:
+    from conftest import Cluster
+
+
+def value(offset: int, index: int = 0, epoch: int = 1) -> query_pb2.KeyResult:
+    position = state_pb2.Position(epoch=epoch, offset=offset)
+    return query_pb2.KeyResult(index=index, state=query_pb2.State(position=position, payload=b"%d" % offset))
+
+
+def gone(offset: int) -> query_pb2.KeyResult:
+    absence = query_pb2.Absence(position=state_pb2.Position(epoch=1, offset=offset), deleted=True)
+    return query_pb2.KeyResult(index=0, absence=absence)
+
+
+def failed(code: grpc.StatusCode) -> query_pb2.KeyResult:
+    return query_pb2.KeyResult(index=0, error=query_pb2.KeyError(code=code.value[0], message="told to fail"))
+
+
+async def watched(cluster: "Cluster", count: int, keys: list[str] | None = None) -> list[Change]:
+    changes = cluster.client.watch("rows", keys or ["x"])
+    seen: list[Change] = []
+    async with aclosing(changes), asyncio.timeout(20):
+        async for change in changes:
+            seen.append(change)
+            if len(seen) == count:
+                break
+    return seen
+
+
+async def test_a_key_is_told_at_first_and_at_every_change(cluster: "Cluster") -> None:
+    cluster.owner("x").results = [[value(1)], [value(5)], [gone(6)]]
+    seen = await watched(cluster, 3)
+
+    assert [change.position.offset for change in seen] == [1, 5, 6]
+    assert [change.state is not None for change in seen] == [True, True, False]
+    assert seen[2].absence is not None
+    assert [each.keys[0].after.offset for each in cluster.owner("x").batches[:3]] == [0, 1, 5]
+
+
+async def test_an_older_value_of_the_same_epoch_is_not_told(cluster: "Cluster") -> None:
+    cluster.owner("x").results = [[value(5)], [value(4)], [value(5)], [value(6)], [value(0, epoch=2)]]
+
+    assert [change.position.offset for change in await watched(cluster, 3)] == [5, 6, 0]
+
+
+async def test_keys_of_all_shards_are_followed(cluster: "Cluster") -> None:
+    mine = next(group for group in map(str, range(20)) if cluster.owner(group) is cluster.instances[0])
+    others = next(group for group in map(str, range(20)) if cluster.owner(group) is cluster.instances[1])
+    for instance in cluster.instances:
+        instance.results = [[value(1)]]
+    seen = await watched(cluster, 2, [mine, others])
+
+    assert {change.key.group for change in seen} == {mine, others}
+
+
+async def test_it_goes_on_after_an_outage(cluster: "Cluster") -> None:
+    for instance in cluster.instances:
+        instance.results = [[failed(grpc.StatusCode.UNAVAILABLE)], [value(1)]]
+
+    assert [change.position.offset for change in await watched(cluster, 1)] == [1]
+
+
+async def test_what_stays_wrong_is_raised(cluster: "Cluster") -> None:
+    cluster.owner("x").failure = grpc.StatusCode.INVALID_ARGUMENT
+
+    with pytest.raises(InvalidError, match="told to fail"):
+        await watched(cluster, 1)
+
+
+async def test_nothing_to_follow_is_refused(cluster: "Cluster") -> None:
+    with pytest.raises(InvalidError, match="keys"):
+        cluster.client.watch("rows", [])
+
+
+async def test_a_reader_that_stops_leaves_no_poll_behind(cluster: "Cluster") -> None:
+    cluster.owner("x").results = [[value(1)]]
+    before = len(asyncio.all_tasks())
+    await watched(cluster, 1)
+    async with asyncio.timeout(10):
+        while len(asyncio.all_tasks()) > before + 1:  # noqa: ASYNC110  the fake's own call ends a moment later
+            await asyncio.sleep(0.01)

@@ -1,0 +1,62 @@
+"""The Python client on real instances."""
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from statecast_client import AbsentError, Change, StatecastClient
+
+if TYPE_CHECKING:
+    from instances.conftest import Scene
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+
+GROUPS = [f"order-{number:06d}" for number in range(1, 41)]
+
+
+async def test_every_key_is_answered_by_its_owner_without_a_forward(scene: "Scene") -> None:
+    one, other = scene.launch("query-1", replicas=1), scene.launch("query-2", replicas=1)
+    scene.write({group: group.encode() for group in GROUPS})
+    await scene.until_ready(one, other)
+    await scene.until_applied(one, len(GROUPS))
+    async with StatecastClient([one.address]) as client:
+        answers = [await client.get("rows", group) for group in GROUPS]
+        results = await client.batch_get("rows", GROUPS)
+        rows = [state.key.group async for state in client.scan("rows", page_size=7)]
+        with pytest.raises(AbsentError, match="has no value"):
+            await client.get("rows", "nobody")
+
+    assert [answer.state.payload.decode() for answer in answers] == GROUPS
+    assert {answer.freshness.answered_by for answer in answers} == {"query-1", "query-2"}
+    assert not any(answer.freshness.forwarded for answer in answers)
+    assert [result.state.payload.decode() for result in results] == GROUPS
+    assert rows == GROUPS
+
+
+async def test_reads_and_watches_go_on_when_an_instance_is_killed(scene: "Scene") -> None:
+    one, other = scene.launch("query-1"), scene.launch("query-2")
+    scene.write(dict.fromkeys(GROUPS, b"before"))
+    await scene.until_ready(one, other)
+    await scene.until_applied(one, len(GROUPS))
+    await scene.until_applied(other, len(GROUPS))
+    async with StatecastClient([one.address, other.address]) as client, asyncio.timeout(60):
+        changes = client.watch("rows", GROUPS, wait_s=1)
+        seen: dict[str, list[bytes]] = {group: [] for group in GROUPS}
+
+        def note(change: Change) -> None:
+            assert change.state is not None
+            seen[change.key.group].append(change.state.payload)
+
+        async with aclosing(changes):
+            while not all(seen.values()):
+                note(await anext(changes))
+            other.kill()
+            for group in GROUPS:
+                assert (await client.get("rows", group)).freshness.answered_by == "query-1"
+            scene.write(dict.fromkeys(GROUPS, b"after"), sequence=2)
+            while not all(values[-1] == b"after" for values in seen.values()):
+                note(await anext(changes))
+
+    assert set(map(tuple, seen.values())) == {(b"before", b"after")}

@@ -1,0 +1,129 @@
+"""Instances that speak TLS with callers and with each other."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+import trustme
+
+from statecast.query.v1 import query_service_pb2 as query
+from statecast.query.v1 import query_service_pb2_grpc as query_grpc
+from statecast.shard.v1 import shard_service_pb2 as shard
+from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
+from statecast.state.v1 import state_pb2
+
+if TYPE_CHECKING:
+    from instances.conftest import Process, Scene
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+
+GROUPS = [f"order-{number:06d}" for number in range(1, 41)]
+
+
+class Authority:
+    """A CA, and what it has issued, as files and as credentials."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._ca = trustme.CA()
+        issued = self._ca.issue_cert("127.0.0.1")
+        self.ca, self.certificate, self.key = (
+            directory / f"{name}-{part}.pem" for part in ("ca", "certificate", "key")
+        )
+        self.ca.write_bytes(self._ca.cert_pem.bytes())
+        self.certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+        self.key.write_bytes(issued.private_key_pem.bytes())
+
+    def caller(self, *, with_certificate: bool) -> grpc.ChannelCredentials:
+        """Credentials of a caller that trusts this CA."""
+        if not with_certificate:
+            return grpc.ssl_channel_credentials(self.ca.read_bytes())
+        return grpc.ssl_channel_credentials(self.ca.read_bytes(), self.key.read_bytes(), self.certificate.read_bytes())
+
+
+class Encrypted:
+    """Two instances, each with the rows of its own partitions alone."""
+
+    def __init__(self, scene: "Scene", directory: Path) -> None:
+        self.callers = Authority(directory, "callers")
+        self.peers = Authority(directory, "peers")
+        settings = {
+            "replicas": 1,
+            "tls_certificate": self.callers.certificate,
+            "tls_key": self.callers.key,
+            "tls_client_ca": self.callers.ca,
+            "shard_tls_certificate": self.peers.certificate,
+            "shard_tls_key": self.peers.key,
+            "shard_tls_ca": self.peers.ca,
+        }
+        self.instances = [scene.launch(name, **settings) for name in ("query-1", "query-2")]
+
+
+@pytest.fixture
+async def encrypted(scene: "Scene", tmp_path: Path) -> Encrypted:
+    made = Encrypted(scene, tmp_path)
+    scene.write(dict.fromkeys(GROUPS, b"row"))
+    await scene.until_ready(*made.instances)
+    return made
+
+
+def stub_of(channel: grpc.aio.Channel) -> "query_grpc.QueryServiceAsyncStub":
+    stub: query_grpc.QueryServiceAsyncStub = query_grpc.QueryServiceStub(channel)
+    return stub
+
+
+async def answered_by(process: "Process", credentials: grpc.ChannelCredentials) -> set[str]:
+    """Reads all rows by one instance; returns who answered. Rows that cannot be had yet are left out."""
+    names: set[str] = set()
+    async with grpc.aio.secure_channel(process.address, credentials) as channel:
+        for group in GROUPS:
+            request = query.GetStateRequest(store="rows", key=state_pb2.StateKey(group=group))
+            try:
+                names.add((await stub_of(channel).GetState(request, timeout=5)).freshness.answered_by)
+            except grpc.aio.AioRpcError:
+                continue
+    return names
+
+
+async def test_callers_and_peers_show_each_other_their_certificates(encrypted: Encrypted, scene: "Scene") -> None:
+    one = encrypted.instances[0]
+
+    async def both_answer() -> bool:
+        return await answered_by(one, encrypted.callers.caller(with_certificate=True)) == {"query-1", "query-2"}
+
+    await scene.until(both_answer, one)
+
+    assert await answered_by(one, encrypted.callers.caller(with_certificate=False)) == set()
+    assert await answered_by(one, encrypted.peers.caller(with_certificate=True)) == set()
+
+
+async def test_nobody_but_a_peer_reaches_the_internal_port(encrypted: Encrypted, scene: "Scene") -> None:
+    address = encrypted.instances[0].shard_address
+    outsiders = [
+        grpc.aio.insecure_channel(address),
+        grpc.aio.secure_channel(address, encrypted.peers.caller(with_certificate=False)),
+        grpc.aio.secure_channel(address, encrypted.callers.caller(with_certificate=True)),
+    ]
+    for channel in outsiders:
+        stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.ListPartitions(shard.ListPartitionsRequest(), timeout=5)
+        await channel.close()
+
+        assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
+
+    async with grpc.aio.secure_channel(address, encrypted.peers.caller(with_certificate=True)) as channel:
+        peer: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(channel)
+        answer = await peer.ListPartitions(shard.ListPartitionsRequest(), timeout=5)
+
+    assert {each.store for each in answer.partitions} == {"rows"}
+
+
+async def test_the_internal_service_is_not_on_the_public_port(encrypted: Encrypted) -> None:
+    credentials = encrypted.callers.caller(with_certificate=True)
+    async with grpc.aio.secure_channel(encrypted.instances[0].address, credentials) as channel:
+        stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.ListPartitions(shard.ListPartitionsRequest(), timeout=5)
+
+    assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
