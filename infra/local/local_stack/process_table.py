@@ -12,7 +12,7 @@ from local_stack.settings import PROGRAMS, ROOT, Settings
 from local_stack.stack_directory import StackDirectory
 
 TOPICS_FILE = ROOT / "infra" / "kafka" / "topics.yaml"
-PIPELINES = ROOT / "services" / "stream-processor" / "pipelines"
+PIPELINES = ROOT / "services" / "stream-processor" / "pipelines" / "orders"
 HOST = "127.0.0.1"
 
 
@@ -61,7 +61,7 @@ class ProcessTable:
             "KAFKA_BOOTSTRAP": self._bootstrap,
             "DATABASE": str(self.directory.data / "orders.sqlite"),
             "SEED": str(settings.seed),
-            "ORDERS": str(settings.orders),
+            "ROWS": str(settings.orders),
             "CUSTOMERS": str(settings.customers),
             "ITEMS": str(settings.items),
             "RATE": f"{settings.rate:g}",

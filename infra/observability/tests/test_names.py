@@ -1,0 +1,63 @@
+"""What rules and panels name exists: a renamed metric would make an alert silent."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+HERE = Path(__file__).parents[1]
+SERVICES = HERE.parents[1] / "services"
+PREFIXED = re.compile(r"\b(?:cdc_simulator|stream_processor|query_service|ws_edge)_[a-z_]+")
+OF_HISTOGRAMS = ("_bucket", "_sum", "_count")
+
+
+def kinds() -> dict[str, str]:
+    """Every metric of the services' metrics files, with the class that makes it."""
+    made = re.compile(r'\b(Counter|Gauge|Histogram|CounterMetricFamily|HistogramMetricFamily)\(\s*"([a-z_]+)"')
+    files = SERVICES.glob("*/src/*/metrics.py")
+    return {name: kind.removesuffix("MetricFamily") for file in files for kind, name in made.findall(file.read_text())}
+
+
+def series(name: str, kind: str) -> set[str]:
+    """The names under which Prometheus stores the metric."""
+    if kind == "Histogram":
+        return {name + suffix for suffix in OF_HISTOGRAMS}
+    return {f"{name}_total"} if kind == "Counter" else {name}
+
+
+def rules() -> Iterator[dict[str, object]]:
+    for group in yaml.safe_load((HERE / "alerts.yaml").read_text())["groups"]:
+        yield from group["rules"]
+
+
+def expressions() -> Iterator[str]:
+    """What rules and panels ask Prometheus for."""
+    yield from (str(rule["expr"]) for rule in rules())
+    for panel in json.loads((HERE / "dashboard.json").read_text())["panels"]:
+        yield from (target["expr"] for target in panel.get("targets", []))
+
+
+@pytest.mark.parametrize("expression", sorted(set(expressions())))
+def test_every_metric_that_is_asked_for_exists(expression: str) -> None:
+    known = {each for name, kind in kinds().items() for each in series(name, kind)}
+    asked = set(PREFIXED.findall(expression))
+
+    assert asked
+    assert asked <= known
+
+
+def test_each_service_is_watched() -> None:
+    asked = " ".join(expressions())
+
+    assert {name.split("_")[0] for name in kinds()} == {name.split("_")[0] for name in PREFIXED.findall(asked)}
+
+
+def test_each_alert_says_what_to_do() -> None:
+    for rule in rules():
+        annotations = rule["annotations"]
+
+        assert isinstance(annotations, dict), rule["alert"]
+        assert annotations.keys() == {"summary", "action"}, rule["alert"]
