@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import grpc
@@ -52,12 +52,13 @@ async def _exists_near(stub: Any, number: int) -> bool:
     return any(result.HasField("state") or result.absence.deleted for result in answer.results)
 
 
-async def measure(address: str, order_ids: list[str]) -> dict[str, float]:
-    """Loads one instance with keys that exist. Raises grpc.RpcError when a lookup fails."""
+async def measure(address: str, groups: Sequence[str], store: str = STORE) -> dict[str, float]:
+    """Loads one instance with keys of a store that exist. Raises grpc.RpcError when a lookup fails."""
     async with grpc.aio.insecure_channel(address) as channel:
         stub: Any = QueryServiceStub(channel)
-        owned, foreign = await _by_owner(stub, order_ids)
-        batch = [KeyQuery(key=StateKey(group=order_id)) for order_id in order_ids[:BATCH_KEYS]]
+        requests = [_get(group, store) for group in groups]
+        owned, foreign = await _by_owner(stub, requests)
+        batch = BatchGetStatesRequest(store=store, keys=[KeyQuery(key=each.key) for each in requests[:BATCH_KEYS]])
         known = await _with_positions(stub, batch)
         return {
             **await _gets(stub, owned, "owner"),
@@ -67,17 +68,18 @@ async def measure(address: str, order_ids: list[str]) -> dict[str, float]:
         }
 
 
-async def _by_owner(stub: Any, order_ids: list[str]) -> tuple[list[str], list[str]]:
-    owned: list[str] = []
-    foreign: list[str] = []
-    for order_id in order_ids:
-        answer = await stub.GetState(_get(order_id))
-        (foreign if answer.freshness.forwarded else owned).append(order_id)
+async def _by_owner(
+    stub: Any, requests: Sequence[GetStateRequest]
+) -> tuple[list[GetStateRequest], list[GetStateRequest]]:
+    owned: list[GetStateRequest] = []
+    foreign: list[GetStateRequest] = []
+    for request in requests:
+        answer = await stub.GetState(request)
+        (foreign if answer.freshness.forwarded else owned).append(request)
     return owned, foreign
 
 
-async def _gets(stub: Any, order_ids: list[str], who: str) -> dict[str, float]:
-    requests = [_get(order_id) for order_id in order_ids]
+async def _gets(stub: Any, requests: list[GetStateRequest], who: str) -> dict[str, float]:
     turn = 0
 
     async def get() -> None:
@@ -89,15 +91,16 @@ async def _gets(stub: Any, order_ids: list[str], who: str) -> dict[str, float]:
     return {f"gets_per_s.{who}": rate, **percentiles("get_ms", times_ms, f".{who}")}
 
 
-async def _with_positions(stub: Any, batch: list[KeyQuery]) -> list[KeyQuery]:
-    answer = await stub.BatchGetStates(BatchGetStatesRequest(store=STORE, keys=batch))
-    return [KeyQuery(key=batch[r.index].key, after=r.state.position) for r in answer.results if r.HasField("state")]
+async def _with_positions(stub: Any, batch: BatchGetStatesRequest) -> BatchGetStatesRequest:
+    answer = await stub.BatchGetStates(batch)
+    found = [result for result in answer.results if result.HasField("state")]
+    keys = [KeyQuery(key=batch.keys[result.index].key, after=result.state.position) for result in found]
+    return BatchGetStatesRequest(store=batch.store, keys=keys)
 
 
-async def _keys_per_s(stub: Any, keys: list[KeyQuery]) -> float:
-    request = BatchGetStatesRequest(store=STORE, keys=keys)
-    rate, _ = await _saturate(lambda: stub.BatchGetStates(request), BATCHES_IN_FLIGHT)
-    return round(rate * len(keys))
+async def _keys_per_s(stub: Any, batch: BatchGetStatesRequest) -> float:
+    rate, _ = await _saturate(lambda: stub.BatchGetStates(batch), BATCHES_IN_FLIGHT)
+    return round(rate * len(batch.keys))
 
 
 async def _saturate(call: Call, in_flight: int) -> tuple[float, list[float]]:
@@ -113,5 +116,5 @@ async def _saturate(call: Call, in_flight: int) -> tuple[float, list[float]]:
     return round(len(times_ms) / (time.perf_counter() - start)), times_ms
 
 
-def _get(order_id: str) -> GetStateRequest:
-    return GetStateRequest(store=STORE, key=StateKey(group=order_id))
+def _get(group: str, store: str) -> GetStateRequest:
+    return GetStateRequest(store=store, key=StateKey(group=group))

@@ -23,9 +23,15 @@ class Metric:
 
 
 def unit_of(metric: str) -> str:
-    """The unit that a metric's name tells: milliseconds, megabytes, or things per second."""
+    """The unit that a metric's name tells: milliseconds, bytes, megabytes, a number of reads, or things per second."""
+    if "_mb_per_s" in metric:
+        return "MB/s"
+    if "_reads" in metric:
+        return "reads"
     if "_ms" in metric:
         return "ms"
+    if "_bytes" in metric:
+        return "B"
     return "MB" if "_mb" in metric else "1/s"
 
 
@@ -39,7 +45,7 @@ def percentiles(name: str, samples: Sequence[float], suffix: str = "") -> dict[s
 
 def combine(runs: Sequence[Mapping[str, float]]) -> list[Metric]:
     """One metric for each name, with the median over the runs."""
-    names = list(runs[0])
+    names = list(runs[0]) if runs else []
     values = {name: [run[name] for run in runs] for name in names}
     return [Metric(name, statistics.median(values[name]), unit_of(name), values[name]) for name in names]
 
