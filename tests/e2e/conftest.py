@@ -1,12 +1,15 @@
 """The real stack that the stories are told on, and who takes part in them."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from drivers.dead_letters import DeadLetters
 from drivers.lookups import Lookups
 from drivers.mobile import Gateway, Phone
+from drivers.own_broker import OwnBroker, own_broker
 from drivers.participants import as_gateway, phone_of
+from drivers.query_story import QueryStory, query_story
 from drivers.source import OrderSource
 from drivers.waiting import scaled
 
@@ -71,3 +74,17 @@ def lookups(all_lookups: dict[str, Lookups]) -> Lookups:
 def edge_url(stack: RunningStack) -> str:
     """The address of one edge behind the gateway."""
     return stack.file.edges[0].url
+
+
+@pytest.fixture(scope="session")
+def query_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnBroker]:
+    """The broker of the stories about the query service alone."""
+    with own_broker(tmp_path_factory.mktemp("query-broker")) as broker:
+        yield broker
+
+
+@pytest.fixture
+def query(query_broker: OwnBroker, tmp_path: Path) -> Iterator[QueryStory]:
+    """Three instances of the query service under steady load; when the story ends, what must always hold is checked."""
+    with query_story(query_broker.bootstrap, tmp_path) as story:
+        yield story

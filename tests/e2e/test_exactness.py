@@ -1,4 +1,4 @@
-"""After 100,000 changes and the violent death of every kind of service, every instance holds exactly the truth."""
+"""After tens of thousands of changes and the violent death of each kind of service, all instances hold the truth."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -17,8 +17,8 @@ from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderStatus
 
-CHANGES_BEFORE_THE_KILLS = 100_000
-RATE = 1_200
+CHANGES_BEFORE_THE_KILLS = 40_000
+RATE = 600
 WATCHED = [f"order-{number:06d}" for number in range(100, 20_000, 100)]
 VICTIMS = ("stream-processor", "query-1", "edge-1")
 
@@ -37,11 +37,11 @@ def busy_stack(tmp_path: Path) -> Iterator[RunningStack]:
         yield running
 
 
-@pytest.mark.timeout(scaled(1_200))
+@pytest.mark.timeout(scaled(2_400))
 def test_every_instance_equals_the_model_and_no_subscriber_saw_state_go_backwards(busy_stack: RunningStack) -> None:
     bootstrap = busy_stack.file.kafka.bootstrap
     with Audience(as_gateway(busy_stack), phone_of(busy_stack, "operator"), WATCHED) as audience:
-        eventually(lambda: _assert_published(bootstrap, CHANGES_BEFORE_THE_KILLS), timeout_s=300)
+        eventually(lambda: _assert_published(bootstrap, CHANGES_BEFORE_THE_KILLS), timeout_s=400)
         for victim in VICTIMS:
             published = count_changes(bootstrap)
             busy_stack.kill(victim)
@@ -62,7 +62,7 @@ def test_every_instance_equals_the_model_and_no_subscriber_saw_state_go_backward
 
 def wait_until_it_holds(shard_address: str, truth: list[Order], changes: list[OrderChange]) -> None:
     """Returns when the instance holds exactly the truth; AssertionError with the differences at the time-out."""
-    eventually(lambda: _assert_holds(shard_address, truth, changes), timeout_s=180)
+    eventually(lambda: _assert_holds(shard_address, truth, changes), timeout_s=600)
 
 
 def _assert_published(bootstrap: str, count: int) -> None:

@@ -1,0 +1,128 @@
+"""Compares what the replicas of each partition hold, read from their internal services, which never forward."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from drivers.query_cluster import PARTITIONS, REPLICAS, STORE
+from drivers.state_log import StateLog
+from drivers.waiting import eventually, scaled
+from statecast.query.v1.query_pb2 import KeyQuery, KeyResult
+from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, ScanStatesRequest
+from statecast.shard.v1.shard_service_pb2 import BatchGetStatesRequest as ShardBatchRequest
+from statecast.shard.v1.shard_service_pb2 import ListPartitionsRequest
+from statecast.shard.v1.shard_service_pb2 import ScanStatesRequest as ShardScanRequest
+from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceStub
+from statecast.state.v1.state_pb2 import StateKey
+
+BATCH = 500
+PAGE = 500
+
+
+@dataclass(frozen=True)
+class Replica:
+    """The calls of one instance that holds a partition."""
+
+    instance: str
+    stub: Any
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A partition as one replica answers: its states in their order, and the result of every key, both as bytes."""
+
+    states: tuple[bytes, ...]
+    results: dict[str, bytes]
+
+
+def assert_replicas_equal(shard_addresses: Mapping[str, str], log: StateLog) -> None:
+    """Waits until every partition has all its replicas and these have everything; then holds them to be the same.
+
+    And to be what the log says: the newest payload of each key at its offset, or the deletion.
+    """
+    with _replicas_of(shard_addresses) as replicas_now:
+        replicas = eventually(lambda: _complete(replicas_now(), log), timeout_s=60)
+        for partition, holders in replicas.items():
+            keys = sorted(key for key, place in log.partition_of.items() if place == partition)
+            rows = {holder.instance: _rows(holder.stub, partition, keys) for holder in holders}
+            first, *others = rows.values()
+
+            assert all(other == first for other in others), f"partition {partition} differs between {sorted(rows)}"
+            _assert_as_written(first, log, keys)
+
+
+@contextmanager
+def _replicas_of(shard_addresses: Mapping[str, str]) -> Iterator[Any]:
+    channels = {name: grpc.insecure_channel(address) for name, address in shard_addresses.items()}
+    try:
+        yield lambda: _holders(channels)
+    finally:
+        for channel in channels.values():
+            channel.close()
+
+
+def _holders(channels: Mapping[str, grpc.Channel]) -> dict[int, list[tuple[Replica, int]]]:
+    """Who serves each partition, and through which offset."""
+    holders: defaultdict[int, list[tuple[Replica, int]]] = defaultdict(list)
+    for name, channel in channels.items():
+        stub: Any = ShardServiceStub(channel)
+        try:
+            listed = stub.ListPartitions(ListPartitionsRequest(), timeout=scaled(5)).partitions
+        except grpc.RpcError as error:
+            raise AssertionError(f"{name}: {error}") from error
+        for each in listed:
+            through = each.freshness.current_through.offset if each.serving else -1
+            holders[each.freshness.partition].append((Replica(name, stub), through))
+    return holders
+
+
+def _complete(holders: dict[int, list[tuple[Replica, int]]], log: StateLog) -> dict[int, list[Replica]]:
+    ends = log.ends()
+    for partition in range(PARTITIONS):
+        found = {replica.instance: through for replica, through in holders.get(partition, [])}
+
+        assert len(found) == REPLICAS, f"partition {partition} is held by {found}"
+        assert set(found.values()) == {ends[partition]}, f"partition {partition}: {found}, its end is {ends[partition]}"
+    return {partition: [replica for replica, _ in found] for partition, found in holders.items()}
+
+
+def _rows(stub: Any, partition: int, keys: list[str]) -> Rows:
+    return Rows(tuple(_states(stub, partition)), dict(_results(stub, keys)))
+
+
+def _states(stub: Any, partition: int) -> Iterator[bytes]:
+    query = ScanStatesRequest(store=STORE, page_size=PAGE)
+    while True:
+        page = stub.ScanStates(ShardScanRequest(query=query, partition=partition), timeout=scaled(10)).answer
+        for state in page.states:
+            yield state.SerializeToString(deterministic=True)
+        if not page.next_page_token:
+            return
+        query.page_token = page.next_page_token
+
+
+def _results(stub: Any, keys: list[str]) -> Iterator[tuple[str, bytes]]:
+    for start in range(0, len(keys), BATCH):
+        chunk = keys[start : start + BATCH]
+        query = BatchGetStatesRequest(store=STORE, keys=[KeyQuery(key=StateKey(group=key)) for key in chunk])
+        for result in stub.BatchGetStates(ShardBatchRequest(query=query), timeout=scaled(10)).answer.results:
+            key = chunk[result.index]
+            result.index = 0
+            yield key, result.SerializeToString(deterministic=True)
+
+
+def _assert_as_written(rows: Rows, log: StateLog, keys: list[str]) -> None:
+    newest = log.newest()
+    held = {key: KeyResult.FromString(rows.results[key]) for key in keys}
+    values = {
+        key: (each.state.position.offset, each.state.payload) for key, each in held.items() if each.HasField("state")
+    }
+    deletions = {key: each.absence.position.offset for key, each in held.items() if each.absence.deleted}
+
+    assert values == {key: (newest[key].offset, newest[key].payload) for key in keys if newest[key].payload is not None}
+    assert deletions == {key: newest[key].offset for key in keys if newest[key].payload is None}
+    assert len(rows.states) == len(values)
