@@ -11,8 +11,8 @@ VENV := .venv
 BIN := $(abspath $(VENV))/bin
 MVN := mvn -q -B -ntp
 SERVICES := cdc-simulator stream-processor query-service ws-edge
-SOURCES := $(wildcard services/*/src) infra/kafka/kafka_topics infra/kong/kong_envoy infra/local/local_stack
-TESTS := $(wildcard services/*/tests) infra/kafka/tests infra/kong/tests infra/local/tests tests/contract
+SOURCES := $(wildcard services/*/src) clients/python/src infra/kafka/kafka_topics infra/kong/kong_envoy infra/local/local_stack
+TESTS := $(wildcard services/*/tests) clients/python/tests infra/kafka/tests infra/kong/tests infra/local/tests infra/observability/tests tests/contract
 JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done
 
 .PHONY: help
@@ -31,8 +31,8 @@ $(VENV)/.contract: $(VENV)/bin/python constraints.txt $(shell find proto -name '
 	$(BIN)/pip install -q -c constraints.txt --force-reinstall --no-deps ./proto
 	touch $@
 
-$(VENV)/.services: $(VENV)/.contract constraints.txt requirements-dev.txt infra/pyproject.toml $(SERVICES:%=services/%/pyproject.toml)
-	$(BIN)/pip install -q -c constraints.txt -r requirements-dev.txt -e infra $(SERVICES:%=-e services/%)
+$(VENV)/.services: $(VENV)/.contract constraints.txt requirements-dev.txt infra/pyproject.toml clients/python/pyproject.toml $(SERVICES:%=services/%/pyproject.toml)
+	$(BIN)/pip install -q -c constraints.txt -r requirements-dev.txt -e infra -e clients/python $(SERVICES:%=-e services/%)
 	touch $@
 
 services/stream-processor/jvm/target/.done: services/stream-processor/jvm/pom.xml $(shell find services/stream-processor/jvm/src -name '*.java' 2>/dev/null)
@@ -71,11 +71,12 @@ status: ## Show what runs, where, and whether it is ready
 test: lint types contract unit e2e ## Install, then every check: lint, types, contract, unit and end-to-end tests
 
 .PHONY: lint
-lint: install ## Lint and format check of Python, import rules, Dockerfiles
+lint: install ## Lint and format check of Python, import rules, Dockerfiles, Kubernetes manifests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/hadolint services/*/Dockerfile
+	$(BIN)/kubernetes-validate --strict --quiet -k 1.31 -k 1.37 infra/k8s/*.yaml infra/k8s/*/*.yaml
 
 .PHONY: types
 types: install ## Strict type check of every package and its tests
@@ -113,3 +114,11 @@ release-contract: install ## Make the contract as it stands the one that later c
 .PHONY: bench
 bench: install ## Measure the whole stack and write bench/results/
 	PYTHONPATH=tests/e2e $(BIN)/python -m bench
+
+.PHONY: bench-processor
+bench-processor: install ## Measure the stream-processor alone, in both modes, and write bench/results/
+	$(BIN)/python -m bench.processor
+
+.PHONY: bench-query
+bench-query: install ## Measure the query-service alone, with 1,000,000 keys, and write bench/results/
+	PYTHONPATH=tests/e2e $(BIN)/python -m bench.query
