@@ -17,8 +17,8 @@ from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderStatus
 
-CHANGES_BEFORE_THE_KILLS = 40_000
-RATE = 600
+CHANGES_BEFORE_THE_KILLS = 100_000
+RATE = 1_200
 WATCHED = [f"order-{number:06d}" for number in range(100, 20_000, 100)]
 VICTIMS = ("stream-processor", "query-1", "edge-1")
 
