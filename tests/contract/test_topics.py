@@ -13,7 +13,7 @@ import statecast
 import ws_edge.stores
 from cdc_simulator.domain_choice import choose_domain, domain_names
 from kafka_topics.topics_file import Topic, read_topics
-from stream_processor.pipeline_file import PipelineFile, read
+from stream_processor.definition.pipeline_file import PipelineFile, read
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS: dict[str, Topic] = {topic.name: topic for topic in read_topics(ROOT / "infra" / "kafka" / "topics.yaml")}

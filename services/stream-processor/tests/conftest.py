@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 import statecast
 from local_stack.ports import free_ports
 from statecast.orders.v1.order_pb2 import OrderChange
-from stream_processor import pipeline_check
-from stream_processor.contract import Contract
-from stream_processor.functions import Functions
-from stream_processor.pipeline import Pipeline
-from stream_processor.pipeline_file import PipelineFile
-from stream_processor.session import start_session
+from stream_processor.definition import pipeline_check
+from stream_processor.definition.contract import Contract
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline_file import PipelineFile
+from stream_processor.operation.session import start_session
 from stream_processor.settings import JARS, QUICK_START
+from stream_processor.steps.functions import Functions
 from stream_processor.testing.process import Processor
 
 PIPELINES = Path(__file__).parents[1] / "pipelines"

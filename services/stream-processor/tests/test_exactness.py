@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.functions import Functions
-from stream_processor.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.functions import Functions
 from stream_processor.testing.changes import change, order
 from stream_processor.testing.micro_batches import MicroBatches, pieces
 from stream_processor.testing.model import by_item, by_order

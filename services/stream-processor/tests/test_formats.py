@@ -7,9 +7,9 @@ from pyspark.sql import Row, SparkSession
 
 from statecast.orders.v1.order_pb2 import Order, OrderChange
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.flow import written_records
-from stream_processor.functions import Functions
-from stream_processor.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.flow import written_records
+from stream_processor.steps.functions import Functions
 from stream_processor.testing.changes import change, order
 from stream_processor.testing.debezium import debezium
 

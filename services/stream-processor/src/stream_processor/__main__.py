@@ -12,15 +12,16 @@ from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
 import statecast
-from stream_processor import explanation, logs, pipeline_check, pipeline_schema
-from stream_processor.contract import Contract
+from stream_processor.definition import explanation, pipeline_check, pipeline_schema
+from stream_processor.definition.contract import Contract
+from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import BrokerLostError, ConfigurationError, PipelineFileError, StreamProcessorError
-from stream_processor.health import Readiness, serve
-from stream_processor.metrics import Metrics
-from stream_processor.pipeline import Pipeline
-from stream_processor.plan import check_together
+from stream_processor.operation import logs
+from stream_processor.operation.health import Readiness, serve
+from stream_processor.operation.metrics import Metrics
+from stream_processor.operation.plan import check_together
+from stream_processor.operation.topics import Topics
 from stream_processor.settings import load
-from stream_processor.topics import Topics
 
 log = structlog.get_logger()
 
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(pipelines: Sequence[Pipeline], contract: Contract) -> None:
     # Spark takes seconds to import; `check` must not wait for it.
-    from stream_processor.run import Runner
+    from stream_processor.operation.run import Runner
 
     settings = load()
     stopping = Event()
@@ -82,9 +83,9 @@ def _check(files: Sequence[Path], contract: Contract) -> int:
 
 
 def _explain(pipelines: Sequence[Pipeline], contract: Contract) -> None:
-    from stream_processor.explain import physical_plan
-    from stream_processor.session import start_session
-    from stream_processor.stop import stop
+    from stream_processor.operation.explain import physical_plan
+    from stream_processor.operation.session import start_session
+    from stream_processor.operation.stop import stop
 
     settings = load()
     for each in pipelines:
@@ -100,7 +101,7 @@ def _explain(pipelines: Sequence[Pipeline], contract: Contract) -> None:
 
 
 def _accept(pipelines: Sequence[Pipeline], contract: Contract) -> None:  # noqa: ARG001  a command's signature
-    from stream_processor.run import dead_letter_limits
+    from stream_processor.operation.run import dead_letter_limits
 
     settings = load()
     try:
@@ -111,7 +112,7 @@ def _accept(pipelines: Sequence[Pipeline], contract: Contract) -> None:  # noqa:
 
 
 def _replay(pipelines: Sequence[Pipeline], reason: str, dry_run: bool) -> None:
-    from stream_processor.replay_command import replay_all
+    from stream_processor.letters.replay_command import replay_all
 
     settings = load()
     try:

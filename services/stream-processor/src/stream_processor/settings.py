@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from stream_processor.duration import CheckpointInterval
+from stream_processor.definition.duration import CheckpointInterval
 from stream_processor.errors import SettingsError
 
 PREFIX = "STREAM_PROCESSOR_"

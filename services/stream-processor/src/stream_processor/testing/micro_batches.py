@@ -9,9 +9,9 @@ from pathlib import Path
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from stream_processor.flow import written_records
-from stream_processor.functions import Functions
-from stream_processor.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.flow import written_records
+from stream_processor.steps.functions import Functions
 from stream_processor.testing.process import Record
 
 KAFKA_COLUMNS = (

@@ -1,0 +1,1 @@
+"""Puts dead letters back onto their source topic."""

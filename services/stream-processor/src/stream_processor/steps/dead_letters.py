@@ -1,0 +1,94 @@
+"""Sets aside the records that no pipeline can use: what a dead letter looks like, and how one is found.
+
+A dead letter stands on `<source topic>.dead-letter` with the key, value and headers of the original record, and the
+headers of letter_headers.py, which say why and from where.
+
+One stateless query per source topic applies the checks of all pipelines that read it, so that a record is written
+once and not once per pipeline; the pipelines themselves pass over the same records by the same checks. Dead letters
+are written at least once: after a crash, those since the last checkpoint come again.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.decode import decode
+from stream_processor.steps.flow import checked_changes
+from stream_processor.steps.functions import Functions
+from stream_processor.steps.letter_headers import (
+    LONGEST_REASON,
+    OFFSET,
+    OWN_BYTES,
+    PARTITION,
+    PIPELINES,
+    REASON,
+    TOPIC,
+    TRUNCATED,
+)
+from stream_processor.steps.sink import HEADERS
+
+DEFAULT_LARGEST = 1_048_588
+"""What a topic takes that says nothing else."""
+_UNDECODED = "undecoded"
+
+
+def dead_letters(records: DataFrame, pipelines: Sequence[Pipeline], functions: Functions) -> DataFrame:
+    """The records that at least one of the pipelines cannot use: `key`, `value` and `headers` of their dead letters.
+
+    All pipelines read the topic that the records are of, in the same format. A letter that the dead-letter topic would
+    refuse is cut.
+    """
+    names = [f"problem_{number}" for number in range(len(pipelines))]
+    checked = decode(records, pipelines[0], functions).withColumnRenamed("problem", _UNDECODED)
+    for name, pipeline in zip(names, pipelines, strict=True):
+        found = checked_changes(checked.withColumn("problem", F.col(_UNDECODED)), pipeline)
+        checked = found.select(*checked.columns, F.col("problem").alias(name))
+    wrong = checked.where(F.coalesce(*names).isNotNull())
+    with_headers = wrong.withColumn("headers", F.coalesce(F.col("headers"), F.array().cast(HEADERS)))
+    own = F.array_compact(F.array(*_headers(names, pipelines)))
+    return cut(with_headers, pipelines[0].largest_letter or DEFAULT_LARGEST).select(
+        "key", "value", F.concat("headers", own).cast(HEADERS).alias("headers")
+    )
+
+
+def cut(records: DataFrame, largest: int) -> DataFrame:
+    """Shortens `value`, and drops `key` and `headers` that fill half of the room; adds `truncated`: the value's length.
+
+    `truncated` is null where the record has room as it is.
+    """
+    room = max(largest - OWN_BYTES, 0)
+    sizes = F.transform("headers", lambda each: F.length(each.getField("key")) * 4 + _size(each.getField("value")) + 16)
+    beside = _size(F.col("key")) + F.aggregate(sizes, F.lit(0), lambda total, each: total + each)
+    whole, light = _size(F.col("value")) + beside <= room, beside <= room // 2
+    left = F.when(light, room - beside).otherwise(room)
+    return records.withColumns(
+        {
+            "truncated": F.when(~whole, _size(F.col("value"))),
+            "key": F.when(whole | light, F.col("key")),
+            "value": F.when(whole, F.col("value")).otherwise(F.substring(F.col("value"), F.lit(1), left)),
+            "headers": F.when(whole | light, F.col("headers")).otherwise(F.array().cast(HEADERS)),
+        }
+    )
+
+
+def _size(value: Column) -> Column:
+    return F.coalesce(F.octet_length(value), F.lit(0))
+
+
+def _headers(names: Sequence[str], pipelines: Sequence[Pipeline]) -> list[Column]:
+    reasons = F.array_distinct(F.array_compact(F.array(*names)))
+    failing = [F.when(F.col(name).isNotNull(), pipeline.name) for name, pipeline in zip(names, pipelines, strict=True)]
+    added = {
+        REASON: F.left(F.array_join(reasons, "\n"), F.lit(LONGEST_REASON)),
+        TOPIC: F.col("topic"),
+        PARTITION: F.col("partition").cast("string"),
+        OFFSET: F.col("offset").cast("string"),
+        PIPELINES: F.concat_ws(",", *failing),
+        TRUNCATED: F.col("truncated").cast("string"),
+    }
+    return [
+        F.when(text.isNotNull(), F.struct(F.lit(key).alias("key"), text.cast("binary").alias("value")))
+        for key, text in added.items()
+    ]

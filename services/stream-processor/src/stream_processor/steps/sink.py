@@ -1,0 +1,42 @@
+"""Lays lines out as records of a keyed topic, and writes them to Kafka."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from stream_processor.steps.functions import Functions
+from stream_processor.steps.record_keys import NUL
+
+TOMBSTONE_HEADER = "statecast-state-record"
+MAX_REQUEST_BYTES = 32 * 1024 * 1024
+"""The largest record that is written, which is also what the client's buffer holds by default."""
+HEADERS = "array<struct<key:string,value:binary>>"
+
+
+def to_records(lines: DataFrame, partitions: int, functions: Functions) -> DataFrame:
+    """`key`, `value`, `headers` and `partition` of each line; the partition is that of the key's group alone.
+
+    A deleted key gives a tombstone: no value, and its StateRecord in a header.
+    """
+    group = F.substring_index("key", NUL, 1).cast("binary")
+    header = F.struct(F.lit(TOMBSTONE_HEADER).alias("key"), F.col("record").alias("value"))
+    return lines.select(
+        F.col("key").cast("binary").alias("key"),
+        F.when(~F.col("deleted"), F.col("record")).alias("value"),
+        F.when(F.col("deleted"), F.array(header)).cast(HEADERS).alias("headers"),
+        functions.kafka_partition(group, partitions).alias("partition"),
+    )
+
+
+def to_kafka(records: DataFrame, bootstrap: str, topic: str) -> DataStreamWriter:
+    """A writer of `records` to the topic; at least once, each task in order."""
+    return (
+        records.writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("topic", topic)
+        # A short wait spares the broker a request per record; whether it helps on busy cores was within the noise.
+        .option("kafka.linger.ms", "3")
+        .option("kafka.compression.type", "lz4")
+        # How large a record may be is up to its topic, see record_room.py; the client's own bound must not be lower.
+        .option("kafka.max.request.size", MAX_REQUEST_BYTES)
+    )

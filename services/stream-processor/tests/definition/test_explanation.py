@@ -1,0 +1,47 @@
+"""What people are told of a pipeline."""
+
+from collections.abc import Callable
+
+from stream_processor.definition.explanation import lines
+from stream_processor.definition.pipeline import Pipeline
+
+
+def test_members_are_told_from_source_to_sink(shipped: Callable[..., Pipeline]) -> None:
+    assert lines(shipped("matches-about-to-start")) == [
+        "matches-about-to-start: members, from matches-about-to-start.yaml",
+        "  read        matches: statecast.odds.v1.MatchChange as protobuf",
+        "  where       status = 'MATCH_STATUS_ABOUT_TO_START'",
+        "  remember    per match_id: the keys that the row stands under; for 7d after it is gone",
+        "  write       matches-about-to-start: statecast.odds.v1.Match under status + starts_at + match_id",
+        "  set aside   matches.dead-letter: what cannot be used; 1000 at most",
+        "  run         realtime, a checkpoint every 1m",
+    ]
+
+
+def test_an_aggregate_tells_its_numbers_and_its_window(shipped: Callable[..., Pipeline]) -> None:
+    found = lines(shipped("hourly-sales-by-store", trigger={"mode": "micro-batch", "interval": "500ms"}))
+
+    assert found[2:7] == [
+        "  remember    per invoice_number: what the row adds to its groups; for 7d after it is gone",
+        "  window      1h by created_at; final 7d after its end",
+        "  keep        per group: invoices = count(*)",
+        "  keep        per group: amount_cents = sum(total_amount_cents)",
+        "  keep        per group: average_cents = avg(total_amount_cents)",
+    ]
+    assert "under store_id + window_start + window_end" in found[7]
+    assert found[-1] == "  run         micro-batch, a batch every 500ms"
+
+
+def test_a_route_tells_that_it_keeps_nothing(shipped: Callable[..., Pipeline]) -> None:
+    found = "\n".join(lines(shipped("masked-lines")))
+
+    assert "  explode     lines: a record per element" in found
+    assert "  select      item_code = element.item_code" in found
+    assert "passed on, at least once: create, update, snapshot" in found
+    assert "remember" not in found
+
+
+def test_a_joined_table_is_told(shipped: Callable[..., Pipeline]) -> None:
+    table = "stores-by-key as store, by store_id: statecast.sales.v1.Store, followed as a table"
+
+    assert f"  join        {table}" in lines(shipped("invoices-with-store"))

@@ -1,0 +1,73 @@
+"""The SQL expressions of a file, each in its place."""
+
+from collections.abc import Callable
+
+import pytest
+
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.errors import PipelineFileError
+
+
+@pytest.mark.parametrize(
+    ("name", "replaced", "told"),
+    [
+        ("orders-by-key", {"where": "curency = 'EUR'"}, "where: no field 'curency' .* did you mean currency?"),
+        ("orders-by-key", {"where": "currency"}, "where: is of type string; a condition is true or false"),
+        ("orders-by-key", {"where": "status = 'PLACED'"}, "where: .* did you mean ORDER_STATUS_PLACED?"),
+        (
+            "us-share-holders",
+            {"keep": {"aggregate": {"share": "count(*)"}}},
+            "keep.aggregate.share: .* did you mean shares",
+        ),
+        (
+            "us-share-holders",
+            {"keep": {"aggregate": {"shares": "sm(amount)"}}},
+            "keep.aggregate.shares: .* did you mean sum",
+        ),
+        ("us-share-holders", {"keep": {"aggregate": {"shares": "count(amount)"}}}, "count counts rows"),
+        ("us-share-holders", {"keep": {"aggregate": {"shares": "sum(*)"}}}, r"'sum\(\*\)' needs an expression"),
+        ("us-share-holders", {"keep": {"aggregate": {"shares": "amount"}}}, "is not of the form"),
+        ("us-share-holders", {"keep": {"aggregate": {"shares": "sum(amount) + sum(amount)"}}}, "is no SQL expression"),
+        ("us-share-holders", {"keep": {"aggregate": {"shares": "sum(amont)"}}}, "did you mean amount?"),
+        ("us-share-holders", {"keep": {"aggregate": {"shares": "sum(ticker)"}}}, "only integers can be summed exactly"),
+        ("us-share-holders", {"keep": {"aggregate": {"shares": "sum(amount / 3)"}}}, "only integers can be summed"),
+        (
+            "us-share-holders",
+            {"keep": {"aggregate": {"shares": "avg(amount)"}}},
+            "avg is a double; the field shares is",
+        ),
+        ("us-share-holders", {"keep": {"aggregate": {"client": "count(*)"}}}, "client is filled with the group"),
+        (
+            "us-share-holders",
+            {"keep": {"aggregate": {"shares": "min(amount)"}}},
+            "min cannot be taken back .* insert_only",
+        ),
+        (
+            "us-share-holders",
+            {"keep": {"aggregate": {"shares": "max(ticker)"}}, "insert_only": True},
+            "max is of type string",
+        ),
+        ("invoices-with-store", {"select": {"invoices": "row"}}, "select.invoices: .* did you mean invoice?"),
+        (
+            "invoices-with-store",
+            {"select": {"invoice": "store"}},
+            "select.invoice: is of type .*Store; the field invoice",
+        ),
+        ("invoices-with-store", {"select": {"store": "stores"}}, "select.store: .* did you mean store?"),
+        ("invoices-with-store", {"select": {"invoice": "named_struct('a', 1)"}}, "select.invoice: nothing tells"),
+        ("home-delivery", {"select": {"store_id": "created_at"}}, "select.store_id: is of type timestamp"),
+        (
+            "masked-lines",
+            {"select": {"customer_type": "'PRIME'"}},
+            "select.customer_type: .* did you mean CUSTOMER_TYPE_PR",
+        ),
+        ("masked-lines", {"select": {"customer_type": "upper('x')"}}, "select.customer_type: is of type string"),
+        ("masked-lines", {"select": {"item_code": "element.code"}}, "select.item_code: .* did you mean item_code?"),
+        ("masked-lines", {"select": {"item_code": "lines.item_code"}}, "select.item_code: is of type repeated string"),
+    ],
+)
+def test_an_expression_that_does_not_fit_its_place_is_told(
+    shipped: Callable[..., Pipeline], name: str, replaced: dict[str, object], told: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{told}"):
+        shipped(name, **replaced)

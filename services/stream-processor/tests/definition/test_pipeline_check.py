@@ -1,0 +1,163 @@
+"""A pipeline checked against the contract."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.errors import PipelineFileError
+
+MESSAGE = "statecast.orders.v1.OrderChange"
+
+
+def test_latest_has_a_group_alone(shipped: Callable[..., Pipeline]) -> None:
+    found = shipped("orders-by-key")
+
+    assert (str(found.group), found.member, found.sort) == ("order_id", None, None)
+    assert found.row.full_name == "statecast.orders.v1.Order"
+
+
+def test_members_have_a_key_and_a_sort(shipped: Callable[..., Pipeline]) -> None:
+    found = shipped("orders-by-item")
+
+    assert (str(found.group), str(found.member), str(found.sort)) == ("items.item_id", "order_id", "placed_at")
+
+
+@pytest.mark.parametrize(
+    ("replaced", "told"),
+    [
+        ({"source": {"topic": "orders", "message": MESSAGE + "s"}}, "source.message: no message"),
+        ({"source": {"topic": "orders", "message": "statecast.orders.v1.Order"}}, "source.message: .* is not a change"),
+        ({"group_by": "custmer_id"}, "group_by: no field 'custmer_id' .* did you mean customer_id?"),
+        ({"group_by": "items"}, "group_by: items is of type message; it must be one of: string, integer, enum, bool"),
+        ({"group_by": "placed_at"}, "group_by: placed_at is of type timestamp"),
+        ({"keep": {"members": {"key": "id", "sort": "updated_at"}}}, "keep.members.key: no field 'id'"),
+        (
+            {"keep": {"members": {"key": "items.item_id", "sort": "updated_at"}}},
+            "keep.members.key: .* many values",
+        ),
+        ({"keep": {"members": {"key": "order_id", "sort": "status"}}}, "keep.members.sort: status is of type enum"),
+    ],
+)
+def test_what_does_not_fit_the_contract_is_named(
+    shipped: Callable[..., Pipeline], replaced: dict[str, object], told: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=f"orders-by-key.yaml: {told}"):
+        shipped("orders-by-key", **replaced)
+
+
+def test_the_rows_key_is_the_groups_or_the_members_unless_said(shipped: Callable[..., Pipeline]) -> None:
+    found = {name: shipped(name).primary_key for name in ("orders-by-key", "orders-by-item", "us-share-holders")}
+
+    assert {name: str(path) for name, path in found.items()} == {
+        "orders-by-key": "order_id",
+        "orders-by-item": "order_id",
+        "us-share-holders": "position_id",
+    }
+
+
+def test_an_aggregate_knows_its_numbers_and_its_window(shipped: Callable[..., Pipeline]) -> None:
+    found = shipped("hourly-sales-by-store")
+
+    assert found.shape == "aggregate"
+    assert [(each.field.name, each.function, each.argument) for each in found.aggregates] == [
+        ("invoices", "count", None),
+        ("amount_cents", "sum", "total_amount_cents"),
+        ("average_cents", "avg", "total_amount_cents"),
+    ]
+    assert found.group_field is not None
+    assert found.group_field.full_name == "statecast.sales.v1.HourlySales.store_id"
+    assert found.window is not None
+    assert (str(found.window.time), found.window.size, found.window.lateness) == (
+        "created_at",
+        timedelta(hours=1),
+        timedelta(days=7),
+    )
+
+
+def test_a_join_and_a_selection_are_resolved(shipped: Callable[..., Pipeline]) -> None:
+    found = shipped("invoices-with-store")
+
+    assert [(join.topic, join.message.name, str(join.key), join.name) for join in found.joins] == [
+        ("stores-by-key", "Store", "store_id", "store")
+    ]
+    assert [(each.field.name, each.sql) for each in found.select] == [("invoice", "row"), ("store", "store")]
+    assert found.sink.full_name == "statecast.sales.v1.InvoiceWithStore"
+
+
+def test_a_route_remembers_no_rows(shipped: Callable[..., Pipeline]) -> None:
+    lines, points = shipped("masked-lines"), shipped("loyalty-notifications")
+
+    assert (lines.primary_key, str(lines.explode)) == (None, "lines")
+    assert lines.operations == ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
+    assert points.operations == ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
+
+
+POSITIONS = {"topic": "open-positions", "message": "statecast.portfolio.v1.OpenPositionChange"}
+STORE = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "key": "store_id", "as": "store"}
+
+
+@pytest.mark.parametrize(
+    ("name", "replaced", "told"),
+    [
+        ("orders-by-key", {"group_by": "items.item_id"}, "group_by: .* many values of one row; latest needs one"),
+        (
+            "orders-by-customer",
+            {"keep": "latest", "source": {**POSITIONS, "key": "position_id"}, "group_by": "client"},
+            "group_by: client is not the row's key position_id",
+        ),
+        (
+            "orders-by-customer",
+            {"source": {"topic": "o", "message": MESSAGE, "key": "ordr_id"}},
+            "source.key: no field",
+        ),
+        (
+            "us-share-holders",
+            {"sink": {"topic": "t", "message": "statecast.portfolio.v1.Shareholder"}},
+            "sink.message: no message .* did you mean statecast.portfolio.v1.ShareHolder?",
+        ),
+        ("us-share-holders", {"group_by": "ticker"}, "group_by: no field 'ticker' in .*ShareHolder"),
+        ("us-share-holders", {"window": {"time": "ticker", "size": "1h"}}, "window: no field 'window_start'"),
+        (
+            "hourly-sales-by-store",
+            {"window": {"time": "store_id", "size": "1h"}},
+            "window.time: store_id is of type string",
+        ),
+        (
+            "invoices-with-store",
+            {"joins": [{**STORE, "message": "statecast.sales.v1.Stor"}]},
+            r"joins\[0\].message: no message",
+        ),
+        ("invoices-with-store", {"joins": [{**STORE, "key": "stor_id"}]}, r"joins\[0\].key: .* did you mean store_id"),
+        ("invoices-with-store", {"joins": [STORE, STORE]}, r"joins\[1\].as: store already names something else"),
+        ("invoices-with-store", {"joins": [{**STORE, "as": "lines"}]}, r"joins\[0\].as: lines already names"),
+        ("masked-lines", {"explode": "line"}, "explode: no field 'line' .* did you mean lines?"),
+        ("masked-lines", {"explode": "currency"}, "explode: currency is not repeated"),
+        ("home-delivery", {"group_by": "lines.item_code"}, "group_by: .* many values of one row; explode them"),
+    ],
+)
+def test_names_and_paths_that_do_not_fit_are_told(
+    shipped: Callable[..., Pipeline], name: str, replaced: dict[str, object], told: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{told}"):
+        shipped(name, **replaced)
+
+
+def test_an_exploded_element_can_be_the_group(shipped: Callable[..., Pipeline]) -> None:
+    assert str(shipped("masked-lines", group_by="lines.item_code").group) == "lines.item_code"
+
+
+def test_a_nested_group_is_summed_over_its_elements(shipped: Callable[..., Pipeline]) -> None:
+    """The element's fields are reached as `element.x`, the row's by their names."""
+    replaced = {
+        "source": {"topic": "invoices", "message": "statecast.sales.v1.InvoiceChange", "key": "invoice_number"},
+        "where": None,
+        "group_by": "lines.item_code",
+        "sink": {"topic": "t", "message": "statecast.sales.v1.MaskedLine"},
+        "keep": {"aggregate": {"item_price_cents": "sum(element.item_price_cents * element.item_quantity)"}},
+    }
+
+    [found] = shipped("us-share-holders", **replaced).aggregates
+
+    assert found.argument == "element.item_price_cents * element.item_quantity"

@@ -1,0 +1,116 @@
+"""The form of a pipeline's file."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from stream_processor.definition.pipeline_file import read
+from stream_processor.errors import PipelineFileError
+
+SOUND = """
+name: orders-by-key
+source: {topic: orders, message: statecast.orders.v1.OrderChange}
+group_by: order_id
+keep: latest
+sink: {topic: orders-by-key}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "pipeline.yaml"
+
+
+def test_what_is_left_out_has_its_default(file: Path) -> None:
+    file.write_text(SOUND)
+
+    found = read(file)
+
+    assert (found.trigger.mode, found.trigger.checkpoint) == ("realtime", timedelta(seconds=60))
+    assert (found.source.format, found.where, found.dead_letters.limit) == ("protobuf", None, 1000)
+
+
+def test_members_have_their_paths(file: Path) -> None:
+    file.write_text(SOUND.replace("keep: latest", "keep: {members: {key: order_id, sort: updated_at}}"))
+
+    members = read(file).keep.members
+
+    assert members is not None
+    assert (members.key, members.sort) == ("order_id", "updated_at")
+
+
+def test_a_condition_over_lines_is_one_line(file: Path) -> None:
+    file.write_text(SOUND + "where: >\n  currency = 'EUR'\n  and total_cents > 0\n")
+
+    assert read(file).where == "currency = 'EUR' and total_cents > 0"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("group_by", "groupby", "groupby: unknown key; did you mean group_by?"),
+        ("{topic: orders,", "{topc: orders,", "source.topc: unknown key; did you mean topic?"),
+        ("topic: orders, ", "", "source.topic: is missing"),
+        ("message:", "mesage: x, message:", "source.mesage: unknown key; did you mean message?"),
+        ("keep: latest", "keep: latst", "keep: 'latst' is not supported; did you mean latest?"),
+        (
+            "keep: latest",
+            "keep: {agregate: {n: count(*)}}",
+            "keep: 'agregate' is not supported; did you mean aggregate",
+        ),
+        ("keep: latest", "keep: {members: {}, route: {}}", "keep: a pipeline keeps one of: latest, members"),
+        ("keep: latest", "keep: members", "keep: members needs more: {members: {key"),
+        ("keep: latest", "keep: aggregate", "keep: aggregate needs more: {aggregate: {FIELD"),
+        ("keep: latest", "keep: {members: {key: a, sort: b, order: c}}", "keep.members.order: unknown key"),
+        (
+            "keep: latest",
+            "keep: {route: {operations: [delete]}}",
+            "keep.route.operations[0]: 'delete' is not supported",
+        ),
+        ("keep: latest", "keep: 7", "keep: 7 is not supported"),
+        (
+            "keep:",
+            "joins: [{topik: a, message: b, key: c, as: d}]\nkeep:",
+            "joins[0].topik: unknown key; did you mean topic",
+        ),
+        ("keep:", "joins: [{topic: a, message: b, key: c, a: d}]\nkeep:", "joins[0].a: unknown key; did you mean as?"),
+        ("keep:", "window: {time: a, size: 0s}\nkeep:", "window: size must be more than nothing"),
+        (
+            "OrderChange}",
+            "OrderChange, format: protobuff}",
+            "source.format: 'protobuff' is not supported; did you mean",
+        ),
+        ("group_by: order_id", "group_by: 7", "group_by: Input should be a valid string (it is 7)"),
+        ("sink: {topic: orders-by-key}", "sink: {topic: 'a b'}", "sink.topic: String should match pattern"),
+        ("name: orders-by-key", "name: ../up", "name: String should match pattern"),
+        ("keep:", "trigger: {mode: realtme}\nkeep:", "trigger.mode: 'realtme' is not supported; did you mean real"),
+        ("keep:", "trigger: {checkpoint: 1s}\nkeep:", "trigger.checkpoint: real-time mode needs 5s"),
+        ("keep:", "trigger: {checkpoint: soon}\nkeep:", "trigger.checkpoint: 'soon' is not a duration like"),
+        ("keep:", "trigger: {interval: 1s}\nkeep:", "trigger: interval has no meaning in mode realtime"),
+        ("keep:", "dead_letters: {limit: -1}\nkeep:", "dead_letters.limit: Input should be greater than or equal to 0"),
+    ],
+)
+def test_a_wrong_key_or_value_is_named(file: Path, old: str, new: str, told: str) -> None:
+    file.write_text(SOUND.replace(old, new, 1))
+
+    with pytest.raises(PipelineFileError) as caught:
+        read(file)
+
+    assert f"{file}: {told}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [("a: [", "is not YAML"), ("- a", "is not a pipeline"), ("", "is not a pipeline"), ("\x00", "is not YAML")],
+)
+def test_something_else_than_keys_and_values_is_refused(file: Path, content: str, told: str) -> None:
+    file.write_text(content)
+
+    with pytest.raises(PipelineFileError, match=told):
+        read(file)
+
+
+def test_a_missing_file_is_named(file: Path) -> None:
+    with pytest.raises(PipelineFileError, match=r"pipeline\.yaml: cannot be read: No such file"):
+        read(file)

@@ -1,0 +1,98 @@
+"""SQL expressions without Spark: syntax, names and types."""
+
+import pytest
+
+from stream_processor.definition.contract import Contract
+from stream_processor.definition.sql_expression import type_of
+from stream_processor.definition.sql_types import Scope, of_message
+from stream_processor.errors import ContractError
+
+STATUS = "statecast.sales.v1.CustomerType"
+
+
+@pytest.fixture
+def scope(contract: Contract) -> Scope:
+    """An invoice beside its store."""
+    invoice, store = (contract.message(f"statecast.sales.v1.{name}") for name in ("Invoice", "Store"))
+    return Scope(invoice, {"store": of_message(store)})
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("total_amount_cents", "integer"),
+        ("row", "statecast.sales.v1.Invoice"),
+        ("row.delivery_address.city", "string"),
+        ("store.name", "string"),
+        ("customer_type", STATUS),
+        ("lines", "repeated statecast.sales.v1.InvoiceLine"),
+        ("lines.item_code", "repeated string"),
+        ("lines[0].item_quantity", "integer"),
+        ("filter(lines, line -> line.item_quantity > 1)", "repeated statecast.sales.v1.InvoiceLine"),
+        ("total_amount_cents div 100 + 1", "integer"),
+        ("total_amount_cents / 100", "float"),
+        ("-total_amount_cents", "integer"),
+        ("length(currency) > 3 and not (store.city = 'Rome')", "bool"),
+        ("created_at > '2024-08-28'", "bool"),
+        ("currency like 'E%' or currency is null or currency in ('EUR', 'USD')", "bool"),
+        ("total_amount_cents between 1 and 2", "bool"),
+        ("customer_type = 'CUSTOMER_TYPE_PRIME'", "bool"),
+        ("exists(lines, line -> line.item_code = 'a')", "bool"),
+        ("concat(repeat('*', length(currency) - 4), right(currency, 4))", "string"),
+        ("if(currency = 'EUR', customer_type, 'CUSTOMER_TYPE_NON_PRIME')", STATUS),
+        ("case currency when 'EUR' then 1 else 2 end", "integer"),
+        ("coalesce(currency, '')", "string"),
+        ("coalesce(store, null)", "statecast.sales.v1.Store"),
+        ("cast(total_amount_cents as string)", "string"),
+        ("true", "bool"),
+        ("aggregate(lines, 0L, (sum, line) -> sum + line.item_price_cents)", "None"),
+        ("created_at + interval 1 day", "None"),
+        ("my_function(currency)", "None"),
+    ],
+)
+def test_the_contract_tells_the_type(scope: Scope, sql: str, found: str) -> None:
+    assert str(type_of(sql, scope)) == found
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("curency = 'EUR'", "no field 'curency' in statecast.sales.v1.Invoice; did you mean currency?"),
+        ("row.curency", "no field 'curency' .* did you mean currency?"),
+        ("stor.name", "no field 'stor' .* did you mean store?"),
+        ("store.nam", "no field 'nam' in statecast.sales.v1.Store; did you mean name?"),
+        ("lines[0].item_cod", "no field 'item_cod' in statecast.sales.v1.InvoiceLine; did you mean item_code?"),
+        ("exists(lines, line -> line.item_cod = 'a')", "no field 'item_cod' .* did you mean item_code?"),
+        ("aggregate(lines, 0, (a, line) -> a + line.price)", "no field 'price' in statecast.sales.v1.InvoiceLine"),
+        ("my_function(curency)", "no field 'curency'"),
+        ("currency.code", "currency is no message, it has no field 'code'"),
+        ("created_at.seconds", "created_at is no message"),
+        ("customer_type = 'PRIME'", "CustomerType has no value 'PRIME'; did you mean CUSTOMER_TYPE_PRIME?"),
+        ("customer_type in ('CUSTOMER_TYPE_PRIM')", "has no value 'CUSTOMER_TYPE_PRIM'; did you mean"),
+        ("if(true, customer_type, 'PRIME')", "has no value 'PRIME'"),
+        ("customer_type = delivery_type", "compares statecast.sales.v1.CustomerType with statecast.sales.v1.Deliv"),
+        ("total_amount_cents = '100'", "compares integer with string"),
+        ("currency > 3", "compares string with integer"),
+        ("currency between 1 and 2", "compares string with integer"),
+        ("lines = 'a'", "compares repeated statecast.sales.v1.InvoiceLine with string"),
+        ("currency and true", "currency is of type string; a condition is true or false"),
+        ("if(currency, 1, 2)", "currency is of type string; a condition is true or false"),
+        ("currency + 1", "currency is of type string; only numbers"),
+        ("currency = ", "is no SQL expression, near 'currency ='"),
+        ("currency = 'EUR", "is no SQL expression"),
+        ("", "is no SQL expression"),
+        ("drop table orders", "is no SQL expression"),
+        ("currency; currency", "is no SQL expression"),
+        ("select 1", "reads another table"),
+        ("(select max(a) from b) = 1", "reads another table"),
+        ("sum(total_amount_cents) > 1", "SUM.* is an aggregate; they go into keep.aggregate"),
+        ("row_number() over (order by currency)", "looks at other rows"),
+        ("currency as money", "gives a name"),
+        ("*", "stands for no value"),
+        ("created_at < current_timestamp()", "is another value each time"),
+        ("rand() < 0.5", "is another value each time"),
+    ],
+)
+def test_what_is_wrong_is_told(scope: Scope, sql: str, told: str) -> None:
+    with pytest.raises(ContractError, match=told):
+        type_of(sql, scope)

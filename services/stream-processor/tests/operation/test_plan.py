@@ -1,0 +1,74 @@
+"""Which queries pipelines become."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.errors import PipelineFileError
+from stream_processor.operation.plan import check_together, plan, topics_of
+
+PARTITIONS = {"orders": 4, "orders-by-key": 3, "orders-by-item": 5, "orders.dead-letter": 1}
+
+
+@pytest.fixture
+def both(shipped: Callable[..., Pipeline]) -> list[Pipeline]:
+    return [shipped("orders-by-key"), shipped("orders-by-item")]
+
+
+def test_every_topic_is_wanted(both: list[Pipeline]) -> None:
+    assert topics_of(both) == set(PARTITIONS)
+
+
+def test_each_pipeline_is_a_query_and_each_source_one_more(both: list[Pipeline]) -> None:
+    plans = plan(both, PARTITIONS)
+
+    assert [(each.name, each.sink_topic, each.tasks) for each in plans] == [
+        ("orders-by-key", "orders-by-key", 4 + 3),
+        ("orders-by-item", "orders-by-item", 4 + 5),
+        ("orders.dead-letter", "orders.dead-letter", 4),
+    ]
+    assert plans[-1].pipelines == tuple(both)
+
+
+def test_an_aggregate_shuffles_twice_and_a_route_never(shipped: Callable[..., Pipeline]) -> None:
+    aggregate, route = shipped("us-share-holders"), shipped("home-delivery")
+    topics = topics_of([aggregate, route])
+
+    plans = plan([aggregate, route], dict.fromkeys(topics, 4))
+
+    assert [(each.name, each.tasks, each.sets_aside) for each in plans[:3]] == [
+        ("us-share-holders", 4 + 2 * 4, False),
+        ("home-delivery", 4, False),
+        ("open-positions.dead-letter", 4, True),
+    ]
+
+
+def test_tables_are_wanted_too(shipped: Callable[..., Pipeline]) -> None:
+    assert "stores-by-key" in topics_of([shipped("invoices-with-store")])
+
+
+def test_the_checkpoint_interval_can_be_overridden(both: list[Pipeline]) -> None:
+    plans = plan(both, PARTITIONS, timedelta(seconds=9))
+
+    assert {each.trigger.checkpoint for each in plans} == {timedelta(seconds=9)}
+
+
+def test_the_shipped_pipelines_run_together(both: list[Pipeline]) -> None:
+    check_together(both)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "told"),
+    [
+        ({"name": "orders-by-key"}, "name: orders-by-key is also the name of orders-by-key.yaml"),
+        ({"sink": {"topic": "orders-by-key"}}, "sink.topic: orders-by-key is also written by orders-by-key.yaml"),
+        ({"sink": {"topic": "orders"}}, "sink.topic: is a source topic"),
+    ],
+)
+def test_pipelines_that_disturb_each_other_are_refused(
+    shipped: Callable[..., Pipeline], replaced: dict[str, object], told: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=f"orders-by-item.yaml: {told}"):
+        check_together([shipped("orders-by-key"), shipped("orders-by-item", **replaced)])

@@ -1,0 +1,78 @@
+"""The real program on a real broker, in real-time mode."""
+
+from collections.abc import Callable
+from functools import partial
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Producer
+
+from stream_processor.steps.letter_headers import OFFSET, PIPELINES, REASON
+from stream_processor.testing.changes import change, order
+from stream_processor.testing.model import by_customer, by_item, by_order, model, wait_for_state
+from stream_processor.testing.process import Processor, read_all, wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"{uuid4().hex[:8]}."
+
+
+def test_changes_become_keyed_records_and_poison_becomes_dead_letters(
+    kafka: str, prefix: str, create_topics: Callable[[str], None], start_processor: Callable[..., Processor]
+) -> None:
+    processor = start_processor(prefix)
+    processor.start()
+    wait_until(lambda: f"no topic {prefix}orders" in processor.get("/readyz")[1], lambda: processor.log)
+    assert processor.get("/healthz")[0] == 200
+
+    create_topics(prefix)
+    processor.wait_ready()
+    changes = [
+        change(None, order(items=["item-1", "item-2"]), 1),
+        change(None, order("order-2"), 2),
+        change(order(items=["item-1", "item-2"]), order(customer="customer-2", items=["item-2"], second=3), 3),
+        change(order("order-2"), None, 4),
+    ]
+    producer = Producer({"bootstrap.servers": kafka})
+    producer.produce(f"{prefix}orders", key=b"order-1", value=b"\xff", partition=0)
+    for each in changes:
+        producer.produce(f"{prefix}orders", key=b"any", value=each.SerializeToString(), partition=1)
+    producer.flush()
+
+    for name, keys in (("orders-by-key", by_order), ("orders-by-customer", by_customer), ("orders-by-item", by_item)):
+        wait_for_state(partial(read_all, kafka, prefix + name), model(changes, keys), processor)
+    wait_until(lambda: len(read_all(kafka, f"{prefix}orders.dead-letter")) == 1, lambda: processor.log)
+    [letter] = read_all(kafka, f"{prefix}orders.dead-letter")
+    assert (letter.key, letter.value, letter.headers[OFFSET]) == ("order-1", b"\xff", b"0")
+    assert letter.headers[PIPELINES] == b"orders-by-customer,orders-by-item,orders-by-key"
+    assert letter.headers[REASON].startswith(b"not a statecast.orders.v1.OrderChange")
+    assert 'stream_processor_running_tasks{query="orders-by-item"} 8.0' in processor.get("/metrics")[1]
+    wait_until(lambda: "_dead_letters{" in processor.get("/metrics")[1], lambda: processor.get("/metrics")[1])
+    assert processor.terminate() == 0
+
+
+def test_too_many_dead_letters_stop_it_until_they_are_accepted(
+    kafka: str, prefix: str, create_topics: Callable[[str], None], start_processor: Callable[..., Processor]
+) -> None:
+    create_topics(prefix)
+    replaced = {"dead_letters": {"limit": 1}, "trigger": {"mode": "micro-batch", "interval": "500ms"}}
+    processor = start_processor(prefix, replaced)
+    processor.start()
+    processor.wait_ready()
+    producer = Producer({"bootstrap.servers": kafka})
+    for _ in range(2):
+        producer.produce(f"{prefix}orders", value=None)
+    producer.flush()
+
+    assert processor.wait_end() == 1
+    assert f"stream-processor: 2 dead letters on {prefix}orders.dead-letter, the limit is 1" in processor.log
+    assert "Traceback" not in processor.log
+
+    starts = processor.log.count("starting Spark")
+    processor.start()
+
+    assert processor.wait_end() == 1
+    assert processor.log.count("starting Spark") == starts

@@ -1,0 +1,49 @@
+"""Waiting for Kafka and its topics."""
+
+import contextlib
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import KafkaException
+
+from stream_processor.operation.topics import Topics, wait_for
+from stream_processor.testing.fakes import FakeTopics
+from stream_processor.testing.process import wait_until
+
+
+def test_it_waits_until_all_topics_exist_and_says_what_is_missing() -> None:
+    topics, told = FakeTopics({"a": 0}), list[str]()
+
+    def pause(_seconds: float) -> bool:
+        topics.ends["b"] = 0
+        return False
+
+    assert wait_for(topics, ["a", "b"], pause, told.append)
+    assert told == ["no topic b"]
+
+
+def test_it_gives_up_when_it_is_told_to_stop() -> None:
+    assert not wait_for(FakeTopics({}), ["a"], lambda _seconds: True, lambda _reason: None)
+
+
+def test_without_a_broker_it_says_so() -> None:
+    assert Topics("127.0.0.1:1", timeout_s=0.2).missing(["a"]) == "no answer from Kafka at 127.0.0.1:1"
+
+
+@pytest.mark.kafka
+def test_it_knows_what_the_broker_has(kafka: str, create_topic: Callable[..., str]) -> None:
+    topic = create_topic("known", partitions=3)
+    topics = Topics(kafka)
+
+    assert topics.missing([topic]) is None
+    assert topics.missing([topic, "unknown"]) == f"no topic unknown at {kafka}"
+    assert topics.partitions([topic]) == {topic: 3}
+    assert len(topics.ids([topic])[topic]) == 22
+
+    def has_an_end() -> bool:
+        # The leader of a new partition may need a moment.
+        with contextlib.suppress(KafkaException):
+            return topics.end(topic) == 0
+        return False
+
+    wait_until(has_an_end, lambda: "no end")

@@ -1,0 +1,183 @@
+"""From changes to the sums of groups: contributions, differences and the groups' messages together."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row
+
+from statecast.change.v1.change_pb2 import OPERATION_CREATE
+from statecast.orders.v1.order_pb2 import OrderItem
+from statecast.portfolio.v1.open_position_pb2 import OpenPosition, OpenPositionChange
+from statecast.portfolio.v1.share_holder_pb2 import ShareHolder
+from statecast.sales.v1.hourly_sales_pb2 import HourlySales
+from statecast.sales.v1.invoice_pb2 import Invoice, InvoiceChange
+from statecast.state.v1.state_pb2 import StateRecord
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.errors import PipelineFileError
+from stream_processor.steps.decode import decode
+from stream_processor.steps.flow import checked_changes, written_records
+from stream_processor.steps.functions import Functions
+from stream_processor.testing.changes import START, change, order
+
+EPOCH = 77
+BY_ITEM = {
+    "source": {"topic": "orders", "message": "statecast.orders.v1.OrderChange", "key": "order_id"},
+    "sink": {"topic": "items", "message": "statecast.orders.v1.OrderItem"},
+}
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def totals(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., dict[str, StateRecord | None]]:
+    """What stands on the topic after the changes, by key; None for a tombstone."""
+
+    def run(pipeline: Pipeline, *changes: object) -> dict[str, StateRecord | None]:
+        found = written_records(records(*changes), pipeline, 4, EPOCH, functions).collect()
+        return {bytes(line.key).decode(): _record(line) for line in found}
+
+    return run
+
+
+def _record(line: Row) -> StateRecord | None:
+    return None if line.value is None else StateRecord.FromString(bytes(line.value))
+
+
+def by_item(shipped: Callable[..., Pipeline], **numbers: str) -> Pipeline:
+    return shipped("orders-by-item", keep={"aggregate": numbers}, **BY_ITEM)
+
+
+def held(client: str, amount: int) -> OpenPosition:
+    return OpenPosition(position_id="p", client=client, amount=amount, exchange="NASDAQ")
+
+
+def moved(before: OpenPosition | None, after: OpenPosition | None, sequence: int) -> bytes:
+    made = change(before and order(), after and order(), sequence)
+    envelope = OpenPositionChange(operation=made.operation, source=made.source, before=before, after=after)
+    return envelope.SerializeToString()
+
+
+def test_rows_add_up_and_a_group_without_rows_is_deleted(
+    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
+) -> None:
+    one, other = held("a", 5), held("b", 7)
+    second = OpenPosition(position_id="q", client="b", amount=2**62, exchange="NASDAQ")
+
+    found = totals(
+        shipped("us-share-holders"),
+        moved(None, one, 1),
+        moved(None, second, 2),
+        moved(one, other, 3),
+        moved(one, other, 3),
+    )
+
+    assert found["a"] is None
+    assert found["b"] is not None
+    assert ShareHolder.FromString(found["b"].payload) == ShareHolder(client="b", positions=2, shares=2**62 + 7)
+    assert (found["b"].epoch, found["b"].source.log_sequence_number) == (EPOCH, 3)
+
+
+def test_a_sum_beyond_its_field_ends_the_query_and_names_the_group(
+    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
+) -> None:
+    second = OpenPosition(position_id="q", client="a", amount=2**62, exchange="NASDAQ")
+
+    with pytest.raises(PySparkException, match="us-share-holders: shares of a is beyond what its field holds: 92233"):
+        totals(shipped("us-share-holders"), moved(None, held("a", 2**62), 1), moved(None, second, 2))
+
+
+def test_every_element_of_a_repeated_group_counts(
+    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
+) -> None:
+    first, second = order("order-1", items=["x", "x", "y"]), order("order-2", items=["x"])
+    first.items[1].quantity = 3
+    pipeline = by_item(shipped, unit_price_cents="sum(element.quantity * size(items))")
+
+    found = totals(pipeline, change(None, first, 1), change(None, second, 2))
+
+    items = {key: OrderItem.FromString(record.payload) for key, record in found.items() if record}
+    assert items == {
+        "x": OrderItem(item_id="x", unit_price_cents=4 * 3 + 1),
+        "y": OrderItem(item_id="y", unit_price_cents=3),
+    }
+
+
+def test_extremes_are_those_of_the_rows(
+    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
+) -> None:
+    pipeline = shipped(
+        "orders-by-item",
+        **BY_ITEM,
+        insert_only=True,
+        keep={"aggregate": {"quantity": "max(element.quantity)", "unit_price_cents": "min(element.quantity)"}},
+    )
+    rows = [order(f"order-{quantity}") for quantity in (1, 5, 3)]
+    for row, quantity in zip(rows, (1, 5, 3), strict=True):
+        row.items[0].quantity = quantity
+
+    found = totals(pipeline, *[change(None, row, sequence) for sequence, row in enumerate(rows, 1)])
+
+    assert found["item-1"] is not None
+    assert OrderItem.FromString(found["item-1"].payload) == OrderItem(item_id="item-1", quantity=5, unit_price_cents=1)
+
+
+def test_a_change_of_an_insert_only_row_is_a_problem(
+    shipped: Callable[..., Pipeline], functions: Functions, records: Callable[..., DataFrame]
+) -> None:
+    pipeline = shipped("us-share-holders", insert_only=True)
+    made = records(moved(None, held("a", 1), 1), moved(held("a", 1), held("a", 2), 2))
+
+    problems = [line.problem for line in checked_changes(decode(made, pipeline, functions), pipeline).collect()]
+
+    assert problems == [None, "insert_only is true, but operation is OPERATION_UPDATE"]
+
+
+def test_a_sum_that_spark_would_not_form_exactly_is_refused(
+    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
+) -> None:
+    pipeline = shipped("us-share-holders")
+    halves = tuple(replace(each, argument="amount / 2") for each in pipeline.aggregates[1:])
+    inexact = replace(pipeline, aggregates=halves)
+
+    with pytest.raises(PipelineFileError, match=r"us-share-holders\.yaml: keep\.aggregate\.shares: .* not exact"):
+        totals(inexact, moved(None, held("a", 1), 1))
+
+
+def sold(invoice: str, hours: float, committed: float, cents: int = 100) -> bytes:
+    """An invoice made so many hours after START, and committed so many."""
+    row = Invoice(invoice_number=invoice, store_id="s", total_amount_cents=cents)
+    row.created_at.FromDatetime(START + timedelta(hours=hours))
+    source = change(None, order(), 1).source
+    source.commit_time.FromDatetime(START + timedelta(hours=committed))
+    return InvoiceChange(operation=OPERATION_CREATE, source=source, after=row).SerializeToString()
+
+
+def test_a_window_takes_what_was_committed_before_it_closed(
+    shipped: Callable[..., Pipeline],
+    totals: Callable[..., dict[str, StateRecord | None]],
+    functions: Functions,
+    records: Callable[..., DataFrame],
+) -> None:
+    window = {"time": "created_at", "size": "1h", "lateness": "30m"}
+    pipeline = shipped("hourly-sales-by-store", window=window)
+    changes = [sold("a", 0, 0), sold("b", 0.9, 1.5, cents=201), sold("c", 1, 1), sold("d", 0.5, 1.51)]
+
+    found = totals(pipeline, *changes)
+    checked = checked_changes(decode(records(*changes), pipeline, functions), pipeline).orderBy("offset").collect()
+
+    first = found["s\0" + "2024-08-28T12:00:00.000000Z\0" + "2024-08-28T13:00:00.000000Z"]
+    assert len(found) == 2
+    assert first is not None
+    sales = HourlySales.FromString(first.payload)
+    assert (sales.store_id, sales.invoices, sales.amount_cents, sales.average_cents) == ("s", 2, 301, 150.5)
+    assert sales.window_start.ToDatetime(START.tzinfo) == START
+    assert sales.window_end.ToDatetime(START.tzinfo) == START + timedelta(hours=1)
+    assert [line.problem for line in checked] == [
+        None,
+        None,
+        None,
+        "too late: the window of after.created_at ended at 2024-08-28T13:00:00.000000Z",
+    ]

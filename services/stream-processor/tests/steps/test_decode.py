@@ -1,0 +1,86 @@
+"""Kafka records as changes."""
+
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+
+from statecast.orders.v1.order_pb2 import OrderChange
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.decode import decode
+from stream_processor.steps.functions import Functions
+from stream_processor.testing.changes import change, order
+
+NEWER_FIELD = b"\xa2\x06\x03new"
+"""A field of number 100 that the contract does not know, with three bytes of text."""
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def pipeline(shipped: Callable[..., Pipeline]) -> Pipeline:
+    return shipped("orders-by-key")
+
+
+def test_a_change_is_a_row_and_nothing_else_is(
+    functions: Functions, records: Callable[..., DataFrame], pipeline: Pipeline
+) -> None:
+    lines = decode(records(change(None, order(), 1), b"\xff"), pipeline, functions).orderBy("offset").collect()
+
+    assert [line.change is not None for line in lines] == [True, False]
+    assert lines[0].change.after.order_id == "order-1"
+    assert lines[0].problem is None
+    assert lines[1].problem.startswith("not a statecast.orders.v1.OrderChange: ")
+    assert lines[1].payload is None
+
+
+def test_the_payload_is_the_row_after_the_change(
+    functions: Functions, records: Callable[..., DataFrame], pipeline: Pipeline
+) -> None:
+    created, deleted = change(None, order(), 1), change(order(), None, 2)
+
+    lines = decode(records(created, deleted), pipeline, functions).orderBy("offset").collect()
+
+    assert bytes(lines[0].payload) == created.after.SerializeToString(deterministic=True)
+    assert lines[1].payload is None
+
+
+def test_the_payload_holds_what_only_a_newer_producer_knows(
+    functions: Functions, records: Callable[..., DataFrame], pipeline: Pipeline
+) -> None:
+    newer = change(None, order(), 1)
+    newer.after.MergeFromString(NEWER_FIELD)
+
+    [line] = decode(records(OrderChange.FromString(newer.SerializeToString())), pipeline, functions).collect()
+
+    assert bytes(line.payload).endswith(NEWER_FIELD)
+    assert line.problem is None
+
+
+def test_an_enum_number_that_only_a_newer_producer_knows_is_a_problem(
+    functions: Functions, records: Callable[..., DataFrame], pipeline: Pipeline
+) -> None:
+    newer = change(None, order(), 1)
+    newer.after.MergeFromString(b"\x18\x63")
+
+    [line] = decode(records(newer), pipeline, functions).collect()
+
+    assert line.problem == (
+        "not a statecast.orders.v1.OrderChange: statecast.orders.v1.Order.status: "
+        "statecast.orders.v1.OrderStatus has no value 99"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["protobuf", "debezium-json"])
+def test_a_tombstone_is_left_out_and_a_value_that_is_missing_is_a_problem(
+    functions: Functions, records: Callable[..., DataFrame], shipped: Callable[..., Pipeline], encoding: str
+) -> None:
+    message = "statecast.orders.v1.OrderChange"
+    pipeline = shipped("orders-by-key", source={"topic": "orders", "message": message, "format": encoding})
+    keyless = records(None).withColumn("key", F.lit(None).cast("binary"))
+
+    [line] = decode(records(None).union(keyless), pipeline, functions).collect()
+
+    assert line.key is None
+    assert line.problem == "the value is null"

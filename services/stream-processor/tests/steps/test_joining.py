@@ -1,0 +1,113 @@
+"""Joining with a keyed topic on the real broker: what the table holds is there within moments."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+
+from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
+from statecast.sales.v1.store_pb2 import Store
+from statecast.state.v1.state_pb2 import StateRecord
+from stream_processor.definition.contract import Contract
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.functions import Functions
+from stream_processor.steps.joining import join
+from stream_processor.steps.projection import project
+from stream_processor.testing.invoices import invoice, invoice_change
+from stream_processor.testing.process import wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+Joined = Callable[[], Store | None]
+
+
+class Table:
+    """A keyed topic of stores, as a pipeline would write it."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.topic = topic
+        self._producer = Producer({"bootstrap.servers": bootstrap})
+
+    def put(self, sequence: int, name: str) -> None:
+        payload = Store(store_id="store-1", name=name).SerializeToString()
+        self._write(StateRecord(epoch=1, sequence=sequence, payload=payload).SerializeToString(), None)
+
+    def delete(self, sequence: int) -> None:
+        self._write(None, {"statecast-state-record": StateRecord(epoch=1, sequence=sequence).SerializeToString()})
+
+    def _write(self, value: bytes | None, headers: dict[str, str | bytes | None] | None) -> None:
+        self._producer.produce(self.topic, key=b"store-1", value=value, headers=headers or {})
+        assert self._producer.flush(30) == 0
+
+
+@pytest.fixture
+def table(kafka: str, create_topic: Callable[..., str]) -> Table:
+    return Table(kafka, create_topic("stores-by-key", partitions=4))
+
+
+@pytest.fixture
+def tables(spark: SparkSession) -> Iterator[Any]:
+    """The tables of Spark's JVM, which are followed no more after the test."""
+    found = cast(Any, spark._jvm).io.statecast.spark.GlobalTables
+    yield found
+    found.closeAll()
+
+
+@pytest.fixture
+def joined(
+    spark: SparkSession,
+    contract: Contract,
+    kafka: str,
+    table: Table,
+    tables: Any,
+    shipped: Callable[..., Pipeline],
+    records: Callable[..., DataFrame],
+) -> Joined:
+    """The store that an invoice of store-1 is joined with now."""
+    definition = {"topic": table.topic, "message": "statecast.sales.v1.Store", "key": "store_id", "as": "store"}
+    pipeline = shipped("invoices-with-store", joins=[definition])
+    functions = Functions(spark, contract, kafka)
+    change = functions.decode(F.col("value"), pipeline.change.full_name).getField("row")
+    changes = records(invoice_change(None, invoice()).SerializeToString()).select(
+        change.getField("after").alias("after"), F.lit(None).cast("binary").alias("payload")
+    )
+    written = project(join(changes, pipeline, functions), pipeline, functions)
+
+    def now() -> Store | None:
+        [line] = written.collect()
+        found = InvoiceWithStore.FromString(bytes(line.payload))
+        assert found.invoice == invoice()
+        return found.store if found.HasField("store") else None
+
+    return now
+
+
+def test_a_row_is_joined_with_what_the_table_holds_at_the_moment(table: Table, joined: Joined) -> None:
+    table.put(1, "old")
+    table.put(2, "new")
+
+    assert joined() == Store(store_id="store-1", name="new")
+
+    table.put(3, "newer")
+    wait_until(lambda: joined() == Store(store_id="store-1", name="newer"), lambda: str(joined()))
+
+    table.delete(4)
+    wait_until(lambda: joined() is None, lambda: str(joined()))
+
+
+def test_a_row_without_a_match_is_joined_with_nothing(joined: Joined) -> None:
+    assert joined() is None
+
+
+def test_all_tasks_share_one_table_until_it_is_closed(table: Table, joined: Joined, tables: Any) -> None:
+    joined()
+    joined()
+
+    assert dict(tables.agesMillis()).keys() == {table.topic}
+
+    tables.closeAll()
+
+    assert dict(tables.agesMillis()) == {}

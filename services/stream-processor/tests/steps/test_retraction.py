@@ -1,0 +1,208 @@
+"""What a change does to its groups, with the keys and the condition that it rests on."""
+
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+
+from statecast.orders.v1.order_pb2 import OrderChange
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.errors import PipelineFileError
+from stream_processor.steps.decode import decode
+from stream_processor.steps.entries import entries, key_entries
+from stream_processor.steps.flow import checked_changes
+from stream_processor.steps.functions import Functions
+from stream_processor.steps.retraction import retract
+from stream_processor.testing.changes import change, order
+
+Effect = tuple[set[str], set[str]]
+
+PLACED = "2024-08-28T12:00:00.000000Z"
+ONE_LATER = "2024-08-28T12:00:01.000001Z"
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def lines(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., list[Row]]:
+    """What the changes do when nothing is known of their rows; a line per row that a change speaks of."""
+
+    def run(pipeline: Pipeline, *changes: OrderChange) -> list[Row]:
+        sound = checked_changes(decode(records(*changes), pipeline, functions), pipeline)
+        unknown = entries(key_entries(sound, pipeline), pipeline, functions).withColumn("previous", F.lit(None))
+        return retract(unknown.withColumn("previous", F.col("previous").cast("array<string>"))).collect()
+
+    return run
+
+
+@pytest.fixture
+def effects(lines: Callable[..., list[Row]]) -> Callable[..., list[Effect]]:
+    """Per change the keys that the row leaves and those that it stands under now."""
+
+    def run(pipeline: Pipeline, *changes: OrderChange) -> list[Effect]:
+        found = lines(pipeline, *changes)
+        by_change = [[line for line in found if line.sequence == n] for n in sorted({line.sequence for line in found})]
+        return [
+            ({key for line in one for key in line.left}, {key for line in one for key in line.entered})
+            for one in by_change
+        ]
+
+    return run
+
+
+@pytest.fixture
+def problems(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., list[str | None]]:
+    def run(pipeline: Pipeline, *changes: OrderChange) -> list[str | None]:
+        checked = checked_changes(decode(records(*changes), pipeline, functions), pipeline)
+        return [line.problem for line in checked.orderBy("offset").collect()]
+
+    return run
+
+
+def test_latest_sets_and_deletes_the_group(
+    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
+) -> None:
+    found = effects(
+        shipped("orders-by-key"),
+        change(None, order(), 1),
+        change(order(), order(second=1), 2),
+        change(order(), None, 3),
+        change(order("order-1"), order("order-2"), 4),
+    )
+
+    assert found == [
+        (set(), {"order-1"}),
+        (set(), {"order-1"}),
+        ({"order-1"}, set()),
+        ({"order-1"}, {"order-2"}),
+    ]
+
+
+def test_a_member_moves_with_its_sort_and_its_group(
+    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
+) -> None:
+    found = effects(
+        shipped("orders-by-customer"),
+        change(order(), order(second=1.000001), 1),
+        change(order(), order(customer="customer-2"), 2),
+        change(order(), order(items=["item-2"]), 3),
+    )
+
+    first = f"customer-1\0{PLACED}\0order-1"
+    assert found == [
+        ({first}, {f"customer-1\0{ONE_LATER}\0order-1"}),
+        ({first}, {f"customer-2\0{PLACED}\0order-1"}),
+        (set(), {first}),
+    ]
+
+
+def test_a_repeated_group_changes_only_where_its_elements_do(
+    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
+) -> None:
+    [found] = effects(
+        shipped("orders-by-item"),
+        change(order(items=["item-1", "item-2", "item-2"]), order(items=["item-2", "item-3", "item-3"]), 1),
+    )
+
+    assert found == (
+        {f"item-1\0{PLACED}\0order-1"},
+        {f"item-2\0{PLACED}\0order-1", f"item-3\0{PLACED}\0order-1"},
+    )
+
+
+def test_a_number_sorts_as_padded_text(shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]) -> None:
+    pipeline = shipped("orders-by-customer", keep={"members": {"key": "order_id", "sort": "total_cents"}})
+    row = order()
+    row.total_cents = 1234
+
+    [(_, entered)] = effects(pipeline, change(None, row, 1))
+
+    assert entered == {"customer-1\0" + "0000000000000001234" + "\0order-1"}
+
+
+def test_a_row_without_elements_is_in_no_group(
+    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
+) -> None:
+    assert effects(shipped("orders-by-item"), change(None, order(items=[]), 1)) == [(set(), set())]
+
+
+def test_a_row_that_stops_to_match_leaves_and_one_that_starts_enters(
+    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
+) -> None:
+    matching, other = order(), order()
+    other.currency = "USD"
+    found = effects(
+        shipped("orders-by-key", where="currency = 'EUR' and size(items) > 0"),
+        change(matching, other, 1),
+        change(other, matching, 2),
+        change(other, other, 3),
+        change(matching, matching, 4),
+    )
+
+    assert found == [({"order-1"}, set()), (set(), {"order-1"}), (set(), set()), (set(), {"order-1"})]
+
+
+def test_a_condition_that_cannot_be_computed_is_not_true(
+    shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
+) -> None:
+    pipeline = shipped("orders-by-key", where="cast(tracking_number as int) > 0")
+
+    assert effects(pipeline, change(None, order(), 1)) == [(set(), set())]
+
+
+@pytest.mark.parametrize("where", ["custmer_id = 'x'", "currency =", "total_cents"])
+def test_a_condition_that_does_not_fit_the_row_names_the_file(
+    shipped: Callable[..., Pipeline], lines: Callable[..., list[Row]], where: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=r"orders-by-key\.yaml: where: "):
+        lines(shipped("orders-by-key", where=where), change(None, order(), 1))
+
+
+def test_a_row_that_cannot_have_a_key_has_a_problem(
+    shipped: Callable[..., Pipeline], problems: Callable[..., list[str | None]]
+) -> None:
+    unsorted = order()
+    unsorted.ClearField("updated_at")
+    found = problems(
+        shipped("orders-by-customer"),
+        change(None, order(customer=""), 1),
+        change(order(customer="a\0b"), order(), 2),
+        change(None, order(order_id=""), 3),
+        change(order(), unsorted, 4),
+        change(None, order(), 5),
+    )
+
+    assert found == [
+        "after.customer_id is empty, a key needs it",
+        "before.customer_id holds a NUL, which separates the parts of a key",
+        "after.order_id is empty, a key needs it",
+        "after.updated_at is empty, a key needs it",
+        None,
+    ]
+
+
+def test_each_element_of_a_repeated_group_is_checked(
+    shipped: Callable[..., Pipeline], problems: Callable[..., list[str | None]]
+) -> None:
+    found = problems(shipped("orders-by-item"), change(None, order(items=["item-1", ""]), 1))
+
+    assert found == ["after.items.item_id is empty, a key needs it"]
+
+
+def test_a_negative_number_cannot_be_sorted_by(
+    shipped: Callable[..., Pipeline], problems: Callable[..., list[str | None]]
+) -> None:
+    row = order()
+    row.total_cents = -1
+    pipeline = shipped("orders-by-customer", keep={"members": {"key": "order_id", "sort": "total_cents"}})
+
+    assert problems(pipeline, change(None, row, 1)) == [
+        "after.total_cents is negative, its text would not sort as it does"
+    ]
+
+
+def test_what_does_not_match_is_not_checked(
+    shipped: Callable[..., Pipeline], problems: Callable[..., list[str | None]]
+) -> None:
+    assert problems(shipped("orders-by-customer", where="false"), change(None, order(customer=""), 1)) == [None]

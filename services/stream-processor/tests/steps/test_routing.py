@@ -1,0 +1,112 @@
+"""Passing rows on to a plain topic: which changes, under which key, as which message."""
+
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import DataFrame
+
+from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
+from statecast.sales.v1.invoice_pb2 import CUSTOMER_TYPE_NON_PRIME, DELIVERY_TYPE_HOME_DELIVERY, Invoice, InvoiceChange
+from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
+from statecast.sales.v1.masked_line_pb2 import MaskedLine
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.flow import written_records
+from stream_processor.steps.functions import Functions
+from stream_processor.testing.invoices import invoice, invoice_change
+
+pytestmark = pytest.mark.spark
+
+Routed = Callable[..., list[tuple[str, bytes]]]
+
+
+@pytest.fixture
+def routed(functions: Functions, records: Callable[..., DataFrame]) -> Routed:
+    """The keys and values that the changes become."""
+
+    def run(pipeline: Pipeline, *changes: InvoiceChange) -> list[tuple[str, bytes]]:
+        values = [each.SerializeToString() for each in changes]
+        found = written_records(records(*values), pipeline, 4, 1, functions)
+        assert found.columns == ["key", "value"]
+        return [(bytes(line.key).decode(), bytes(line.value)) for line in found.collect()]
+
+    return run
+
+
+def test_a_selected_row_is_written_under_its_group(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+    [(key, value)] = routed(shipped("home-delivery"), invoice_change(None, invoice()))
+
+    delivery = HomeDelivery.FromString(value)
+    assert key == "store-1"
+    assert (delivery.invoice_number, delivery.address.city) == ("invoice-1", "Pune")
+    assert (delivery.store_id, delivery.created_at) == ("store-1", invoice().created_at)
+
+
+def test_rows_that_do_not_match_and_deletes_are_passed_over(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+    taken, sent = invoice("taken", delivered=False), invoice("sent")
+
+    found = routed(
+        shipped("home-delivery"),
+        invoice_change(None, taken, 1),
+        invoice_change(taken, invoice("taken"), 2),
+        invoice_change(sent, None, 3),
+        invoice_change(sent, invoice("sent", delivered=False), 4),
+        invoice_change(None, sent, 5, snapshot=True),
+    )
+
+    assert [HomeDelivery.FromString(value).invoice_number for _, value in found] == ["taken", "sent"]
+
+
+def test_only_the_routes_operations_are_passed_on(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+    other = invoice("other")
+    other.customer_type = CUSTOMER_TYPE_NON_PRIME
+
+    found = routed(
+        shipped("loyalty-notifications"),
+        invoice_change(None, invoice("new"), 1),
+        invoice_change(invoice("new"), invoice("new", ["a", "b"]), 2),
+        invoice_change(None, invoice("read", ["a", "b", "c"]), 3, snapshot=True),
+        invoice_change(None, other, 4),
+    )
+
+    told = [LoyaltyNotification.FromString(value) for _, value in found]
+    assert [(each.invoice_number, each.earned_points) for each in told] == [("new", 2), ("read", 7)]
+    assert {key for key, _ in found} == {"1234567890"}
+
+
+def test_each_element_gives_a_record_without_what_is_personal(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+    found = routed(shipped("masked-lines"), invoice_change(None, invoice(items=["a", "b"])))
+
+    lines = [MaskedLine.FromString(value) for _, value in found]
+    assert [(line.item_code, line.item_price_cents) for line in lines] == [("a", 250), ("b", 250)]
+    assert {(line.customer_card_masked, line.city) for line in lines} == {("******7890", "Pune")}
+    assert {line.delivery_type for line in lines} == {DELIVERY_TYPE_HOME_DELIVERY}
+    assert not any(b"1234567890" in value or b"411001" in value for _, value in found)
+
+
+def test_what_is_absent_stays_unset(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+    [(_, value)] = routed(shipped("masked-lines"), invoice_change(None, invoice(delivered=False)))
+
+    assert MaskedLine.FromString(value).city == ""
+
+
+def test_an_element_can_be_the_key(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+    pipeline = shipped("masked-lines", group_by="lines.item_code")
+
+    assert [key for key, _ in routed(pipeline, invoice_change(None, invoice(items=["a", "b"])))] == ["a", "b"]
+
+
+def test_without_a_selection_the_row_is_passed_on_as_it_was_received(
+    shipped: Callable[..., Pipeline], routed: Routed
+) -> None:
+    pipeline = shipped("home-delivery", select=None, sink={"topic": "sent"})
+
+    [(_, value)] = routed(pipeline, invoice_change(None, invoice()))
+
+    assert Invoice.FromString(value) == invoice()
+
+
+def test_a_change_that_cannot_be_used_gives_nothing(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+    homeless = invoice()
+    homeless.store_id = ""
+
+    assert routed(shipped("home-delivery"), InvoiceChange(), invoice_change(None, homeless)) == []
