@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Message, Producer
 
-from query_service import partitioning as query_partitioning
+from query_service.cluster import partitioning as query_partitioning
 from statecast.query.v1 import query_pb2
 from statecast_client import partitioning as client_partitioning
 from ws_edge import partitioning as edge_partitioning

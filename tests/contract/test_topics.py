@@ -7,12 +7,12 @@ import pytest
 import yaml
 from google.protobuf import descriptor_pb2
 
-import query_service.settings
-import query_service.stores_file
 import statecast
 import ws_edge.stores
 from cdc_simulator.domain_choice import choose_domain, domain_names
 from kafka_topics.topics_file import Topic, read_topics
+from query_service.settings import SHIPPED_STORES
+from query_service.storage.stores_file import read_stores
 from stream_processor.definition.pipeline_file import PipelineFile, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ PIPELINES: dict[str, PipelineFile] = {
     file.stem: read(file) for file in sorted((ROOT / "services" / "stream-processor" / "pipelines").rglob("*.yaml"))
 }
 ORDERS = {name: pipeline for name, pipeline in PIPELINES.items() if pipeline.source.topic == "orders"}
-STORES = {store.name: store for store in query_service.stores_file.read_stores(query_service.settings.SHIPPED_STORES)}
+STORES = {store.name: store for store in read_stores(SHIPPED_STORES)}
 EDGE_STORES: list[dict[str, Any]] = yaml.safe_load(ws_edge.stores.SHIPPED.read_text())["stores"]
 
 

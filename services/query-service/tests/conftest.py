@@ -9,28 +9,28 @@ import grpc
 import pytest
 from prometheus_client import CollectorRegistry
 
-from query_service.changes import Changes
-from query_service.hedging import Hedging
-from query_service.in_flight import InFlight
-from query_service.local_lookup import LocalLookup
-from query_service.lookup import Lookup
+from query_service.cluster.partitioning import HASHES
+from query_service.cluster.shard_map import Member, ShardMap
+from query_service.cluster.view import Topic, View
+from query_service.lookups.hedging import Hedging
+from query_service.lookups.local_lookup import LocalLookup
+from query_service.lookups.lookup import Lookup
+from query_service.lookups.peers import Peers
+from query_service.lookups.remote_lookup import RemoteLookup
+from query_service.lookups.request_checks import Limits
+from query_service.lookups.routed_lookup import RoutedLookup
+from query_service.lookups.routing import Routing
 from query_service.metrics import Metrics
-from query_service.partition_host import PartitionHost, Place
-from query_service.partitioning import HASHES
-from query_service.peers import Peers
-from query_service.place_check import PlaceCheck
-from query_service.progress import Progress
-from query_service.remote_lookup import RemoteLookup
-from query_service.request_checks import Limits
-from query_service.routed_lookup import RoutedLookup
-from query_service.routing import Routing
-from query_service.shard_listing import ShardListing
-from query_service.shard_map import Member, ShardMap
-from query_service.shard_servicer import ShardServicer
-from query_service.store import PartitionStore
-from query_service.store_directory import Identity, StoreDirectory
+from query_service.serving.in_flight import InFlight
+from query_service.serving.shard_listing import ShardListing
+from query_service.serving.shard_servicer import ShardServicer
+from query_service.storage.changes import Changes
+from query_service.storage.partition_host import PartitionHost, Place
+from query_service.storage.place_check import PlaceCheck
+from query_service.storage.progress import Progress
+from query_service.storage.store import PartitionStore
+from query_service.storage.store_directory import Identity, StoreDirectory
 from query_service.testing import ManualClock, store_definition
-from query_service.view import Topic, View
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 
 EPOCH = 77

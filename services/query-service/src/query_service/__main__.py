@@ -14,41 +14,42 @@ import uvloop
 from confluent_kafka import Consumer
 from prometheus_client import CollectorRegistry
 
-from query_service import command_line, data_lock, inspection_report, logs, tls
-from query_service.changelog import Changelog
-from query_service.changes import Changes
+from query_service import command_line, logs, tls
+from query_service.cluster.host_factory import End, HostFactory
+from query_service.cluster.membership import Membership
+from query_service.cluster.outage import QUIET_CLIENT
+from query_service.cluster.peer_memory import Shard
+from query_service.cluster.placement import Placement
+from query_service.cluster.readiness import Readiness
+from query_service.cluster.restore_bar import RestoreBar
+from query_service.cluster.restore_watch import RestoreWatch
+from query_service.cluster.roster import Roster
+from query_service.cluster.shard_map import Member
+from query_service.cluster.topic_watch import TopicWatch
+from query_service.cluster.view import View, replicas_of
 from query_service.errors import FatalError
-from query_service.hedging import Hedging
-from query_service.host_factory import End, HostFactory
-from query_service.in_flight import InFlight
-from query_service.inspection import inspect
 from query_service.instance import Instance, Learning
-from query_service.local_lookup import LocalLookup
-from query_service.membership import Membership
+from query_service.lookups.hedging import Hedging
+from query_service.lookups.local_lookup import LocalLookup
+from query_service.lookups.peers import Peers
+from query_service.lookups.request_checks import Limits
+from query_service.lookups.routed_lookup import RoutedLookup
+from query_service.lookups.routing import Routing
 from query_service.metrics import Metrics
-from query_service.outage import QUIET_CLIENT
-from query_service.peer_memory import Shard
-from query_service.peers import Peers
-from query_service.placement import Placement
-from query_service.readiness import Readiness
-from query_service.request_checks import Limits
-from query_service.restore_bar import RestoreBar
-from query_service.restore_watch import RestoreWatch
-from query_service.roster import Roster
-from query_service.routed_lookup import RoutedLookup
-from query_service.routing import Routing
-from query_service.server import Servers
-from query_service.servicer import QueryServicer
+from query_service.serving.in_flight import InFlight
+from query_service.serving.server import Servers
+from query_service.serving.servicer import QueryServicer
+from query_service.serving.shard_listing import ShardListing
+from query_service.serving.shard_servicer import ShardServicer
+from query_service.serving.status_page import StatusPage
 from query_service.settings import Settings, load_settings
-from query_service.shard_listing import ShardListing
-from query_service.shard_map import Member
-from query_service.shard_servicer import ShardServicer
-from query_service.status_page import StatusPage
-from query_service.store_definition import StoreDefinition
-from query_service.store_directory import StoreDirectory
-from query_service.stores_file import read_stores, stores_schema
-from query_service.topic_watch import TopicWatch
-from query_service.view import View, replicas_of
+from query_service.storage import data_lock, inspection_report
+from query_service.storage.changelog import Changelog
+from query_service.storage.changes import Changes
+from query_service.storage.inspection import inspect
+from query_service.storage.store_definition import StoreDefinition
+from query_service.storage.store_directory import StoreDirectory
+from query_service.storage.stores_file import read_stores, stores_schema
 
 _SWITCH_INTERVAL_S = 0.001  # so that a call never waits long for the thread that applies records
 _COLLECT_AFTER = (20_000, 50, 50)  # records come in by the thousand and make no cycles

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 import structlog
 
-from query_service.changelog import Changelog
-from query_service.host_factory import End
-from query_service.membership import Membership
-from query_service.peer_memory import Shard
-from query_service.peers import Peers
-from query_service.placement import Placement
-from query_service.readiness import Readiness
-from query_service.restore_watch import RestoreWatch
-from query_service.roster import Roster
-from query_service.server import Servers
-from query_service.shard_map import Member
-from query_service.status_page import StatusPage
-from query_service.topic_watch import TopicWatch
-from query_service.view import Topic, View
+from query_service.cluster.host_factory import End
+from query_service.cluster.membership import Membership
+from query_service.cluster.peer_memory import Shard
+from query_service.cluster.placement import Placement
+from query_service.cluster.readiness import Readiness
+from query_service.cluster.restore_watch import RestoreWatch
+from query_service.cluster.roster import Roster
+from query_service.cluster.shard_map import Member
+from query_service.cluster.topic_watch import TopicWatch
+from query_service.cluster.view import Topic, View
+from query_service.lookups.peers import Peers
+from query_service.serving.server import Servers
+from query_service.serving.status_page import StatusPage
+from query_service.storage.changelog import Changelog
 
 _LOOK_S = 0.1
 _SEEN_BY_PEERS_S = 0.5

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from query_service.cluster.peer_memory import PeerMemory
+from query_service.cluster.shard_map import Member
+from query_service.cluster.view import View
 from query_service.errors import LookupFailedError
-from query_service.lookup import Lookup
-from query_service.peer_memory import PeerMemory
-from query_service.record import TOMBSTONE_HEADER, Headers
-from query_service.shard_map import Member
-from query_service.store_definition import StoreDefinition
-from query_service.view import View
+from query_service.lookups.lookup import Lookup
+from query_service.storage.record import TOMBSTONE_HEADER, Headers
+from query_service.storage.store_definition import StoreDefinition
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 

@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from local_stack import child_process
 from local_stack.ports import free_ports
-from query_service.partitioning import partition_of
-from query_service.record import TOMBSTONE_HEADER, Headers
+from query_service.cluster.partitioning import partition_of
+from query_service.storage.record import TOMBSTONE_HEADER, Headers
 from query_service.testing import encoded_state
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc

@@ -8,7 +8,7 @@ import grpc
 import pytest
 from confluent_kafka import Producer
 
-from query_service.partitioning import HASHES, partition_of
+from query_service.cluster.partitioning import HASHES, partition_of
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 

@@ -1,0 +1,1 @@
+"""Lookups: in the own stores, at one peer, and routed to whichever replica answers."""

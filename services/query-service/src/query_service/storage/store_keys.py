@@ -1,0 +1,146 @@
+"""What stands on disk: the keys and values of one partition's RocksDB, and nothing else about it.
+
+Rows stand under the record's own key, `group` or `group NUL sort NUL member`. A group is never empty and has no NUL,
+so keys that start with NUL are free for what the store knows about itself:
+
+    00 "format"                   the layout of this file, `FORMAT`, as decimal text
+    00 "identity"                 `topic-id/partition` as text: what the rows were read from
+    00 "kind"                     how the rows were made, see `kind_of`; absent in stores older than that
+    00 "next"                     >q  the offset of the first record that has not been applied
+    00 "current"                  >q  the last time, in Unix milliseconds, at which everything had been applied
+    00 "purged"                   >q  the highest offset of a deletion that is no longer remembered, or -1
+    00 "deleted" 00 time key      one per remembered deletion; time is >Q Unix milliseconds of its arrival, and the
+                                  value the deletion's offset as >q
+    00 "expires" 00 time key      in stores that retain rows for a time: one per record, by its commit time, alike
+    00 "replaced" 00 time key     in stores that keep versions for a time: one per version, by the time at which it was
+                                  replaced; the value is the version's offset
+    00 "version" 00 size key offset
+                                  a version that was replaced, as it was stored; size is >I, offset >q
+
+A row's value is `HEADER` and then the payload:
+
+    >Q epoch, >Q sequence         the fence: a record with a fence that is not higher is skipped
+    >q offset                     of the record that was applied
+    >q seconds, >I nanoseconds    the commit time at the source
+    B  flags                      DELETED: a deletion that is still remembered; UNTIMED: the commit time is not known
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+from query_service.storage.store_definition import StoreDefinition
+
+FORMAT = 1
+
+FORMAT_KEY = b"\0format"
+IDENTITY_KEY = b"\0identity"
+NEXT_KEY = b"\0next"
+CURRENT_KEY = b"\0current"
+PURGED_KEY = b"\0purged"
+KIND_KEY = b"\0kind"
+DELETED_PREFIX = b"\0deleted\0"
+EXPIRES_PREFIX = b"\0expires\0"
+REPLACED_PREFIX = b"\0replaced\0"
+VERSION_PREFIX = b"\0version\0"
+
+HEADER = Struct(">QQqqIB")
+HEADER_SIZE = HEADER.size
+FENCE_SIZE = 16
+FLAGS_AT = HEADER_SIZE - 1
+NUMBER = Struct(">q")
+_OFFSET = Struct(">16xq")
+_COMMIT = Struct(">24xqI")
+_TIME = Struct(">Q")
+_SIZE = Struct(">I")
+
+MAX_OFFSET = (1 << 63) - 1
+
+DELETED = 1
+UNTIMED = 2
+
+
+class Header(NamedTuple):
+    """The fields in front of a payload."""
+
+    epoch: int
+    sequence: int
+    offset: int
+    commit_seconds: int
+    commit_nanos: int
+    flags: int
+
+    @property
+    def deleted(self) -> bool:
+        """Whether the value is a remembered deletion."""
+        return bool(self.flags & DELETED)
+
+
+def header_of(value: bytes) -> Header:
+    """Returns what stands in front of the payload."""
+    return Header._make(HEADER.unpack_from(value))
+
+
+def offset_of(value: bytes) -> int:
+    """Returns the offset of the record that was applied."""
+    offset: int = _OFFSET.unpack_from(value)[0]
+    return offset
+
+
+def commit_ms_of(value: bytes) -> int | None:
+    """Returns the commit time in Unix milliseconds; None when it is not known."""
+    if value[FLAGS_AT] & UNTIMED:
+        return None
+    seconds, nanos = _COMMIT.unpack_from(value)
+    return int(seconds * 1000 + nanos // 1_000_000)
+
+
+def due_key(prefix: bytes, due_ms: int, key: bytes) -> bytes:
+    """Returns the key under which stands what is to be done with a row at a time; they sort by their time."""
+    return prefix + _TIME.pack(max(0, due_ms)) + key
+
+
+def due_before(prefix: bytes, due_ms: int) -> bytes:
+    """Returns the key before which stands what is due before this time."""
+    return prefix + _TIME.pack(max(0, due_ms))
+
+
+def due_row(prefix: bytes, due: bytes) -> bytes:
+    """Returns the row's key of a key made by `due_key`."""
+    return due[len(prefix) + _TIME.size :]
+
+
+def version_key(key: bytes, offset: int) -> bytes:
+    """Returns the key of an older version of a row; they sort by row and then by offset."""
+    return VERSION_PREFIX + _SIZE.pack(len(key)) + key + NUMBER.pack(offset)
+
+
+def kind_of(definition: StoreDefinition) -> bytes:
+    """Returns how rows are made and what is kept of them; a directory of another kind is rebuilt."""
+    history = definition.history
+    words: list[str] = [definition.format]
+    if definition.retain is not None:
+        words.append("retained")
+    if history is not None:
+        words.append("versions" if history.age is None else "versions-for-a-time")
+    return " ".join(words).encode()
+
+
+def row_key(group: str, sort: str, member: str) -> bytes:
+    """Returns the key of a row; the parts have no NUL, and `sort` is empty where `member` is."""
+    return f"{group}\0{sort}\0{member}".encode() if member else group.encode()
+
+
+def key_parts(key: bytes) -> tuple[str, str, str]:
+    """Returns group, sort and member of a row's key. Raises ValueError for a key that names no row."""
+    parts = key.decode().split("\0")
+    if not parts[0] or len(parts) not in (1, 3):
+        raise ValueError(f"the key {key!r} is neither `group` nor `group NUL sort NUL member`")
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else (parts[0], "", "")
+
+
+def group_range(group: str, sort_from: str, sort_to: str) -> tuple[bytes, bytes]:
+    """Returns the first key of a range and the key to stop before. `sort_to` is exclusive; empty ends are open."""
+    encoded = group.encode()
+    first = encoded + b"\0" + sort_from.encode() if sort_from else encoded
+    end = encoded + b"\0" + sort_to.encode() if sort_to else encoded + b"\1"
+    return first, end

@@ -1,0 +1,125 @@
+"""Which topics there are, and where they end."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
+
+from query_service.cluster.topic_watch import TopicWatch, position_epoch
+from query_service.cluster.view import Topic
+
+
+class Seen:
+    """What a watch has told."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, Topic] = {}
+        self.ends: dict[tuple[str, int], int] = {}
+        self.asked_at = 0.0
+
+    def end(self, topic: str, partition: int, end: int, asked_at: float) -> None:
+        self.ends[topic, partition] = end
+        self.asked_at = asked_at
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def watch(kafka: str) -> Iterator[Callable[..., Seen]]:
+    """Starts a watch of topics."""
+    watches: list[TopicWatch] = []
+
+    def start(*topics: str, bootstrap: str = kafka) -> Seen:
+        seen = Seen()
+        watching = TopicWatch(
+            bootstrap, frozenset(topics), 0.05, lambda found: setattr(seen, "topics", found), seen.end, 0.1
+        )
+        watches.append(watching)
+        watching.start()
+        return seen
+
+    yield start
+    for each in watches:
+        each.stop(10)
+
+
+def test_the_epoch_is_never_negative() -> None:
+    assert position_epoch(-1) == 2**63 - 1
+    assert position_epoch(5) == 2
+
+
+@pytest.mark.kafka
+def test_it_tells_the_topic_and_its_ends_as_they_grow(
+    kafka: str, create_topic: Callable[..., str], watch: Callable[..., Seen]
+) -> None:
+    topic = create_topic("watched", partitions=2)
+    seen = watch(topic)
+    until(lambda: seen.ends == {(topic, 0): 0, (topic, 1): 0})
+    producer = Producer({"bootstrap.servers": kafka})
+    producer.produce(topic, b"value", partition=1)
+    producer.flush(10)
+    until(lambda: seen.ends == {(topic, 0): 0, (topic, 1): 1})
+
+    assert seen.topics[topic].partitions == 2
+    assert seen.topics[topic].epoch > 0
+    assert seen.asked_at <= time.monotonic()
+
+
+@pytest.mark.kafka
+def test_a_topic_that_is_made_anew_gets_another_epoch(
+    kafka: str, create_topic: Callable[..., str], watch: Callable[..., Seen]
+) -> None:
+    topic = create_topic("anew", partitions=1)
+    seen = watch(topic)
+    until(lambda: topic in seen.topics)
+    first = seen.topics[topic]
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.delete_topics([topic])[topic].result()
+    until(lambda: topic not in admin.list_topics(timeout=5).topics)
+    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result()
+    until(lambda: seen.topics[topic] != first)
+
+    assert seen.topics[topic].epoch != first.epoch
+    assert seen.topics[topic].topic_id != first.topic_id
+
+
+@pytest.mark.kafka
+def test_a_topic_that_does_not_exist_does_not_keep_others_waiting(
+    create_topic: Callable[..., str], watch: Callable[..., Seen]
+) -> None:
+    topic = create_topic("there", partitions=1)
+    seen = watch(topic, "not-there")
+    until(lambda: (topic, 0) in seen.ends)
+
+    assert set(seen.topics) == {topic}
+
+
+class StuckConsumer(Consumer):
+    """What librdkafka's consumer can become when the broker shuts down: it knows no partition any more."""
+
+    def offsets_for_times(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
+        raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+
+
+@pytest.mark.kafka
+def test_a_consumer_that_lost_its_way_is_replaced(
+    create_topic: Callable[..., str], watch: Callable[..., Seen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = create_topic("watched", partitions=1)
+    kinds = [Consumer, StuckConsumer]
+
+    def connect(settings: dict[str, str | bool]) -> Consumer:
+        return kinds.pop()(settings)
+
+    monkeypatch.setattr("query_service.cluster.topic_watch.Consumer", connect)
+    seen = watch(topic)
+    until(lambda: seen.ends == {(topic, 0): 0})
+
+    assert kinds == []

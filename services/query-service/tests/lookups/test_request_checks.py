@@ -1,0 +1,84 @@
+"""Requests that are wrong are refused by the name of their field."""
+
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+from query_service.errors import InvalidRequestError
+from query_service.lookups import request_checks
+from query_service.lookups.request_checks import Limits
+from statecast.query.v1 import query_service_pb2 as query
+from statecast.state.v1 import state_pb2
+
+LIMITS = Limits(batch_keys=3, page_size=50, default_page_size=10, wait_ms=1000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"key": {}}, r"^key\.group: "),
+        ({"key": {"group": "a\0b"}}, r"^key\.group: "),
+        ({"key": {"group": "a", "sort": "1"}}, r"^key\.member: "),
+        ({"key": {"group": "a", "member": "1"}}, r"^key\.sort: "),
+        ({"key": {"group": "a", "sort": "1\0", "member": "m"}}, r"^key\.sort: "),
+        ({"key": {"group": "a", "sort": "1", "member": "\0"}}, r"^key\.member: "),
+        ({"key": {"group": "a"}, "bounds": {"max_lag_ms": -1}}, r"^bounds\.max_lag_ms: "),
+        ({"key": {"group": "a"}, "bounds": {"at_least": {"offset": -2}}}, r"^bounds\.at_least\.offset: "),
+    ],
+)
+def test_a_wrong_get_is_refused(changes: dict[str, object], named: str) -> None:
+    with pytest.raises(InvalidRequestError, match=named):
+        request_checks.check_get(query.GetStateRequest(store="s", **changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"keys": [{"key": {"group": "a"}}] * 4}, r"^keys: 4 are more than 3"),
+        ({"keys": [{"key": {"group": "a"}}, {}]}, r"^keys\[1\]\.key\.group: "),
+        ({"keys": [{"key": {"group": "a", "sort": "1"}}]}, r"^keys\[0\]\.key\.member: "),
+        ({"keys": [{"key": {"group": "a"}, "after": {"offset": -2}}]}, r"^keys\[0\]\.after\.offset: "),
+        ({"max_wait": {"seconds": -1}}, r"^max_wait: it is negative"),
+        ({"max_wait": {"seconds": 2}}, r"^max_wait: it is above 1000 ms"),
+    ],
+)
+def test_a_wrong_batch_is_refused(changes: dict[str, object], named: str) -> None:
+    with pytest.raises(InvalidRequestError, match=named):
+        request_checks.check_batch(query.BatchGetStatesRequest(store="s", **changes), LIMITS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"group": "a\0"}, r"^group: "),
+        ({"group": "a", "sort_prefix": "\0"}, r"^sort_prefix: it has a NUL"),
+        ({"sort_from": "1"}, r"^sort_from: it is a part of a group"),
+        ({"sort_to": "1"}, r"^sort_to: it is a part of a group"),
+        ({"sort_prefix": "1"}, r"^sort_prefix: it is a part of a group"),
+        ({"group": "a", "local_only": True}, r"^local_only: "),
+        ({"bounds": {"at_least": {"offset": 1}}}, r"^bounds\.at_least: "),
+        ({"group": "a", "sort_from": "\0"}, r"^sort_from: "),
+        ({"group": "a", "sort_to": "\0"}, r"^sort_to: it has a NUL"),
+        ({"group": "a", "sort_from": "2", "sort_to": "1"}, r"^sort_to: it is below"),
+        ({"group": "a", "page_size": -1}, r"^page_size: "),
+    ],
+)
+def test_a_wrong_scan_is_refused(changes: dict[str, object], named: str) -> None:
+    with pytest.raises(InvalidRequestError, match=named):
+        request_checks.check_scan(query.ScanStatesRequest(store="s", **changes))  # type: ignore[arg-type]
+
+
+def test_right_requests_pass() -> None:
+    key = state_pb2.StateKey(group="a", sort="1", member="m")
+    request_checks.check_get(query.GetStateRequest(key=key))
+    request_checks.check_batch(query.BatchGetStatesRequest(max_wait=Duration(seconds=1)), LIMITS)
+    request_checks.check_scan(query.ScanStatesRequest(group="a", sort_from="1", sort_to="1"))
+
+
+@pytest.mark.parametrize(("asked", "given"), [(0, 10), (7, 7), (51, 50)])
+def test_the_page_size_has_a_default_and_a_maximum(asked: int, given: int) -> None:
+    assert request_checks.page_size(query.ScanStatesRequest(page_size=asked), LIMITS) == given
+
+
+def test_the_wait_is_told_in_seconds() -> None:
+    assert request_checks.wait_s(query.BatchGetStatesRequest(max_wait=Duration(nanos=250_000_000))) == 0.25
+    assert request_checks.wait_s(query.BatchGetStatesRequest()) == 0

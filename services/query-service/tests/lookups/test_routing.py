@@ -1,0 +1,163 @@
+"""Whom a lookup asks, and whom next."""
+
+import pytest
+
+from query_service.cluster.shard_map import Member, ShardMap
+from query_service.cluster.view import View
+from query_service.errors import AbsentError, BoundsError, InvalidRequestError, NotServedError, UnreachableError
+from query_service.lookups.hedging import Hedging
+from query_service.lookups.lookup import Lookup
+from query_service.lookups.routing import Routing
+from query_service.metrics import Metrics
+from query_service.testing import FakeLookup, FakePeers, ManualClock
+from statecast.query.v1 import query_pb2
+from statecast.query.v1 import query_service_pb2 as query
+
+SHARD = ("orders-by-key", 0)
+OTHERS = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 1) for number in (2, 3)]
+
+
+async def ask(lookup: Lookup, until: float) -> query.GetStateResponse:
+    return await lookup.get(query.GetStateRequest(), until)
+
+
+class Cluster:
+    """Three instances of which one, at a rank of choice, is the one that routes."""
+
+    def __init__(self, view: View, metrics: Metrics, clock: ManualClock) -> None:
+        view.shard_map = ShardMap(frozenset({view.me, *OTHERS}), 2)
+        self.view = view
+        self.clock = clock
+        self.local = FakeLookup(view.me.instance)
+        self.peers = FakePeers({member: FakeLookup(member.instance) for member in OTHERS}, clock)
+        hedging = Hedging(5.0, 5.0, 0.1, metrics, clock)
+        self.routing = Routing(view, self.local, self.peers, hedging, 0.5, metrics, clock)
+
+    def lookup(self, rank: int) -> FakeLookup:
+        """The lookup of whoever stands at this rank."""
+        member = self.view.shard_map.ranked(*SHARD)[rank - 1]
+        return self.local if member == self.view.me else self.peers.lookups[member]
+
+    async def answered_by(self, seconds: float = 10) -> str:
+        answer, forwarded = await self.routing.first_answer(SHARD, ask, self.clock.now + seconds)
+        assert forwarded == (answer.freshness.answered_by != self.view.me.instance)
+        return answer.freshness.answered_by
+
+    @property
+    def asked(self) -> list[int]:
+        """How often each rank was asked."""
+        return [len(self.lookup(rank).deadlines) for rank in (1, 2, 3)]
+
+
+@pytest.fixture
+def cluster(view: View, metrics: Metrics, clock: ManualClock) -> Cluster:
+    return Cluster(view, metrics, clock)
+
+
+async def test_the_owner_is_asked_and_nobody_else(cluster: Cluster) -> None:
+    assert await cluster.answered_by() == cluster.lookup(1).answered_by
+    assert cluster.asked == [1, 0, 0]
+
+
+@pytest.mark.parametrize("failure", [NotServedError("still reading"), UnreachableError("gone")])
+async def test_the_next_replica_answers_when_the_owner_does_not(cluster: Cluster, failure: Exception) -> None:
+    cluster.lookup(1).failure = failure  # type: ignore[assignment]
+
+    assert await cluster.answered_by() == cluster.lookup(2).answered_by
+
+
+async def test_members_beyond_the_replicas_are_asked_last(cluster: Cluster) -> None:
+    cluster.lookup(1).failure = UnreachableError("gone")
+    cluster.lookup(2).failure = NotServedError("still reading")
+
+    assert await cluster.answered_by() == cluster.lookup(3).answered_by
+
+
+async def test_an_absence_is_an_answer_and_ends_the_search(cluster: Cluster) -> None:
+    absent = AbsentError("nothing", query_pb2.Absence(), query_pb2.Freshness())
+    cluster.lookup(1).failure = absent
+
+    with pytest.raises(AbsentError):
+        await cluster.answered_by()
+
+    assert cluster.asked == [1, 0, 0]
+    assert absent.freshness.forwarded == (cluster.lookup(1) is not cluster.local)
+
+
+async def test_a_wrong_request_ends_the_search(cluster: Cluster) -> None:
+    cluster.lookup(1).failure = InvalidRequestError("page_token: wrong")
+
+    with pytest.raises(InvalidRequestError):
+        await cluster.answered_by()
+
+    assert cluster.asked == [1, 0, 0]
+
+
+async def test_when_the_owner_is_behind_a_fresher_replica_answers(cluster: Cluster) -> None:
+    cluster.lookup(1).failure = BoundsError("behind")
+
+    assert await cluster.answered_by() == cluster.lookup(2).answered_by
+
+
+async def test_when_all_are_behind_the_owner_gets_the_rest_of_the_time(cluster: Cluster) -> None:
+    for rank in (1, 2, 3):
+        cluster.lookup(rank).failure = BoundsError("behind")
+
+    with pytest.raises(BoundsError):
+        await cluster.answered_by(10)
+
+    assert cluster.asked == [2, 1, 1]
+    assert cluster.lookup(1).deadlines == [cluster.clock.now + 0.5, cluster.clock.now + 10]
+
+
+async def test_while_one_is_behind_a_holder_that_was_silent_is_asked_again(cluster: Cluster) -> None:
+    silent = cluster.lookup(1)
+    silent.failure = UnreachableError("no answer in time")
+    cluster.lookup(2).failure = BoundsError("behind")
+    cluster.lookup(3).failure = NotServedError("not held")
+
+    async def heals(lookup: Lookup, until: float) -> query.GetStateResponse:
+        if silent.deadlines:
+            silent.failure = None
+        return await ask(lookup, until)
+
+    answer, _ = await cluster.routing.first_answer(SHARD, heals, cluster.clock.now + 10)
+
+    assert answer.freshness.answered_by == silent.answered_by
+    assert silent.deadlines == [cluster.clock.now + 0.5] * 2
+
+
+async def test_a_replica_gets_only_part_of_the_time_while_others_are_left(cluster: Cluster) -> None:
+    for rank in (1, 2):
+        cluster.lookup(rank).failure = NotServedError("still reading")
+    await cluster.answered_by(0.6)
+
+    assert cluster.lookup(1).deadlines == [pytest.approx(cluster.clock.now + 0.3)]
+    assert cluster.lookup(3).deadlines == [cluster.clock.now + 0.6]
+
+
+async def test_who_failed_lately_is_asked_last(cluster: Cluster) -> None:
+    dead = next(member for member in cluster.view.shard_map.ranked(*SHARD) if member != cluster.view.me)
+    cluster.peers.of(dead).failed(None)
+    cluster.peers.lookups[dead].failure = UnreachableError("gone")
+    for _ in range(5):
+        await cluster.answered_by()
+
+    assert cluster.peers.lookups[dead].deadlines == []
+
+
+async def test_when_nobody_serves_a_second_round_is_tried_and_then_it_says_so(cluster: Cluster) -> None:
+    for rank in (1, 2, 3):
+        cluster.lookup(rank).failure = NotServedError(f"rank {rank} is still reading")
+
+    with pytest.raises(NotServedError, match="is still reading"):
+        await cluster.answered_by()
+
+    assert cluster.asked == [2, 2, 2]
+
+
+async def test_before_it_has_joined_it_says_so(cluster: Cluster) -> None:
+    cluster.view.shard_map = ShardMap(frozenset(), 2)
+
+    with pytest.raises(NotServedError, match="has not joined the group yet"):
+        await cluster.answered_by()

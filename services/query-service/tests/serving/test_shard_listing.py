@@ -1,0 +1,96 @@
+"""Who serves what, and how fresh each of them is."""
+
+import pytest
+
+from query_service.cluster.shard_map import Member, ShardMap
+from query_service.cluster.view import View
+from query_service.errors import NotServedError, UnknownStoreError
+from query_service.serving.shard_listing import Held, ShardListing
+from query_service.storage.store_definition import StoreDefinition
+from statecast.query.v1 import query_pb2
+
+STORE = "orders-by-key"
+OTHER = Member("query-2", "h:1", "h:2", 1)
+
+
+class FakePeers:
+    """One peer that serves partition 0 alone, or does not answer."""
+
+    def __init__(self) -> None:
+        self.held: Held = {(STORE, 0): (True, query_pb2.Freshness(lag_records=3, lag_ms=9))}
+
+    async def freshness_at(self, member: Member, timeout_s: float) -> Held:
+        assert member == OTHER
+        return self.held
+
+
+@pytest.fixture
+async def listing(serving_view: View) -> ShardListing:
+    serving_view.shard_map = ShardMap(frozenset({serving_view.me, OTHER}), 2)
+    return ShardListing(serving_view, FakePeers(), 1.0)
+
+
+async def test_each_partition_names_its_replicas_by_rank(listing: ShardListing) -> None:
+    answer = await listing.shards(STORE)
+
+    assert [(store.store, store.topic, store.partitions) for store in answer.stores] == [(STORE, "topic", 4)]
+    assert [shard.partition for shard in answer.shards] == [0, 1, 2, 3]
+    for shard in answer.shards:
+        assert [replica.rank for replica in shard.replicas] == [1, 2]
+        assert {replica.instance for replica in shard.replicas} == {"query-1", "query-2"}
+
+
+async def test_a_replica_tells_its_own_lag(listing: ShardListing) -> None:
+    replicas = {replica.instance: replica for replica in (await listing.shards("")).shards[0].replicas}
+
+    assert (replicas["query-2"].serving, replicas["query-2"].lag_records, replicas["query-2"].lag_ms) == (True, 3, 9)
+    assert replicas["query-1"].serving
+    assert replicas["query-1"].current_through.epoch == 77
+
+
+async def test_a_replica_that_holds_nothing_yet_or_does_not_answer_has_no_lag(listing: ShardListing) -> None:
+    replicas = {replica.instance: replica for replica in (await listing.shards("")).shards[1].replicas}
+
+    assert (replicas["query-2"].serving, replicas["query-2"].lag_records, replicas["query-2"].lag_ms) == (False, -1, -1)
+    assert not replicas["query-2"].HasField("current_through")
+
+
+async def test_a_store_that_there_is_not_is_named(listing: ShardListing) -> None:
+    with pytest.raises(UnknownStoreError, match="did you mean"):
+        await listing.shards("orders")
+
+
+async def test_a_store_without_its_topic_is_left_out_of_the_list_of_all(
+    listing: ShardListing, serving_view: View
+) -> None:
+    serving_view.topics = {}
+
+    assert not (await listing.shards("")).stores
+    with pytest.raises(NotServedError):
+        await listing.shards(STORE)
+
+
+async def test_the_own_partitions_are_listed_in_order(listing: ShardListing) -> None:
+    own = listing.own_partitions().partitions
+
+    assert [(each.store, each.freshness.partition, each.serving) for each in own] == [
+        (STORE, partition, True) for partition in range(4)
+    ]
+
+
+async def test_a_store_says_whose_its_rows_are_and_how_its_groups_are_spread(
+    listing: ShardListing, serving_view: View
+) -> None:
+    plain = {
+        "message": "json",
+        "format": "plain",
+        "partitioner": "crc32",
+        "owner": "customer",
+        "history": {"age": "1h"},
+    }
+    definition = StoreDefinition.model_validate({"name": STORE, "topic": "topic", **plain})
+    serving_view.stores[STORE] = definition
+    (store,) = (await listing.shards(STORE)).stores
+
+    assert (store.message, store.owner, store.history) == ("json", "customer", True)
+    assert store.partitioner == query_pb2.PARTITIONER_CRC32

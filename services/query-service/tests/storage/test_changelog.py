@@ -1,0 +1,213 @@
+"""The log is read and applied, on a real broker."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from query_service.cluster.host_factory import HostFactory
+from query_service.cluster.view import Topic
+from query_service.errors import StoreFailedError, StoreUnusableError
+from query_service.metrics import Metrics
+from query_service.storage.changelog import Changelog
+from query_service.storage.changes import Changes
+from query_service.storage.engine import Engine
+from query_service.storage.store_directory import StoreDirectory
+from query_service.storage.store_keys import HEADER_SIZE
+from query_service.testing import encoded_state, store_definition
+
+pytestmark = pytest.mark.kafka
+
+
+class Log:
+    """One partition of a real topic, and the host that follows it."""
+
+    def __init__(self, kafka: str, topic: str, factory: HostFactory, changelog: Changelog) -> None:
+        self.topic = topic
+        self.changelog = changelog
+        self._open = partial(factory.open, "s", Topic(topic, "id", 77, 1), 0)
+        self._producer = Producer({"bootstrap.servers": kafka})
+        self._admin = AdminClient({"bootstrap.servers": kafka})
+        self.host = self._open((0, 0.0))
+
+    def write(self, key: str, sequence: int, payload: bytes = b"row") -> None:
+        self._producer.produce(self.topic, encoded_state(sequence, payload), key.encode(), partition=0)
+        self._producer.flush(10)
+
+    def write_in_a_transaction(self, kafka: str, key: str) -> None:
+        producer = Producer({"bootstrap.servers": kafka, "transactional.id": self.topic})
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.produce(self.topic, encoded_state(1, b"row"), key.encode(), partition=0)
+        producer.commit_transaction()
+
+    def drop_before(self, offset: int) -> None:
+        place = TopicPartition(self.topic, 0, offset)
+        for done in self._admin.delete_records([place]).values():
+            done.result()
+
+    def until_applied(self, offset: int) -> None:
+        """Waits until everything up to this offset has been applied, this one included."""
+        deadline = time.monotonic() + 30
+        while self.host.progress.current_through < offset:
+            assert time.monotonic() < deadline, self.host.progress.current_through
+            time.sleep(0.01)
+
+    def restart(self) -> None:
+        """Closes the host and opens it again from the disk, without following it."""
+        self.changelog.unfollow(self.host).result(30)
+        self.host = self._open((0, 0.0))
+
+    def payload(self, key: bytes) -> bytes | None:
+        value = self.host.read([key])[0]
+        return None if value is None else value[HEADER_SIZE:]
+
+
+@pytest.fixture
+def log(
+    kafka: str, create_topic: Callable[..., str], open_directory: Callable[..., StoreDirectory], metrics: Metrics
+) -> Iterator[Log]:
+    loop = asyncio.new_event_loop()
+    factory = HostFactory(
+        {"s": store_definition()},
+        open_directory(),
+        lambda: Changes(loop),
+        metrics,
+        60.0,
+        lambda: time.time_ns() // 1_000_000,
+    )
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+        }
+    )
+    changelog = Changelog(consumer, factory.reopen, lambda: time.time_ns() // 1_000_000, 600_000)
+    changelog.start()
+    yield Log(kafka, create_topic("log", partitions=1), factory, changelog)
+    changelog.stop(30)
+    loop.close()
+
+
+def test_records_are_applied_as_they_come(log: Log) -> None:
+    log.changelog.follow(log.host)
+    log.write("a", 1, b"one")
+    log.until_applied(0)
+    log.write("a", 2, b"two")
+    log.until_applied(1)
+
+    assert log.payload(b"a") == b"two"
+
+
+def test_reading_goes_on_where_the_store_stopped(log: Log) -> None:
+    log.changelog.follow(log.host)
+    log.write("a", 1)
+    log.until_applied(0)
+    log.restart()
+    log.write("b", 1)
+    log.drop_before(1)
+    assert log.host.store.next_offset == 1
+    log.changelog.follow(log.host)
+    log.until_applied(1)
+
+    assert (log.payload(b"a"), log.payload(b"b")) == (b"row", b"row")
+
+
+def test_a_log_that_no_longer_has_the_next_record_is_read_anew(log: Log) -> None:
+    log.changelog.follow(log.host)
+    log.write("lost", 1)
+    log.until_applied(0)
+    log.restart()
+    for number in range(3):
+        log.write(f"k{number}", 1)
+    log.drop_before(3)
+    log.changelog.follow(log.host)
+    log.until_applied(3)
+
+    assert log.payload(b"lost") is None
+    assert log.payload(b"k2") == b"row"
+
+
+def test_an_offset_beyond_the_end_is_of_another_log_and_is_read_anew(log: Log) -> None:
+    log.host.apply([], 1000)
+    log.write("a", 1)
+    log.changelog.follow(log.host)
+    deadline = time.monotonic() + 30
+    while log.host.progress.current_through != 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+    assert log.payload(b"a") == b"row"
+
+
+def test_the_end_is_reached_although_no_row_stands_there(log: Log, kafka: str) -> None:
+    log.changelog.follow(log.host)
+    log.write_in_a_transaction(kafka, "a")
+    log.until_applied(1)  # offset 1 is the transaction's marker
+
+    assert log.payload(b"a") == b"row"
+
+
+def test_a_store_that_turns_out_corrupt_is_set_aside_and_read_anew(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.changelog.follow(log.host)
+    log.write("a", 1, b"one")
+    log.until_applied(0)
+    corrupt = log.host.store._engine = CorruptEngine(log.host.store._engine)
+    log.write("b", 1)
+    deadline = time.monotonic() + 30
+    while log.host.store._engine is corrupt or log.host.progress.current_through < 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+    assert (log.payload(b"a"), log.payload(b"b")) == (b"one", b"row")
+
+
+def test_a_disk_that_refuses_is_tried_again_until_it_takes_the_batch(log: Log) -> None:
+    log.changelog.follow(log.host)
+    log.until_applied(-1)
+    full = FullEngine(log.host.store._engine, failures=2)
+    log.host.store._engine = full
+    log.write("a", 1)
+    log.until_applied(0)
+
+    assert full.failures == 0
+    assert log.payload(b"a") == b"row"
+
+
+class CorruptEngine:
+    """An engine whose files have gone bad."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.scan = engine.scan
+        self.write = engine.write
+        self.close = engine.close
+
+    def get_many(self, keys: list[bytes]) -> list[bytes | None]:
+        raise StoreUnusableError("block checksum mismatch")
+
+
+class FullEngine:
+    """An engine on a disk that is full for the first writes."""
+
+    def __init__(self, engine: Engine, failures: int) -> None:
+        self._engine = engine
+        self.failures = failures
+        self.get_many = engine.get_many
+        self.scan = engine.scan
+        self.close = engine.close
+
+    def write(
+        self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes] = (), *, durable: bool = True
+    ) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise StoreFailedError("no space left on device")
+        self._engine.write(puts, deletes, durable=durable)

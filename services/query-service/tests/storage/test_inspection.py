@@ -1,0 +1,92 @@
+"""What a data directory holds, seen without changing it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rocksdict import Options, Rdict
+
+from query_service.errors import DataDirectoryError
+from query_service.storage import store_keys
+from query_service.storage.inspection import inspect
+from query_service.storage.store import PartitionStore
+from query_service.storage.store_directory import Identity, StoreDirectory
+from query_service.storage.store_keys import DELETED, HEADER
+from query_service.testing import ManualClock, store_definition
+
+OpenDirectory = Callable[..., StoreDirectory]
+
+
+def value(sequence: int, offset: int, flags: int = 0) -> bytes:
+    return HEADER.pack(1, sequence, offset, 0, 0, flags) + (b"" if flags else b"row")
+
+
+@pytest.fixture
+def store(open_directory: OpenDirectory) -> PartitionStore:
+    """An open store of partition 3 with two rows, one deletion and one older version."""
+    definition = store_definition("orders-by-key", history={"versions": 5})
+    store = open_directory().open(definition, Identity("the-topic", 3))
+    store.write({b"a": value(1, 1), b"b": value(1, 2), b"c": value(1, 3, DELETED)}, 4, arrived_ms=0)
+    store.write({b"a": value(2, 4)}, 5, 0, [(b"a", value(1, 1), value(2, 4))])
+    return store
+
+
+def files_of(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_a_partition_is_counted_also_while_an_instance_uses_it(
+    store: PartitionStore, tmp_path: Path, running: bool, wall: ManualClock
+) -> None:
+    if not running:
+        store.close()
+    before = files_of(tmp_path / "data")
+    (found,) = inspect(tmp_path / "data").partitions
+
+    assert (found.store, found.partition, found.topic_id) == ("orders-by-key", 3, "the-topic")
+    assert (found.rows, found.deletions, found.versions, found.next_offset) == (2, 1, 1, 5)
+    assert (found.format, found.kind, found.current_ms) == ("1", "state-record versions", int(wall.now * 1000))
+    assert found.size > 0
+    assert files_of(tmp_path / "data") == before
+    store.close()
+
+
+def test_what_cannot_be_read_is_told_and_the_rest_goes_on(
+    store: PartitionStore, tmp_path: Path, open_directory: OpenDirectory
+) -> None:
+    root = tmp_path / "data"
+    newer = Rdict(str(root / "orders-by-key" / "4"), Options(raw_mode=True))
+    newer[store_keys.FORMAT_KEY] = b"999"
+    newer.close()
+    foreign = Rdict(str(root / "orders-by-key" / "5"), Options(raw_mode=True))
+    foreign.close()
+    open_directory().open(store_definition("orders-by-key"), Identity("the-topic", 6)).close()
+    (root / "orders-by-key" / "6" / "CURRENT").write_bytes(b"garbage")
+    (root / "orders-by-key" / "thesis").mkdir()
+    found = inspect(root)
+
+    assert [each.partition for each in found.partitions] == [3]
+    assert [each.path for each in found.unreadable] == [f"orders-by-key/{name}" for name in ("4", "5", "6", "thesis")]
+    reasons = [each.reason for each in found.unreadable]
+    assert reasons[0] == "its format is 999, not 1"
+    assert reasons[1] == "it is not a store of this service"
+    assert reasons[2].startswith("it cannot be read: ")
+    assert reasons[3] == "it is not a partition of a store"
+    store.close()
+
+
+def test_what_was_set_aside_is_listed(store: PartitionStore, tmp_path: Path, open_directory: OpenDirectory) -> None:
+    store.close()
+    open_directory().set_aside(store_definition("orders-by-key"), Identity("the-topic", 3), "it is corrupt")
+    found = inspect(tmp_path / "data")
+
+    assert (found.partitions, found.unreadable) == ((), ())
+    (aside,) = found.set_aside
+    assert aside.path.startswith("set-aside/orders-by-key-3-")
+    assert aside.size > 0
+
+
+def test_a_directory_that_there_is_not_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataDirectoryError, match="nowhere is not a directory: give the QUERY_SERVICE_DATA_DIRECTORY"):
+        inspect(tmp_path / "nowhere")
