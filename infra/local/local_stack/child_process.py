@@ -1,4 +1,7 @@
-"""Starts programs that end with the program that started them, and ends them with all that they started."""
+"""Starts programs that end with the program that started them, and ends them with all that they started.
+
+A program that uses gRPC too imports this module first.
+"""
 
 import ctypes
 import os
@@ -12,6 +15,10 @@ import psutil
 
 PR_SET_PDEATHSIG = 1
 ORPHANS_S = 1.0
+
+# gRPC would start its threads anew in each child, on descriptors that are closed there, and now and then the child ends
+# before it is the program (grpc/grpc issue 43055). gRPC reads this when it is imported; no child of ours needs it.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 def start(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
