@@ -14,6 +14,8 @@ from kafka_topics.topics_file import Topic, read_topics
 from query_service.settings import SHIPPED_STORES
 from query_service.storage.stores_file import read_stores
 from stream_processor.definition.pipeline_file import PipelineFile, read
+from stream_processor.steps.dead_letters import DEFAULT_LARGEST
+from stream_processor.steps.letter_headers import OWN_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS: dict[str, Topic] = {topic.name: topic for topic in read_topics(ROOT / "infra" / "kafka" / "topics.yaml")}
@@ -52,6 +54,13 @@ def test_a_pipeline_reads_and_writes_declared_topics(name: str) -> None:
 def test_a_pipelines_name_is_its_files_and_its_message_is_in_the_contract(name: str) -> None:
     assert PIPELINES[name].name == name
     assert PIPELINES[name].source.message in messages_of_the_contract()
+
+
+@pytest.mark.parametrize("name", [name for name in TOPICS if name.endswith(".dead-letter")])
+def test_a_dead_letter_topic_has_room_for_the_largest_record_and_the_letters_own_headers(name: str) -> None:
+    largest = int(TOPICS[name.removesuffix(".dead-letter")].config.get("max.message.bytes", DEFAULT_LARGEST))
+
+    assert int(TOPICS[name].config["max.message.bytes"]) == largest + OWN_BYTES
 
 
 def test_a_keyed_topic_is_compacted() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from google.protobuf.message import Message
 
@@ -21,10 +21,8 @@ class SourceTable(Generic[R]):
     """The topic that gets its changes."""
     definition: str
     """The statement that creates it: a column for each field of the row, and others only as virtual ones."""
-    fields: tuple[str, ...]
-    """The row's fields, `number` first."""
-    row_of: Callable[[Sequence[Any]], R]
-    """Makes a row of the values of its fields, JSON parsed."""
+    row: Any
+    """The class of its rows, a named tuple with `number` first."""
     row_id: Callable[[R], str]
     """The primary key as the rest of the world knows it."""
     key: Callable[[R], str]
@@ -35,6 +33,17 @@ class SourceTable(Generic[R]):
     """The class of the contract for a change of it: operation, source, before, after, captured_at."""
     json_fields: frozenset[str] = field(default_factory=frozenset)
     """The fields that stand in their column as JSON, null when they are absent."""
+    parse: Callable[[Sequence[Any]], R] | None = None
+    """Makes a row of the values of its fields, JSON parsed, where they do not stand in the row as they are."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The columns of a row."""
+        return cast(tuple[str, ...], self.row._fields)
+
+    def row_of(self, values: Sequence[Any]) -> R:
+        """Makes a row of the values of its fields, JSON parsed."""
+        return cast(R, self.row._make(values) if self.parse is None else self.parse(values))
 
 
 class Rows(Protocol):
