@@ -1,0 +1,172 @@
+"""A query service in memory that speaks real gRPC and fails as it is told to; for unit tests only."""
+
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from statecast.query.v1 import query_pb2, query_service_pb2
+from statecast.query.v1.query_service_pb2_grpc import QueryServiceServicer, add_QueryServiceServicer_to_server
+from statecast.state.v1.state_pb2 import Position, StateKey
+from ws_edge.states import StoreKey
+
+Context = grpc.aio.ServicerContext[Message, Message]
+STORES = ("orders-by-key", "orders-by-customer", "orders-by-item")
+
+
+class FakeQueryService(QueryServiceServicer):
+    """Scripted: `put` and `delete` change it, `failing` makes every call fail, `delay` makes it slow."""
+
+    def __init__(self, epoch: int = 7) -> None:
+        self.epoch = epoch
+        self.offset = 0
+        self.held: dict[StoreKey, query_pb2.State | query_pb2.Absence] = {}
+        self.failing: grpc.StatusCode | None = None
+        self.delay = 0.0
+        self.asked: Counter[StoreKey] = Counter()
+        self.calls: Counter[str] = Counter()
+        self.most_at_once = 0
+        self.waiting = 0
+        self.most_waiting = 0
+        self.held_keys = 0
+        self._changed = asyncio.Event()
+        self._at_once = 0
+        self.address = ""
+
+    async def start(self, address: str = "127.0.0.1:0") -> str:
+        """Listens and returns the address; a service that was stopped may be started again."""
+        self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        add_QueryServiceServicer_to_server(self, self._server)
+        port = self._server.add_insecure_port(address)
+        await self._server.start()
+        self.address = f"127.0.0.1:{port}"
+        return self.address
+
+    async def stop(self) -> None:
+        """Stops at once."""
+        await self._server.stop(None)
+
+    def put(self, key: StoreKey, row: Message, commit: datetime | None = None) -> int:
+        """Applies a row and returns its offset."""
+        state = query_pb2.State(key=_key(key), position=self._next(), payload=row.SerializeToString())
+        state.commit_time.FromDatetime(commit or datetime.now(UTC))
+        self.held[key] = state
+        return self.offset
+
+    def delete(self, key: StoreKey) -> int:
+        """Applies a deletion and returns its offset."""
+        absence = query_pb2.Absence(position=self._next(), deleted=True)
+        absence.commit_time.FromDatetime(datetime.now(UTC))
+        self.held[key] = absence
+        return self.offset
+
+    async def GetState(  # noqa: N802  gRPC names it
+        self, _: query_service_pb2.GetStateRequest, context: Context
+    ) -> query_service_pb2.GetStateResponse:
+        """The edge reads in batches only."""
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "the edge reads in batches only")
+
+    async def BatchGetStates(  # noqa: N802  gRPC names it
+        self, request: query_service_pb2.BatchGetStatesRequest, context: Context
+    ) -> query_service_pb2.BatchGetStatesResponse:
+        """Answers with what is newer, at once or within `max_wait`."""
+        await self._begin("BatchGetStates", context)
+        keys = [query.key for query in request.keys]
+        self.asked.update(StoreKey(request.store, key.group, key.sort, key.member) for key in keys)
+        response = self._newer(request)
+        if not response.results and request.HasField("max_wait"):
+            self._wait(1, len(request.keys))
+            try:
+                async with asyncio.timeout(request.max_wait.ToNanoseconds() / 1e9):
+                    while not response.results:
+                        await self._changed.wait()
+                        response = self._newer(request)
+            except TimeoutError:
+                return response
+            finally:
+                self._wait(-1, -len(request.keys))
+        return response
+
+    def _wait(self, calls: int, keys: int) -> None:
+        self.waiting += calls
+        self.held_keys += keys
+        self.most_waiting = max(self.most_waiting, self.waiting)
+
+    def _newer(self, request: query_service_pb2.BatchGetStatesRequest) -> query_service_pb2.BatchGetStatesResponse:
+        response = query_service_pb2.BatchGetStatesResponse()
+        for index, query in enumerate(request.keys):
+            key = StoreKey(request.store, query.key.group, query.key.sort, query.key.member)
+            held = self.held.get(key) or query_pb2.Absence(position=Position(epoch=self.epoch, offset=self.offset))
+            after = query.after if query.HasField("after") else Position()
+            is_known = key in self.held and after.offset < held.position.offset
+            if after.epoch == held.position.epoch and not is_known:
+                continue
+            result = response.results.add(index=index)
+            if isinstance(held, query_pb2.State):
+                result.state.CopyFrom(held)
+            else:
+                result.absence.CopyFrom(held)
+        return response
+
+    async def ScanStates(  # noqa: N802  gRPC names it
+        self, request: query_service_pb2.ScanStatesRequest, context: Context
+    ) -> query_service_pb2.ScanStatesResponse:
+        """Answers with a page; the token is the number of rows before it."""
+        await self._begin("ScanStates", context)
+        if request.page_token and not request.page_token.isdigit():
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "page_token is not one of ours")
+        rows = sorted(
+            (key, state)
+            for key, state in self.held.items()
+            if isinstance(state, query_pb2.State)
+            and key[:2] == (request.store, request.group)
+            and request.sort_from <= key.sort
+            and (not request.sort_to or key.sort < request.sort_to)
+        )
+        if request.reverse:
+            rows.reverse()
+        start = int(request.page_token or 0)
+        end = start + (request.page_size or 100)
+        states = [state for _, state in rows[start:end]]
+        token = str(end) if end < len(rows) else ""
+        return query_service_pb2.ScanStatesResponse(states=states, next_page_token=token)
+
+    async def ListVersions(  # noqa: N802  gRPC names it
+        self, _: query_service_pb2.ListVersionsRequest, context: Context
+    ) -> query_service_pb2.ListVersionsResponse:
+        """Answers that nothing keeps versions; the edge never asks."""
+        await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "no store keeps versions")
+        raise AssertionError("abort raises")
+
+    async def ListShards(  # noqa: N802  gRPC names it
+        self, _: query_service_pb2.ListShardsRequest, context: Context
+    ) -> query_service_pb2.ListShardsResponse:
+        """Answers that this instance owns everything."""
+        await self._begin("ListShards", context)
+        replica = query_pb2.Replica(instance="fake", address=self.address, rank=1, serving=True)
+        message = "statecast.orders.v1.Order"
+        stores = [query_pb2.Store(store=name, topic=name, message=message, partitions=4) for name in STORES]
+        shards = [query_pb2.Shard(store=name, partition=n, replicas=[replica]) for name in STORES for n in range(4)]
+        return query_service_pb2.ListShardsResponse(stores=stores, shards=shards)
+
+    async def _begin(self, method: str, context: Context) -> None:
+        self.calls[method] += 1
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        await asyncio.sleep(self.delay)
+        self._at_once -= 1
+        if self.failing is not None:
+            await context.abort(self.failing, "scripted to fail")
+
+    def _next(self) -> Position:
+        self.offset += 1
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+        return Position(epoch=self.epoch, offset=self.offset)
+
+
+def _key(key: StoreKey) -> StateKey:
+    return StateKey(group=key.group, sort=key.sort, member=key.member)
