@@ -5,14 +5,16 @@ import time
 from collections.abc import AsyncIterator
 from unittest.mock import patch
 
+import grpc
 import pytest
 
 from statecast.orders.v1.order_pb2 import Order
 from ws_edge.addresses import Addresses
 from ws_edge.authorization import Consumer
 from ws_edge.hub import Hub
+from ws_edge.live_lanes import LiveLanes
 from ws_edge.metrics import Metrics
-from ws_edge.poller import Poller
+from ws_edge.poller import FAILED_REST_S, MOST_REST_S, SLOW_S, Poller, rest
 from ws_edge.query_client import QueryClient
 from ws_edge.states import StoreKey
 from ws_edge.stores import SHIPPED, read
@@ -44,7 +46,9 @@ async def client(service: FakeQueryService) -> AsyncIterator[QueryClient]:
 async def hub(client: QueryClient) -> AsyncIterator[Hub]:
     """A hub whose poller runs."""
     hub = Hub(time.monotonic, 0.005, 60.0)
-    task = asyncio.create_task(Poller(hub, client, read(SHIPPED), Metrics(), time.monotonic).run())
+    metrics = Metrics()
+    live = LiveLanes(hub, client, metrics, time.monotonic, max_wait=30.0, keys_per_s=1e6, lane_keys=1000)
+    task = asyncio.create_task(Poller(hub, client, read(SHIPPED), metrics, time.monotonic, live).run())
     yield hub
     task.cancel()
     await asyncio.wait({task})
@@ -92,3 +96,23 @@ async def test_a_batch_that_breaks_is_asked_for_again(hub: Hub, client: QueryCli
     await until(lambda: phone.told[-2:] == ["snapshot", "unknown!"])
 
     assert service.asked[key(1)] == 1
+
+
+def test_a_lane_rests_as_long_as_a_slow_batch_took_and_does_not_hammer_who_does_not_answer() -> None:
+    assert rest(SLOW_S, answered=True) == 0.0
+    assert rest(0.4, answered=True) == 0.4
+    assert rest(60.0, answered=True) == MOST_REST_S
+    assert rest(0.0, answered=False) == FAILED_REST_S
+
+
+async def test_a_lane_rests_after_each_batch_by_what_came_of_it(hub: Hub, service: FakeQueryService) -> None:
+    service.delay = 0.15
+    with patch("ws_edge.poller.rest", return_value=0.0) as rests:
+        hub.subscribe(Recorder(), STAFF, key(1), None, 0.01)
+        await until(lambda: rests.call_count >= 2)
+        service.failing = grpc.StatusCode.RESOURCE_EXHAUSTED
+        await until(lambda: rests.call_args.args[1] is False)
+    took, answered = rests.call_args_list[0].args
+
+    assert answered
+    assert took >= service.delay

@@ -82,7 +82,7 @@ async def test_a_closed_socket_leaves_nothing_behind(around: Surroundings) -> No
     assert (around.hub.subscriptions, around.hub.unique_keys) == (0, 0)
 
 
-@pytest.mark.parametrize(("asked", "granted"), [(None, 1.0), (0, 0.1), (250, 0.25), (90_000, 5.0)])
+@pytest.mark.parametrize(("asked", "granted"), [(None, 1.0), (0, 0.0), (1, 0.1), (250, 0.25), (90_000, 5.0)])
 async def test_an_interval_is_kept_within_its_limits(around: Surroundings, asked: int | None, granted: float) -> None:
     socket, _, task = begin(around)
     socket.asks(**({} if asked is None else {"interval_ms": asked}))

@@ -15,6 +15,7 @@ from ws_edge.addresses import Addresses
 from ws_edge.app import edge_app, http_app
 from ws_edge.errors import SettingsError
 from ws_edge.hub import Hub
+from ws_edge.live_lanes import LiveLanes
 from ws_edge.metrics import Metrics
 from ws_edge.poller import Poller
 from ws_edge.query_client import QueryClient
@@ -50,7 +51,10 @@ def build(given: Settings, table: stores.Stores) -> Edge:
     addresses = Addresses(given.query_addresses, clock, given.query_backoff_ms / 1000)
     client = QueryClient(addresses, given.query_timeout_ms / 1000, given.batch_keys)
     shard_watch = ShardWatch(client, given.shard_refresh_ms / 1000)
-    poller = Poller(hub, client, table, metrics, clock)
+    live = LiveLanes(
+        hub, client, metrics, clock, given.live_wait_ms / 1000, float(given.live_keys_per_s), given.batch_keys
+    )
+    poller = Poller(hub, client, table, metrics, clock, live)
     around = Surroundings(hub, table, _limits(given), metrics, clock)
     sockets = Sockets(around, secret, given.max_sockets, given.stall_timeout_s)
     rest = Rest(client, table, secret, given.page_size)

@@ -13,9 +13,16 @@ from ws_edge.states import Position, StoreKey, Version
 from ws_edge.subscription import Subscriber, Subscription, Watch
 from ws_edge.timing_wheel import TimingWheel
 
+RETRY_S = 0.1
+"""After how long a key that nobody answered for is asked for again, when its subscribers set no longer time."""
+
 
 class Hub:
-    """All watched keys. `on_fresh` is called when a key must be asked for at once."""
+    """All watched keys. `on_fresh` is called when a key must be asked for at once.
+
+    `on_live` is called with a key that somebody wants to hear of as soon as it changes: whoever takes it tells every
+    answer without being asked again, until `release` or `failed`.
+    """
 
     def __init__(self, clock: Callable[[], float], quantum: float, patience: float) -> None:
         """`quantum` is how finely time is cut; `patience` how long a first answer may take before it is called late."""
@@ -28,6 +35,7 @@ class Hub:
         self._deliveries: TimingWheel[Subscription] = TimingWheel(quantum, now)
         self._unanswered: deque[tuple[float, Subscription]] = deque()
         self.on_fresh: Callable[[], None] = lambda: None
+        self.on_live: Callable[[Watch], None] = lambda _: None
         self.subscriptions = 0
 
     @property
@@ -52,7 +60,7 @@ class Hub:
         subscription = Subscription(watch, subscriber, consumer, after, interval, reference)
         watch.add(subscription)
         self.subscriptions += 1
-        if watch.latest is not None and now - watch.confirmed_at <= interval:
+        if watch.latest is not None and (watch.live or now - watch.confirmed_at <= interval):
             self._hasten(watch)
             self._start(subscription, watch.latest, now)
         else:
@@ -115,6 +123,12 @@ class Hub:
 
     def failed(self, watch: Watch) -> None:
         """Nobody has answered; the key is asked for again when it is due."""
+        watch.live = False
+        self._schedule(watch, self._clock(), failed=True)
+
+    def release(self, watch: Watch) -> None:
+        """A live key is no longer held in a long poll where it was; it is scheduled anew."""
+        watch.live = False
         self._schedule(watch, self._clock())
 
     def next_at(self) -> float:
@@ -173,9 +187,15 @@ class Hub:
         if watch.slot >= 0 and watch.due + watch.interval < watch.slot * self._polls.quantum:
             watch.slot = self._polls.add(watch, watch.due + watch.interval)
 
-    def _schedule(self, watch: Watch, now: float) -> None:
+    def _schedule(self, watch: Watch, now: float, failed: bool = False) -> None:
+        if watch.live:
+            return
         watch.in_flight = False
-        if watch.subscriptions:
+        if watch.is_live and not failed:
+            watch.in_flight = watch.live = True
+            self.on_live(watch)
+        elif watch.subscriptions:
             # Ticks that passed while the key was asked for are skipped, not made up for.
-            missed = max(0.0, now - watch.due) // watch.interval
-            watch.slot = self._polls.add(watch, watch.due + (missed + 1) * watch.interval)
+            interval = watch.interval or RETRY_S
+            missed = max(0.0, now - watch.due) // interval
+            watch.slot = self._polls.add(watch, watch.due + (missed + 1) * interval)

@@ -89,6 +89,10 @@ class QueryClient:
             found[place] = error
         return found
 
+    async def wait(self, store: Store, address: str, questions: list[Question], max_wait: float) -> list[Answer] | None:
+        """Asks one instance for an answer once something is newer, or after `max_wait` seconds; None when it fails."""
+        return await self._ask_one(store, address, questions, max_wait)
+
     async def scan(self, store: Store, request: ScanStatesRequest) -> ScanStatesResponse:
         """Reads a page of a group. Raises RequestError when it is wrong or cannot be had."""
         hashed_group = group_hash(request.group)
@@ -124,13 +128,15 @@ class QueryClient:
             for start in range(0, len(all_places), limit)
         ]
 
-    async def _ask_one(self, store: Store, address: str, questions: list[Question]) -> list[Answer] | None:
+    async def _ask_one(
+        self, store: Store, address: str, questions: list[Question], max_wait: float = 0.0
+    ) -> list[Answer] | None:
         """The answers of one instance; None when it does not answer."""
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, BatchGetStatesResponse] = self._channel(address).unary_unary(
             BATCH_METHOD, request_serializer=None, response_deserializer=BatchGetStatesResponse.FromString
         )
         try:
-            response = await call(batch(store, questions), timeout=self._timeout)
+            response = await call(batch(store, questions, max_wait), timeout=max_wait + self._timeout)
         except grpc.aio.AioRpcError as error:
             if self._is_retried(address, error):
                 return None

@@ -44,9 +44,15 @@ def question(key: StoreKey, after: Position | None = None, known_hash: int | Non
     return Question(key, after, group_hash(key.group) if known_hash is None else known_hash, encoded)
 
 
-def batch(store: Store, questions: list[Question]) -> bytes:
-    """The encoded BatchGetStatesRequest of the questions, all of this store."""
-    return BatchGetStatesRequest(store=store.name).SerializeToString() + b"".join(each.encoded for each in questions)
+def batch(store: Store, questions: list[Question], max_wait: float = 0.0) -> bytes:
+    """The encoded BatchGetStatesRequest of the questions, all of this store.
+
+    With `max_wait` the answer is held back, for so many seconds at most, until there is something newer.
+    """
+    request = BatchGetStatesRequest(store=store.name)
+    if max_wait:
+        request.max_wait.FromNanoseconds(int(max_wait * 1e9))
+    return request.SerializeToString() + b"".join(each.encoded for each in questions)
 
 
 def answers(store: Store, questions: list[Question], response: BatchGetStatesResponse) -> list[Answer]:

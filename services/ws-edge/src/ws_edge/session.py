@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one socket may ask for; intervals in milliseconds."""
+    """What one socket may ask for; intervals in milliseconds, of which 0 asks for no time between two frames."""
 
     default_interval_ms: int
     min_interval_ms: int
@@ -163,6 +163,8 @@ class Session:
     def _interval(self, interval_ms: int | None) -> float:
         limits = self._around.limits
         wanted = limits.default_interval_ms if interval_ms is None else interval_ms
+        if wanted == 0:
+            return 0.0
         return min(max(wanted, limits.min_interval_ms), limits.max_interval_ms) / 1000
 
     def _fail(self, error: EdgeError, reference: str) -> None:

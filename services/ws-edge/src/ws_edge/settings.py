@@ -36,6 +36,12 @@ class Settings(BaseSettings):
     )
     min_interval_ms: int = Field(default=100, ge=10, description="The shortest such time; shorter requests get this.")
     max_interval_ms: int = Field(default=60_000, ge=1, description="The longest such time; longer requests get this.")
+    live_wait_ms: int = Field(
+        default=2000, ge=10, le=60_000, description="How long a long poll for the keys with interval 0 is held."
+    )
+    live_keys_per_s: int = Field(
+        default=100_000, ge=1, description="Keys with interval 0 that are asked for per second, at the most."
+    )
     tick_ms: int = Field(
         default=25, ge=5, le=1000, description="How finely time is cut: frames may be early by so much."
     )

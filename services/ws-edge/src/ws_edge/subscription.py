@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError
+from ws_edge.questions import Question, question
 from ws_edge.states import Position, StoreKey, Version, is_news
-
-if TYPE_CHECKING:
-    from ws_edge.questions import Question
 
 INSISTENCE = 3
 """So many answers in a row bring back an epoch that was left."""
@@ -63,7 +61,7 @@ class Subscription:
         self.position = after
         """The newest position that the subscriber was told; at first the one it came with."""
         self.interval = interval
-        """The shortest time between two versions, in seconds."""
+        """The shortest time between two versions, in seconds; 0 is told each as soon as the edge hears of it."""
         self.reference = reference
         """The subscriber's name for the request."""
         self.next_at = 0.0
@@ -89,6 +87,7 @@ class Watch:
         "intervals",
         "key",
         "latest",
+        "live",
         "position",
         "question",
         "retired",
@@ -113,8 +112,10 @@ class Watch:
         """Those that have not been told their first version."""
         self.intervals: Counter[float] = Counter()
         self.interval = 0.0
-        """The fastest interval that a subscription asks for."""
+        """The fastest interval that a subscription asks for; 0 keeps the key in a long poll."""
         self.in_flight = False
+        self.live = False
+        """Whether the poller holds a long poll open for the key, and so hears of its changes at once."""
         self.due = now
         self.slot = -1
         self.confirmed_at = 0.0
@@ -134,6 +135,16 @@ class Watch:
         if not self.intervals[subscription.interval]:
             del self.intervals[subscription.interval]
             self.interval = min(self.intervals, default=0.0)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether somebody wants to be told of changes as soon as they are there."""
+        return bool(self.subscriptions) and self.interval == 0
+
+    def ask(self) -> Question:
+        """What to ask the query service: what is newer than what is known."""
+        self.question = (self.question or question(self.key)).since(self.position)
+        return self.question
 
     def accept(self, version: Version) -> bool:
         """Takes the version over unless it is old, or nothing new; returns whether subscribers are to be told."""
