@@ -9,16 +9,19 @@ import pytest
 
 from statecast.orders.v1.order_pb2 import Order
 from ws_edge.authorization import Consumer
+from ws_edge.gateway import Caller
 from ws_edge.hub import Hub
 from ws_edge.metrics import Metrics
 from ws_edge.order_frames import OrderFrames
-from ws_edge.session import Limits, Session, Surroundings
+from ws_edge.session import Session
 from ws_edge.states import Position, StoreKey, Version
 from ws_edge.stores import SHIPPED, read
 from ws_edge.subscription import Watch
+from ws_edge.surroundings import Limits, Surroundings
 from ws_edge.testing import Clock, until
+from ws_edge.tickets import Tickets
 
-ALICE = Consumer("customer-0001", "alice", False)
+ALICE = Caller(Consumer("customer-0001", "alice", False))
 KEY = StoreKey("orders-by-key", "12345")
 
 
@@ -51,7 +54,8 @@ def version(offset: int, owner: str = "customer-0001") -> Version:
 def around() -> Surroundings:
     clock = Clock()
     limits = Limits(1000, 100, 5000, max_subscriptions=2, max_replies=4)
-    return Surroundings(Hub(clock, 0.025, 3.0), read(SHIPPED), limits, Metrics(), clock)
+    tickets = Tickets(["throw-away"], clock, 60.0)
+    return Surroundings(Hub(clock, 0.025, 3.0), read(SHIPPED), limits, Metrics(), tickets, clock, clock)
 
 
 def begin(around: Surroundings) -> tuple[Socket, Session, asyncio.Task[int]]:
@@ -191,3 +195,21 @@ async def test_a_session_closes_its_socket_unless_the_client_does_not_read(aroun
     assert socket.sent == [{"type": "websocket.close", "code": 1012, "reason": "restart"}]
     socket.leaves()
     await task
+
+
+async def test_an_ended_session_sends_nothing_that_waited_and_answers_no_more(around: Surroundings) -> None:
+    socket, session, task = begin(around)
+    socket.asks()
+    (watch,) = await due(around)
+    socket.open.clear()
+    around.hub.answered(watch, version(1))
+    session.end(4401, "over")
+    session.end(4000, "again")
+    socket.asks()
+    socket.open.set()
+    await until(lambda: bool(socket.sent))
+    socket.leaves()
+    await task
+
+    assert socket.sent == [{"type": "websocket.close", "code": 4401, "reason": "over"}]
+    assert (session.end_code, around.hub.subscriptions) == (4401, 0)

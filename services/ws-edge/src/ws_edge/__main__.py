@@ -5,6 +5,7 @@ import asyncio
 import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -14,6 +15,7 @@ from ws_edge import logs, settings, stores
 from ws_edge.addresses import Addresses
 from ws_edge.app import edge_app, http_app
 from ws_edge.errors import SettingsError
+from ws_edge.gateway import Gateway
 from ws_edge.hub import Hub
 from ws_edge.live_lanes import LiveLanes
 from ws_edge.metrics import Metrics
@@ -21,10 +23,11 @@ from ws_edge.poller import Poller
 from ws_edge.query_client import QueryClient
 from ws_edge.rest import Rest
 from ws_edge.server import Server, listen
-from ws_edge.session import Limits, Surroundings
 from ws_edge.settings import Settings
 from ws_edge.shard_watch import ShardWatch
 from ws_edge.sockets import Sockets
+from ws_edge.surroundings import Limits, Surroundings
+from ws_edge.tickets import Tickets
 
 log = structlog.get_logger(__name__)
 
@@ -42,10 +45,11 @@ class Edge:
     server: Server
 
 
-def build(given: Settings, table: stores.Stores) -> Edge:
-    """Puts an edge together. Must be called in the event loop that is to run it."""
+def build(given: Settings, table: stores.Stores, calendar: Callable[[], float] = time.time) -> Edge:
+    """Puts an edge together. Must be called in the event loop that runs it. `calendar` tells seconds since 1970."""
     clock = time.monotonic
-    secret = given.gateway_secret.get_secret_value()
+    gateway = Gateway(given.gateway_secrets)
+    tickets = Tickets(given.gateway_secrets, calendar, given.ticket_lifetime_s)
     metrics = Metrics()
     hub = Hub(clock, given.tick_ms / 1000, given.unavailable_after_ms / 1000)
     addresses = Addresses(given.query_addresses, clock, given.query_backoff_ms / 1000)
@@ -55,9 +59,9 @@ def build(given: Settings, table: stores.Stores) -> Edge:
         hub, client, metrics, clock, given.live_wait_ms / 1000, float(given.live_keys_per_s), given.batch_keys
     )
     poller = Poller(hub, client, table, metrics, clock, live)
-    around = Surroundings(hub, table, _limits(given), metrics, clock)
-    sockets = Sockets(around, secret, given.max_sockets, given.stall_timeout_s)
-    rest = Rest(client, table, secret, given.page_size)
+    around = Surroundings(hub, table, _limits(given), metrics, tickets, clock, calendar)
+    sockets = Sockets(around, gateway, given.max_sockets, given.stall_timeout_s)
+    rest = Rest(client, table, gateway, tickets, given.page_size)
 
     def not_ready() -> str | None:
         return "this edge is being stopped" if sockets.draining else shard_watch.reason

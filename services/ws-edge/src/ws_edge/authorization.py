@@ -1,18 +1,11 @@
 """Who is asking, and which keys and rows they may see."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from hmac import compare_digest
 
-from ws_edge.errors import ForbiddenError, GatewayRequiredError
+from ws_edge.errors import ForbiddenError
 from ws_edge.states import StoreKey, Version
 
 STAFF_GROUP = "staff"
-SECRET = b"x-gateway-secret"
-CUSTOM_ID = b"x-consumer-custom-id"
-USERNAME = b"x-consumer-username"
-GROUPS = b"x-consumer-groups"
-IDENTITY_HEADERS = frozenset({SECRET, CUSTOM_ID, USERNAME, GROUPS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +27,6 @@ class OwnerRule:
 
     field: str | None
     group: bool = False
-
-
-def identify(headers: Iterable[tuple[bytes, bytes]], secret: str) -> Consumer:
-    """Reads the consumer from the headers that the gateway sets; header names are in lower case.
-
-    Raises GatewayRequiredError when the gateway's secret is not there or wrong, when a header of these stands there
-    twice, or when neither a customer nor staff is named.
-    """
-    known: dict[bytes, bytes] = {}
-    for name, value in headers:
-        if name in IDENTITY_HEADERS:
-            if name in known:
-                raise GatewayRequiredError(f"the header {name.decode()} was sent twice")
-            known[name] = value
-    if not compare_digest(known.get(SECRET, b""), secret.encode()):
-        raise GatewayRequiredError("this address is for the gateway alone: connect through the gateway")
-    groups = {group.strip() for group in known.get(GROUPS, b"").decode("latin-1").split(",")}
-    consumer = Consumer(_text(known, CUSTOM_ID), _text(known, USERNAME), STAFF_GROUP in groups)
-    if not consumer.id and not consumer.staff:
-        raise GatewayRequiredError("the gateway named no consumer: sign in, and see that the consumer has a custom_id")
-    return consumer
 
 
 def check_staff(consumer: Consumer, what: str) -> None:
@@ -80,7 +52,3 @@ def check_row(consumer: Consumer, version: Version) -> None:
     """Raises ForbiddenError when the row belongs to somebody else."""
     if not may_see(consumer, version):
         raise ForbiddenError(f"{version.key} belongs to somebody else")
-
-
-def _text(headers: dict[bytes, bytes], name: bytes) -> str:
-    return headers.get(name, b"").decode("latin-1").strip()

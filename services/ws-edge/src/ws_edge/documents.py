@@ -115,3 +115,14 @@ class HealthDocument(_Document):
 
     status: Literal["ok", "not ready"]
     reason: str | None = None
+
+
+class TicketDocument(_Document):
+    """A ticket for the credential of the call."""
+
+    ticket: str = Field(description="Send it in a frame `auth_refresh` soon: it is good for a short time.")
+    expires_at: str | None = Field(
+        default=None,
+        description="When the credential of the call expires, RFC 3339; left out when it never does.",
+        examples=["2024-08-28T12:34:56Z"],
+    )

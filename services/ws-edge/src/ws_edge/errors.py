@@ -8,6 +8,7 @@ EdgeError                        any of them; the text says what to do
 │   ├── NoStateError             not_found                404   (REST only: a socket is told `Unknown`)
 │   ├── ForbiddenError           forbidden                403   somebody else's row, or a store for staff
 │   ├── TooManySubscriptionsError too_many_subscriptions  429
+│   ├── TicketRefusedError    ticket_refused           403   not ours, too old, or somebody else's
 │   └── UnavailableError         unavailable              503   no replica answers; it is retried
 └── HandshakeError               the socket is not opened, the call is not answered
     ├── GatewayRequiredError     gateway_required         403   not through the gateway, or without a consumer
@@ -17,6 +18,9 @@ EdgeError                        any of them; the text says what to do
 
 CLOSE_RESTART = 1012
 """Sent to every socket when the process drains: connect again, with your positions."""
+
+CLOSE_EXPIRED = 4401
+"""The credential behind the socket has expired and was not renewed: sign in again, then connect."""
 
 
 class EdgeError(Exception):
@@ -71,6 +75,13 @@ class TooManySubscriptionsError(RequestError):
 
     code = "too_many_subscriptions"
     http_status = 429
+
+
+class TicketRefusedError(RequestError):
+    """The ticket does not renew the access of this socket."""
+
+    code = "ticket_refused"
+    http_status = 403
 
 
 class UnavailableError(RequestError):

@@ -33,7 +33,15 @@ class CancelRequest:
     reference: str
 
 
-Request = WatchRequest | CancelRequest
+@dataclass(frozen=True, slots=True)
+class RefreshRequest:
+    """Renew the access of the socket."""
+
+    ticket: str
+    reference: str
+
+
+Request = WatchRequest | CancelRequest | RefreshRequest
 
 
 class Dialect(Protocol):
@@ -54,6 +62,9 @@ class Dialect(Protocol):
 
     def cancelled(self, request: CancelRequest) -> Reply:
         """The frame that says that a subscription has ended."""
+
+    def authenticated(self, expires_at: float | None, reference: str) -> Reply:
+        """The frame that says until when access has been renewed, in seconds since 1970; None is for ever."""
 
     def failed(self, error: EdgeError, reference: str) -> Reply:
         """The frame that says that a request failed."""

@@ -11,6 +11,7 @@ from statecast.push.v1.order_updates_pb2 import OrderUpdatesRequest
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.frames import (
     CancelRequest,
+    RefreshRequest,
     Request,
     WatchRequest,
     check_interval,
@@ -28,7 +29,8 @@ from ws_edge.subscription import Subscription
 STORE = "orders-by-key"
 WATCH_TYPES = ("order_status_updates_request", "order_updates_request")
 CANCEL_TYPE = "order_updates_cancel"
-TYPES = ", ".join((*WATCH_TYPES, CANCEL_TYPE))
+REFRESH_TYPE = "auth_refresh"
+TYPES = (*WATCH_TYPES, CANCEL_TYPE, REFRESH_TYPE)
 STATUS_WORDS = {number: name.removeprefix("ORDER_STATUS_").capitalize() for name, number in OrderStatus.items()}
 
 
@@ -40,8 +42,10 @@ class OrderFrames:
     def parse(self, event: Mapping[str, Any]) -> Request:
         """Reads a request in either form. Raises MalformedFrameError."""
         request = _request(text_of(event))
-        if request.type not in WATCH_TYPES and request.type != CANCEL_TYPE:
-            raise MalformedFrameError(f"type is {request.type[:80]!r}: it must be one of {TYPES}")
+        if request.type not in TYPES:
+            raise MalformedFrameError(f"type is {request.type[:80]!r}: it must be one of {', '.join(TYPES)}")
+        if request.type == REFRESH_TYPE:
+            return RefreshRequest(request.ticket, "")
         order_id = request.order_id or request.data.order_id
         if not order_id:
             raise MalformedFrameError("the order is missing: put it into data.order_id, or into order_id")
@@ -71,6 +75,11 @@ class OrderFrames:
         """The frame that ends a subscription."""
         data = {"order_id": request.reference, "status": "", "estimated_delivery": "", "tracking_number": ""}
         return text_frame({"type": "order_updates_cancelled", "data": data})
+
+    def authenticated(self, expires_at: float | None, reference: str) -> Reply:  # noqa: ARG002  there is no order
+        """The frame that says until when access has been renewed."""
+        until = {} if expires_at is None else {"expires_at": rfc3339(int(expires_at * 1e9))}
+        return text_frame({"type": "authenticated", **until})
 
     def failed(self, error: EdgeError, reference: str) -> Reply:
         """The error frame; it names the order when the request did."""

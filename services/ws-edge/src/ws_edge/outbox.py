@@ -68,6 +68,13 @@ class Outbox:
         self._skipped.pop(key, None)
         self._snapshots.discard(key)
 
+    def clear(self) -> None:
+        """Forgets everything that is unsent."""
+        self._items.clear()
+        self._skipped.clear()
+        self._snapshots.clear()
+        self._replies = 0
+
     def take(self) -> Item | None:
         """Removes and returns the oldest item; None when there is none."""
         if not self._items:

@@ -8,15 +8,24 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from statecast.query.v1.query_service_pb2 import ScanStatesRequest
-from ws_edge.authorization import Consumer, check_key, check_row, check_staff, identify, may_see
-from ws_edge.documents import ErrorReply, OrderUpdatesReply, PageDocument, ShardMapDocument, StateDocument
+from ws_edge.authorization import Consumer, check_key, check_row, check_staff, may_see
+from ws_edge.documents import (
+    ErrorReply,
+    OrderUpdatesReply,
+    PageDocument,
+    ShardMapDocument,
+    StateDocument,
+    TicketDocument,
+)
 from ws_edge.errors import MalformedFrameError, NoStateError, RequestError
 from ws_edge.frames import rfc3339
+from ws_edge.gateway import Gateway
 from ws_edge.order_frames import STORE, order_reply
 from ws_edge.query_client import QueryClient
 from ws_edge.questions import page, question
 from ws_edge.states import StoreKey, Version
 from ws_edge.stores import Stores, check_key_part, find
+from ws_edge.tickets import Tickets
 
 LARGEST_PAGE = 1000
 PRIVATE = "private, no-cache"
@@ -39,10 +48,11 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The copy nam
 class Rest:
     """Answers from the query service, as far as the consumer may see it. Every method raises EdgeError."""
 
-    def __init__(self, client: QueryClient, stores: Stores, secret: str, page_size: int) -> None:
+    def __init__(self, client: QueryClient, stores: Stores, gateway: Gateway, tickets: Tickets, page_size: int) -> None:
         self._client = client
         self._stores = stores
-        self._secret = secret
+        self._gateway = gateway
+        self._tickets = tickets
         self._page_size = page_size
 
     def router(self) -> APIRouter:
@@ -55,6 +65,7 @@ class Rest:
         add("/v1/stores/{store}/{key}", self.get_state, response_model=StateDocument, responses=one)
         range_path = "/v1/stores/{store}/groups/{group}"
         add(range_path, self.scan_group, response_model=PageDocument, responses=failures(400, 404))
+        add("/v1/tickets", self.issue_ticket, methods=["POST"], response_model=TicketDocument, responses=failures())
         return router
 
     async def get_order(self, request: Request, order_id: str, if_none_match: IfNoneMatch = None) -> Response:
@@ -100,8 +111,17 @@ class Rest:
         shards = await self._client.list_shards()
         return JSONResponse(_document(shards))
 
+    async def issue_ticket(self, request: Request) -> Response:
+        """Answers with a ticket for the credential of this call; in a frame `auth_refresh` it renews an open socket."""
+        caller = self._gateway.caller(request.scope)
+        expires_at = caller.credential.expires_at
+        document = {"ticket": self._tickets.issue(caller)}
+        if expires_at is not None:
+            document["expires_at"] = rfc3339(int(expires_at * 1e9))
+        return JSONResponse(document, headers={"Cache-Control": "no-store"})
+
     def _consumer(self, request: Request) -> Consumer:
-        return identify(request.scope["headers"], self._secret)
+        return self._gateway.caller(request.scope).consumer
 
     async def _look_up(self, request: Request, key: StoreKey) -> Version:
         consumer = self._consumer(request)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from time import time_ns
 from typing import Any
@@ -10,42 +9,21 @@ from typing import Any
 import structlog
 
 from ws_edge import eager_task
-from ws_edge.authorization import Consumer, check_key
-from ws_edge.errors import EdgeError, RequestError, TooManySubscriptionsError, UnavailableError
-from ws_edge.frames import CancelRequest, Dialect, WatchRequest, frame_of
-from ws_edge.hub import Hub
-from ws_edge.metrics import Metrics
+from ws_edge.authorization import check_key
+from ws_edge.errors import CLOSE_EXPIRED, EdgeError, RequestError, TooManySubscriptionsError, UnavailableError
+from ws_edge.frames import CancelRequest, Dialect, RefreshRequest, WatchRequest, frame_of
+from ws_edge.gateway import Caller
+from ws_edge.lease import Lease
 from ws_edge.outbox import Outbox, Reply
 from ws_edge.states import StoreKey, Version
-from ws_edge.stores import Stores, find
+from ws_edge.stores import find
 from ws_edge.subscription import Subscription
+from ws_edge.surroundings import Surroundings
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one socket may ask for; intervals in milliseconds, of which 0 asks for no time between two frames."""
-
-    default_interval_ms: int
-    min_interval_ms: int
-    max_interval_ms: int
-    max_subscriptions: int
-    max_replies: int
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all sessions of an edge share."""
-
-    hub: Hub
-    stores: Stores
-    limits: Limits
-    metrics: Metrics
-    clock: Callable[[], float]
 
 
 class Session:
@@ -55,22 +33,30 @@ class Session:
         "_around",
         "_consumer",
         "_dialect",
+        "_ending",
+        "_lease",
         "_outbox",
         "_send",
         "_subscriptions",
         "_writer",
+        "end_code",
         "stalled",
         "writing_since",
     )
 
-    def __init__(self, around: Surroundings, consumer: Consumer, dialect: Dialect, send: Send) -> None:
+    def __init__(self, around: Surroundings, caller: Caller, dialect: Dialect, send: Send) -> None:
         self._around = around
-        self._consumer = consumer
+        self._consumer = caller.consumer
         self._dialect = dialect
         self._send = send
         self._outbox = Outbox()
         self._subscriptions: dict[StoreKey, Subscription] = {}
         self._writer: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._lease = Lease(around.calendar, self._expire)
+        self._lease.renew(caller.credential.expires_at)
+        self.end_code: int | None = None
+        """The code that this side has ended the session with."""
         self.writing_since: float | None = None
         """When the frame that is being sent was handed to the socket; None while nothing is sent."""
         self.stalled = False
@@ -82,6 +68,8 @@ class Session:
             if first is not None:
                 self._answer(partial(self._watch, first), first.reference)
             while (event := await receive())["type"] == "websocket.receive":
+                if self.end_code is not None:
+                    continue
                 self._answer(partial(self._handle, event), "")
                 while self._outbox.replies >= self._around.limits.max_replies and self._writer is not None:
                     await asyncio.wait({self._writer})
@@ -93,6 +81,14 @@ class Session:
         """Closes the socket from this side, unless its client does not read anyway."""
         if self.writing_since is None:
             await self._send({"type": "websocket.close", "code": code, "reason": reason})
+
+    def end(self, code: int, reason: str) -> None:
+        """Ends the session at once: nothing that is unsent is sent any more, and the socket is closed."""
+        if self.end_code is None:
+            self.end_code = code
+            self._unsubscribe_all()
+            self._outbox.clear()
+            self._ending = eager_task.start(self._end({"type": "websocket.close", "code": code, "reason": reason}))
 
     def started(self, subscription: Subscription, recovered: bool) -> None:
         """Confirms a subscription, if the dialect does."""
@@ -129,6 +125,8 @@ class Session:
         request = self._dialect.parse(event)
         if isinstance(request, CancelRequest):
             self._cancel(request)
+        elif isinstance(request, RefreshRequest):
+            self._refresh(request)
         else:
             self._watch(request)
 
@@ -159,6 +157,18 @@ class Session:
             self._around.hub.unsubscribe(subscription)
         self._outbox.withdraw(request.key)
         self._reply(self._dialect.cancelled(request))
+
+    def _refresh(self, request: RefreshRequest) -> None:
+        try:
+            credential = self._around.tickets.redeem(request.ticket, self._consumer)
+        except RequestError as error:
+            error.reference = request.reference
+            raise
+        self._lease.renew(credential.expires_at)
+        self._reply(self._dialect.authenticated(credential.expires_at, request.reference))
+
+    def _expire(self) -> None:
+        self.end(CLOSE_EXPIRED, "your credential has expired: sign in again, then connect")
 
     def _interval(self, interval_ms: int | None) -> float:
         limits = self._around.limits
@@ -195,9 +205,26 @@ class Session:
             self.writing_since = None
             self._writer = None
 
-    def _leave(self) -> None:
+    async def _end(self, close: dict[str, Any]) -> None:
+        if self._writer is not None:
+            self._writer.cancel()
+            await asyncio.wait({self._writer})
+        self.writing_since = self._around.clock()
+        try:
+            await self._send(close)
+        except OSError:
+            return  # the client was faster
+        finally:
+            self.writing_since = None
+
+    def _unsubscribe_all(self) -> None:
         for subscription in self._subscriptions.values():
             self._around.hub.unsubscribe(subscription)
         self._subscriptions.clear()
-        if self._writer is not None:
-            self._writer.cancel()
+
+    def _leave(self) -> None:
+        self._lease.cancel()
+        self._unsubscribe_all()
+        for task in (self._writer, self._ending):
+            if task is not None:
+                task.cancel()

@@ -11,6 +11,7 @@ from ws_edge.errors import SettingsError
 from ws_edge.stores import SHIPPED
 
 PREFIX = "WS_EDGE_"
+SHORTEST_SECRET = 8
 
 
 class Settings(BaseSettings):
@@ -28,7 +29,12 @@ class Settings(BaseSettings):
         min_length=1,
         description="Addresses of the query service as host:port, with commas.",
     )
-    gateway_secret: SecretStr = Field(min_length=8, description="What the gateway sends as X-Gateway-Secret.")
+    gateway_secret: SecretStr = Field(
+        description="What the gateway sends as X-Gateway-Secret; with commas: the first signs, all are accepted."
+    )
+    ticket_lifetime_s: float = Field(
+        default=60.0, gt=0, description="How long a ticket of POST /v1/tickets may be used."
+    )
     stores: Path = Field(default=SHIPPED, description="The file with the stores and who may see their rows.")
 
     default_interval_ms: int = Field(
@@ -80,6 +86,18 @@ class Settings(BaseSettings):
     drain_window_ms: int = Field(
         default=2000, ge=0, description="Over how long sockets are closed when the edge is stopped."
     )
+
+    @property
+    def gateway_secrets(self) -> tuple[str, ...]:
+        """The secrets that prove the gateway, the one that signs first."""
+        return tuple(secret.strip() for secret in self.gateway_secret.get_secret_value().split(","))
+
+    @field_validator("gateway_secret")
+    @classmethod
+    def _long_enough(cls, value: SecretStr) -> SecretStr:
+        if any(len(secret.strip()) < SHORTEST_SECRET for secret in value.get_secret_value().split(",")):
+            raise ValueError(f"each secret must have at least {SHORTEST_SECRET} characters")
+        return value
 
     @field_validator("query_addresses", mode="before")
     @classmethod

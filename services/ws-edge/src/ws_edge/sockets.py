@@ -9,7 +9,6 @@ from urllib.parse import parse_qs
 
 import structlog
 
-from ws_edge.authorization import Consumer, identify
 from ws_edge.errors import (
     CLOSE_RESTART,
     BusyError,
@@ -20,11 +19,13 @@ from ws_edge.errors import (
     UnknownPathError,
 )
 from ws_edge.frames import Dialect, WatchRequest, check_interval, check_position
+from ws_edge.gateway import Caller, Gateway
 from ws_edge.order_frames import STORE, OrderFrames
-from ws_edge.session import Receive, Send, Session, Surroundings
+from ws_edge.session import Receive, Send, Session
 from ws_edge.states import Position, StoreKey
 from ws_edge.stores import check_key_part
 from ws_edge.stream_frames import BINARY_SUBPROTOCOL, StreamFrames
+from ws_edge.surroundings import Surroundings
 
 ORDERS = "/update/orders"
 STREAM = "/v1/stream"
@@ -40,10 +41,10 @@ class Sockets:
     It stands beside FastAPI, not inside it: the middleware of an HTTP framework would be on the way of every frame.
     """
 
-    def __init__(self, around: Surroundings, secret: str, max_sockets: int, stall_timeout: float) -> None:
+    def __init__(self, around: Surroundings, gateway: Gateway, max_sockets: int, stall_timeout: float) -> None:
         """A client that reads nothing for `stall_timeout` seconds while frames wait is cut off."""
         self._around = around
-        self._secret = secret
+        self._gateway = gateway
         self._max_sockets = max_sockets
         self._stall_timeout = stall_timeout
         self._order_frames = OrderFrames()
@@ -58,7 +59,7 @@ class Sockets:
         """Serves one socket from its handshake to its end (ASGI)."""
         await receive()
         try:
-            consumer, dialect, first = self._admit(scope)
+            caller, dialect, first = self._admit(scope)
         except (HandshakeError, RequestError) as error:
             self._around.metrics.errors.labels(error.code).inc()
             log.info("socket_refused", path=scope["path"], code=error.code, reason=str(error))
@@ -66,7 +67,7 @@ class Sockets:
             return
         binary = dialect is self._stream_frames[True]
         await send({"type": "websocket.accept", "subprotocol": BINARY_SUBPROTOCOL if binary else None})
-        await self._serve(Session(self._around, consumer, dialect, send), consumer, scope, receive, first)
+        await self._serve(Session(self._around, caller, dialect, send), caller, scope, receive, first)
 
     async def reap(self) -> None:
         """Cuts off clients that do not read; goes on until it is cancelled."""
@@ -98,14 +99,15 @@ class Sockets:
     async def _serve(
         self,
         session: Session,
-        consumer: Consumer,
+        caller: Caller,
         scope: Mapping[str, Any],
         receive: Receive,
         first: WatchRequest | None,
     ) -> None:
         metrics = self._around.metrics
         metrics.sockets_opened.inc()
-        told = log.bind(path=scope["path"], consumer=consumer.id or consumer.name, client=scope.get("client"))
+        consumer = caller.consumer
+        told = log.bind(path=scope["path"], consumer=consumer.id or consumer.name, client=caller.address)
         told.info("socket_opened", correlation_id=_header(scope, b"x-correlation-id"))
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  every ASGI application runs in a task
@@ -121,19 +123,19 @@ class Sockets:
             del self._open[session]
             told.info("socket_closed", code=code, stalled=session.stalled)
 
-    def _admit(self, scope: Mapping[str, Any]) -> tuple[Consumer, Dialect, WatchRequest | None]:
-        consumer = identify(scope["headers"], self._secret)
+    def _admit(self, scope: Mapping[str, Any]) -> tuple[Caller, Dialect, WatchRequest | None]:
+        caller = self._gateway.caller(scope)
         if self.draining:
             raise BusyError("this edge is being stopped: connect again")
         if len(self._open) >= self._max_sockets:
             raise BusyError("this edge has as many sockets as it may have: connect again later")
         path = scope["path"]
         if path == STREAM:
-            return consumer, self._stream_frames[BINARY_SUBPROTOCOL in scope["subprotocols"]], None
+            return caller, self._stream_frames[BINARY_SUBPROTOCOL in scope["subprotocols"]], None
         if path == ORDERS:
-            return consumer, self._order_frames, None
+            return caller, self._order_frames, None
         if path.startswith(ORDERS + "/") and len(path) > len(ORDERS) + 1:
-            return consumer, self._order_frames, _path_request(path[len(ORDERS) + 1 :], scope["query_string"])
+            return caller, self._order_frames, _path_request(path[len(ORDERS) + 1 :], scope["query_string"])
         raise UnknownPathError(f"there is no socket at {path[:200]}: there are {ORDERS} and {STREAM}")
 
 

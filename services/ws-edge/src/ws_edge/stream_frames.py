@@ -7,6 +7,7 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
 from statecast.push.v1.push_pb2 import (
+    Authenticated,
     Changed,
     ClientFrame,
     Error,
@@ -23,6 +24,7 @@ from ws_edge.errors import EdgeError, MalformedFrameError, RequestError
 from ws_edge.frames import (
     LONGEST_REFERENCE,
     CancelRequest,
+    RefreshRequest,
     Request,
     WatchRequest,
     check_interval,
@@ -83,6 +85,13 @@ class StreamFrames:
         event = Unsubscribed(store=request.key.store, key=_key(request.key))
         return self._encode(ServerFrame(id=request.reference, unsubscribed=event))
 
+    def authenticated(self, expires_at: float | None, reference: str) -> Reply:
+        """An Authenticated frame."""
+        event = Authenticated()
+        if expires_at is not None:
+            event.expires_at.FromNanoseconds(int(expires_at * 1e9))
+        return self._encode(ServerFrame(id=reference, authenticated=event))
+
     def failed(self, error: EdgeError, reference: str) -> Reply:
         """An Error frame."""
         return self._encode(ServerFrame(id=reference, error=Error(code=error.code, message=str(error))))
@@ -106,7 +115,9 @@ class StreamFrames:
             return WatchRequest(key, after, interval, frame.id)
         if frame.HasField("unsubscribe"):
             return CancelRequest(self._store_key(frame.unsubscribe.store, frame.unsubscribe.key), frame.id)
-        raise MalformedFrameError("the frame asks for nothing: set subscribe or unsubscribe")
+        if frame.HasField("auth_refresh"):
+            return RefreshRequest(frame.auth_refresh.ticket, frame.id)
+        raise MalformedFrameError("the frame asks for nothing: set subscribe, unsubscribe or auth_refresh")
 
     def _store_key(self, store: str, key: StateKey) -> StoreKey:
         found = find(self._stores, store)

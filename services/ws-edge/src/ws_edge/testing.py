@@ -1,7 +1,9 @@
 """What unit tests of the edge stand on: a query service in memory that fails as it is told to, and a real edge."""
 
 import asyncio
-from collections.abc import Callable
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from websockets.asyncio.client import connect
@@ -57,6 +59,11 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
+def claims(expires_at: float) -> str:
+    """The claims of a token as the gateway sends them."""
+    return urlsafe_b64encode(json.dumps({"exp": expires_at}).encode()).rstrip(b"=").decode()
+
+
 SECRET = "throw-away-secret"  # noqa: S105  tests only
 PATIENT = {
     "port": 0,
@@ -69,10 +76,14 @@ PATIENT = {
 
 
 class RunningEdge:
-    """A real edge on a free port before a FakeQueryService: `async with RunningEdge(max_sockets=1) as edge`."""
+    """A real edge on a free port before a FakeQueryService: `async with RunningEdge(max_sockets=1) as edge`.
+
+    Credentials expire by its `calendar`, which is set by hand.
+    """
 
     def __init__(self, **settings: Any) -> None:
         self.query = FakeQueryService()
+        self.calendar = Clock()
         self._settings = settings
 
     async def __aenter__(self) -> "RunningEdge":
@@ -80,7 +91,7 @@ class RunningEdge:
         given = Settings.model_validate(PATIENT | {"query_addresses": (address,)} | self._settings)
         listener = listen(given)
         self.address = f"127.0.0.1:{listener.getsockname()[1]}"
-        self.parts = build(given, stores.read(given.stores))
+        self.parts = build(given, stores.read(given.stores), self.calendar)
         self._task = asyncio.create_task(run(self.parts, listener))
         await until(lambda: self.parts.server.started and self.parts.shard_watch.reason is None)
         return self
@@ -90,10 +101,21 @@ class RunningEdge:
         await self._task
         await self.query.stop()
 
-    def headers(self, consumer: str = "customer-0001", groups: str = "customers") -> dict[str, str]:
-        """What the gateway would send."""
-        return {"X-Gateway-Secret": SECRET, "X-Consumer-Custom-ID": consumer, "X-Consumer-Groups": groups}
+    def headers(
+        self, consumer: str = "customer-0001", groups: str = "customers", expires_at: float | None = None
+    ) -> dict[str, str]:
+        """What the gateway would send; with `expires_at`, in seconds since 1970, as for a token."""
+        told = {"X-Gateway-Secret": SECRET, "X-Consumer-Custom-ID": consumer, "X-Consumer-Groups": groups}
+        return told if expires_at is None else told | {"X-Gateway-Claims": claims(expires_at)}
 
-    def socket(self, path: str = "/update/orders", consumer: str = "customer-0001", **options: Any) -> connect:
-        """Connects a client as the gateway would."""
-        return connect(f"ws://{self.address}{path}", additional_headers=self.headers(consumer), **options)
+    def socket(
+        self,
+        path: str = "/update/orders",
+        consumer: str = "customer-0001",
+        expires_at: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> connect:
+        """Connects a client as the gateway would, with more `headers`."""
+        told = self.headers(consumer, expires_at=expires_at) | dict(headers or {})
+        return connect(f"ws://{self.address}{path}", additional_headers=told, **options)
