@@ -4,6 +4,7 @@ import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -84,14 +85,14 @@ def _check(files: Sequence[Path], contract: Contract) -> int:
 
 def _explain(pipelines: Sequence[Pipeline], contract: Contract) -> None:
     from stream_processor.operation.explain import physical_plan
-    from stream_processor.operation.session import start_session
+    from stream_processor.operation.session import command_session
     from stream_processor.operation.stop import stop
 
     settings = load()
     for each in pipelines:
         sys.stdout.write("\n".join(explanation.lines(each)) + "\n\n")
     sys.stdout.flush()
-    spark = start_session("local[1]", settings.jars, settings.driver_memory, settings.java_options)
+    spark = command_session(settings)
     try:
         for each in pipelines:
             plan = physical_plan(each, spark, contract, settings.kafka_bootstrap)
@@ -101,11 +102,14 @@ def _explain(pipelines: Sequence[Pipeline], contract: Contract) -> None:
 
 
 def _accept(pipelines: Sequence[Pipeline], contract: Contract) -> None:  # noqa: ARG001  a command's signature
+    from stream_processor.operation.checkpoints import open_checkpoints
     from stream_processor.operation.run import dead_letter_limits
+    from stream_processor.operation.session import command_session
 
     settings = load()
+    notes = open_checkpoints(settings.checkpoints, partial(command_session, settings))
     try:
-        for limit in dead_letter_limits(pipelines, Topics(settings.kafka_bootstrap), settings):
+        for limit in dead_letter_limits(pipelines, Topics(settings.kafka_bootstrap), notes):
             log.info("accepted", topic=limit.topic, end=limit.accept())
     except KafkaException as error:
         raise ConfigurationError(f"no answer from Kafka at {settings.kafka_bootstrap}: {error}") from error

@@ -7,11 +7,13 @@ StreamProcessorError            the program ends with the text as one line
 │   ├── PipelineChangedError    the file differs from the one that its checkpoint was made with
 │   ├── TopicMismatchError      two pipelines write one topic, or a topic's partitions changed
 │   ├── TooFewSlotsError        the master gives fewer task slots than the pipelines hold for good
-│   └── NotBuiltError           Java or the jars are missing
+│   ├── NotBuiltError           Java or the jars are missing
+│   └── CheckpointsUnusableError  where checkpoints stand cannot be read or written
 └── RuntimeFailure              exit 1: a supervisor should start it again
     ├── QueryFailedError        a query ended; the others are stopped
     ├── BrokerLostError         Kafka went away while the pipelines started
-    └── DeadLetterLimitError    too many dead letters; starting again does not help
+    ├── DeadLetterLimitError    too many dead letters; starting again does not help
+    └── CheckpointsTakenError   another process has taken the checkpoints
 ContractError                   a name is not in the contract; becomes a PipelineFileError with its key
 """
 
@@ -55,6 +57,13 @@ class NotBuiltError(ConfigurationError):
     """Java or the jars are missing."""
 
 
+class CheckpointsUnusableError(ConfigurationError):
+    """Where checkpoints stand cannot be read or written."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"STREAM_PROCESSOR_CHECKPOINTS: {problem}")
+
+
 class RuntimeFailure(StreamProcessorError):  # noqa: N818  the family of errors, not an error of its own
     """Something ended while running; a supervisor should start the program again."""
 
@@ -69,6 +78,10 @@ class BrokerLostError(RuntimeFailure):
 
 class DeadLetterLimitError(RuntimeFailure):
     """Too many dead letters; starting again does not help."""
+
+
+class CheckpointsTakenError(RuntimeFailure):
+    """Another process has taken the checkpoints, or may have."""
 
 
 class ContractError(Exception):

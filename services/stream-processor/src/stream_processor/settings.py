@@ -22,9 +22,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
 
     kafka_bootstrap: str = Field(default="127.0.0.1:9092", min_length=1, description="Kafka's bootstrap addresses.")
-    checkpoints: Path = Field(
-        default=Path(".run/checkpoints"),
-        description="The directory of the checkpoints.",
+    checkpoints: str = Field(
+        default=".run/checkpoints",
+        min_length=1,
+        description="Where checkpoints stand: a local directory, or a URI of a file system that Hadoop knows.",
     )
     checkpoint_interval: CheckpointInterval | None = Field(
         default=None, description="The time between checkpoints of all real-time pipelines, over what their files say."

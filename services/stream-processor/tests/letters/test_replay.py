@@ -7,6 +7,7 @@ import pytest
 from stream_processor.letters.letter_reader import Letter
 from stream_processor.letters.replay import Counts, ReturnedRecord, replay
 from stream_processor.letters.replay_note import ReplayNote
+from stream_processor.operation.local_checkpoints import LocalCheckpoints
 from stream_processor.steps.letter_headers import OFFSET, PARTITION, REASON, REPLAYED, TOPIC, TRUNCATED
 
 
@@ -18,7 +19,7 @@ def letter(at: int, origin: int, reason: str = "wrong", topic: str = "orders", *
 
 @pytest.fixture
 def note(tmp_path: Path) -> ReplayNote:
-    return ReplayNote(tmp_path / "note.json", "id")
+    return ReplayNote(LocalCheckpoints(tmp_path), "note.json", "id")
 
 
 def run(letters: list[Letter], note: ReplayNote, reason: str = "") -> tuple[Counts, list[ReturnedRecord]]:

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import DeadLetterLimitError
 from stream_processor.operation.dead_letter_limit import DeadLetterLimit
+from stream_processor.operation.local_checkpoints import LocalCheckpoints
 from stream_processor.operation.metrics import Metrics
 from stream_processor.testing.fakes import FakeTopics
 
@@ -24,7 +25,7 @@ def topics() -> FakeTopics:
 def begin(tmp_path: Path, topics: FakeTopics, shipped: Callable[..., Pipeline]) -> Callable[[], DeadLetterLimit]:
     """Starts the process again, so to say."""
     strict = shipped("orders-by-item", dead_letters={"limit": 5})
-    return lambda: DeadLetterLimit("orders", [shipped("orders-by-key"), strict], topics, tmp_path)
+    return lambda: DeadLetterLimit("orders", [shipped("orders-by-key"), strict], topics, LocalCheckpoints(tmp_path))
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Runs `stream-processor replay-dead-letters`: reads, sends, remembers, and begins the limit's count anew."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -11,7 +11,10 @@ from stream_processor.definition.pipeline import Pipeline
 from stream_processor.letters.letter_reader import LetterReader
 from stream_processor.letters.replay import Counts, ReturnedRecord, replay
 from stream_processor.letters.replay_note import ReplayNote
+from stream_processor.operation.checkpoints import open_checkpoints
 from stream_processor.operation.dead_letter_limit import DeadLetterLimit
+from stream_processor.operation.notes import Notes
+from stream_processor.operation.session import command_session
 from stream_processor.operation.topics import Topics
 from stream_processor.settings import Settings
 
@@ -63,27 +66,26 @@ def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, d
 
     A dry run says what would be done and does nothing.
     """
-    topics = Topics(settings.kafka_bootstrap)
+    topics, notes = (
+        Topics(settings.kafka_bootstrap),
+        open_checkpoints(settings.checkpoints, partial(command_session, settings)),
+    )
     for source in dict.fromkeys(pipeline.definition.source.topic for pipeline in pipelines):
-        counts = _replay(source, topics, settings, reason, dry_run)
+        counts = _replay(source, topics, notes, settings.kafka_bootstrap, reason, dry_run)
         told = "would be replayed" if dry_run else "replayed"
         log.info(told, topic=dead_letter_topic(source), **vars(counts))
         if counts.replayed and not dry_run:
-            DeadLetterLimit(source, pipelines, topics, settings.checkpoints).accept()
+            DeadLetterLimit(source, pipelines, topics, notes).accept()
 
 
-def _replay(source: str, topics: Topics, settings: Settings, reason: str, dry_run: bool) -> Counts:
+def _replay(source: str, topics: Topics, notes: Notes, bootstrap: str, reason: str, dry_run: bool) -> Counts:
     letter_topic = dead_letter_topic(source)
-    note = ReplayNote(_file(settings.checkpoints, letter_topic), topics.ids([letter_topic])[letter_topic])
-    letters = LetterReader(settings.kafka_bootstrap).read(letter_topic, note.starts())
+    note = ReplayNote(notes, f"{letter_topic}.replayed.json", topics.ids([letter_topic])[letter_topic])
+    letters = LetterReader(bootstrap).read(letter_topic, note.starts())
     if dry_run:
         return replay(letters, source, letter_topic, note, reason, lambda _: None)
-    returner = Returner(settings.kafka_bootstrap)
+    returner = Returner(bootstrap)
     counts = replay(letters, source, letter_topic, note, reason, returner.send)
     returner.finish()
     note.save()
     return counts
-
-
-def _file(checkpoints: Path, letter_topic: str) -> Path:
-    return checkpoints / f"{letter_topic}.replayed.json"

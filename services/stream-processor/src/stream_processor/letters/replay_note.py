@@ -1,19 +1,19 @@
 """Remembers which dead letters have been dealt with, so that a second replay does not put them back again."""
 
-import json
-from pathlib import Path
+from stream_processor.operation.notes import Notes
 
 
 class ReplayNote:
     """The offsets of one dead-letter topic that are done: all before `next`, but for those in `left`, by partition.
 
-    Kept in one file, which `save` replaces as a whole. A topic that was made anew, which its id tells, begins anew.
+    Kept in one note, which `save` replaces as a whole. A topic that was made anew, which its id tells, begins anew.
     """
 
-    def __init__(self, file: Path, topic_id: str) -> None:
-        self._file = file
+    def __init__(self, notes: Notes, name: str, topic_id: str) -> None:
+        self._notes = notes
+        self._name = name
         self._topic_id = topic_id
-        content = json.loads(file.read_text()) if file.exists() else {}
+        content = notes.read(name) or {}
         same = content.get("topic_id") == topic_id
         self._next = {int(key): value for key, value in content.get("next", {}).items()} if same else {}
         self._left = {int(key): set(value) for key, value in content.get("left", {}).items()} if same else {}
@@ -37,13 +37,9 @@ class ReplayNote:
         self._pass(partition, offset)
 
     def save(self) -> None:
-        """Writes the file."""
+        """Writes the note. Raises CheckpointsUnusableError."""
         left = {partition: sorted(offsets) for partition, offsets in self._left.items() if offsets}
-        content = {"topic_id": self._topic_id, "next": self._next, "left": left}
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        replacement = self._file.with_suffix(".json.new")
-        replacement.write_text(json.dumps(content) + "\n")
-        replacement.replace(self._file)
+        self._notes.replace(self._name, {"topic_id": self._topic_id, "next": self._next, "left": left})
 
     def _pass(self, partition: int, offset: int) -> None:
         self._next[partition] = max(self._next.get(partition, 0), offset + 1)

@@ -1,11 +1,10 @@
 """Remembers what a checkpoint was made with, and refuses to go on from it with another meaning."""
 
-import json
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from stream_processor.errors import PipelineChangedError
+from stream_processor.operation.checkpoints import Checkpoints
 from stream_processor.operation.plan import QueryPlan
 
 FORM = 2
@@ -15,30 +14,28 @@ FREE = {"name", "trigger", "dead_letters", "forget_deleted"}
 
 
 def claim(
-    checkpoints: Path, plan: QueryPlan, topic_ids: Mapping[str, str], clock: Callable[[], float] = time.time
+    checkpoints: Checkpoints, plan: QueryPlan, topic_ids: Mapping[str, str], clock: Callable[[], float] = time.time
 ) -> int:
     """Writes down what the query's checkpoint means, and gives its epoch: the milliseconds at which its life began.
 
     Keys and rows of another meaning stand in the state and on the topic, and nothing would ever retract them. A topic
     that was deleted and made anew, which its id tells, has other offsets, or lacks the records that the state holds.
-    Raises PipelineChangedError for both.
+    Raises PipelineChangedError for both, CheckpointsUnusableError.
     """
-    checkpoint, note = checkpoints / plan.name, checkpoints / f"{plan.name}.json"
-    before = json.loads(note.read_text()) if note.exists() else {}
-    epoch, meaning = int(before.pop("epoch", 0)), _meaning(plan, topic_ids)
-    if not checkpoint.exists():
+    note, meaning = f"{plan.name}.json", _meaning(plan, topic_ids)
+    before = checkpoints.read(note) or {}
+    epoch = int(before.pop("epoch", 0))
+    if not checkpoints.exists(plan.name):
         epoch = max(int(clock() * 1000), epoch + 1)
     elif before and before != meaning:
         keys = sorted(before.keys() | meaning.keys())
         changed = ", ".join(key for key in keys if before.get(key) != meaning.get(key))
         raise PipelineChangedError(
-            f"{plan.pipelines[0].file}: {changed}: changed since the checkpoint {checkpoint} was made: give the "
-            f"pipeline a new name and sink, or delete the checkpoint and the records on {plan.sink_topic}"
+            f"{plan.pipelines[0].file}: {changed}: changed since the checkpoint {checkpoints.location(plan.name)} "
+            "was made: give the pipeline a new name and sink, or delete the checkpoint and the records on "
+            f"{plan.sink_topic}"
         )
-    checkpoints.mkdir(parents=True, exist_ok=True)
-    replacement = note.with_suffix(".json.new")
-    replacement.write_text(json.dumps({"epoch": epoch, **meaning}, indent=2) + "\n")
-    replacement.replace(note)
+    checkpoints.replace(note, {"epoch": epoch, **meaning})
     return epoch
 
 

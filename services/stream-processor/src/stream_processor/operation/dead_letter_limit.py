@@ -1,13 +1,12 @@
 """Stops the pipelines when too many records had to be set aside."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from stream_processor.definition.dead_letter_topic import dead_letter_topic
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import DeadLetterLimitError
 from stream_processor.operation.metrics import Metrics
+from stream_processor.operation.notes import Notes
 from stream_processor.operation.topics import TopicEnds
 
 
@@ -18,19 +17,21 @@ class DeadLetterLimit:
     and does not set aside another thousand records each time. `accept` begins a new count.
     """
 
-    def __init__(self, source_topic: str, pipelines: Sequence[Pipeline], topics: TopicEnds, checkpoints: Path) -> None:
+    def __init__(self, source_topic: str, pipelines: Sequence[Pipeline], topics: TopicEnds, notes: Notes) -> None:
         self.topic = dead_letter_topic(source_topic)
         readers = [each.definition for each in pipelines if each.definition.source.topic == source_topic]
         self._limit = min(definition.dead_letters.limit for definition in readers)
         self.topics = topics
-        self._note = checkpoints / f"{self.topic}.accepted.json"
+        self._note = f"{self.topic}.accepted.json"
+        self._notes = notes
 
     def check(self, metrics: Metrics) -> None:
         """Raises DeadLetterLimitError when there are more dead letters than the lowest limit of the files."""
         end = self.topics.end(self.topic)
-        if not self._note.exists():
+        note = self._notes.read(self._note)
+        if note is None:
             self._write(end)
-        accepted = int(json.loads(self._note.read_text())["end"])
+        accepted = int(note["end"]) if note else end
         # An end before the accepted one: the topic was made anew.
         count = end - accepted if end >= accepted else end
         metrics.dead_letters.labels(self.topic).set(count)
@@ -47,7 +48,4 @@ class DeadLetterLimit:
         return end
 
     def _write(self, end: int) -> None:
-        self._note.parent.mkdir(parents=True, exist_ok=True)
-        replacement = self._note.with_suffix(".json.new")
-        replacement.write_text(json.dumps({"end": end}) + "\n")
-        replacement.replace(self._note)
+        self._notes.replace(self._note, {"end": end})

@@ -1,7 +1,5 @@
 """Starts one streaming query in a session of its own, so that each has its own number of shuffle partitions."""
 
-from pathlib import Path
-
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -10,6 +8,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.duration import spark_text
 from stream_processor.errors import ContractError, PipelineFileError, QueryFailedError
+from stream_processor.operation.checkpoints import Checkpoints
 from stream_processor.operation.plan import QueryPlan
 from stream_processor.steps.dead_letters import dead_letters
 from stream_processor.steps.flow import written_records
@@ -19,12 +18,12 @@ from stream_processor.steps.source import read_changes
 
 
 class QueryStarter:
-    """Starts planned queries on one Spark and one Kafka; checkpoints go below one directory.
+    """Starts planned queries on one Spark and one Kafka; checkpoints go to one place.
 
     All are prepared before the first is started, so that a file which Spark cannot follow stops the others in time.
     """
 
-    def __init__(self, spark: SparkSession, contract: Contract, bootstrap: str, checkpoints: Path) -> None:
+    def __init__(self, spark: SparkSession, contract: Contract, bootstrap: str, checkpoints: Checkpoints) -> None:
         self._spark = spark
         self._contract = contract
         self._bootstrap = bootstrap
@@ -55,7 +54,7 @@ class QueryStarter:
             session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
         records = read_changes(session, self._bootstrap, plan.source_topic, plan.trigger)
         writer = to_kafka(self._transform(records, plan, session), self._bootstrap, plan.sink_topic)
-        checkpoint = str((self._checkpoints / plan.name).absolute())
+        checkpoint = self._checkpoints.location(plan.name)
         writer = writer.queryName(plan.name).outputMode("update").option("checkpointLocation", checkpoint)
         return _triggered(writer, plan)
 

@@ -4,20 +4,23 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Event
 
 import structlog
 from confluent_kafka import KafkaException
+from pyspark.sql import SparkSession
 
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.errors import BrokerLostError
+from stream_processor.errors import BrokerLostError, CheckpointsUnusableError
 from stream_processor.operation.checkpoint_claim import claim
-from stream_processor.operation.checkpoint_lock import lock
+from stream_processor.operation.checkpoints import Checkpoints, open_checkpoints
 from stream_processor.operation.dead_letter_limit import DeadLetterLimit
 from stream_processor.operation.executors import SparkSlots, wait_for_slots
 from stream_processor.operation.health import Readiness
 from stream_processor.operation.metrics import Metrics
+from stream_processor.operation.notes import Notes
 from stream_processor.operation.output import Output
 from stream_processor.operation.plan import QueryPlan, plan, topics_of
 from stream_processor.operation.queries import QueryStarter
@@ -60,26 +63,29 @@ class Runner:
         except KafkaException as error:
             raise BrokerLostError(f"Kafka at {self.settings.kafka_bootstrap} went away: {error}") from error
         plans = plan(pipelines, partitions, self.settings.checkpoint_interval)
-        with lock(self.settings.checkpoints):
-            plans = [replace(each, epoch=claim(self.settings.checkpoints, each, ids)) for each in plans]
-            self._run_limited(plans, dead_letter_limits(pipelines, topics, self.settings))
+        checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, plans))
+        with checkpoints.hold():
+            plans = [replace(each, epoch=claim(checkpoints, each, ids)) for each in plans]
+            self._run_limited(plans, dead_letter_limits(pipelines, topics, checkpoints), checkpoints)
 
-    def _run_limited(self, plans: Sequence[QueryPlan], limits: Sequence[DeadLetterLimit]) -> None:
+    def _run_limited(
+        self, plans: Sequence[QueryPlan], limits: Sequence[DeadLetterLimit], checkpoints: Checkpoints
+    ) -> None:
         # Not counted, a limit would begin after what this run sets aside first.
         while not self._check(limits):
             if self.stopping.wait(LOOK_AT_START_S):
                 return
-        self._run_on_spark(plans, limits)
+        self._run_on_spark(plans, limits, checkpoints)
 
-    def _run_on_spark(self, plans: Sequence[QueryPlan], limits: Sequence[DeadLetterLimit]) -> None:
-        self.readiness.is_not("starting Spark")
-        settings, slots = self.settings, self._slots(plans)
-        spark = start_session(self._master(slots), settings.jars, settings.driver_memory, settings.java_options)
-        starter = QueryStarter(spark, self.contract, settings.kafka_bootstrap, settings.checkpoints)
+    def _run_on_spark(
+        self, plans: Sequence[QueryPlan], limits: Sequence[DeadLetterLimit], checkpoints: Checkpoints
+    ) -> None:
+        spark = self._session(plans)
+        starter = QueryStarter(spark, self.contract, self.settings.kafka_bootstrap, checkpoints)
         tasks = SparkTasks(spark.sparkContext.statusTracker())
         queries: list[WatchedQuery] = []
         try:
-            if not wait_for_slots(SparkSlots(spark), slots, self.stopping.wait, self.readiness.is_not):
+            if not wait_for_slots(SparkSlots(spark), self._slots(plans), self.stopping.wait, self.readiness.is_not):
                 return
             prepared = [starter.prepare(each) for each in plans]
             for each, writer in zip(plans, prepared, strict=True):
@@ -87,18 +93,27 @@ class Runner:
                     return
                 queries.append(WatchedQuery(each, starter.start(each, writer), tasks, self.metrics))
                 log.info("started", query=each.name, source=each.source_topic, sink=each.sink_topic)
-            self._supervise(queries, limits)
+            self._supervise(queries, limits, checkpoints)
             self.readiness.is_not("draining")
             self._show("draining")
-            drain(spark, [each.query for each in queries], settings.drain_s)
+            drain(spark, [each.query for each in queries], self.settings.drain_s)
         finally:
             self._show("")
             self.readiness.is_not("stopping")
             stop(spark, [each.query for each in queries])
 
-    def _supervise(self, queries: Sequence[WatchedQuery], limits: Sequence[DeadLetterLimit]) -> None:
+    def _session(self, plans: Sequence[QueryPlan]) -> SparkSession:
+        """Spark for these queries, which is started once."""
+        self.readiness.is_not("starting Spark")
+        settings, master = self.settings, self._master(self._slots(plans))
+        return start_session(master, settings.jars, settings.driver_memory, settings.java_options)
+
+    def _supervise(
+        self, queries: Sequence[WatchedQuery], limits: Sequence[DeadLetterLimit], checkpoints: Checkpoints
+    ) -> None:
         pause, output = LOOK_AT_START_S, self._output([each.plan for each in queries])
         while not self.stopping.wait(pause):
+            checkpoints.check()
             look_at_all(queries, self.readiness)
             self._check(limits)
             if pause == LOOK_S:
@@ -119,11 +134,11 @@ class Runner:
             self.show(line)
 
     def _check(self, limits: Sequence[DeadLetterLimit]) -> bool:
-        """Whether the dead letters could be counted; a broker that is away for a moment is no reason to stop."""
+        """Whether the dead letters could be counted; who is away for a moment is no reason to stop."""
         try:
             for limit in limits:
                 limit.check(self.metrics)
-        except KafkaException as error:
+        except (KafkaException, CheckpointsUnusableError) as error:
             log.warning("dead letters cannot be counted now", reason=str(error))
             return False
         return True
@@ -140,7 +155,7 @@ class Runner:
         return master
 
 
-def dead_letter_limits(pipelines: Sequence[Pipeline], topics: Topics, settings: Settings) -> list[DeadLetterLimit]:
+def dead_letter_limits(pipelines: Sequence[Pipeline], topics: Topics, notes: Notes) -> list[DeadLetterLimit]:
     """One limit per source topic."""
     sources = dict.fromkeys(pipeline.definition.source.topic for pipeline in pipelines)
-    return [DeadLetterLimit(source, pipelines, topics, settings.checkpoints) for source in sources]
+    return [DeadLetterLimit(source, pipelines, topics, notes) for source in sources]

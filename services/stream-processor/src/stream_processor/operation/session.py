@@ -9,6 +9,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from stream_processor.errors import NotBuiltError
+from stream_processor.settings import Settings
 
 LOGGING = Path(__file__).resolve().parent / "log4j2.properties"
 ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
@@ -44,6 +45,11 @@ def start_session(master: str, jars: Path, driver_memory: str, java_options: str
         raise NotBuiltError(f"Spark does not start; is there a Java 17 on the path? ({error.getMessage()})") from error
     cast(Any, spark._jvm).io.statecast.spark.ParentWatch.start(os.getpid())
     return spark
+
+
+def command_session(settings: Settings) -> SparkSession:
+    """A session for a command that runs no query. Raises NotBuiltError."""
+    return start_session("local[1]", settings.jars, settings.driver_memory, settings.java_options)
 
 
 def configuration(jars: list[Path], driver_memory: str, java_options: str = "") -> dict[str, str]:

@@ -1,0 +1,97 @@
+"""The real program with its checkpoints at a URI."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Producer
+
+from local_stack.ports import free_ports
+from stream_processor.testing.changes import change, order
+from stream_processor.testing.model import by_order, model, wait_for_state
+from stream_processor.testing.process import Processor, read_all, wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+
+PIPELINE = """
+name: latest
+source: {{topic: {prefix}orders, message: statecast.orders.v1.OrderChange, format: protobuf}}
+group_by: order_id
+keep: latest
+sink: {{topic: {prefix}orders-by-key}}
+trigger: {{mode: realtime, checkpoint: 5s}}
+"""
+
+
+@pytest.fixture
+def prefix(create_topics: Callable[[str], None]) -> str:
+    made = f"{uuid4().hex[:8]}."
+    create_topics(made)
+    return made
+
+
+@pytest.fixture
+def start(tmp_path: Path, kafka: str, prefix: str) -> Iterator[Callable[..., Processor]]:
+    """Starts a process with a log of its own; all of them have one place for their checkpoints."""
+    made: list[Processor] = []
+
+    def start(name: str, where: str = "") -> Processor:
+        directory = tmp_path / name
+        directory.mkdir()
+        file = directory / "latest.yaml"
+        file.write_text(PIPELINE.format(prefix=prefix) + where)
+        place = (tmp_path / "checkpoints").as_uri()
+        made.append(Processor(directory, kafka, free_ports(1)[0], [file], checkpoints=place, drain_s="0"))
+        made[-1].start()
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.end()
+
+
+def test_a_restart_goes_on_and_nobody_else_does(
+    kafka: str, prefix: str, start: Callable[..., Processor], tmp_path: Path
+) -> None:
+    changes = [change(None, order(f"order-{number}"), number) for number in range(1, 5)]
+    producer = Producer({"bootstrap.servers": kafka})
+    found = partial(read_all, kafka, f"{prefix}orders-by-key")
+
+    first = start("first")
+    first.wait_ready()
+    second = start("second")
+    for each in changes[:2]:
+        producer.produce(f"{prefix}orders", value=each.SerializeToString(), partition=0)
+    producer.flush()
+    wait_for_state(found, model(changes[:2], by_order), first)
+    before = commits(tmp_path)
+    # The next batch may have begun before the last record was written; the one after it has not.
+    wait_until(lambda: commits(tmp_path) >= before + 2, lambda: first.log)
+
+    assert second.wait_end() == 2
+    assert "STREAM_PROCESSOR_CHECKPOINTS: another process, " in second.log
+    assert f"works on {(tmp_path / 'checkpoints').as_uri()}" in second.log
+
+    first.kill()
+    changed = start("changed", "where: total_cents > 0")
+
+    assert changed.wait_end() == 2
+    assert "where: changed since the checkpoint file:///" in changed.log
+    assert "Traceback" not in second.log + changed.log
+
+    again = start("again")
+    again.wait_ready()
+    for each in changes[2:]:
+        producer.produce(f"{prefix}orders", value=each.SerializeToString(), partition=1)
+    producer.flush()
+    wait_for_state(found, model(changes, by_order), again)
+
+    assert len(found()) == len(changes)
+    assert again.terminate() == 0
+
+
+def commits(directory: Path) -> int:
+    """How many batches are committed."""
+    return len([*(directory / "checkpoints" / "latest" / "commits").glob("[0-9]*")])
