@@ -1,5 +1,6 @@
 """Reads what changes the headers and the query of a request: correlation-id and request-transformer."""
 
+import re
 from typing import Any
 
 from kong_envoy.environment import Environment, expanded
@@ -14,6 +15,13 @@ CORRELATION_ID: Table = {
 REQUEST_TRANSFORMER: Table = {"remove": optional(nested, {}), "add": optional(nested, {})}
 REMOVE: Table = {"headers": optional(texts, []), "querystring": optional(texts, [])}
 ADD: Table = {"headers": optional(texts, [])}
+CLAIMS_TEMPLATE = re.compile(
+    re.escape("$(shared.authenticated_jwt_token and shared.authenticated_jwt_token:match(")
+    + re.escape('"%.(.-)%.") or "')
+    + r'([^"\\$]*)'
+    + re.escape('")')
+)
+"""The template that stands for the middle part of the token that the plugin jwt has verified, or else for a literal."""
 
 
 def read_correlation_id(where: str, config: object) -> dict[str, Any]:
@@ -38,6 +46,9 @@ def _header(where: str, given: str, environment: Environment) -> dict[str, str]:
     name, colon, value = given.partition(":")
     if not (name and colon and value):
         raise UnsupportedError(where, f"must have the form name:value, not {given!r}")
+    claims = CLAIMS_TEMPLATE.fullmatch(value)
+    if claims:
+        return {"name": _not_host(where, name), "claims_or": claims[1]}
     return {"name": _not_host(where, name), "value": expanded(f"{where}({name})", value, environment)}
 
 

@@ -82,6 +82,7 @@ OTHER_FIELDS = [
     ("request-transformer", "remove", {"headers": ["host"]}),
     ("request-transformer", "add", {"querystring": ["a:b"]}),
     ("request-transformer", "add", {"headers": ["no value"]}),
+    ("request-transformer", "add", {"headers": ["X-A:$(shared.authenticated_jwt_token)"]}),
 ]
 
 

@@ -19,14 +19,15 @@ end
 
 -- Envoy's jwt_authn has checked the signatures; its clock skew cannot be zero, so the expiry is checked here.
 local function by_jwt(handle, plugin)
-  if not token_of(handle, plugin) then return nil end
+  local token = token_of(handle, plugin)
+  if not token then return nil end
   local verified = handle:streamInfo():dynamicMetadata():get("envoy.filters.http.jwt_authn") or {}
   for provider, credential in pairs(CONFIG.jwt_secrets) do
     local claims = verified[provider]
     if claims and claims.iss == credential.key then
       local expires = claims.exp
       if not plugin.verify_exp or (type(expires) == "number" and expires > os.time()) then
-        return credential.consumer, credential.key
+        return credential.consumer, credential.key, token
       end
     end
   end
@@ -82,14 +83,14 @@ local function set_or_remove(headers, name, value)
   if value then headers:replace(name, value) else headers:remove(name) end
 end
 
--- The consumer, and whether a credential vouches for it; nil on a route that asks for none.
-local function identify(handle, plugins)
+-- The consumer, and whether a credential vouches for it; nil on a route that asks for none. Keeps a verified token.
+local function identify(handle, plugins, kept)
   local anonymous, consumer, credential
   for _, kind in ipairs(KINDS) do
     local plugin = plugins[kind[1]]
     if plugin and not consumer then
       anonymous = plugin.anonymous
-      consumer, credential = kind[2](handle, plugin)
+      consumer, credential, kept.token = kind[2](handle, plugin)
     end
   end
   if not (consumer or anonymous) then return nil end

@@ -8,11 +8,16 @@ local function correlate(handle, plugin, kept)
   if plugin.echo_downstream then kept.headers[plugin.header_name] = id end
 end
 
-local function transform(handle, plugin)
+-- The value of a header to add: a text, or the middle part of the token that was verified.
+local function value_of(added, kept)
+  return added.value or (kept.token and kept.token:match("%.(.-)%.")) or added.claims_or
+end
+
+local function transform(handle, plugin, kept)
   local headers = handle:headers()
   for _, name in ipairs(plugin.remove_headers) do headers:remove(name) end
   for _, each in ipairs(plugin.add_headers) do
-    if not headers:get(each.name) then headers:add(each.name, each.value) end
+    if not headers:get(each.name) then headers:add(each.name, value_of(each, kept)) end
   end
   for _, name in ipairs(plugin.remove_querystring) do remove_from_query(handle, name) end
 end
@@ -35,7 +40,7 @@ end
 -- The status and message that a plugin of the route refuses the request with, or nil.
 local function refusal(handle, plugins, kept, address)
   if plugins["correlation-id"] then correlate(handle, plugins["correlation-id"], kept) end
-  local consumer, authenticated = identify(handle, plugins)
+  local consumer, authenticated = identify(handle, plugins, kept)
   local status, message
   if plugins["request-size-limiting"] then
     status, message = refused_by_size(handle, plugins["request-size-limiting"])
@@ -61,7 +66,7 @@ local function serve(handle, kept)
   if status then
     return answer(handle, kept, status, message)
   end
-  if plugins["request-transformer"] then transform(handle, plugins["request-transformer"]) end
+  if plugins["request-transformer"] then transform(handle, plugins["request-transformer"], kept) end
   remember(handle, kept)
 end
 

@@ -1,15 +1,17 @@
 """What reaches the edge beside the request itself, and what comes back beside the answer."""
 
+import json
 from uuid import UUID
 
 import httpx
 import pytest
 
-from kong_envoy.gateway_under_test import GatewayUnderTest
+from kong_envoy.gateway_under_test import GatewayUnderTest, token
 
 ALICE = {"apikey": "alice-demo-key"}
 FORGED = {
     "X-Gateway-Secret": "forged",
+    "X-Gateway-Claims": "forged",
     "X-Consumer-ID": "forged",
     "X-Consumer-Custom-ID": "forged",
     "X-Consumer-Username": "forged",
@@ -43,11 +45,43 @@ def test_what_is_forged_for_a_socket_does_not_get_through(gateway: GatewayUnderT
     assert "forged" not in arrived
 
 
+def test_the_edge_gets_the_claims_of_a_token_and_not_its_signature(gateway: GatewayUnderTest) -> None:
+    shown = token("alice", sub="x")
+    header, claims, signature = shown.split(".")
+    for query, headers in (("", {"Authorization": f"Bearer {shown}"}), (f"?jwt={shown}", {})):
+        answer = gateway.get("/v1/x" + query, headers)
+
+        assert answer.json()["headers"]["x-gateway-claims"] == claims
+        assert header not in answer.text
+        assert signature not in answer.text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ALICE,
+        {"Authorization": "Basic YWxpY2U6YWxpY2UtZGVtby1wYXNzd29yZA=="},
+        ALICE | {"Authorization": f"Bearer {token('alice', expires_in=-1)}"},
+        ALICE | {"Authorization": "Bearer a.b.c"},
+    ],
+)
+def test_without_a_token_that_holds_there_are_no_claims(gateway: GatewayUnderTest, headers: dict[str, str]) -> None:
+    assert gateway.get("/v1/x", headers | FORGED).json()["headers"]["x-gateway-claims"] == "none"
+
+
+def test_a_socket_brings_the_claims_of_its_token(gateway: GatewayUnderTest) -> None:
+    shown = token("alice")
+    with gateway.socket(f"/v1/stream?jwt={shown}") as socket:
+        arrived = json.loads(socket.recv())
+
+    assert arrived["headers"]["x-gateway-claims"] == shown.split(".")[1]
+
+
 def test_the_public_routes_know_nobody(gateway: GatewayUnderTest) -> None:
     answer = gateway.get("/openapi.json")
 
     assert answer.status_code == 200
-    assert not [name for name in answer.json()["headers"] if name.startswith("x-consumer")]
+    assert not [name for name in answer.json()["headers"] if name.startswith(("x-consumer", "x-gateway-claims"))]
 
 
 def test_a_correlation_id_is_made_and_told_to_both_sides(gateway: GatewayUnderTest) -> None:
