@@ -13,6 +13,8 @@ async def test_the_openapi_document_is_valid_and_lists_every_call(edge: RunningE
 
     assert set(document["paths"]) == {
         "/update/orders/{order_id}",
+        "/v1/consumer",
+        "/v1/edge",
         "/v1/shards",
         "/v1/stores/{store}/{key}",
         "/v1/stores/{store}/groups/{group}",

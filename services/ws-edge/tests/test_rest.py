@@ -5,7 +5,7 @@ import pytest
 from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
-from ws_edge.documents import OrderUpdatesReply, PageDocument, ShardMapDocument, StateDocument
+from ws_edge.documents import EdgeDocument, OrderUpdatesReply, PageDocument, ShardMapDocument, StateDocument
 from ws_edge.states import StoreKey
 from ws_edge.testing import RunningEdge
 
@@ -150,3 +150,30 @@ async def test_while_the_query_service_fails_callers_are_told_to_come_again(
 
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
         assert answer.headers["Retry-After"] == "1"
+
+
+async def test_everybody_may_ask_who_they_are(alice: AsyncClient, operator: AsyncClient) -> None:
+    customer, staff = (await alice.get("/v1/consumer")).json(), (await operator.get("/v1/consumer")).json()
+
+    assert (customer["id"], customer["staff"]) == ("customer-0001", False)
+    assert (staff["id"], staff["staff"]) == ("", True)
+
+
+async def test_the_report_of_an_edge_is_for_staff(alice: AsyncClient) -> None:
+    answer = await alice.get("/v1/edge")
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+
+
+async def test_the_report_counts_what_the_edge_does(edge: RunningEdge, operator: AsyncClient) -> None:
+    before = (await operator.get("/v1/edge")).json()
+    async with edge.socket(f"/update/orders/{KEY.group}") as socket:
+        await socket.recv()
+        during = (await operator.get("/v1/edge")).json()
+
+    EdgeDocument.model_validate(during)
+    assert (before["sockets"], during["sockets"], during["subscriptions"], during["unique_keys"]) == (0, 1, 1, 1)
+    assert during["totals"]["frames_sent"] == before["totals"]["frames_sent"] + 1
+    assert during["totals"]["polled_keys"] > before["totals"]["polled_keys"]
+    assert during["instance"] == edge.address
+    assert during["uptime_s"] > before["uptime_s"]

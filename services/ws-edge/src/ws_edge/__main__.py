@@ -14,6 +14,7 @@ import uvloop
 from ws_edge import logs, settings, stores
 from ws_edge.addresses import Addresses
 from ws_edge.app import edge_app, http_app
+from ws_edge.edge_report import EdgeReport
 from ws_edge.errors import SettingsError
 from ws_edge.gateway import Gateway
 from ws_edge.hub import Hub
@@ -61,11 +62,12 @@ def build(given: Settings, table: stores.Stores, calendar: Callable[[], float] =
     poller = Poller(hub, client, table, metrics, clock, live)
     around = Surroundings(hub, table, _limits(given), metrics, tickets, clock, calendar)
     sockets = Sockets(around, gateway, given.max_sockets, given.stall_timeout_s)
-    rest = Rest(client, table, gateway, tickets, given.page_size)
 
     def not_ready() -> str | None:
         return "this edge is being stopped" if sockets.draining else shard_watch.reason
 
+    report = EdgeReport(given.instance, metrics, not_ready, clock)
+    rest = Rest(client, table, gateway, tickets, given.page_size, report)
     metrics.sockets.set_function(lambda: len(sockets))
     metrics.subscriptions.set_function(lambda: hub.subscriptions)
     metrics.unique_keys.set_function(lambda: hub.unique_keys)
@@ -107,7 +109,8 @@ def main() -> None:
 
 async def _serve(given: Settings, table: stores.Stores, listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
-    structlog.contextvars.bind_contextvars(instance=given.instance or f"{host}:{port}")
+    given = given.model_copy(update={"instance": given.instance or f"{host}:{port}"})
+    structlog.contextvars.bind_contextvars(instance=given.instance)
     log.info("listening", host=host, port=port, query_addresses=given.query_addresses)
     await run(build(given, table), listener)
     log.info("stopped")

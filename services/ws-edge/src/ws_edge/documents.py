@@ -110,6 +110,46 @@ class ShardMapDocument(_Document):
     shards: list[ShardDocument]
 
 
+class ConsumerDocument(_Document):
+    """Who the gateway says is asking."""
+
+    id: str = Field(description="The customer whose rows may be seen; empty for staff without one.")
+    name: str
+    staff: bool = Field(description="Whether every row may be seen.")
+
+
+class TotalsDocument(_Document):
+    """Counted since the edge has started."""
+
+    frames_sent: int
+    skipped: int = Field(description="Versions replaced by newer ones before a slow client took them.")
+    polled_keys: int
+    changed_keys: int
+    failed_keys: int
+    sockets_opened: int
+    stalled_sockets: int = Field(description="Sockets closed because their client did not read.")
+
+
+class AgesDocument(_Document):
+    """How old changes were, from the commit at the source, when their frames were handed to sockets."""
+
+    bounds_s: list[float] = Field(description="Upper bounds, in seconds, rising.")
+    counts: list[int] = Field(description="Changes per bound, each counted once; last those above all bounds.")
+
+
+class EdgeDocument(_Document):
+    """What the edge that answers is doing."""
+
+    instance: str
+    uptime_s: float
+    not_ready: str | None = Field(description="Why it should get no traffic; null when it is ready.")
+    sockets: int
+    subscriptions: int
+    unique_keys: int = Field(description="Keys that are watched: what is read, however many watch.")
+    totals: TotalsDocument
+    ages: AgesDocument
+
+
 class HealthDocument(_Document):
     """Whether the edge lives, or is ready."""
 

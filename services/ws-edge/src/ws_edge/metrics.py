@@ -40,6 +40,10 @@ class FrameTally(Collector):
         self._ages[bisect_left(AGE_BUCKETS, seconds)] += 1
         self._age_sum += seconds
 
+    def age_counts(self) -> list[int]:
+        """How many changes were as old as each of AGE_BUCKETS, or less but older than the one before; then the rest."""
+        return list(self._ages)
+
     def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
         """The metrics as Prometheus wants them."""
         yield CounterMetricFamily("ws_edge_frames_sent", "Frames handed to sockets.", value=self.sent)

@@ -10,6 +10,8 @@ from google.protobuf.message import Message
 from statecast.query.v1.query_service_pb2 import ScanStatesRequest
 from ws_edge.authorization import Consumer, check_key, check_row, check_staff, may_see
 from ws_edge.documents import (
+    ConsumerDocument,
+    EdgeDocument,
     ErrorReply,
     OrderUpdatesReply,
     PageDocument,
@@ -17,6 +19,7 @@ from ws_edge.documents import (
     StateDocument,
     TicketDocument,
 )
+from ws_edge.edge_report import EdgeReport
 from ws_edge.errors import MalformedFrameError, NoStateError, RequestError
 from ws_edge.frames import rfc3339
 from ws_edge.gateway import Gateway
@@ -48,12 +51,21 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The copy nam
 class Rest:
     """Answers from the query service, as far as the consumer may see it. Every method raises EdgeError."""
 
-    def __init__(self, client: QueryClient, stores: Stores, gateway: Gateway, tickets: Tickets, page_size: int) -> None:
+    def __init__(
+        self,
+        client: QueryClient,
+        stores: Stores,
+        gateway: Gateway,
+        tickets: Tickets,
+        page_size: int,
+        report: EdgeReport,
+    ) -> None:
         self._client = client
         self._stores = stores
         self._gateway = gateway
         self._tickets = tickets
         self._page_size = page_size
+        self._report = report
 
     def router(self) -> APIRouter:
         """The routes with their documentation."""
@@ -61,6 +73,8 @@ class Rest:
         one = UNCHANGED | failures(404)
         add = router.add_api_route
         add("/update/orders/{order_id}", self.get_order, response_model=OrderUpdatesReply, responses=one)
+        add("/v1/consumer", self.get_consumer, response_model=ConsumerDocument, responses=failures())
+        add("/v1/edge", self.get_edge, response_model=EdgeDocument, responses=failures())
         add("/v1/shards", self.list_shards, response_model=ShardMapDocument, responses=failures())
         add("/v1/stores/{store}/{key}", self.get_state, response_model=StateDocument, responses=one)
         range_path = "/v1/stores/{store}/groups/{group}"
@@ -104,6 +118,17 @@ class Rest:
         return JSONResponse(
             {"states": rows, "next_page_token": response.next_page_token}, headers={"Cache-Control": PRIVATE}
         )
+
+    async def get_consumer(self, request: Request) -> Response:
+        """Answers with who is signed in."""
+        consumer = self._consumer(request)
+        document = {"id": consumer.id, "name": consumer.name, "staff": consumer.staff}
+        return JSONResponse(document, headers={"Cache-Control": PRIVATE})
+
+    async def get_edge(self, request: Request) -> Response:
+        """Answers staff with what this edge is doing. The gateway balances: ask again to hear of other edges."""
+        check_staff(self._consumer(request), "the report of an edge")
+        return JSONResponse(self._report.document(), headers={"Cache-Control": "no-store"})
 
     async def list_shards(self, request: Request) -> Response:
         """Answers staff with the stores, their partitions, who serves them, and how far each replica is."""

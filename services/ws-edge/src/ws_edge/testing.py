@@ -91,7 +91,9 @@ class RunningEdge:
         given = Settings.model_validate(PATIENT | {"query_addresses": (address,)} | self._settings)
         listener = listen(given)
         self.address = f"127.0.0.1:{listener.getsockname()[1]}"
-        self.parts = build(given, stores.read(given.stores), self.calendar)
+        self.parts = build(
+            given.model_copy(update={"instance": self.address}), stores.read(given.stores), self.calendar
+        )
         self._task = asyncio.create_task(run(self.parts, listener))
         await until(lambda: self.parts.server.started and self.parts.shard_watch.reason is None)
         return self
