@@ -3,7 +3,7 @@
 from typing import Any
 
 from kong_envoy.document import Gateway
-from kong_envoy.services import Route
+from kong_envoy.services import EXACT_PATH, Route
 
 SCRIPT = "envoy.filters.http.lua"
 NOT_REPEATED = "POST|LOCK|PATCH"
@@ -11,13 +11,22 @@ NOT_REPEATED = "POST|LOCK|PATCH"
 
 
 def routes_of(gateway: Gateway) -> list[dict[str, Any]]:
-    """The routes, the first match wins: those that also match the method, then those with longer paths."""
+    """The routes, the first match wins: those that also match the method, then exact paths, then longer prefixes."""
     ranked = sorted(
-        ((bool(route.methods), len(path), path, route) for route in gateway.routes for path in route.paths),
+        ((bool(route.methods), _rank(path), path, route) for route in gateway.routes for path in route.paths),
         key=lambda each: each[:3],
         reverse=True,
     )
     return [entry for _, _, path, route in ranked for entry in _entries(path, route)]
+
+
+def _rank(path: str) -> tuple[bool, int]:
+    return EXACT_PATH.fullmatch(path) is not None, len(path)
+
+
+def _path_match(path: str) -> dict[str, str]:
+    exact = EXACT_PATH.fullmatch(path)
+    return {"prefix": path} if exact is None else {"path": exact[1].replace("\\.", ".")}
 
 
 def _entries(path: str, route: Route) -> list[dict[str, Any]]:
@@ -42,7 +51,7 @@ def _entry(path: str, route: Route, headers: list[dict[str, Any]], retry_on: str
     if route.service.retries:
         action["retry_policy"] = _retry_policy(route.service.retries, retry_on)
     return {
-        "match": {"prefix": path, **({"headers": headers} if headers else {})},
+        "match": {**_path_match(path), **({"headers": headers} if headers else {})},
         "route": action,
         "metadata": {"filter_metadata": {SCRIPT: {"route": route.name}}},
     }

@@ -1,5 +1,6 @@
 """Reads what can be asked for: services with their routes, and which plugins a request to each route meets."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,8 @@ ROUTE: Table = {
     "tags": optional(texts),
     "plugins": optional(nested, []),
 }
+EXACT_PATH = re.compile(r"~(/(?:[A-Za-z0-9_/-]|\\.)*)\$")
+"""The one form of regular expression that is carried over: a path from its beginning to its end."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Route:
 
     name: str
     paths: tuple[str, ...]
+    """Prefixes, and expressions of the form EXACT_PATH."""
     methods: tuple[str, ...]
     service: Service
     plugins: dict[str, dict[str, Any]]
@@ -84,7 +88,7 @@ def _route(
 ) -> Route:
     values = check(where, given, ROUTE)
     for path in values["paths"]:
-        if not path.startswith("/"):
-            raise UnsupportedError(f"{where}.paths", f"only fixed paths are carried over, not {path!r}")
+        if not path.startswith("/") and EXACT_PATH.fullmatch(path) is None:
+            raise UnsupportedError(f"{where}.paths", f"only prefixes and ~EXACT$ are carried over, not {path!r}")
     own = read_plugins(f"{where}.plugins", values["plugins"], environment, f"route {values['name']}")
     return Route(values["name"], tuple(values["paths"]), tuple(values["methods"]), service, {**shared, **own})

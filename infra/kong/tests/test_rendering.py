@@ -67,6 +67,6 @@ def test_targets_are_found_where_they_are_said_to_be(document: dict[str, Any], e
 def test_longer_paths_are_tried_first(document: dict[str, Any], environment: dict[str, str]) -> None:
     config = rendered(document, environment)
     manager = config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
-    prefixes = [route["match"]["prefix"] for route in manager["route_config"]["virtual_hosts"][0]["routes"]]
+    prefixes = [route["match"].get("prefix") for route in manager["route_config"]["virtual_hosts"][0]["routes"]]
 
     assert prefixes.index("/v1/shards") < prefixes.index("/v1/")

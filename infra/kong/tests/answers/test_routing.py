@@ -7,8 +7,11 @@ from kong_envoy.gateway_under_test import GatewayUnderTest
 
 ALICE = {"apikey": "alice-demo-key"}
 
+PAGE_NAMES_BUT_NOT_QUITE = ["/operator/", "/operators", "/statecastxjs", "/page"]
+NOWHERE = ["/nope", "/update", "/v1", "/v2/x", "/readyz", "/metrics", "/v1%2fshards"]
 
-@pytest.mark.parametrize("path", ["/", "/nope", "/update", "/v1", "/v2/x", "/readyz", "/metrics", "/v1%2fshards"])
+
+@pytest.mark.parametrize("path", [*NOWHERE, *PAGE_NAMES_BUT_NOT_QUITE])
 def test_a_path_without_a_route_is_not_found(gateway: GatewayUnderTest, path: str) -> None:
     answer = gateway.get(path, ALICE)
 
@@ -33,6 +36,12 @@ def test_a_path_reaches_the_edge_whole(gateway: GatewayUnderTest, sent: str, arr
 def test_the_public_routes_can_only_be_read(gateway: GatewayUnderTest) -> None:
     assert gateway.get("/docs").status_code == 200
     assert httpx.post(gateway.http + "/docs").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/?from=mail", "/operator", "/statecast.js", "/page/style.css"])
+def test_the_pages_are_for_everybody_and_can_only_be_read(gateway: GatewayUnderTest, path: str) -> None:
+    assert gateway.get(path).json()["path"] == path.partition("?")[0]
+    assert httpx.post(gateway.http + path).status_code == 404
 
 
 def test_the_same_answers_come_over_tls(gateway: GatewayUnderTest) -> None:
