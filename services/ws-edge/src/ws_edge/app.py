@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from ws_edge.documents import HealthDocument
 from ws_edge.errors import EdgeError, UnavailableError
 from ws_edge.metrics import Metrics
+from ws_edge.pages import pages
 from ws_edge.rest import Rest
 from ws_edge.sockets import Sockets
 
@@ -27,6 +28,7 @@ def http_app(rest: Rest, metrics: Metrics, not_ready: Callable[[], str | None]) 
     """The calls. `not_ready` says why the edge should get no traffic, or None."""
     app = FastAPI(title="Statecast edge", version="1", description=DESCRIPTION)
     app.include_router(rest.router())
+    app.include_router(pages())
 
     async def healthz() -> Response:
         """Whether the process lives."""

@@ -1,0 +1,53 @@
+/** Who is signed in, and what is asked in their name. Credentials live in this tab alone, until it is closed. */
+
+import { StatecastError } from "/statecast.js";
+
+const PLACE = "statecast.credentials";
+const REFUSED = [401, 403];
+
+/** The credentials of this tab: `{kind: "key" | "password" | "token", …}`, or null. */
+export function held() {
+  return JSON.parse(sessionStorage.getItem(PLACE));
+}
+
+/** Keeps the credentials for this tab. */
+export function keep(credentials) {
+  sessionStorage.setItem(PLACE, JSON.stringify(credentials));
+}
+
+/** Signs out. */
+export function forget() {
+  sessionStorage.removeItem(PLACE);
+}
+
+/** Calls the edge as the holder of the credentials; returns its JSON. Throws a StatecastError when it refuses. */
+export async function call(credentials, path, options = {}) {
+  const response = await fetch(path, { ...options, headers: headersOf(credentials), cache: "no-store" });
+  if (response.ok) return response.json();
+  throw new StatecastError(REFUSED.includes(response.status) ? "refused" : "failed", await reasonOf(response));
+}
+
+/** The address of a socket for the holder of the credentials: a browser's socket cannot send headers. */
+export function socketAddress(credentials) {
+  const address = new URL("/v1/stream", location.href);
+  address.protocol = location.protocol.replace("http", "ws");
+  address.searchParams.set(credentials.kind === "key" ? "apikey" : "jwt", credentials.value);
+  return address.href;
+}
+
+function headersOf({ kind, value, name }) {
+  if (kind === "key") return { apikey: value };
+  if (kind === "token") return { Authorization: `Bearer ${value}` };
+  const bytes = new TextEncoder().encode(`${name}:${value}`);
+  return { Authorization: `Basic ${btoa(String.fromCharCode(...bytes))}` };
+}
+
+async function reasonOf(response) {
+  if (response.status === 401) return "These credentials are not accepted.";
+  try {
+    const body = await response.json();
+    return body.error?.message ?? body.message ?? response.statusText;
+  } catch {
+    return `The server answered ${response.status} ${response.statusText}.`;
+  }
+}

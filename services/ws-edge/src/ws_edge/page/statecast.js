@@ -1,0 +1,237 @@
+/**
+ * Statecast's client for browsers: what keys hold, now and from now on, over one WebSocket. One file, no dependencies.
+ *
+ *     const live = new Statecast("wss://gateway/v1/stream?apikey=KEY");
+ *     const order = live.subscribe("orders-by-key", { group: "order-000001" }, {
+ *       onUpdate: ({ row, position, commitTime }) => …,     // row is null while the key has no value
+ *       onError: (error) => …,                              // the subscription has ended; error.code says why
+ *     });
+ *     await order.unsubscribe();
+ *     live.close();
+ *
+ * It connects again by itself, with jittered and growing pauses, and resumes each subscription after the last position
+ * that it was told: nothing newer is missed, nothing is told twice, whichever edge answers.
+ */
+
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 10_000;
+const RENEWED_AT = 0.8; // of the time that is left
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const REFUSED_CLOSE_CODES = { first: 4000, last: 4999 };
+
+/** Why the server, or this client, refused something. `code` is a stable word, the message is for people. */
+export class StatecastError extends Error {
+  constructor(code, message) {
+    super(message);
+    this.name = "StatecastError";
+    this.code = code;
+  }
+}
+
+/**
+ * One live connection. Its events: `state` when `.state` has changed ("connecting", "open", "waiting" for the next
+ * attempt, "closed"), and `error` with a StatecastError in `.detail` for what belongs to no subscription.
+ */
+export class Statecast extends EventTarget {
+  #address;
+  #ticket;
+  #socket = null;
+  #subscriptions = new Map(); // by store and key
+  #requests = new Map(); // by the id of a frame: the subscription that asked
+  #lastId = 0;
+  #failures = 0;
+  #reconnectAt = 0; // as the server asked for, before it goes away
+  #pause = null;
+  #renewal = null;
+
+  /**
+   * `address` is a URL, or a function, asynchronous or not, that returns one and is called for each attempt; a
+   * StatecastError that it throws closes the client, other errors are tried again. `ticket` is a function that
+   * returns a ticket from `POST /v1/tickets`: with it the access of the open socket is renewed before it expires.
+   */
+  constructor(address, { ticket = null } = {}) {
+    super();
+    this.#address = typeof address === "function" ? address : () => address;
+    this.#ticket = ticket;
+    this.state = "connecting";
+    this.#connect();
+  }
+
+  /**
+   * Watches one key: `{group}`, or `{group, sort, member}`. `after` resumes from a position. `intervalMs` is the
+   * shortest time between two updates. `onStart` is told `{recovered}` whenever the subscription is in force anew,
+   * `onDelay` that the first answer takes long.
+   */
+  subscribe(store, key, { onUpdate, onError, onStart, onDelay, intervalMs, after } = {}) {
+    const name = nameOf(store, key);
+    if (this.state === "closed") throw new StatecastError("closed", "this client is closed: make another one");
+    if (this.#subscriptions.has(name)) {
+      throw new StatecastError("already_subscribed", `${store} ${key.group} is watched already: unsubscribe first`);
+    }
+    const subscription = { store, key, intervalMs, position: after ?? null, onUpdate, onError, onStart, onDelay };
+    subscription.unsubscribe = () => this.#unsubscribe(name, subscription);
+    this.#subscriptions.set(name, subscription);
+    if (this.state === "open") this.#ask(subscription);
+    return subscription;
+  }
+
+  /** Connects at once if the client waits for its next attempt: for example because the network is back. */
+  reconnect() {
+    if (this.state === "waiting") this.#connect();
+  }
+
+  /** Ends the connection and all subscriptions. */
+  close() {
+    this.#end(null);
+  }
+
+  async #connect() {
+    clearTimeout(this.#pause);
+    this.#become("connecting");
+    let address;
+    try {
+      address = await this.#address();
+    } catch (error) {
+      if (error instanceof StatecastError) this.#end(error);
+      else this.#retry();
+      return;
+    }
+    if (this.state === "closed") return;
+    const socket = (this.#socket = new WebSocket(address));
+    socket.onopen = () => {
+      this.#become("open");
+      for (const subscription of this.#subscriptions.values()) this.#ask(subscription);
+      if (this.#ticket) this.#renew();
+    };
+    socket.onmessage = (event) => this.#receive(JSON.parse(event.data));
+    socket.onclose = (event) => this.#closed(event);
+  }
+
+  #closed({ code, reason }) {
+    this.#socket = null;
+    clearTimeout(this.#renewal);
+    for (const request of this.#requests.values()) request.ended?.();
+    this.#requests.clear();
+    if (this.state === "closed") return;
+    const refused = code >= REFUSED_CLOSE_CODES.first && code <= REFUSED_CLOSE_CODES.last;
+    if (refused) this.#end(new StatecastError(String(code), reason || `the server has closed the socket (${code})`));
+    else this.#retry();
+  }
+
+  #retry() {
+    if (this.state === "closed") return;
+    const ceiling = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures++, LONGEST_PAUSE_MS);
+    const asked = Math.max(0, this.#reconnectAt - Date.now());
+    this.#reconnectAt = 0;
+    this.#pause = setTimeout(() => this.#connect(), asked + ceiling * (0.5 + Math.random() / 2));
+    this.#become("waiting");
+  }
+
+  #end(error) {
+    if (this.state === "closed") return;
+    clearTimeout(this.#pause);
+    clearTimeout(this.#renewal);
+    this.#subscriptions.clear();
+    this.#become("closed");
+    this.#socket?.close();
+    if (error) this.#fail(error);
+  }
+
+  #ask(subscription) {
+    const { store, key, intervalMs, position } = subscription;
+    const subscribe = { store, key };
+    if (position !== null) subscribe.after = position;
+    if (intervalMs !== undefined) subscribe.interval_ms = intervalMs;
+    subscription.request = this.#send({ subscribe }, subscription);
+  }
+
+  #unsubscribe(name, subscription) {
+    if (this.#subscriptions.get(name) !== subscription) return Promise.resolve();
+    this.#subscriptions.delete(name);
+    this.#requests.delete(subscription.request);
+    if (this.state !== "open") return Promise.resolve();
+    const { store, key } = subscription;
+    return new Promise((ended) => this.#send({ unsubscribe: { store, key } }, { ended }));
+  }
+
+  #send(request, asker) {
+    const id = String(++this.#lastId);
+    this.#requests.set(id, asker);
+    this.#socket.send(JSON.stringify({ id, ...request }));
+    return id;
+  }
+
+  #receive(frame) {
+    this.#failures = 0;
+    if (frame.changed) this.#update(frame.changed, frame.changed.row);
+    else if (frame.removed) this.#update(frame.removed, null);
+    else if (frame.reconnect) this.#reconnectAt = Date.now() + (frame.reconnect.delay_ms ?? 0);
+    else this.#answer(frame, this.#requests.get(frame.id));
+  }
+
+  #update({ store, key, position, commit_time: committed, skipped }, row) {
+    const subscription = this.#subscriptions.get(nameOf(store, key));
+    if (!subscription) return; // it was on its way when the subscription was ended
+    subscription.position = position;
+    const commitTime = committed ? new Date(committed) : null;
+    subscription.onUpdate?.({ store, key, row, position, commitTime, skipped: Number(skipped ?? 0) });
+  }
+
+  #answer(frame, asker) {
+    if (frame.error) {
+      this.#refused(frame, asker);
+    } else if (frame.subscribed) {
+      asker?.onStart?.({ recovered: frame.subscribed.start === "START_RECOVERED" });
+    } else {
+      if (frame.authenticated) this.#renewBefore(frame.authenticated.expires_at);
+      this.#requests.delete(frame.id);
+      asker?.ended?.();
+    }
+  }
+
+  #refused({ id, error: { code, message } }, asker) {
+    const error = new StatecastError(code, message);
+    if (asker?.store && code === "unavailable") {
+      asker.onDelay?.(error); // the subscription stays, and its answer follows
+      return;
+    }
+    this.#requests.delete(id);
+    if (asker?.store) {
+      this.#subscriptions.delete(nameOf(asker.store, asker.key));
+      asker.onError?.(error);
+    } else {
+      asker?.ended?.();
+      this.#fail(error);
+    }
+  }
+
+  async #renew() {
+    try {
+      const ticket = await this.#ticket();
+      if (this.state === "open") this.#send({ auth_refresh: { ticket } }, {});
+    } catch (error) {
+      this.#fail(new StatecastError("not_renewed", `the access could not be renewed: ${error.message}`));
+    }
+  }
+
+  #renewBefore(expiresAt) {
+    clearTimeout(this.#renewal);
+    if (!expiresAt) return;
+    const left = (new Date(expiresAt) - Date.now()) * RENEWED_AT;
+    this.#renewal = setTimeout(() => this.#renew(), Math.min(Math.max(left, 0), LONGEST_TIMER_MS));
+  }
+
+  #become(state) {
+    if (this.state === state) return;
+    this.state = state;
+    this.dispatchEvent(new Event("state"));
+  }
+
+  #fail(error) {
+    this.dispatchEvent(new CustomEvent("error", { detail: error }));
+  }
+}
+
+function nameOf(store, { group, sort = "", member = "" }) {
+  return [store, group, sort, member].join("\0");
+}
