@@ -28,6 +28,7 @@ from query_service.storage.changes import Changes
 from query_service.storage.partition_host import PartitionHost, Place
 from query_service.storage.place_check import PlaceCheck
 from query_service.storage.progress import Progress
+from query_service.storage.recent_changes import RecentChanges
 from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import Identity, StoreDirectory
 from query_service.testing import ManualClock, store_definition
@@ -35,6 +36,7 @@ from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 
 EPOCH = 77
 STORE = "orders-by-key"
+RECENT = 8
 LIMITS = Limits(batch_keys=1000, page_size=100, default_page_size=2, wait_ms=10_000)
 ME = Member("query-1", "127.0.0.1:1", "127.0.0.1:2", 1)
 
@@ -116,7 +118,10 @@ def open_host(
             progress.saw_end(store.next_offset, clock.now)
         changes = Changes(loop or asyncio.get_running_loop())
         check = PlaceCheck(STORE, "topic", partition, 4, HASHES[definition.partitioner], metrics)
-        host = PartitionHost(definition, place, store, progress, changes, metrics, lambda: int(wall.now * 1000), check)
+        recent = RecentChanges(RECENT, store.next_offset - 1)
+        host = PartitionHost(
+            definition, place, store, progress, changes, metrics, lambda: int(wall.now * 1000), check, recent
+        )
         opened.append(host)
         return host
 

@@ -180,7 +180,8 @@ def _factory(settings: Settings, metrics: Metrics, definitions: Mapping[str, Sto
         on_set_aside=metrics.set_aside.inc,
     )
     loop = asyncio.get_running_loop()
-    return HostFactory(definitions, directory, lambda: Changes(loop), metrics, settings.caught_up_ms / 1000, _wall_ms)
+    caught_up_s, recent = settings.caught_up_ms / 1000, settings.recent_changes
+    return HostFactory(definitions, directory, lambda: Changes(loop), metrics, caught_up_s, _wall_ms, recent)
 
 
 def _consumer(settings: Settings) -> Consumer:

@@ -121,6 +121,12 @@ class Settings(BaseSettings):
         default=100, ge=1, le=100_000, description="The states of a page whose size is not given."
     )
     max_wait_ms: int = Field(default=60_000, ge=0, le=3_600_000, description="The longest `max_wait` of a batch.")
+    recent_changes: int = Field(
+        default=10_000,
+        ge=0,
+        le=10_000_000,
+        description="How many changed rows each partition remembers in memory, to tell what is new in a range.",
+    )
     max_request_bytes: int = Field(default=4_194_304, ge=1024, le=1_073_741_824, description="The largest request.")
     max_answer_bytes: int = Field(
         default=16_777_216, ge=1024, le=1_073_741_824, description="The largest answer of a batch."

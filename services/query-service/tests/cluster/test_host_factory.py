@@ -22,7 +22,7 @@ Open = Callable[[int, int], PartitionHost]
 async def factory(open_directory: Callable[..., StoreDirectory], metrics: Metrics) -> HostFactory:
     loop = asyncio.get_running_loop()
     return HostFactory(
-        {"s": store_definition()}, open_directory(), lambda: Changes(loop), metrics, 2.0, lambda: 1_700_000_000_000
+        {"s": store_definition()}, open_directory(), lambda: Changes(loop), metrics, 2.0, lambda: 1_700_000_000_000, 100
     )
 
 

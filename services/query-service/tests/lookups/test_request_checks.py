@@ -33,7 +33,13 @@ def test_a_wrong_get_is_refused(changes: dict[str, object], named: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"keys": [{"key": {"group": "a"}}] * 4}, r"^keys: 4 are more than 3"),
+        ({"keys": [{"key": {"group": "a"}}] * 4}, r"^keys, ranges: 4 are more than 3"),
+        ({"keys": [{"key": {"group": "a"}}] * 2, "ranges": [{"group": "a"}] * 2}, r"^keys, ranges: 4 are more than 3"),
+        ({"ranges": [{}]}, r"^ranges\[0\]\.group: it is empty"),
+        ({"ranges": [{"group": "a", "sort_from": "\0"}]}, r"^ranges\[0\]\.sort_from: "),
+        ({"ranges": [{"group": "a", "sort_from": "2", "sort_to": "1"}]}, r"^ranges\[0\]\.sort_to: "),
+        ({"ranges": [{"group": "a", "limit": -1}]}, r"^ranges\[0\]\.limit: "),
+        ({"ranges": [{"group": "a", "after": {"offset": -2}}]}, r"^ranges\[0\]\.after\.offset: "),
         ({"keys": [{"key": {"group": "a"}}, {}]}, r"^keys\[1\]\.key\.group: "),
         ({"keys": [{"key": {"group": "a", "sort": "1"}}]}, r"^keys\[0\]\.key\.member: "),
         ({"keys": [{"key": {"group": "a"}, "after": {"offset": -2}}]}, r"^keys\[0\]\.after\.offset: "),

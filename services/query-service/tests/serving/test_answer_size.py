@@ -30,3 +30,15 @@ def test_what_does_not_fit_fails_key_by_key() -> None:
     assert 3 <= len(kept) < 10
     assert [result.index for result in capped.results] == list(range(10))
     assert {result.error.code for result in failed} == {RESOURCE_EXHAUSTED}
+
+
+def test_ranges_fail_before_keys_do() -> None:
+    capped = answer()
+    for index in range(5):
+        capped.ranges.add(index=index, whole=True).states.add(payload=b"x" * 1000)
+    cap(capped, 13_000)
+
+    assert all(result.HasField("state") for result in capped.results)
+    assert [result.error.code for result in capped.ranges][-1] == RESOURCE_EXHAUSTED
+    assert [result.index for result in capped.ranges] == list(range(5))
+    assert not capped.ranges[-1].whole

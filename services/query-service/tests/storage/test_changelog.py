@@ -79,6 +79,7 @@ def log(
         metrics,
         60.0,
         lambda: time.time_ns() // 1_000_000,
+        100,
     )
     consumer = Consumer(
         {

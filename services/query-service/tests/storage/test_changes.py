@@ -46,3 +46,13 @@ async def test_one_watcher_watches_several_partitions() -> None:
         other.announce([b"a"])
 
         assert await watcher.wait(5)
+
+
+async def test_a_watcher_wakes_for_any_key_of_its_groups() -> None:
+    changes = Changes(asyncio.get_running_loop())
+    with changes.watched_by(Watcher(frozenset(), {b"a"})) as watcher:
+        changes.announce([b"ab\0s\0m"])
+        assert not await watcher.wait(0.05)
+        changes.announce([b"a\0s\0m"])
+
+        assert await watcher.wait(5)

@@ -10,6 +10,7 @@ from query_service.storage.changes import Changes
 from query_service.storage.partition_host import PartitionHost, Place
 from query_service.storage.place_check import PlaceCheck
 from query_service.storage.progress import Progress
+from query_service.storage.recent_changes import RecentChanges
 from query_service.storage.store_definition import StoreDefinition
 from query_service.storage.store_directory import Identity, StoreDirectory
 
@@ -29,14 +30,19 @@ class HostFactory:
         metrics: Metrics,
         caught_up_s: float,
         wall_ms: Callable[[], int],
+        recent_changes: int,
     ) -> None:
-        """Opens stores by `definitions`; a host serves once its lag has been below `caught_up_s`."""
+        """Opens stores by `definitions`; a host serves once its lag has been below `caught_up_s`.
+
+        Each host remembers its `recent_changes` newest ones in memory.
+        """
         self._definitions = definitions
         self._directory = directory
         self._new_changes = new_changes
         self._metrics = metrics
         self._caught_up_s = caught_up_s
         self._wall_ms = wall_ms
+        self._recent_changes = recent_changes
 
     def open(self, store: str, topic: Topic, partition: int, end: End) -> PartitionHost:
         """Returns a host that goes on from what is on disk. Blocks on the disk; raises StoreFailedError.
@@ -54,8 +60,9 @@ class HostFactory:
         progress.saw_end(*end)
         hash_of = HASHES[definition.partitioner]
         check = PlaceCheck(store, topic.name, partition, topic.partitions, hash_of, self._metrics)
+        recent = RecentChanges(self._recent_changes, opened.next_offset - 1)
         return PartitionHost(
-            definition, place, opened, progress, self._new_changes(), self._metrics, self._wall_ms, check
+            definition, place, opened, progress, self._new_changes(), self._metrics, self._wall_ms, check, recent
         )
 
     def reopen(self, host: PartitionHost, set_aside_for: str | None) -> None:

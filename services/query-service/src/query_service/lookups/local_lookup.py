@@ -47,7 +47,7 @@ class LocalLookup:
 
     async def batch(self, request: query.BatchGetStatesRequest, deadline: float) -> query.BatchGetStatesResponse:
         """See Lookup."""
-        return await LocalBatch(self._view, request, deadline, self._monotonic).answer()
+        return await LocalBatch(self._view, request, self._limits, deadline, self._monotonic).answer()
 
     async def scan(
         self, request: query.ScanStatesRequest, deadline: float, partition: int | None = None

@@ -28,16 +28,17 @@ def check_get(request: query.GetStateRequest) -> None:
 
 def check_batch(request: query.BatchGetStatesRequest, limits: Limits) -> None:
     """Raises InvalidRequestError when a field is wrong."""
-    if len(request.keys) > limits.batch_keys:
-        raise OversizedBatchError(
-            f"keys: {len(request.keys)} are more than {limits.batch_keys}: ask in several batches"
-        )
+    asked = len(request.keys) + len(request.ranges)
+    if asked > limits.batch_keys:
+        raise OversizedBatchError(f"keys, ranges: {asked} are more than {limits.batch_keys}: ask in several batches")
     for index, each in enumerate(request.keys):
         key = each.key
         if key.sort or key.member or not key.group or "\0" in key.group:
             _check_key(key, f"keys[{index}].key")
         if each.after.offset < -1:
             raise InvalidRequestError(f"keys[{index}].after.offset: {each.after.offset} is below -1")
+    for index, asked_range in enumerate(request.ranges):
+        _check_range(asked_range, f"ranges[{index}]")
     _check_bounds(request.bounds)
     if request.HasField("max_wait"):
         _check_wait(request.max_wait, limits)
@@ -85,6 +86,19 @@ def _check_key(key: state_pb2.StateKey, field: str) -> None:
     if bool(key.sort) != bool(key.member):
         missing = "member" if key.sort else "sort"
         raise MalformedKeyError(f"{field}.{missing}: it is empty: give both sort and member, or neither")
+
+
+def _check_range(asked: query_pb2.RangeQuery, field: str) -> None:
+    if not asked.group:
+        raise MalformedKeyError(f"{field}.group: it is empty: name a group")
+    for name in ("group", "sort_from", "sort_to"):
+        _check_no_nul(getattr(asked, name), f"{field}.{name}")
+    if asked.sort_to and asked.sort_from.encode() > asked.sort_to.encode():
+        raise InvalidRequestError(f"{field}.sort_to: it is below sort_from: swap them")
+    if asked.limit < 0:
+        raise InvalidRequestError(f"{field}.limit: {asked.limit} is below 0: 0 takes the default")
+    if asked.after.offset < -1:
+        raise InvalidRequestError(f"{field}.after.offset: {asked.after.offset} is below -1")
 
 
 def _check_no_nul(text: str, field: str) -> None:

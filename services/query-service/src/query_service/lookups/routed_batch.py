@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from query_service.cluster.partitioning import group_hash, indexes_by_partition
@@ -19,17 +19,19 @@ _GATHER_S = 0.005
 
 @dataclass
 class _Part:
-    """The keys of the batch that lie in one partition, and what came of them."""
+    """The keys and ranges of the batch that lie in one partition, and what came of them."""
 
-    indexes: Sequence[int]
-    keys: list[query_pb2.KeyQuery]
+    indexes: Sequence[int] = ()
+    keys: list[query_pb2.KeyQuery] = field(default_factory=list)
+    range_indexes: list[int] = field(default_factory=list)
+    ranges: list[query_pb2.RangeQuery] = field(default_factory=list)
     answer: query.BatchGetStatesResponse | None = None
     failure: LookupFailedError | None = None
 
     @property
     def has_news(self) -> bool:
         """Whether there is something to tell the caller."""
-        return self.failure is not None or (self.answer is not None and len(self.answer.results) > 0)
+        return self.failure is not None or (self.answer is not None and bool(self.answer.results or self.answer.ranges))
 
 
 class FirstAnswer(Protocol):
@@ -65,6 +67,10 @@ class RoutedBatch:
                 (each.key.group for each in queries), partitions, hash_of
             ).items()
         }
+        for index, each in enumerate(request.ranges):
+            part = self._parts.setdefault(hash_of(each.group) % partitions, _Part())
+            part.range_indexes.append(index)
+            part.ranges.append(each)
 
     async def answer(self) -> query.BatchGetStatesResponse:
         """Returns what is newer.
@@ -120,9 +126,9 @@ class RoutedBatch:
 
     def _request_for(self, part: _Part, wait: float) -> query.BatchGetStatesRequest:
         whole = self._request
-        if len(part.keys) == len(whole.keys):
+        if len(part.keys) == len(whole.keys) and len(part.ranges) == len(whole.ranges):
             return whole
-        request = query.BatchGetStatesRequest(store=whole.store, keys=part.keys)
+        request = query.BatchGetStatesRequest(store=whole.store, keys=part.keys, ranges=part.ranges)
         if whole.HasField("bounds"):
             request.bounds.CopyFrom(whole.bounds)
         if wait > 0:
@@ -144,8 +150,13 @@ def _merge(merged: query.BatchGetStatesResponse, part: _Part) -> None:
     if part.failure is not None:
         for index in part.indexes:
             fill_key_error(merged.results.add(index=index).error, part.failure)
+        for index in part.range_indexes:
+            fill_key_error(merged.ranges.add(index=index).error, part.failure)
     elif part.answer is not None:
         for result in part.answer.results:
             result.index = part.indexes[result.index]
+        for found in part.answer.ranges:
+            found.index = part.range_indexes[found.index]
         merged.results.extend(part.answer.results)
+        merged.ranges.extend(part.answer.ranges)
         merged.freshness.extend(part.answer.freshness)

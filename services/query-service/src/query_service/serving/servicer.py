@@ -68,8 +68,8 @@ class QueryServicer(query_grpc.QueryServiceServicer):
             deadline = self._deadline(context, request_checks.wait_s(request))
             answer = await self._lookup.batch(request, deadline)
             cap(answer, self._answer_bytes)
-            self._metrics.batch_keys.inc(len(request.keys))
-            self._metrics.batch_results.inc(len(answer.results))
+            self._metrics.batch_keys.inc(len(request.keys) + len(request.ranges))
+            self._metrics.batch_results.inc(len(answer.results) + len(answer.ranges))
             return answer
 
     @with_status

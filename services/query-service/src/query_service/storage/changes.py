@@ -4,18 +4,25 @@ import asyncio
 from collections.abc import Collection, Iterator, Set
 from contextlib import contextmanager
 
+from query_service.storage.recent_changes import group_of
+
 
 class Watcher:
-    """One waiting call: the keys it waits for, or None for any progress."""
+    """One waiting call: the keys and groups it waits for, or None for any progress."""
 
-    def __init__(self, keys: Set[bytes] | None) -> None:
-        """Waits for these keys."""
+    def __init__(self, keys: Set[bytes] | None, groups: Set[bytes] = frozenset()) -> None:
+        """Waits for these keys, and for any key of these groups."""
         self._keys = keys
+        self._groups = groups
         self._woken = asyncio.Event()
 
     def wake(self, keys: Collection[bytes]) -> None:
-        """Wakes the call when one of the keys is its own."""
-        if self._keys is None or not self._keys.isdisjoint(keys):
+        """Wakes the call when one of the keys is its own, or of one of its groups."""
+        if (
+            self._keys is None
+            or not self._keys.isdisjoint(keys)
+            or (self._groups and any(group_of(key) in self._groups for key in keys))
+        ):
             self._woken.set()
 
     async def wait(self, timeout_s: float) -> bool:

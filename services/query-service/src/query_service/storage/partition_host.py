@@ -12,6 +12,7 @@ from query_service.storage.fence import Replaced, newest_rows
 from query_service.storage.place_check import PlaceCheck
 from query_service.storage.plain_record import decode_plain
 from query_service.storage.progress import Progress
+from query_service.storage.recent_changes import RecentChanges
 from query_service.storage.record import Record, decode_states
 from query_service.storage.retention import unexpired, unexpired_rows
 from query_service.storage.store import PartitionStore
@@ -53,6 +54,7 @@ class PartitionHost:
         metrics: Metrics,
         wall_ms: Callable[[], int],
         place_check: PlaceCheck,
+        recent: RecentChanges,
     ) -> None:
         """Takes over an open store."""
         self.definition = definition
@@ -60,6 +62,7 @@ class PartitionHost:
         self.store = store
         self.progress = progress
         self.changes = changes
+        self.recent = recent
         self._wall_ms = wall_ms
         self._place_check = place_check
         self._decode = decode_plain if definition.plain else decode_states
@@ -136,6 +139,10 @@ class PartitionHost:
         self.store.write(rows, next_offset, self._wall_ms(), replaced or ())
         if self.definition.plain:
             self._place_check.check(keys)
+        if self.progress.serving:
+            self.recent.note(rows)
+        else:
+            self.recent.forget(next_offset - 1)
         self.progress.applied(next_offset)
         self._settle_when_serving()
         self._applied.inc(len(keys) - stale)
@@ -176,6 +183,7 @@ class PartitionHost:
         """Goes on with an empty store, not serving until it has caught up again."""
         self.progress = progress
         self.store = store
+        self.recent.forget(store.next_offset - 1)
 
     def _settle_when_serving(self) -> None:
         if self.progress.serving:
