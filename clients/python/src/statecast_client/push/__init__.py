@@ -1,0 +1,7 @@
+"""A client of ws-edge: what keys hold and every change, over one WebSocket that is connected again by itself."""
+
+from statecast_client.push.client import PushClient
+from statecast_client.push.errors import PushError, PushRefusedError
+from statecast_client.push.subscription import Subscription, Update
+
+__all__ = ["PushClient", "PushError", "PushRefusedError", "Subscription", "Update"]
