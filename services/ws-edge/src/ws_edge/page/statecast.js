@@ -17,7 +17,8 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
 const RENEWED_AT = 0.8; // of the time that is left
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
-const REFUSED_CLOSE_CODES = { first: 4000, last: 4999 };
+const CLOSE_EXPIRED = 4401;
+const FIRST_REFUSAL = 4000; // close codes from here on mean that another attempt would be closed as well
 
 /** Why the server, or this client, refused something. `code` is a stable word, the message is for people. */
 export class StatecastError extends Error {
@@ -34,6 +35,7 @@ export class StatecastError extends Error {
  */
 export class Statecast extends EventTarget {
   #address;
+  #asksForAddress;
   #ticket;
   #socket = null;
   #subscriptions = new Map(); // by store and key
@@ -51,7 +53,8 @@ export class Statecast extends EventTarget {
    */
   constructor(address, { ticket = null } = {}) {
     super();
-    this.#address = typeof address === "function" ? address : () => address;
+    this.#asksForAddress = typeof address === "function";
+    this.#address = this.#asksForAddress ? address : () => address;
     this.#ticket = ticket;
     this.state = "connecting";
     this.#connect();
@@ -99,8 +102,8 @@ export class Statecast extends EventTarget {
     if (this.state === "closed") return;
     const socket = (this.#socket = new WebSocket(address));
     socket.onopen = () => {
-      this.#become("open");
       for (const subscription of this.#subscriptions.values()) this.#ask(subscription);
+      this.#become("open");
       if (this.#ticket) this.#renew();
     };
     socket.onmessage = (event) => this.#receive(JSON.parse(event.data));
@@ -113,8 +116,8 @@ export class Statecast extends EventTarget {
     for (const request of this.#requests.values()) request.ended?.();
     this.#requests.clear();
     if (this.state === "closed") return;
-    const refused = code >= REFUSED_CLOSE_CODES.first && code <= REFUSED_CLOSE_CODES.last;
-    if (refused) this.#end(new StatecastError(String(code), reason || `the server has closed the socket (${code})`));
+    const renewable = code === CLOSE_EXPIRED && this.#asksForAddress;
+    if (code >= FIRST_REFUSAL && !renewable) this.#end(new StatecastError(String(code), reason || `the server has closed the socket (${code})`));
     else this.#retry();
   }
 

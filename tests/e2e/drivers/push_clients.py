@@ -1,0 +1,117 @@
+"""The two clients of the live connection as the scenario drives them: in Python, and in Chromium."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from playwright.async_api import Page
+
+from drivers.browser import chromium
+from drivers.push_scenario import Heard
+from statecast.orders.v1.order_pb2 import Order, OrderStatus
+from statecast.push.v1.push_pb2 import Changed
+from statecast_client.push import PushClient, PushRefusedError, Subscription, Update
+
+CONNECT = """async (address) => {
+    const { Statecast } = await import("/statecast.js");
+    window.live = new Statecast(address);
+    window.heard = {};
+}"""
+SUBSCRIBE = """([name, store, group]) => {
+    const heard = { updates: [], recovered: null, refused: null };
+    const subscription = window.live.subscribe(store, { group }, {
+        intervalMs: 1,
+        onStart: ({ recovered }) => { heard.recovered = recovered; },
+        onUpdate: ({ row, position }) => heard.updates.push([Number(position.offset), row?.status ?? ""]),
+        onError: ({ code }) => { heard.refused = code; },
+    });
+    window.heard[name] = { heard, subscription };
+}"""
+
+
+def word(status: str) -> str:
+    """The contract's name of a status as a word: `Paid`."""
+    return status.removeprefix("ORDER_STATUS_").capitalize()
+
+
+class PythonParticipant:
+    """statecast_client.push."""
+
+    def __init__(self, client: PushClient) -> None:
+        self._client = client
+        self._subscriptions: dict[str, Subscription] = {}
+        self._heard: dict[str, Heard] = {}
+        self.readers: list[asyncio.Task[None]] = []
+
+    async def subscribe(self, name: str, store: str, group: str) -> None:
+        """As the scenario asks."""
+        self._subscriptions[name] = await self._client.subscribe(store, group, interval_ms=1)
+        self._heard[name] = Heard()
+        self.readers.append(asyncio.create_task(self._read(name)))
+
+    async def unsubscribe(self, name: str) -> None:
+        """As the scenario asks."""
+        await self._subscriptions[name].unsubscribe()
+
+    async def heard(self, name: str) -> Heard:
+        """As the scenario asks."""
+        self._heard[name].recovered = self._subscriptions[name].recovered
+        return self._heard[name]
+
+    async def _read(self, name: str) -> None:
+        heard = self._heard[name]
+        try:
+            async for update in self._subscriptions[name]:
+                heard.updates.append((update.position.offset, _status(update)))
+        except PushRefusedError as refusal:
+            heard.refused = refusal.code
+
+
+class BrowserParticipant:
+    """statecast.js in a page of Chromium."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+
+    async def subscribe(self, name: str, store: str, group: str) -> None:
+        """As the scenario asks."""
+        await self._page.evaluate(SUBSCRIBE, [name, store, group])
+
+    async def unsubscribe(self, name: str) -> None:
+        """As the scenario asks."""
+        await self._page.evaluate("(name) => window.heard[name].subscription.unsubscribe()", name)
+
+    async def heard(self, name: str) -> Heard:
+        """As the scenario asks."""
+        told: dict[str, Any] = await self._page.evaluate("(name) => window.heard[name].heard", name)
+        updates = [(offset, word(status)) for offset, status in told["updates"]]
+        return Heard(updates, told["recovered"], told["refused"])
+
+
+@asynccontextmanager
+async def python_participant(address: str, headers: Mapping[str, str]) -> AsyncIterator[PythonParticipant]:
+    """The Python client, connected to `host:port` with the headers."""
+    async with PushClient(f"ws://{address}/v1/stream", headers=lambda: headers) as client:
+        participant = PythonParticipant(client)
+        yield participant
+    await asyncio.gather(*participant.readers)
+
+
+@asynccontextmanager
+async def browser_participant(address: str, headers: Mapping[str, str]) -> AsyncIterator[BrowserParticipant]:
+    """The JavaScript client in a page from `host:port`; its browser sends the headers, as a gateway would add them."""
+    async with chromium() as browser:
+        context = await browser.new_context(extra_http_headers=dict(headers))
+        page = await context.new_page()
+        await page.goto(f"http://{address}/")
+        await page.evaluate(CONNECT, f"ws://{address}/v1/stream")
+        yield BrowserParticipant(page)
+
+
+def _status(update: Update) -> str:
+    if not isinstance(update, Changed):
+        return ""
+    order = Order()
+    assert update.row.Unpack(order)
+    return word(OrderStatus.Name(order.status))

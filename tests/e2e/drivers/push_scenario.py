@@ -1,0 +1,90 @@
+"""What every client of the live connection must do, whatever it is written in."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from drivers.waiting import scaled
+
+PATIENCE_S = 30.0
+MINE, UNWATCHED, SOMEBODY_ELSES, NOWHERE = "mine", "unwatched", "somebody-else's", "nowhere"
+
+
+@dataclass
+class Heard:
+    """What one subscription has brought so far: the offset and the status of each update, and how it went on."""
+
+    updates: list[tuple[int, str]] = field(default_factory=list)
+    recovered: bool | None = None
+    refused: str | None = None
+
+    @property
+    def statuses(self) -> list[str]:
+        """The statuses in the order in which they came."""
+        return [status for _, status in self.updates]
+
+
+class PushParticipant(Protocol):
+    """A client under test, connected to one address. Subscriptions are named by the scenario."""
+
+    async def subscribe(self, name: str, store: str, group: str) -> None:
+        """Watches a key at the shortest interval, and keeps what is heard under the name."""
+
+    async def unsubscribe(self, name: str) -> None:
+        """Ends the subscription, and returns when the client has said so to the server."""
+
+    async def heard(self, name: str) -> Heard:
+        """What the subscription has brought."""
+
+
+class OrderWorld(Protocol):
+    """Two orders, one of the consumer under test, and the way of its connection."""
+
+    mine: str
+    foreign: str
+
+    async def advance(self, status: str) -> None:
+        """Gives the consumer's order another status: `Paid`, `Packed`, `Shipped`, `Delivered`."""
+
+    async def cut(self) -> None:
+        """Cuts the connection; new ones are possible."""
+
+
+async def play(client: PushParticipant, world: OrderWorld) -> None:
+    """Plays the scenario: the order is placed when it begins."""
+    await client.subscribe(MINE, "orders-by-key", world.mine)
+    await _until(client, MINE, lambda heard: heard.statuses == ["Placed"] and heard.recovered is False)
+
+    await world.advance("Paid")
+    await _until(client, MINE, lambda heard: heard.statuses == ["Placed", "Paid"])
+
+    await world.cut()
+    await world.advance("Packed")
+    await _until(client, MINE, lambda heard: heard.recovered is True and heard.statuses[2:] == ["Packed"])
+
+    await world.advance("Shipped")
+    heard = await _until(client, MINE, lambda heard: heard.statuses[3:] == ["Shipped"])
+    offsets = [offset for offset, _ in heard.updates]
+
+    assert offsets == sorted(set(offsets)), "a repeat, or a step back"
+
+    await client.unsubscribe(MINE)
+    await world.advance("Delivered")
+    await client.subscribe(UNWATCHED, "orders-by-key", world.mine)
+    await _until(client, UNWATCHED, lambda heard: heard.statuses == ["Delivered"])
+
+    assert (await client.heard(MINE)).statuses == heard.statuses, "an update after the end"
+
+    await client.subscribe(SOMEBODY_ELSES, "orders-by-key", world.foreign)
+    await _until(client, SOMEBODY_ELSES, lambda heard: heard.refused == "forbidden")
+    await client.subscribe(NOWHERE, "no-such-store", world.mine)
+    await _until(client, NOWHERE, lambda heard: heard.refused == "unknown_store")
+
+
+async def _until(client: PushParticipant, name: str, condition: Callable[[Heard], bool]) -> Heard:
+    deadline = asyncio.get_running_loop().time() + scaled(PATIENCE_S)
+    while not condition(heard := await client.heard(name)):
+        assert asyncio.get_running_loop().time() < deadline, f"{name} has heard {heard}"
+        await asyncio.sleep(0.02)
+    return heard
