@@ -13,6 +13,7 @@ from ws_edge.gateway import Caller
 from ws_edge.hub import Hub
 from ws_edge.metrics import Metrics
 from ws_edge.order_frames import OrderFrames
+from ws_edge.quotas import Quota, Quotas
 from ws_edge.session import Session
 from ws_edge.states import Position, StoreKey, Version
 from ws_edge.stores import SHIPPED, read
@@ -60,7 +61,9 @@ def around() -> Surroundings:
 
 def begin(around: Surroundings) -> tuple[Socket, Session, asyncio.Task[int]]:
     socket = Socket()
-    session = Session(around, ALICE, OrderFrames(), socket.send)
+    quota = Quota(sockets=1, subscriptions=100, frames_per_s=100, burst_s=5)
+    share = Quotas(quota, quota, around.clock).share(ALICE)
+    session = Session(around, ALICE, share, OrderFrames(), socket.send)
     return socket, session, asyncio.create_task(session.run(socket.received.get))
 
 

@@ -48,6 +48,9 @@ def test_the_secret_is_required_and_never_shown(monkeypatch: pytest.MonkeyPatch)
         ("WS_EDGE_QUERY_ADDRESSES", ""),
         ("WS_EDGE_MAX_FRAME_BYTES", "1"),
         ("WS_EDGE_DEFAULT_INTERVAL_MS", "50"),
+        ("WS_EDGE_ORIGINS", "app.example.org"),
+        ("WS_EDGE_ORIGINS", "https://app.example.org/"),
+        ("WS_EDGE_GATEWAY_SECRET", "long-enough,short"),
     ],
 )
 def test_a_wrong_value_is_refused_on_one_line_with_its_variable(

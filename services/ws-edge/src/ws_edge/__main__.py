@@ -13,6 +13,7 @@ import uvloop
 
 from ws_edge import logs, settings, stores
 from ws_edge.addresses import Addresses
+from ws_edge.admission import Admission
 from ws_edge.app import edge_app, http_app
 from ws_edge.edge_report import EdgeReport
 from ws_edge.errors import SettingsError
@@ -20,8 +21,11 @@ from ws_edge.gateway import Gateway
 from ws_edge.hub import Hub
 from ws_edge.live_lanes import LiveLanes
 from ws_edge.metrics import Metrics
+from ws_edge.origins import Origins
+from ws_edge.pace import Pace
 from ws_edge.poller import Poller
 from ws_edge.query_client import QueryClient
+from ws_edge.quotas import Quota, Quotas
 from ws_edge.rest import Rest
 from ws_edge.server import Server, listen
 from ws_edge.settings import Settings
@@ -61,7 +65,7 @@ def build(given: Settings, table: stores.Stores, calendar: Callable[[], float] =
     )
     poller = Poller(hub, client, table, metrics, clock, live)
     around = Surroundings(hub, table, _limits(given), metrics, tickets, clock, calendar)
-    sockets = Sockets(around, gateway, given.max_sockets, given.stall_timeout_s)
+    sockets = Sockets(around, gateway, _admission(given, clock), given.stall_timeout_s)
 
     def not_ready() -> str | None:
         return "this edge is being stopped" if sockets.draining else shard_watch.reason
@@ -114,6 +118,14 @@ async def _serve(given: Settings, table: stores.Stores, listener: socket.socket)
     log.info("listening", host=host, port=port, query_addresses=given.query_addresses)
     await run(build(given, table), listener)
     log.info("stopped")
+
+
+def _admission(given: Settings, clock: Callable[[], float]) -> Admission:
+    burst_s = given.frames_burst_s
+    consumer = Quota(given.consumer_sockets, given.consumer_subscriptions, given.consumer_frames_per_s, burst_s)
+    address = Quota(given.address_sockets, given.address_subscriptions, given.address_frames_per_s, burst_s)
+    pace = Pace(given.sockets_per_s, given.slow_start_s, clock)
+    return Admission(Origins(given.origins), Quotas(consumer, address, clock), pace, given.max_sockets)
 
 
 def _limits(given: Settings) -> Limits:

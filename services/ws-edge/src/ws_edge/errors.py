@@ -8,12 +8,16 @@ EdgeError                        any of them; the text says what to do
 │   ├── NoStateError             not_found                404   (REST only: a socket is told `Unknown`)
 │   ├── ForbiddenError           forbidden                403   somebody else's row, or a store for staff
 │   ├── TooManySubscriptionsError too_many_subscriptions  429
-│   ├── TicketRefusedError    ticket_refused           403   not ours, too old, or somebody else's
+│   ├── TooManyFramesError       too_many_frames          429   more than so many a second
+│   │   └── FrameFloodError      too_many_frames          429   and no end: the socket is closed with CLOSE_FLOOD
+│   ├── TicketRefusedError       ticket_refused           403   not ours, too old, or somebody else's
 │   └── UnavailableError         unavailable              503   no replica answers; it is retried
 └── HandshakeError               the socket is not opened, the call is not answered
     ├── GatewayRequiredError     gateway_required         403   not through the gateway, or without a consumer
+    ├── OriginRefusedError       origin_refused           403   a browser, on a site that may not open sockets
     ├── UnknownPathError         unknown_path             404
-    └── BusyError                busy                     503   draining, or too many sockets: try another edge
+    ├── TooManySocketsError      too_many_sockets         429   the consumer or the address has as many as it may
+    └── BusyError                busy                     503   draining, full, or too many at a time: try again
 """
 
 CLOSE_RESTART = 1012
@@ -21,6 +25,10 @@ CLOSE_RESTART = 1012
 
 CLOSE_EXPIRED = 4401
 """The credential behind the socket has expired and was not renewed: sign in again, then connect."""
+
+
+CLOSE_FLOOD = 4429
+"""The client sends far more frames than it may, and goes on with it."""
 
 
 class EdgeError(Exception):
@@ -77,6 +85,17 @@ class TooManySubscriptionsError(RequestError):
     http_status = 429
 
 
+class TooManyFramesError(RequestError):
+    """The consumer or the address sends more frames than it may; this one was not read."""
+
+    code = "too_many_frames"
+    http_status = 429
+
+
+class FrameFloodError(TooManyFramesError):
+    """The client has been told often enough."""
+
+
 class TicketRefusedError(RequestError):
     """The ticket does not renew the access of this socket."""
 
@@ -100,6 +119,20 @@ class GatewayRequiredError(HandshakeError):
 
     code = "gateway_required"
     http_status = 403
+
+
+class OriginRefusedError(HandshakeError):
+    """A browser opens the socket from a site that is not allowed to."""
+
+    code = "origin_refused"
+    http_status = 403
+
+
+class TooManySocketsError(HandshakeError):
+    """The consumer or the address has as many sockets as it may."""
+
+    code = "too_many_sockets"
+    http_status = 429
 
 
 class UnknownPathError(HandshakeError):

@@ -10,11 +10,20 @@ import structlog
 
 from ws_edge import eager_task
 from ws_edge.authorization import check_key
-from ws_edge.errors import CLOSE_EXPIRED, EdgeError, RequestError, TooManySubscriptionsError, UnavailableError
+from ws_edge.errors import (
+    CLOSE_EXPIRED,
+    CLOSE_FLOOD,
+    EdgeError,
+    FrameFloodError,
+    RequestError,
+    TooManySubscriptionsError,
+    UnavailableError,
+)
 from ws_edge.frames import CancelRequest, Dialect, RefreshRequest, WatchRequest, frame_of
 from ws_edge.gateway import Caller
 from ws_edge.lease import Lease
 from ws_edge.outbox import Outbox, Reply
+from ws_edge.quotas import Share
 from ws_edge.states import StoreKey, Version
 from ws_edge.stores import find
 from ws_edge.subscription import Subscription
@@ -37,6 +46,7 @@ class Session:
         "_lease",
         "_outbox",
         "_send",
+        "_share",
         "_subscriptions",
         "_writer",
         "end_code",
@@ -44,8 +54,9 @@ class Session:
         "writing_since",
     )
 
-    def __init__(self, around: Surroundings, caller: Caller, dialect: Dialect, send: Send) -> None:
+    def __init__(self, around: Surroundings, caller: Caller, share: Share, dialect: Dialect, send: Send) -> None:
         self._around = around
+        self._share = share
         self._consumer = caller.consumer
         self._dialect = dialect
         self._send = send
@@ -107,6 +118,7 @@ class Session:
         """Withdraws what is unsent and says why the subscription has ended."""
         key = subscription.watch.key
         self._subscriptions.pop(key, None)
+        self._share.hold(len(self._subscriptions))
         self._outbox.withdraw(key)
         self._fail(error, subscription.reference)
 
@@ -118,10 +130,13 @@ class Session:
     def _answer(self, act: Callable[[], None], reference: str) -> None:
         try:
             act()
+        except FrameFloodError as error:
+            self.end(CLOSE_FLOOD, str(error))
         except RequestError as error:
             self._fail(error, error.reference or reference)
 
     def _handle(self, event: Mapping[str, Any]) -> None:
+        self._share.take_frame()
         request = self._dialect.parse(event)
         if isinstance(request, CancelRequest):
             self._cancel(request)
@@ -135,6 +150,8 @@ class Session:
         try:
             check_key(self._consumer, find(around.stores, request.key.store).rule, request.key)
             held = self._subscriptions.get(request.key)
+            if held is None:
+                self._share.check_subscription()
             if held is None and len(self._subscriptions) >= around.limits.max_subscriptions:
                 limit = around.limits.max_subscriptions
                 raise TooManySubscriptionsError(f"a socket may watch {limit} keys: cancel some, or open another socket")
@@ -150,11 +167,13 @@ class Session:
         )
         if subscription.active:
             self._subscriptions[request.key] = subscription
+            self._share.hold(len(self._subscriptions))
 
     def _cancel(self, request: CancelRequest) -> None:
         subscription = self._subscriptions.pop(request.key, None)
         if subscription is not None:
             self._around.hub.unsubscribe(subscription)
+            self._share.hold(len(self._subscriptions))
         self._outbox.withdraw(request.key)
         self._reply(self._dialect.cancelled(request))
 
@@ -221,6 +240,7 @@ class Session:
         for subscription in self._subscriptions.values():
             self._around.hub.unsubscribe(subscription)
         self._subscriptions.clear()
+        self._share.hold(0)
 
     def _leave(self) -> None:
         self._lease.cancel()

@@ -1,6 +1,7 @@
 """Everything that can be set about an edge, read from environment variables `WS_EDGE_…`."""
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -8,10 +9,12 @@ from pydantic import Field, SecretStr, ValidationError, field_validator, model_v
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ws_edge.errors import SettingsError
+from ws_edge.origins import ANY
 from ws_edge.stores import SHIPPED
 
 PREFIX = "WS_EDGE_"
 SHORTEST_SECRET = 8
+ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
 
 class Settings(BaseSettings):
@@ -60,6 +63,33 @@ class Settings(BaseSettings):
     max_replies: int = Field(
         default=256, ge=1, description="Unsent replies at which a socket's requests are not read on."
     )
+    consumer_sockets: int = Field(default=1000, ge=1, description="Open sockets of one consumer.")
+    consumer_subscriptions: int = Field(
+        default=10_000, ge=1, description="Subscriptions of one consumer, over all of its sockets."
+    )
+    consumer_frames_per_s: int = Field(
+        default=1000, ge=1, description="Frames that one consumer may send in a second, over all of its sockets."
+    )
+    address_sockets: int = Field(
+        default=5000, ge=1, description="Open sockets from one address, behind which a whole network may be."
+    )
+    address_subscriptions: int = Field(default=50_000, ge=1, description="Subscriptions from one address.")
+    address_frames_per_s: int = Field(
+        default=5000, ge=1, description="Frames that may come from one address in a second."
+    )
+    frames_burst_s: float = Field(
+        default=5.0, ge=1, description="So many seconds' worth of frames may come at once, for example to resume."
+    )
+    origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Sites on which browsers may open sockets, with commas; empty: the same host only; `*`: all.",
+    )
+    sockets_per_s: float = Field(
+        default=1000.0, gt=0, description="Sockets that are opened in a second; more are told to come back."
+    )
+    slow_start_s: float = Field(
+        default=10.0, ge=0, description="How long after its first socket an edge takes them at its full pace."
+    )
     max_frame_bytes: int = Field(
         default=16_384, ge=128, description="Size of a client's frame; larger ones close with 1009."
     )
@@ -98,6 +128,17 @@ class Settings(BaseSettings):
         if any(len(secret.strip()) < SHORTEST_SECRET for secret in value.get_secret_value().split(",")):
             raise ValueError(f"each secret must have at least {SHORTEST_SECRET} characters")
         return value
+
+    @field_validator("origins", mode="before")
+    @classmethod
+    def _split_origins(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        origins = [origin.strip().lower() for origin in value.split(",") if origin.strip()]
+        for origin in origins:
+            if origin != ANY and ORIGIN.fullmatch(origin) is None:
+                raise ValueError(f"{origin!r} is not an origin like https://app.example.org, without a path")
+        return origins
 
     @field_validator("query_addresses", mode="before")
     @classmethod

@@ -4,11 +4,13 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping
+from random import randrange
 from typing import Any
 from urllib.parse import parse_qs
 
 import structlog
 
+from ws_edge.admission import Admission
 from ws_edge.errors import (
     CLOSE_RESTART,
     BusyError,
@@ -16,11 +18,13 @@ from ws_edge.errors import (
     HandshakeError,
     MalformedFrameError,
     RequestError,
+    TooManySocketsError,
     UnknownPathError,
 )
 from ws_edge.frames import Dialect, WatchRequest, check_interval, check_position
 from ws_edge.gateway import Caller, Gateway
 from ws_edge.order_frames import STORE, OrderFrames
+from ws_edge.quotas import Share
 from ws_edge.session import Receive, Send, Session
 from ws_edge.states import Position, StoreKey
 from ws_edge.stores import check_key_part
@@ -30,6 +34,10 @@ from ws_edge.surroundings import Surroundings
 ORDERS = "/update/orders"
 STREAM = "/v1/stream"
 REAPING_S = 1.0
+RETRY_SPREAD_S = 5
+PASSING = frozenset({TooManySocketsError.http_status, BusyError.http_status})
+"""The statuses of refusals that pass by themselves."""
+
 WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 log = structlog.get_logger(__name__)
@@ -41,11 +49,11 @@ class Sockets:
     It stands beside FastAPI, not inside it: the middleware of an HTTP framework would be on the way of every frame.
     """
 
-    def __init__(self, around: Surroundings, gateway: Gateway, max_sockets: int, stall_timeout: float) -> None:
+    def __init__(self, around: Surroundings, gateway: Gateway, admission: Admission, stall_timeout: float) -> None:
         """A client that reads nothing for `stall_timeout` seconds while frames wait is cut off."""
         self._around = around
         self._gateway = gateway
-        self._max_sockets = max_sockets
+        self._admission = admission
         self._stall_timeout = stall_timeout
         self._order_frames = OrderFrames()
         self._stream_frames = {binary: StreamFrames(around.stores, binary) for binary in (False, True)}
@@ -59,20 +67,23 @@ class Sockets:
         """Serves one socket from its handshake to its end (ASGI)."""
         await receive()
         try:
-            caller, dialect, first = self._admit(scope)
+            caller, dialect, first = self._asked_for(scope)
+            share = self._admit(scope, caller)
         except (HandshakeError, RequestError) as error:
             self._around.metrics.errors.labels(error.code).inc()
             log.info("socket_refused", path=scope["path"], code=error.code, reason=str(error))
             await _refuse(send, error)
             return
         binary = dialect is self._stream_frames[True]
-        await send({"type": "websocket.accept", "subprotocol": BINARY_SUBPROTOCOL if binary else None})
-        await self._serve(Session(self._around, caller, dialect, send), caller, scope, receive, first)
+        with share:
+            await send({"type": "websocket.accept", "subprotocol": BINARY_SUBPROTOCOL if binary else None})
+            await self._serve(Session(self._around, caller, share, dialect, send), caller, scope, receive, first)
 
     async def reap(self) -> None:
         """Cuts off clients that do not read; goes on until it is cancelled."""
         while True:
             await asyncio.sleep(REAPING_S)
+            self._admission.tidy()
             stalled_before = self._around.clock() - self._stall_timeout
             for session, task in tuple(self._open.items()):
                 if session.writing_since is not None and session.writing_since < stalled_before:
@@ -123,12 +134,13 @@ class Sockets:
             del self._open[session]
             told.info("socket_closed", code=code, stalled=session.stalled)
 
-    def _admit(self, scope: Mapping[str, Any]) -> tuple[Caller, Dialect, WatchRequest | None]:
-        caller = self._gateway.caller(scope)
+    def _admit(self, scope: Mapping[str, Any], caller: Caller) -> Share:
         if self.draining:
             raise BusyError("this edge is being stopped: connect again")
-        if len(self._open) >= self._max_sockets:
-            raise BusyError("this edge has as many sockets as it may have: connect again later")
+        return self._admission.admit(scope, caller, len(self._open))
+
+    def _asked_for(self, scope: Mapping[str, Any]) -> tuple[Caller, Dialect, WatchRequest | None]:
+        caller = self._gateway.caller(scope)
         path = scope["path"]
         if path == STREAM:
             return caller, self._stream_frames[BINARY_SUBPROTOCOL in scope["subprotocols"]], None
@@ -169,5 +181,8 @@ def _header(scope: Mapping[str, Any], name: bytes) -> str:
 async def _refuse(send: Send, error: EdgeError) -> None:
     body = json.dumps({"error": {"code": error.code, "message": str(error)}}).encode()
     headers = [(b"content-type", b"application/json")]
+    if error.http_status in PASSING:
+        # By chance, so that those who were turned away together do not come back together.
+        headers.append((b"retry-after", str(1 + randrange(RETRY_SPREAD_S)).encode()))  # noqa: S311  it is no secret
     await send({"type": "websocket.http.response.start", "status": error.http_status, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": body})
