@@ -26,7 +26,7 @@ from query_service.cluster.restore_watch import RestoreWatch
 from query_service.cluster.roster import Roster
 from query_service.cluster.shard_map import Member
 from query_service.cluster.topic_watch import TopicWatch
-from query_service.cluster.view import View, replicas_of
+from query_service.cluster.view import View, replicas_of, topics_of
 from query_service.errors import FatalError
 from query_service.instance import Instance, Learning
 from query_service.lookups.hedging import Hedging
@@ -96,7 +96,7 @@ async def _run(settings: Settings, stores: Sequence[StoreDefinition]) -> bool:
 def _instance(settings: Settings, stores: Sequence[StoreDefinition]) -> Instance:
     monotonic = time.monotonic
     metrics = Metrics(CollectorRegistry())
-    me = Member(settings.instance_name, settings.address, settings.shard_address, _wall_ms())
+    me = Member(settings.instance_name, settings.address, settings.shard_address, _wall_ms(), topics_of(stores))
     view = View(me, stores, settings.replicas)
     roster = Roster(me, settings.replicas, settings.departed_s, replicas_of(stores))
     ends: dict[Shard, End] = {}

@@ -1,5 +1,7 @@
 """Who serves what."""
 
+from dataclasses import replace
+
 from query_service.cluster.shard_map import Member, ShardMap, newest_of_each
 
 
@@ -11,12 +13,15 @@ PLACES = [("orders-by-key", partition) for partition in range(200)]
 
 
 def test_a_member_survives_the_way_through_its_client_id() -> None:
+    renamed = replace(member(1, 17), topics=(("a", "a.g2"), ("b", "c")))
+
     assert Member.from_client_id(member(1, 17).client_id()) == member(1, 17)
+    assert Member.from_client_id(renamed.client_id()) == renamed
 
 
 def test_a_client_that_is_no_instance_is_not_a_member() -> None:
     assert Member.from_client_id("rdkafka") is None
-    assert Member.from_client_id("a|b|c|soon") is None
+    assert Member.from_client_id("a|b|c|soon|") is None
 
 
 def test_every_instance_ranks_alike() -> None:
@@ -71,3 +76,18 @@ def test_a_store_may_have_another_number_of_replicas() -> None:
     shard_map = ShardMap(frozenset(map(member, range(4))), 2, of_store={"few": 1, "many": 3})
 
     assert [len(shard_map.holders(store, 0)) for store in ("few", "other", "many")] == [1, 2, 3]
+
+
+def test_two_generations_of_a_store_are_held_apart_and_other_stores_together() -> None:
+    topics = {"rows": "rows.g2"}
+    new = [replace(member(number), topics=tuple(topics.items())) for number in (1, 2)]
+    old = [member(number) for number in (3, 4)]
+    everyone = frozenset([*new, *old])
+    of_new = ShardMap(everyone, 3, departed=frozenset([member(5)]), topics=topics)
+    of_old = ShardMap(everyone, 3, departed=frozenset([member(5)]))
+
+    for partition in range(20):
+        assert set(of_new.holders("rows", partition)) == set(of_new.ranked("rows", partition)) == set(new)
+        assert set(of_old.holders("rows", partition)) == set(old)
+        assert of_old.ranked("rows", partition)[2:] == (member(5),)
+        assert of_new.holders("others", partition) == of_old.holders("others", partition)

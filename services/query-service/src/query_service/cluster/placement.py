@@ -73,8 +73,12 @@ class Placement:
             self._changed.clear()
 
     async def handed_over(self) -> bool:
-        """Whether every partition that this instance holds beyond its share is served by all its holders."""
-        return not await self._not_handed_over(self._surplus())
+        """Whether every partition that this instance holds beyond its share is served by all its holders.
+
+        The last instance of a store's generation has nobody to hand it over to.
+        """
+        held_elsewhere = {shard for shard in self._surplus() if self._view.shard_map.holders(*shard)}
+        return not await self._not_handed_over(frozenset(held_elsewhere))
 
     async def settle(self) -> None:
         """Opens and closes what the view asks for now; what cannot be done yet is left to the next time."""

@@ -1,6 +1,6 @@
 """Turns the group's member lists into shard maps: who is in, and who left but may still answer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from query_service.cluster.shard_map import Member, ShardMap
 
@@ -38,8 +38,11 @@ class Roster:
             member: until for member, until in self._departed.items() if until > now and member.instance not in back
         }
         self._members = members
-        return ShardMap(members, self._replicas, frozenset(self._departed), self._of_store)
+        return self._map(members, self._departed)
 
     def leave(self) -> ShardMap:
         """Returns the map without this instance, as the others see it once it has left."""
-        return ShardMap(self._members - {self._me}, self._replicas, frozenset({self._me}), self._of_store)
+        return self._map(self._members - {self._me}, [self._me])
+
+    def _map(self, members: frozenset[Member], departed: Iterable[Member]) -> ShardMap:
+        return ShardMap(members, self._replicas, frozenset(departed), self._of_store, dict(self._me.topics))

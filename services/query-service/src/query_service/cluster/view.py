@@ -16,6 +16,11 @@ def replicas_of(stores: Iterable[StoreDefinition]) -> dict[str, int]:
     return {store.name: store.replicas for store in stores if store.replicas is not None}
 
 
+def topics_of(stores: Iterable[StoreDefinition]) -> tuple[tuple[str, str], ...]:
+    """Returns the stores whose topic has another name, with that name, as Member has them."""
+    return tuple(sorted((store.name, store.topic) for store in stores if store.topic != store.name))
+
+
 @dataclass(frozen=True)
 class Topic:
     """One incarnation of a topic, as the broker describes it."""
