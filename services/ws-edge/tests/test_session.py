@@ -191,11 +191,16 @@ async def test_a_late_first_answer_is_said(around: Surroundings) -> None:
 
 async def test_a_session_closes_its_socket_unless_the_client_does_not_read(around: Surroundings) -> None:
     socket, session, task = begin(around)
+    socket.open.clear()
+    socket.asks(order_id="")
+    await until(lambda: session.writing_since is not None)
     await session.close(1012, "restart")
-    session.writing_since = 5.0
+    socket.open.set()
+    await until(lambda: session.writing_since is None)
     await session.close(1012, "restart")
 
-    assert socket.sent == [{"type": "websocket.close", "code": 1012, "reason": "restart"}]
+    assert socket.sent[0]["type"] == "error"
+    assert socket.sent[1:] == [{"type": "websocket.close", "code": 1012, "reason": "restart"}]
     socket.leaves()
     await task
 

@@ -25,7 +25,8 @@ from ws_edge.frames import Dialect, WatchRequest, check_interval, check_position
 from ws_edge.gateway import Caller, Gateway
 from ws_edge.order_frames import STORE, OrderFrames
 from ws_edge.quotas import Share
-from ws_edge.session import Receive, Send, Session
+from ws_edge.session import Receive, Session
+from ws_edge.socket_writer import Send
 from ws_edge.states import Position, StoreKey
 from ws_edge.stores import check_key_part
 from ws_edge.stream_frames import BINARY_SUBPROTOCOL, StreamFrames
