@@ -36,7 +36,14 @@ def plugin(document: Document, name: str) -> Document:
 def test_the_shipped_file_is_carried_over(document: Document, environment: dict[str, str]) -> None:
     gateway = read_document(document, environment, tls=True)
 
-    assert {route.name for route in gateway.routes} == {"orders", "stores", "operations", "documentation", "pages"}
+    assert {route.name for route in gateway.routes} == {
+        "orders",
+        "stores",
+        "operations",
+        "documentation",
+        "pages",
+        "tickets",
+    }
     assert gateway.certificate is not None
 
 
