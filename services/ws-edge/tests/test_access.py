@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
@@ -110,3 +111,34 @@ async def test_a_ticket_is_for_those_whom_the_gateway_lets_in(edge: RunningEdge)
         answer = await client.post("/v1/tickets", headers={"X-Consumer-Custom-ID": "customer-0001"})
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "gateway_required")
+
+
+async def test_a_ticket_opens_the_socket_of_whoever_cannot_send_headers(edge: RunningEdge) -> None:
+    opening = await ticket(edge, expires_at=edge.calendar.now + SOON_S)
+    edge.query.put(KEY, Order(order_id=KEY.group, customer_id="customer-0001"))
+    subscribe = {"id": "a", "subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}
+    async with edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}") as socket:
+        await socket.send(json.dumps(subscribe))
+        answers = [json.loads(await socket.recv()) for _ in range(2)]
+        edge.calendar.now += SOON_S
+
+        assert await close_code_of(socket) == CLOSE_EXPIRED
+    assert [set(answer) - {"id"} for answer in answers] == [{"subscribed"}, {"changed"}]
+
+
+@pytest.mark.parametrize("query", ["", "?ticket=", "?ticket=made.up", "?ticket=a&ticket=b"])
+async def test_without_a_good_ticket_that_socket_stays_shut(edge: RunningEdge, query: str) -> None:
+    with pytest.raises(InvalidStatus) as refusal:
+        await edge.stranger_socket(f"/v1/tickets/stream{query}")
+
+    assert refusal.value.response.status_code in (400, 403)
+
+
+async def test_tickets_are_taken_from_the_gateway_alone(edge: RunningEdge) -> None:
+    opening = await ticket(edge)
+    connecting = edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}")
+    connecting.additional_headers = {}
+    with pytest.raises(InvalidStatus) as refusal:
+        await connecting
+
+    assert refusal.value.response.status_code == 403

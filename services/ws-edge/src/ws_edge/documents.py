@@ -160,7 +160,7 @@ class HealthDocument(_Document):
 class TicketDocument(_Document):
     """A ticket for the credential of the call."""
 
-    ticket: str = Field(description="Send it in a frame `auth_refresh` soon: it is good for a short time.")
+    ticket: str = Field(description="Soon, send it in a frame `auth_refresh` or open `/v1/tickets/stream?ticket=`.")
     expires_at: str | None = Field(
         default=None,
         description="When the credential of the call expires, RFC 3339; left out when it never does.",

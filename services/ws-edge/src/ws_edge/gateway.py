@@ -55,11 +55,20 @@ class Gateway:
         Raises GatewayRequiredError when the proof is not there or wrong, when a header of the gateway stands there
         twice or cannot be read, or when neither a customer nor staff is named.
         """
+        known = self._proven(scope)
+        return Caller(_consumer(known), _credential(_text(known, CLAIMS)), _address(scope))
+
+    def stranger_address(self, scope: Mapping[str, Any]) -> str:
+        """The address of somebody whom the gateway let pass unknown. Raises GatewayRequiredError as `caller` does."""
+        self._proven(scope)
+        return _address(scope)
+
+    def _proven(self, scope: Mapping[str, Any]) -> dict[bytes, bytes]:
         known = _identity_headers(scope)
         shown = known.get(SECRET, b"")
         if not self._certified and not any(compare_digest(shown, secret) for secret in self._secrets):
             raise GatewayRequiredError("this address is for the gateway alone: connect through the gateway")
-        return Caller(_consumer(known), _credential(_text(known, CLAIMS)), _address(scope))
+        return known
 
 
 def _identity_headers(scope: Mapping[str, Any]) -> dict[bytes, bytes]:

@@ -137,7 +137,7 @@ class Rest:
         return JSONResponse(_document(shards))
 
     async def issue_ticket(self, request: Request) -> Response:
-        """Answers with a ticket for the credential of this call; in a frame `auth_refresh` it renews an open socket."""
+        """Answers with a ticket for the credential of this call: it renews an open socket, or opens a browser's."""
         caller = self._gateway.caller(request.scope)
         expires_at = caller.credential.expires_at
         document = {"ticket": self._tickets.issue(caller)}

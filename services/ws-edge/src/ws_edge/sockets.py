@@ -34,6 +34,8 @@ from ws_edge.surroundings import Surroundings
 
 ORDERS = "/update/orders"
 STREAM = "/v1/stream"
+TICKET_STREAM = "/v1/tickets/stream"
+"""The same for browsers, whose sockets cannot send headers: a ticket in the query says who comes."""
 REAPING_S = 1.0
 RETRY_SPREAD_S = 5
 PASSING = frozenset({TooManySocketsError.http_status, BusyError.http_status})
@@ -141,15 +143,24 @@ class Sockets:
         return self._admission.admit(scope, caller, len(self._open))
 
     def _asked_for(self, scope: Mapping[str, Any]) -> tuple[Caller, Dialect, WatchRequest | None]:
-        caller = self._gateway.caller(scope)
+        caller = self._caller(scope)
         path = scope["path"]
-        if path == STREAM:
+        if path in (STREAM, TICKET_STREAM):
             return caller, self._stream_frames[BINARY_SUBPROTOCOL in scope["subprotocols"]], None
         if path == ORDERS:
             return caller, self._order_frames, None
         if path.startswith(ORDERS + "/") and len(path) > len(ORDERS) + 1:
             return caller, self._order_frames, _path_request(path[len(ORDERS) + 1 :], scope["query_string"])
         raise UnknownPathError(f"there is no socket at {path[:200]}: there are {ORDERS} and {STREAM}")
+
+    def _caller(self, scope: Mapping[str, Any]) -> Caller:
+        if scope["path"] != TICKET_STREAM:
+            return self._gateway.caller(scope)
+        address = self._gateway.stranger_address(scope)
+        tickets = parse_qs(scope["query_string"].decode("latin-1")).get("ticket", [])
+        if len(tickets) != 1:
+            raise MalformedFrameError("the query parameter ticket must be there once: get one from POST /v1/tickets")
+        return self._around.tickets.holder(tickets[0], address)
 
 
 def _path_request(order_id: str, query_string: bytes) -> WatchRequest:

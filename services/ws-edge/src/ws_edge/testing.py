@@ -121,3 +121,7 @@ class RunningEdge:
         """Connects a client as the gateway would, with more `headers`."""
         told = self.headers(consumer, expires_at=expires_at) | dict(headers or {})
         return connect(f"ws://{self.address}{path}", additional_headers=told, **options)
+
+    def stranger_socket(self, path: str) -> connect:
+        """Connects a client that the gateway has let pass unknown."""
+        return connect(f"ws://{self.address}{path}", additional_headers={"X-Gateway-Secret": SECRET})

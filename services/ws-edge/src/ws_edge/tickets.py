@@ -42,6 +42,13 @@ class Tickets:
 
     def redeem(self, ticket: str, consumer: Consumer) -> Credential:
         """Returns what was shown for the ticket. Raises TicketRefusedError unless it is good and the consumer's."""
+        holder = self.holder(ticket)
+        if holder.consumer != consumer:
+            raise TicketRefusedError("the ticket is of another consumer, or other groups: open a new socket for it")
+        return holder.credential
+
+    def holder(self, ticket: str, address: str = "") -> Caller:
+        """Returns who has got the ticket, and for what; `address` is theirs. Raises TicketRefusedError."""
         content = json.loads(self._verified(ticket))
         credential = Credential(*content["credential"])
         now = self._clock()
@@ -49,9 +56,7 @@ class Tickets:
             raise TicketRefusedError("the ticket is too old: get a new one from POST /v1/tickets and send it at once")
         if credential.expires_at is not None and credential.expires_at <= now:
             raise TicketRefusedError("the credential behind the ticket has expired: sign in again, then get a ticket")
-        if Consumer(*content["consumer"]) != consumer:
-            raise TicketRefusedError("the ticket is of another consumer, or other groups: open a new socket for it")
-        return credential
+        return Caller(Consumer(*content["consumer"]), credential, address)
 
     def _verified(self, ticket: str) -> bytes:
         body, _, signature = ticket[:LONGEST].partition(".")

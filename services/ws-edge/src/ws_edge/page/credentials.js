@@ -20,18 +20,20 @@ export function forget() {
   sessionStorage.removeItem(PLACE);
 }
 
-/** Calls the edge as the holder of the credentials; returns its JSON. Throws a StatecastError when it refuses. */
+/** Calls the edge as the holder of the credentials; returns its JSON. Throws a StatecastError when it refuses them, and an Error when it fails. */
 export async function call(credentials, path, options = {}) {
   const response = await fetch(path, { ...options, headers: headersOf(credentials), cache: "no-store" });
   if (response.ok) return response.json();
-  throw new StatecastError(REFUSED.includes(response.status) ? "refused" : "failed", await reasonOf(response));
+  const reason = await reasonOf(response);
+  throw REFUSED.includes(response.status) ? new StatecastError("refused", reason) : new Error(reason);
 }
 
-/** The address of a socket for the holder of the credentials: a browser's socket cannot send headers. */
-export function socketAddress(credentials) {
-  const address = new URL("/v1/stream", location.href);
+/** The address of a socket for the holder of the credentials. It has a ticket: a browser's socket sends no headers. */
+export async function socketAddress(credentials) {
+  const { ticket } = await call(credentials, "/v1/tickets", { method: "POST" });
+  const address = new URL("/v1/tickets/stream", location.href);
   address.protocol = location.protocol.replace("http", "ws");
-  address.searchParams.set(credentials.kind === "key" ? "apikey" : "jwt", credentials.value);
+  address.searchParams.set("ticket", ticket);
   return address.href;
 }
 

@@ -1,6 +1,6 @@
 /** The page of a customer: their newest orders, each live. */
 
-import { call, socketAddress } from "/page/credentials.js";
+import { call, forget, socketAddress } from "/page/credentials.js";
 import { announce, make, span } from "/page/elements.js";
 import { OrderCard } from "/page/order-card.js";
 import { showSession, signIn } from "/page/sign-in.js";
@@ -24,6 +24,7 @@ class Orders {
   #took = make("output", { className: "figure" }, "–");
   #changes = make("output", { className: "figure" }, "0");
   #changed = 0;
+  #timer;
   #live;
   #credentials;
   #customer;
@@ -36,8 +37,13 @@ class Orders {
     const figures = make("dl", { className: "figures" }, ...told);
     const head = make("div", { className: "title" }, make("h1", {}, "My orders"), figures);
     main.replaceChildren(head, this.#alert, this.#empty, this.#list);
-    setInterval(() => this.#tick(), TICK_MS);
+    this.#timer = setInterval(() => this.#tick(), TICK_MS);
     this.#listing();
+  }
+
+  /** Ends what goes on by itself. */
+  stop() {
+    clearInterval(this.#timer);
   }
 
   /** Says what is wrong; an empty text when nothing is any more. */
@@ -50,6 +56,7 @@ class Orders {
     try {
       const group = `${GROUPS}/${encodeURIComponent(this.#customer)}`;
       const { states } = await call(this.#credentials, `${group}?reverse=true&limit=${MOST}`);
+      if (this.#live.state === "closed") return;
       this.#show(states.map(({ row }) => row).sort((one, other) => (one.placed_at < other.placed_at ? 1 : -1)));
       this.alert("");
     } catch (error) {
@@ -100,8 +107,8 @@ function figure(name, output) {
   return make("div", {}, make("dt", {}, name), make("dd", {}, output));
 }
 
-async function begin() {
-  const { credentials, consumer } = await signIn(main, "See your orders live");
+async function begin(reason = "") {
+  const { credentials, consumer } = await signIn(main, "See your orders live", reason);
   if (!consumer.id || consumer.staff) {
     const elsewhere = make("a", { href: "/operator" }, "Go to operations");
     main.replaceChildren(make("p", { className: "notice" }, "You are staff and have no orders. ", elsewhere));
@@ -112,7 +119,12 @@ async function begin() {
   const live = new Statecast(() => socketAddress(credentials));
   const orders = new Orders(credentials, consumer.id, live);
   live.addEventListener("state", () => showState(live.state));
-  live.addEventListener("error", ({ detail }) => orders.alert(detail.message));
+  live.addEventListener("error", ({ detail }) => {
+    if (live.state !== "closed") return orders.alert(detail.message);
+    orders.stop();
+    forget();
+    return begin(detail.message);
+  });
   addEventListener("online", () => live.reconnect());
 }
 
