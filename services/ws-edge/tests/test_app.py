@@ -48,7 +48,7 @@ async def test_the_edge_lives_and_is_ready_only_while_the_query_service_answers(
 
 
 async def test_an_edge_that_drains_is_not_ready(edge: RunningEdge, alice: AsyncClient) -> None:
-    await edge.parts.sockets.drain(0.0)
+    await edge.parts.sockets.drain(0.0, 0.0)
     answer = await alice.get("/readyz")
 
     assert (answer.status_code, answer.json()["reason"]) == (503, "this edge is being stopped")

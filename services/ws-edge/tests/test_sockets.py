@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame, Start
@@ -221,19 +221,3 @@ async def test_while_the_query_service_is_down_sockets_stay_and_go_on_when_it_is
 
     assert (late["error"]["code"], late["error"]["order_id"]) == ("unavailable", "other")
     assert [frame["data"]["status"] for frame in frames] == ["Paid", "Unknown"]
-
-
-async def test_a_drain_closes_all_sockets_with_restart_and_lets_nobody_in() -> None:
-    async with RunningEdge(drain_window_ms=50) as edge:
-        sockets = [await edge.socket() for _ in range(3)]
-        drain = asyncio.create_task(edge.parts.sockets.drain(0.05))
-        for socket in sockets:
-            with pytest.raises(ConnectionClosed) as closing:
-                await socket.recv()
-            assert closing.value.rcvd is not None
-            assert closing.value.rcvd.code == 1012
-        await drain
-        with pytest.raises(InvalidStatus) as refusal:
-            await edge.socket()
-
-    assert refusal.value.response.status_code == 503

@@ -77,7 +77,7 @@ def build(given: Settings, table: stores.Stores, calendar: Callable[[], float] =
     metrics.unique_keys.set_function(lambda: hub.unique_keys)
     metrics.query_available.set_function(lambda: shard_watch.reason is None)
     app = edge_app(http_app(rest, metrics, not_ready), sockets)
-    server = Server(app, given, lambda: sockets.drain(given.drain_window_ms / 1000))
+    server = Server(app, given, lambda: sockets.drain(given.drain_notice_ms / 1000, given.drain_window_ms / 1000))
     return Edge(hub, client, shard_watch, poller, sockets, metrics, server)
 
 

@@ -66,6 +66,9 @@ class Dialect(Protocol):
     def authenticated(self, expires_at: float | None, reference: str) -> Reply:
         """The frame that says until when access has been renewed, in seconds since 1970; None is for ever."""
 
+    def reconnect(self, delay_ms: int) -> Reply:
+        """The frame that says when the socket will be closed because this edge stops."""
+
     def failed(self, error: EdgeError, reference: str) -> Reply:
         """The frame that says that a request failed."""
 

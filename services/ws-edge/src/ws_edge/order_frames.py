@@ -81,6 +81,10 @@ class OrderFrames:
         until = {} if expires_at is None else {"expires_at": rfc3339(int(expires_at * 1e9))}
         return text_frame({"type": "authenticated", **until})
 
+    def reconnect(self, delay_ms: int) -> Reply:
+        """The frame that says when the socket will be closed."""
+        return text_frame({"type": "reconnect", "delay_ms": delay_ms})
+
     def failed(self, error: EdgeError, reference: str) -> Reply:
         """The error frame; it names the order when the request did."""
         about = {"order_id": reference} if reference else {}

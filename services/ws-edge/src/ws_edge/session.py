@@ -79,6 +79,10 @@ class Session:
         """Closes the socket from this side, unless its client does not read anyway."""
         await self._writer.close(code, reason)
 
+    def announce_reconnect(self, delay_ms: int) -> None:
+        """Tells the client that the socket will be closed in so many milliseconds."""
+        self._writer.reply(self._dialect.reconnect(delay_ms))
+
     def end(self, code: int, reason: str) -> None:
         """Ends the session at once: nothing that is unsent is sent any more, and the socket is closed."""
         if self.end_code is None:

@@ -113,9 +113,10 @@ class Settings(BaseSettings):
     )
     page_size: int = Field(default=100, ge=1, le=1000, description="Rows of a range when no limit is asked for.")
 
-    drain_window_ms: int = Field(
-        default=2000, ge=0, description="Over how long sockets are closed when the edge is stopped."
+    drain_notice_ms: int = Field(
+        default=3000, ge=0, description="How long sockets stay when the edge is stopped, until the gateway has noticed."
     )
+    drain_window_ms: int = Field(default=2000, ge=0, description="Over how long sockets are closed after that.")
 
     @property
     def gateway_secrets(self) -> tuple[str, ...]:

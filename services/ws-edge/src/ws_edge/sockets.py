@@ -11,8 +11,8 @@ from urllib.parse import parse_qs
 import structlog
 
 from ws_edge.admission import Admission
+from ws_edge.drain import drain
 from ws_edge.errors import (
-    CLOSE_RESTART,
     BusyError,
     EdgeError,
     HandshakeError,
@@ -93,22 +93,12 @@ class Sockets:
                     session.stalled = True
                     task.cancel()
 
-    async def drain(self, window: float) -> None:
-        """Lets nobody in any more and closes all sockets one by one, spread over `window` seconds."""
+    async def drain(self, notice: float, window: float) -> None:
+        """Lets nobody in any more and sends everybody away, the first after `notice` seconds, over `window` seconds."""
         self.draining = True
         sessions = tuple(self._open)
-        log.info("draining", sockets=len(sessions), window_s=window)
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        for number, session in enumerate(sessions):
-            ahead = began + window * number / len(sessions) - loop.time()
-            if ahead > 0:
-                await asyncio.sleep(ahead)
-            if session in self._open:
-                try:
-                    await session.close(CLOSE_RESTART, "this edge restarts: connect again with your positions")
-                except OSError:
-                    continue  # the client was faster
+        log.info("draining", sockets=len(sessions), notice_s=notice, window_s=window)
+        await drain(sessions, self._open, notice, window)
 
     async def _serve(
         self,

@@ -11,6 +11,7 @@ from statecast.push.v1.push_pb2 import (
     Changed,
     ClientFrame,
     Error,
+    Reconnect,
     Removed,
     ServerFrame,
     Start,
@@ -91,6 +92,10 @@ class StreamFrames:
         if expires_at is not None:
             event.expires_at.FromNanoseconds(int(expires_at * 1e9))
         return self._encode(ServerFrame(id=reference, authenticated=event))
+
+    def reconnect(self, delay_ms: int) -> Reply:
+        """A Reconnect frame."""
+        return self._encode(ServerFrame(reconnect=Reconnect(delay_ms=delay_ms)))
 
     def failed(self, error: EdgeError, reference: str) -> Reply:
         """An Error frame."""

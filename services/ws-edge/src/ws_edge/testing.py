@@ -68,6 +68,7 @@ SECRET = "throw-away-secret"  # noqa: S105  tests only
 PATIENT = {
     "port": 0,
     "gateway_secret": SECRET,
+    "drain_notice_ms": 0,
     "drain_window_ms": 0,
     # A busy machine is not an outage.
     "query_timeout_ms": 20_000,
