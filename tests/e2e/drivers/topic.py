@@ -1,5 +1,6 @@
 """Reads topics from their start to their end, as they are now."""
 
+import time
 from dataclasses import dataclass
 from typing import cast
 
@@ -44,10 +45,11 @@ def read_topic(bootstrap: str, topic: str) -> list[Record]:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
         records: list[Record] = []
         unread = set(partitions)
+        deadline = time.monotonic() + scaled(60)
         while unread:
-            batch = consumer.consume(10_000, timeout=scaled(10))
-            assert batch, f"{topic} could not be read to its end"
-            for message in batch:
+            assert time.monotonic() < deadline, f"{topic} could not be read to its end"
+            # Returns when so many have come, or after the time-out with what has.
+            for message in consumer.consume(10_000, timeout=0.2):
                 error = message.error()
                 if error is None:
                     records.append(_record(message))
