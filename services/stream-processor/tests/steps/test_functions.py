@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 def test_what_is_decoded_encodes_to_the_same(functions: Functions, records: Callable[..., DataFrame]) -> None:
     sent = change(order(items=("item-1", "item-2")), order(second=1.000001), sequence=7)
-    decoded = records(sent).select(functions.decode(F.col("value"), MESSAGE).alias("decoded"))
+    decoded = records(sent).select(functions.decode_change(F.col("value"), MESSAGE).alias("decoded"))
 
     [line] = decoded.select(functions.encode(F.col("decoded.row"), MESSAGE).alias("value")).collect()
 
@@ -27,7 +27,7 @@ def test_what_is_decoded_encodes_to_the_same(functions: Functions, records: Call
 def test_a_record_is_decoded_once_however_often_its_row_is_used(
     functions: Functions, records: Callable[..., DataFrame]
 ) -> None:
-    decoded = records(b"").withColumn("decoded", functions.decode(F.col("value"), MESSAGE))
+    decoded = records(b"").withColumn("decoded", functions.decode_change(F.col("value"), MESSAGE))
     used = decoded.where("decoded.problem is null").select("decoded.row.after", "decoded.row.before")
 
     plan = used._jdf.queryExecution().optimizedPlan().toString()

@@ -24,15 +24,11 @@ class Functions:
         self._jvm = cast(Any, spark._jvm)
         self._java = self._jvm.io.statecast.spark.ColumnFunctions
 
-    def decode(self, value: Column, message: str) -> Column:
-        """struct(row, problem) of a message's bytes; exactly one of the two is null, and no value raises."""
-        row = row_schema.of(self._contract.message(message))
-        result = StructType([StructField("row", row), StructField("problem", StringType())])
-        function = self._java.decode(self._data_type(result))
-        return self._call(function, value, F.lit(message), self._descriptors)
-
     def decode_change(self, value: Column, message: str) -> Column:
-        """struct(row, payload, problem): as decode, and the encoded row after the change with all that was received."""
+        """struct(row, payload, problem) of a change's bytes: row or problem is null, and no value raises.
+
+        `payload` is the encoded row after the change with all that was received.
+        """
         function = self._java.decodeChange(self._row_with_payload(message))
         return self._call(function, value, F.lit(message), self._descriptors)
 

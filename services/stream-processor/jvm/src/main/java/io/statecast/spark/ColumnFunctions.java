@@ -11,21 +11,16 @@ public final class ColumnFunctions {
   private ColumnFunctions() {}
 
   /**
-   * {@link Decode}, whose result is struct(row, problem).
+   * {@link DecodeChange}, whose result is struct(row, payload, problem).
    *
    * <p>Declared as not deterministic: otherwise the optimizer copies it into each later use, and a record is decoded as
    * often as its row is looked at.
    */
-  public static UserDefinedFunction decode(DataType result) {
-    return udf(new Decode(), result).asNondeterministic();
-  }
-
-  /** {@link DecodeChange}, whose result is struct(row, payload, problem); not deterministic, as {@link #decode}. */
   public static UserDefinedFunction decodeChange(DataType result) {
     return udf(new DecodeChange(), result).asNondeterministic();
   }
 
-  /** {@link RowFromTexts}, whose result is struct(row, payload, problem); not deterministic, as {@link #decode}. */
+  /** {@link RowFromTexts}, whose result is struct(row, payload, problem); not deterministic, as {@link #decodeChange}. */
   public static UserDefinedFunction rowFromTexts(DataType result) {
     return udf(new RowFromTexts(), result).asNondeterministic();
   }

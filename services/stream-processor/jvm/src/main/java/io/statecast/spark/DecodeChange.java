@@ -1,18 +1,21 @@
 package io.statecast.spark;
 
+import com.google.protobuf.CodedInputStream;
+import com.google.protobuf.Descriptors.Descriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
-import com.google.protobuf.DynamicMessage;
-import com.google.protobuf.InvalidProtocolBufferException;
-import com.google.protobuf.Message;
+import com.google.protobuf.WireFormat;
+import java.io.IOException;
+import java.util.Arrays;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.api.java.UDF3;
 
 /**
- * `decode_change(bytes, message, descriptors) → struct(row, payload, problem)`: {@link Decode} of a change.
+ * `decode_change(bytes, message, descriptors) → struct(row, payload, problem)`: `row` or `problem` is null.
  *
- * <p>`payload` is the change's row `after` as it was received, with the fields that this build's contract does not know;
- * null when there is no row after the change.
+ * <p>Like spark-protobuf's from_protobuf, but a value that cannot be decoded gives its reason in place of an exception, so
+ * that it can go to the dead-letter topic while the flow goes on. `payload` is the change's row `after` as it was received,
+ * with the fields that this build's contract does not know; null when there is no row after the change.
  */
 public final class DecodeChange implements UDF3<byte[], String, byte[], Row> {
   private static final long serialVersionUID = 1L;
@@ -24,17 +27,34 @@ public final class DecodeChange implements UDF3<byte[], String, byte[], Row> {
     if (value == null) {
       return problem("the value is null");
     }
+    Descriptor change = type.resolve(message, descriptors);
     try {
-      DynamicMessage change = Decode.parse(type.resolve(message, descriptors), value);
-      return RowFactory.create(MessageToRow.convert(change), payload(change), null);
-    } catch (InvalidProtocolBufferException | UndecodableException e) {
-      return problem(Decode.reason(message, e));
+      return RowFactory.create(MessageReader.of(change).read(value), after(change, value), null);
+    } catch (IOException | UndecodableException e) {
+      return problem("not a %s: %s".formatted(message, e.getMessage()));
     }
   }
 
-  private static byte[] payload(Message change) {
-    FieldDescriptor after = change.getDescriptorForType().findFieldByName("after");
-    return change.hasField(after) ? ((Message) change.getField(after)).toByteArray() : null;
+  /** The bytes of the field `after`; of one that comes twice they are laid end to end, which merges them. */
+  private static byte[] after(Descriptor change, byte[] value) throws IOException {
+    FieldDescriptor after = change.findFieldByName("after");
+    int wanted = after.getNumber() << 3 | WireFormat.WIRETYPE_LENGTH_DELIMITED;
+    CodedInputStream in = CodedInputStream.newInstance(value);
+    byte[] found = null;
+    for (int tag = in.readTag(); tag != 0; tag = in.readTag()) {
+      if (tag == wanted) {
+        found = found == null ? in.readByteArray() : joined(found, in.readByteArray());
+      } else {
+        in.skipField(tag);
+      }
+    }
+    return found;
+  }
+
+  private static byte[] joined(byte[] first, byte[] second) {
+    byte[] both = Arrays.copyOf(first, first.length + second.length);
+    System.arraycopy(second, 0, both, first.length, second.length);
+    return both;
   }
 
   private static Row problem(String reason) {

@@ -1,7 +1,9 @@
 package io.statecast.spark;
 
+import com.google.protobuf.Descriptors.Descriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.DynamicMessage;
+import com.google.protobuf.InvalidProtocolBufferException;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -31,10 +33,12 @@ public final class RowFromTexts implements UDF4<Row, Seq<Row>, String, byte[], R
       return null;
     }
     try {
-      DynamicMessage.Builder row = DynamicMessage.newBuilder(type.resolve(message, descriptors));
+      Descriptor table = type.resolve(message, descriptors);
+      DynamicMessage.Builder row = DynamicMessage.newBuilder(table);
       fill(row, texts, byField(declared), "");
-      return RowFactory.create(MessageToRow.convert(row.build()), row.build().toByteArray(), null);
-    } catch (UndecodableException e) {
+      byte[] payload = row.build().toByteArray();
+      return RowFactory.create(MessageReader.of(table).read(payload), payload, null);
+    } catch (InvalidProtocolBufferException | UndecodableException e) {
       return RowFactory.create(null, null, e.getMessage());
     }
   }

@@ -12,7 +12,7 @@ import java.time.Instant;
 import java.util.List;
 import org.apache.spark.sql.Row;
 
-/** Turns a row into a message; the inverse of {@link MessageToRow}, with the same types and the same order of fields. */
+/** Turns a row into a message; the inverse of {@link MessageReader}, with the same types and the same order of fields. */
 final class RowToMessage {
   private RowToMessage() {}
 
@@ -58,7 +58,7 @@ final class RowToMessage {
   }
 
   private static Message message(Descriptor type, Object value) {
-    return MessageToRow.isTimestamp(type) ? timestamp(type, value) : convert((Row) value, type);
+    return MessageReader.isTimestamp(type) ? timestamp(type, value) : convert((Row) value, type);
   }
 
   private static EnumValueDescriptor named(FieldDescriptor field, String name) {

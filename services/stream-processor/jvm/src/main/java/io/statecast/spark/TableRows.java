@@ -63,7 +63,7 @@ final class TableRows {
   }
 
   private Row row(ByteString payload) throws InvalidProtocolBufferException {
-    return MessageToRow.convert(DynamicMessage.parseFrom(message, payload));
+    return MessageReader.of(message).read(payload.toByteArray());
   }
 
   private static byte[] tombstone(ConsumerRecord<byte[], byte[]> record) {

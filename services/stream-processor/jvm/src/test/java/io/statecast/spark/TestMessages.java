@@ -8,6 +8,8 @@ import com.google.protobuf.DescriptorProtos.FieldDescriptorProto.Label;
 import com.google.protobuf.DescriptorProtos.FieldDescriptorProto.Type;
 import com.google.protobuf.DescriptorProtos.FileDescriptorProto;
 import com.google.protobuf.DescriptorProtos.FileDescriptorSet;
+import com.google.protobuf.Descriptors.Descriptor;
+import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.protobuf.TimestampProto;
 import java.math.BigDecimal;
 import java.time.Instant;
@@ -33,6 +35,19 @@ final class TestMessages {
       CollectionConverters.asScala(lines).toSeq(), 1
     };
     return new Encode().call(RowFactory.create(values), ALL, DESCRIPTORS);
+  }
+
+  static Descriptor all() {
+    return DescriptorCache.find(DESCRIPTORS, ALL);
+  }
+
+  /** What reading a test.All comes to: struct(row, problem), one of them null. */
+  static Row read(byte[] value) {
+    try {
+      return RowFactory.create(MessageReader.of(all()).read(value), null);
+    } catch (InvalidProtocolBufferException | UndecodableException e) {
+      return RowFactory.create(null, e.getMessage());
+    }
   }
 
   private static byte[] descriptors() {

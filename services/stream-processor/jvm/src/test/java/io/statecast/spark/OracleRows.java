@@ -1,38 +1,52 @@
 package io.statecast.spark;
 
 import com.google.protobuf.ByteString;
-import com.google.protobuf.Descriptors.Descriptor;
 import com.google.protobuf.Descriptors.EnumValueDescriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
+import com.google.protobuf.DynamicMessage;
+import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.protobuf.Message;
 import java.math.BigDecimal;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 
 /**
- * Turns a message into a row with the message's fields in the order of their declaration.
+ * The rows that {@link MessageReader} must make, made of what Protobuf's own parser makes of the bytes.
  *
  * <p>Types are those of spark-protobuf: an enum is its value's name, a Timestamp an Instant (microseconds), a message a
  * row, a repeated field a list, an unset field with presence null.
  */
-final class MessageToRow {
-  static final String TIMESTAMP = "google.protobuf.Timestamp";
+final class OracleRows {
   /** 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z, the bounds that timestamp.proto sets. */
   private static final long FIRST_SECOND = -62_135_596_800L;
 
   private static final long LAST_SECOND = 253_402_300_799L;
 
-  private MessageToRow() {}
+  private OracleRows() {}
 
-  /**
-   * The row of a message.
-   *
-   * @throws UndecodableException if an enum number has no name or a Timestamp is out of its range
-   */
-  static Row convert(Message message) {
+  /** The text of a test.All's row; null when there is none. */
+  static String read(byte[] value) {
+    try {
+      return text(convert(DynamicMessage.parseFrom(TestMessages.all(), value)));
+    } catch (InvalidProtocolBufferException | UndecodableException e) {
+      return null;
+    }
+  }
+
+  /** All that a row holds, bytes included. */
+  static String text(Row row) {
+    List<Object> values = new ArrayList<>();
+    for (int i = 0; i < row.size(); i++) {
+      values.add(row.get(i) instanceof byte[] bytes ? Arrays.toString(bytes) : row.get(i));
+    }
+    return values.toString();
+  }
+
+  private static Row convert(Message message) {
     List<FieldDescriptor> fields = message.getDescriptorForType().getFields();
     Object[] values = new Object[fields.size()];
     for (int i = 0; i < values.length; i++) {
@@ -53,17 +67,13 @@ final class MessageToRow {
 
   private static Object value(FieldDescriptor field, Object value) {
     return switch (field.getType()) {
-      case MESSAGE, GROUP -> isTimestamp(field.getMessageType()) ? instant(field, (Message) value) : convert((Message) value);
+      case MESSAGE, GROUP -> MessageReader.isTimestamp(field.getMessageType()) ? instant(field, (Message) value) : convert((Message) value);
       case ENUM -> name(field, (EnumValueDescriptor) value);
       case BYTES -> ((ByteString) value).toByteArray();
       case UINT32, FIXED32 -> Integer.toUnsignedLong((Integer) value);
       case UINT64, FIXED64 -> new BigDecimal(Long.toUnsignedString((Long) value));
       default -> value;
     };
-  }
-
-  static boolean isTimestamp(Descriptor type) {
-    return type.getFullName().equals(TIMESTAMP);
   }
 
   private static String name(FieldDescriptor field, EnumValueDescriptor value) {

@@ -1,0 +1,132 @@
+package io.statecast.spark;
+
+import com.google.protobuf.CodedInputStream;
+import com.google.protobuf.Descriptors.EnumDescriptor;
+import com.google.protobuf.Descriptors.EnumValueDescriptor;
+import com.google.protobuf.Descriptors.FieldDescriptor;
+import com.google.protobuf.Descriptors.OneofDescriptor;
+import com.google.protobuf.InvalidProtocolBufferException;
+import java.io.IOException;
+import java.math.BigDecimal;
+import java.util.List;
+
+/** How one field is read: what is worth knowing of its descriptor, asked for once. */
+final class FieldReader {
+  private static final int[] NONE = {};
+
+  final FieldDescriptor field;
+  /** Of the field in its row. */
+  final int index;
+  final int wireType;
+  final boolean packable;
+  final boolean isMessage;
+  private final FieldDescriptor.Type type;
+  private final int[] alternatives;
+  private MessageReader messageReader;
+
+  FieldReader(FieldDescriptor field) {
+    this.field = field;
+    this.index = field.getIndex();
+    this.type = field.getType();
+    this.wireType = field.getLiteType().getWireType();
+    this.packable = field.isPackable();
+    this.isMessage = type == FieldDescriptor.Type.MESSAGE;
+    OneofDescriptor oneof = field.getRealContainingOneof();
+    this.alternatives =
+        oneof == null
+            ? NONE
+            : oneof.getFields().stream().filter(each -> each != field).mapToInt(FieldDescriptor::getIndex).toArray();
+  }
+
+  /** The indices of the fields that this one replaces: those of its oneof. */
+  int[] alternatives() {
+    return alternatives;
+  }
+
+  /** Looked up late: types may refer to each other. */
+  MessageReader messageReader() {
+    if (messageReader == null) {
+      messageReader = MessageReader.of(field.getMessageType());
+    }
+    return messageReader;
+  }
+
+  /** What a row holds of a field that its message lacks. Throws UndecodableException for one that it must have. */
+  Object unset() {
+    if (field.isRequired()) {
+      throw new UndecodableException(field.getFullName() + " is required");
+    }
+    if (field.isRepeated()) {
+      return List.of();
+    }
+    return field.hasPresence() ? null : zero();
+  }
+
+  /**
+   * The next value, which is no message; of an enum its number, for a later one may take its place.
+   *
+   * @throws InvalidProtocolBufferException if the bytes are no such value
+   */
+  Object read(CodedInputStream in) throws IOException {
+    return switch (type) {
+      case STRING -> in.readStringRequireUtf8();
+      case BYTES -> in.readByteArray();
+      case ENUM -> in.readEnum();
+      case BOOL -> in.readBool();
+      case INT64 -> in.readInt64();
+      case SINT64 -> in.readSInt64();
+      case SFIXED64 -> in.readSFixed64();
+      case UINT64, FIXED64 -> unsigned(type == FieldDescriptor.Type.UINT64 ? in.readUInt64() : in.readFixed64());
+      case INT32 -> in.readInt32();
+      case SINT32 -> in.readSInt32();
+      case SFIXED32 -> in.readSFixed32();
+      case UINT32 -> Integer.toUnsignedLong(in.readUInt32());
+      case FIXED32 -> Integer.toUnsignedLong(in.readFixed32());
+      case DOUBLE -> in.readDouble();
+      case FLOAT -> in.readFloat();
+      case MESSAGE, GROUP -> throw new InvalidProtocolBufferException(field.getFullName() + " is a group");
+    };
+  }
+
+  /** What a row holds of what was read. Throws UndecodableException for an enum number without a name. */
+  @SuppressWarnings("unchecked")
+  Object finish(Object value) {
+    if (value instanceof Object[] message) {
+      return messageReader().finish(field, message);
+    }
+    if (type == FieldDescriptor.Type.ENUM && value instanceof List<?> numbers) {
+      ((List<Object>) numbers).replaceAll(number -> name((Integer) number));
+      return numbers;
+    }
+    return type == FieldDescriptor.Type.ENUM ? name((Integer) value) : value;
+  }
+
+  private Object zero() {
+    return switch (type) {
+      case STRING -> "";
+      case BYTES -> new byte[0];
+      case ENUM -> name(0);
+      case BOOL -> false;
+      case INT64, SINT64, SFIXED64, UINT32, FIXED32 -> 0L;
+      case UINT64, FIXED64 -> BigDecimal.ZERO;
+      case INT32, SINT32, SFIXED32 -> 0;
+      case DOUBLE -> 0.0;
+      case FLOAT -> 0.0f;
+      case MESSAGE, GROUP -> null;
+    };
+  }
+
+  private String name(int number) {
+    EnumDescriptor values = field.getEnumType();
+    EnumValueDescriptor value = values.findValueByNumber(number);
+    if (value == null) {
+      throw new UndecodableException(
+          "%s: %s has no value %d".formatted(field.getFullName(), values.getFullName(), number));
+    }
+    return value.getName();
+  }
+
+  private static BigDecimal unsigned(long value) {
+    return value >= 0 ? BigDecimal.valueOf(value) : new BigDecimal(Long.toUnsignedString(value));
+  }
+}

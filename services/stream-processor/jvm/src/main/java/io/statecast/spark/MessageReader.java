@@ -1,0 +1,155 @@
+package io.statecast.spark;
+
+import com.google.protobuf.CodedInputStream;
+import com.google.protobuf.Descriptors.Descriptor;
+import com.google.protobuf.Descriptors.FieldDescriptor;
+import com.google.protobuf.InvalidProtocolBufferException;
+import com.google.protobuf.WireFormat;
+import java.io.IOException;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+
+/**
+ * Reads the bytes of one type of message straight into rows, by the rules of Protobuf's own parser.
+ *
+ * <p>A row has the message's fields in the order of their declaration. Types are those of spark-protobuf: an enum is its
+ * value's name, a Timestamp an Instant (microseconds), a message a row, a repeated field a list, an unset field with
+ * presence null. Fields that the type does not know are passed over.
+ */
+final class MessageReader {
+  private static final Map<Descriptor, MessageReader> KNOWN = new ConcurrentHashMap<>();
+  private static final String TIMESTAMP = "google.protobuf.Timestamp";
+
+  /** 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z, the bounds that timestamp.proto sets. */
+  private static final long FIRST_SECOND = -62_135_596_800L;
+
+  private static final long LAST_SECOND = 253_402_300_799L;
+
+  private final Map<Integer, FieldReader> byNumber = new HashMap<>();
+  private final FieldReader[] fields;
+  private final boolean isTimestamp;
+
+  private MessageReader(Descriptor type) {
+    isTimestamp = isTimestamp(type);
+    fields = type.getFields().stream().map(FieldReader::new).toArray(FieldReader[]::new);
+    for (FieldReader each : fields) {
+      byNumber.put(each.field.getNumber(), each);
+    }
+  }
+
+  /** The reader of a type of message. */
+  static MessageReader of(Descriptor type) {
+    MessageReader known = KNOWN.get(type);
+    if (known == null) {
+      known = new MessageReader(type);
+      KNOWN.put(type, known);
+    }
+    return known;
+  }
+
+  static boolean isTimestamp(Descriptor type) {
+    return type.getFullName().equals(TIMESTAMP);
+  }
+
+  /**
+   * The row of a message.
+   *
+   * @throws InvalidProtocolBufferException if the bytes are no such message
+   * @throws UndecodableException if they hold what a row cannot: an enum number without a name, a Timestamp out of its
+   *     range, more values than {@link ReadBudget} allows
+   */
+  Row read(byte[] value) throws InvalidProtocolBufferException {
+    try {
+      Object[] values = new Object[fields.length];
+      merge(values, CodedInputStream.newInstance(value), new ReadBudget());
+      return finish(values);
+    } catch (InvalidProtocolBufferException e) {
+      throw e;
+    } catch (IOException e) {
+      throw new InvalidProtocolBufferException(e);
+    }
+  }
+
+  /** Reads fields up to the end of the message over what `values` has of them; a message that comes twice is merged. */
+  private void merge(Object[] values, CodedInputStream in, ReadBudget budget) throws IOException {
+    for (int tag = in.readTag(); tag != 0; tag = in.readTag()) {
+      budget.count();
+      FieldReader field = byNumber.get(WireFormat.getTagFieldNumber(tag));
+      int wireType = WireFormat.getTagWireType(tag);
+      if (field != null && field.isMessage && wireType == WireFormat.WIRETYPE_LENGTH_DELIMITED) {
+        readMessage(field, values, in, budget);
+      } else if (field != null && wireType == field.wireType) {
+        put(field, values, field.read(in));
+      } else if (field != null && field.packable && wireType == WireFormat.WIRETYPE_LENGTH_DELIMITED) {
+        readPacked(field, values, in, budget);
+      } else if (!in.skipField(tag)) {
+        throw new InvalidProtocolBufferException("a group ends that has not begun");
+      }
+    }
+  }
+
+  private static void readMessage(FieldReader field, Object[] values, CodedInputStream in, ReadBudget budget)
+      throws IOException {
+    MessageReader reader = field.messageReader();
+    Object begun = field.field.isRepeated() ? null : values[field.index];
+    Object[] inner = begun == null ? new Object[reader.fields.length] : (Object[]) begun;
+    int limit = in.pushLimit(in.readRawVarint32());
+    budget.descend();
+    reader.merge(inner, in, budget);
+    budget.ascend();
+    in.popLimit(limit);
+    put(field, values, field.field.isRepeated() ? reader.finish(field.field, inner) : inner);
+  }
+
+  private static void readPacked(FieldReader field, Object[] values, CodedInputStream in, ReadBudget budget)
+      throws IOException {
+    int limit = in.pushLimit(in.readRawVarint32());
+    while (in.getBytesUntilLimit() > 0) {
+      budget.count();
+      put(field, values, field.read(in));
+    }
+    in.popLimit(limit);
+  }
+
+  @SuppressWarnings("unchecked")
+  private static void put(FieldReader field, Object[] values, Object value) {
+    if (!field.field.isRepeated()) {
+      for (int other : field.alternatives()) {
+        values[other] = null;
+      }
+      values[field.index] = value;
+    } else if (values[field.index] == null) {
+      values[field.index] = new ArrayList<>(List.of(value));
+    } else {
+      ((List<Object>) values[field.index]).add(value);
+    }
+  }
+
+  private Row finish(Object[] values) {
+    for (FieldReader field : fields) {
+      Object value = values[field.index];
+      values[field.index] = value == null ? field.unset() : field.finish(value);
+    }
+    return RowFactory.create(values);
+  }
+
+  /** What a row holds of a message of this type, which was read as `values` for the field. */
+  Object finish(FieldDescriptor field, Object[] values) {
+    return isTimestamp ? instant(field, values) : finish(values);
+  }
+
+  private static Instant instant(FieldDescriptor field, Object[] timestamp) {
+    long seconds = timestamp[0] == null ? 0 : (Long) timestamp[0];
+    int nanos = timestamp[1] == null ? 0 : (Integer) timestamp[1];
+    if (seconds < FIRST_SECOND || seconds > LAST_SECOND || nanos < 0 || nanos > 999_999_999) {
+      throw new UndecodableException("%s: %d s %d ns is no valid Timestamp".formatted(field.getFullName(), seconds, nanos));
+    }
+    return Instant.ofEpochSecond(seconds, nanos);
+  }
+}

@@ -1,0 +1,36 @@
+package io.statecast.spark;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+
+/**
+ * Refuses bytes that would become more than fits into memory.
+ *
+ * <p>An empty message takes two bytes in a record and some hundred on the heap: a record of a few megabytes could end the
+ * JVM, again after each start.
+ */
+final class ReadBudget {
+  private static final int MOST_VALUES = 500_000;
+
+  /** As Protobuf's own parser. */
+  private static final int DEEPEST = 100;
+
+  private int values;
+  private int depth;
+
+  /** Counts a value. Throws UndecodableException when there are too many. */
+  void count() {
+    if (++values > MOST_VALUES) {
+      throw new UndecodableException("it holds more than %,d values".formatted(MOST_VALUES));
+    }
+  }
+
+  void descend() throws InvalidProtocolBufferException {
+    if (++depth > DEEPEST) {
+      throw new InvalidProtocolBufferException("messages are nested more than %d deep".formatted(DEEPEST));
+    }
+  }
+
+  void ascend() {
+    depth--;
+  }
+}
