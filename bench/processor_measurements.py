@@ -64,16 +64,23 @@ class Measurements:
         return combine([{f"sustained_changes_per_s.{name}": highest}])
 
     def drain(self, mode: str) -> list[Metric]:
-        """How fast `latest` works off what had gathered before it started, from its first record to its last."""
+        """How fast `latest` works off what had gathered before it started, from its first record to its last.
+
+        The CPU per change is that of the whole life of the processor's JVM, its start included; unlike the rate it
+        says something on a busy machine too.
+        """
         shape = SHAPES["latest"]
         with rig(self.bootstrap, shape, mode, self.bank, BACKLOG) as made:
             made.load.send_all(BACKLOG)
             made.start()
             # Who reads what comes would take a core from it.
             made.sink.wait_until_quiet()
+            used_s = made.cpu_s()
             read(made, shape)
             stamps = [time for times in made.sink.appended.times_ms.values() for time in times]
-            return combine([{f"drain_changes_per_s.{mode}": round(BACKLOG * 1000 / (max(stamps) - min(stamps)))}])
+            rate = round(BACKLOG * 1000 / (max(stamps) - min(stamps)))
+            cpu_us = round(used_s * 1e6 / BACKLOG, 1)
+            return combine([{f"drain_changes_per_s.{mode}": rate, f"drain_cpu_us_per_change.{mode}": cpu_us}])
 
 
 def read(made: Rig, shape: Shape) -> None:

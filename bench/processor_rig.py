@@ -49,6 +49,11 @@ class Rig:
         files = sorted(commits.glob("[0-9]*"), key=lambda file: int(file.name))
         return [file.stat().st_mtime * 1000 for file in files]
 
+    def cpu_s(self) -> float:
+        """The CPU time of the processor's JVM since its start."""
+        times = self.processor.jvm().cpu_times()
+        return float(times.user + times.system)
+
     def changelog_bytes(self, pipeline: str) -> int:
         """What the checkpoints of the pipeline hold of its state, as far as they are written change by change."""
         state = self.directory / "checkpoints" / pipeline / "state"

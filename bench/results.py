@@ -23,11 +23,13 @@ class Metric:
 
 
 def unit_of(metric: str) -> str:
-    """The unit that a metric's name tells: milliseconds, bytes, megabytes, a number of reads, or things per second."""
+    """The unit that a metric's name tells: times, sizes, counts, or things per second."""
     if "_mb_per_s" in metric:
         return "MB/s"
     if "_reads" in metric:
         return "reads"
+    if "_us_" in metric:
+        return "us"
     if "_ms" in metric:
         return "ms"
     if "_bytes" in metric:
