@@ -21,6 +21,12 @@ def test_keys_in_their_own_partition_are_fine(metrics: Metrics) -> None:
     assert misplaced(metrics) == 0
 
 
+def test_a_member_stands_where_its_group_belongs(metrics: Metrics) -> None:
+    PlaceCheck("bookings", "bookings", 3, 9, HASH, metrics).check([key + b"\0sort\0member" for key in OWN[:10]])
+
+    assert misplaced(metrics) == 0
+
+
 def test_a_misplaced_key_is_counted_each_time_and_logged_once(metrics: Metrics) -> None:
     check = PlaceCheck("bookings", "bookings", 3, 9, HASH, metrics)
     with capture_logs() as logs:

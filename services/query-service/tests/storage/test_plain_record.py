@@ -42,14 +42,21 @@ def test_a_record_without_a_time_says_so() -> None:
     assert header_of(value).flags == UNTIMED
 
 
-@pytest.mark.parametrize("key", [None, b"", b"a\0b", b"\xff\xfe"])
-def test_a_key_that_is_no_text_without_nul_is_skipped_and_the_rest_is_kept(key: bytes | None) -> None:
+def test_a_key_may_name_a_member_of_a_group() -> None:
+    keys, values = decode_plain([FakeRecord(b"g\0s\0m", b"x", 1)], refuse)
+
+    assert keys == [b"g\0s\0m"]
+    assert len(values) == 1
+
+
+@pytest.mark.parametrize("key", [None, b"", b"a\0b", b"\0s\0m", b"g\0\0m", b"g\0s\0", b"a\0b\0c\0d", b"\xff\xfe"])
+def test_a_key_that_names_no_row_is_skipped_and_the_rest_is_kept(key: bytes | None) -> None:
     skipped: list[tuple[Record, str]] = []
     poison = FakeRecord(key, b"x", 1)
     keys, values = decode_plain(
         [poison, FakeRecord("größe".encode(), b"y", 2)], lambda record, error: skipped.append((record, str(error)))
     )
 
-    assert skipped == [(poison, f"the key {key!r} is not UTF-8 text without NUL")]
+    assert skipped == [(poison, f"the key {key!r} is neither UTF-8 text nor `group NUL sort NUL member`")]
     assert keys == ["größe".encode()]
     assert len(values) == 1

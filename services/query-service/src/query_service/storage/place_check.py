@@ -31,7 +31,8 @@ class PlaceCheck:
         """Counts the misplaced among the keys of a batch."""
         step = max(1, len(keys) // _MOST_A_BATCH)
         for key in islice(keys, 0, None, step):
-            belongs_to = self._hash_of(key.decode()) % self._partitions
+            group = key.partition(b"\0")[0]
+            belongs_to = self._hash_of(group.decode()) % self._partitions
             if belongs_to != self._partition:
                 self._misplaced.inc()
                 self._warn(key, belongs_to)
