@@ -8,6 +8,8 @@ import yaml
 from google.protobuf import descriptor_pb2
 
 import statecast
+import ws_edge.own_stores
+import ws_edge.settings
 import ws_edge.stores
 from cdc_simulator.domain_choice import choose_domain, domain_names
 from kafka_topics.topics_file import Topic, read_topics
@@ -24,6 +26,8 @@ PIPELINES: dict[str, PipelineFile] = {
 }
 ORDERS = {name: pipeline for name, pipeline in PIPELINES.items() if pipeline.source.topic == "orders"}
 STORES = {store.name: store for store in read_stores(SHIPPED_STORES)}
+KEYED = {name: store for name, store in STORES.items() if store.format == "state-record"}
+OWN_OF_EDGES = {store.name: store for store in ws_edge.own_stores.ALL.values()}
 EDGE_STORES: list[dict[str, Any]] = yaml.safe_load(ws_edge.stores.SHIPPED.read_text())["stores"]
 
 
@@ -70,7 +74,7 @@ def test_a_keyed_topic_is_compacted() -> None:
 
 
 def test_every_keyed_topic_of_the_orders_is_a_store_of_its_name() -> None:
-    assert {name: store.topic for name, store in STORES.items()} == {
+    assert {name: store.topic for name, store in KEYED.items()} == {
         pipeline.sink.topic: pipeline.sink.topic for pipeline in ORDERS.values()
     }
 
@@ -84,8 +88,25 @@ def test_a_store_holds_the_row_of_the_change_that_its_pipeline_reads() -> None:
 
 def test_the_edge_knows_the_stores_of_the_query_service() -> None:
     assert {each["name"]: each["message"] for each in EDGE_STORES} == {
-        name: store.message for name, store in STORES.items()
+        name: store.message for name, store in KEYED.items()
     }
+
+
+def test_what_edges_keep_is_a_plain_store_on_a_compacted_topic() -> None:
+    plain = {name: store for name, store in STORES.items() if store.format == "plain"}
+
+    assert {name: store.message.DESCRIPTOR.full_name for name, store in OWN_OF_EDGES.items()} == {
+        name: store.message for name, store in plain.items()
+    }
+    for name, store in plain.items():
+        assert (store.topic, store.partitioner) == (name, "murmur2")
+        assert "compact" in TOPICS[name].config["cleanup.policy"].split(",")
+
+
+def test_a_channel_ends_before_its_records_do() -> None:
+    lifetime_ms = ws_edge.settings.Settings.model_fields["channel_lifetime_s"].default * 1000
+
+    assert lifetime_ms < (STORES["push-channels"].retain or 0) <= int(TOPICS["push-channels"].config["retention.ms"])
 
 
 def test_the_edge_reads_each_store_as_its_pipeline_keeps_it() -> None:

@@ -123,6 +123,7 @@ class ProcessTable:
             "HOST": HOST,
             "PORT": str(port),
             "QUERY_ADDRESSES": ",".join(f"{HOST}:{each}" for each in queries),
+            "KAFKA_BOOTSTRAP": self._bootstrap,
             "GATEWAY_SECRET": self.secret,
             "INSTANCE": f"edge-{number}",
         }

@@ -16,6 +16,13 @@ async def edge() -> AsyncIterator[RunningEdge]:
 
 
 @pytest.fixture
+async def keeping_edge() -> AsyncIterator[RunningEdge]:
+    """The same with a stand-in for Kafka, so that it has channels and revocation."""
+    async with RunningEdge(kafka=True, min_interval_ms=20, default_interval_ms=20, tick_ms=5) as running:
+        yield running
+
+
+@pytest.fixture
 async def alice(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
     """Calls as the gateway makes them for customer-0001."""
     async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client:

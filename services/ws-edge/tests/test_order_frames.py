@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from statecast.push.v1.order_updates_pb2 import OrderUpdatesReply
 from ws_edge.errors import ForbiddenError, MalformedFrameError
-from ws_edge.frames import CancelRequest, RefreshRequest, Request, WatchRequest
+from ws_edge.frames import BeginRequest, CancelRequest, RefreshRequest, Request, WatchRequest
 from ws_edge.order_frames import OrderFrames, order_reply
 from ws_edge.states import Position, StoreKey, Version
 
@@ -92,7 +92,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except MalformedFrameError:
         return
 
-    assert isinstance(request, RefreshRequest) or request.key.group
+    assert isinstance(request, RefreshRequest | BeginRequest) or request.key.group
 
 
 @settings(deadline=None)
@@ -114,7 +114,7 @@ def test_any_object_is_read_or_refused(document: Any) -> None:
     except MalformedFrameError:
         return
 
-    assert isinstance(request, RefreshRequest) or request.key.group
+    assert isinstance(request, RefreshRequest | BeginRequest) or request.key.group
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ async def test_staff_see_every_row_and_the_shard_map(edge: RunningEdge, operator
 
     assert (await operator.get("/update/orders/12345")).status_code == 200
     assert (await operator.get("/v1/stores/orders-by-item/groups/item-1")).json()["states"] == []
-    assert {store.store for store in shards.stores} == {"orders-by-key", "orders-by-customer", "orders-by-item"}
+    assert {store.store for store in shards.stores} >= {"orders-by-key", "orders-by-customer", "orders-by-item"}
     assert all(shard.replicas[0].address == edge.query.address for shard in shards.shards)
 
 

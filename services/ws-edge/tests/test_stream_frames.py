@@ -12,7 +12,7 @@ from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame, Start
 from ws_edge.authorization import Consumer
 from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError, UnknownStoreError
-from ws_edge.frames import CancelRequest, RefreshRequest, WatchRequest
+from ws_edge.frames import BeginRequest, CancelRequest, RefreshRequest, WatchRequest
 from ws_edge.states import Position, StoreKey, Version
 from ws_edge.stores import SHIPPED, read
 from ws_edge.stream_frames import StreamFrames
@@ -96,7 +96,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     except RequestError:
         return
 
-    assert isinstance(request, RefreshRequest) or request.key.group
+    assert isinstance(request, RefreshRequest | BeginRequest) or request.key.group
 
 
 @pytest.mark.parametrize("frames", [JSON, BINARY])

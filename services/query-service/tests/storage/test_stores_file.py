@@ -19,10 +19,13 @@ def with_fields(fields: str) -> str:
     return f"stores: [{{name: a, topic: a, {fields}}}]"
 
 
-def test_the_shipped_file_has_the_three_stores_of_orders() -> None:
+def test_the_shipped_file_has_the_stores_of_orders_and_those_of_the_edges() -> None:
     assert [(store.name, store.topic, store.message, store.owner) for store in read_stores(SHIPPED_STORES)] == [
-        (name, name, "statecast.orders.v1.Order", "customer_id")
-        for name in ("orders-by-customer", "orders-by-item", "orders-by-key")
+        ("orders-by-customer", "orders-by-customer", "statecast.orders.v1.Order", "customer_id"),
+        ("orders-by-item", "orders-by-item", "statecast.orders.v1.Order", "customer_id"),
+        ("orders-by-key", "orders-by-key", "statecast.orders.v1.Order", "customer_id"),
+        ("push-channels", "push-channels", "statecast.push.v1.ChannelRecord", None),
+        ("revoked-consumers", "revoked-consumers", "statecast.push.v1.Revocation", None),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The command `ws-edge run`: reads the settings, puts the parts together and serves."""
+"""The command `ws-edge`: `run` reads the settings, puts the parts together and serves; `revoke` ends an access."""
 
 import argparse
 import asyncio
@@ -11,14 +11,17 @@ from dataclasses import dataclass
 import structlog
 import uvloop
 
-from ws_edge import logs, settings, stores
+from ws_edge import logs, own_stores, settings, stores
 from ws_edge.addresses import Addresses
 from ws_edge.admission import Admission
 from ws_edge.app import edge_app, http_app
+from ws_edge.channel_rest import ChannelRest
+from ws_edge.channels import Channels
 from ws_edge.edge_report import EdgeReport
 from ws_edge.errors import SettingsError
 from ws_edge.gateway import Gateway
 from ws_edge.hub import Hub
+from ws_edge.kafka_writer import Writer
 from ws_edge.live_lanes import LiveLanes
 from ws_edge.metrics import Metrics
 from ws_edge.origins import Origins
@@ -27,6 +30,9 @@ from ws_edge.poller import Poller
 from ws_edge.query_client import QueryClient
 from ws_edge.quotas import Quota, Quotas
 from ws_edge.rest import Rest
+from ws_edge.revocation_log import RevocationLog
+from ws_edge.revocations import Revocations
+from ws_edge.revoke_command import revoke, writer_of
 from ws_edge.server import Server, listen
 from ws_edge.settings import Settings
 from ws_edge.shard_watch import ShardWatch
@@ -50,8 +56,13 @@ class Edge:
     server: Server
 
 
-def build(given: Settings, table: stores.Stores, calendar: Callable[[], float] = time.time) -> Edge:
-    """Puts an edge together. Must be called in the event loop that runs it. `calendar` tells seconds since 1970."""
+def build(
+    given: Settings, table: stores.Stores, writer: Writer | None, calendar: Callable[[], float] = time.time
+) -> Edge:
+    """Puts an edge together. Must be called in the event loop that runs it.
+
+    Without a writer there are no channels and no revocation. `calendar` tells seconds since 1970.
+    """
     clock = time.monotonic
     gateway = Gateway(given.gateway_secrets)
     tickets = Tickets(given.gateway_secrets, calendar, given.ticket_lifetime_s)
@@ -63,20 +74,23 @@ def build(given: Settings, table: stores.Stores, calendar: Callable[[], float] =
     live = LiveLanes(
         hub, client, metrics, clock, given.live_wait_ms / 1000, float(given.live_keys_per_s), given.batch_keys
     )
-    poller = Poller(hub, client, table, metrics, clock, live)
+    poller = Poller(hub, client, {**table, **own_stores.ALL}, metrics, clock, live)
+    channels = Channels(client, table, writer, calendar, given.channel_lifetime_s, given.max_channel_subscriptions)
+    revocations = Revocations(hub, client, writer is not None, given.unavailable_after_ms / 1000)
     around = Surroundings(hub, table, _limits(given), metrics, tickets, clock, calendar)
-    sockets = Sockets(around, gateway, _admission(given, clock), given.stall_timeout_s)
+    sockets = Sockets(around, channels, revocations, gateway, _admission(given, clock), given.stall_timeout_s)
 
     def not_ready() -> str | None:
         return "this edge is being stopped" if sockets.draining else shard_watch.reason
 
     report = EdgeReport(given.instance, metrics, not_ready, clock)
-    rest = Rest(client, table, gateway, tickets, given.page_size, report)
+    rest = Rest(client, table, gateway, tickets, revocations, given.page_size, report)
+    channel_rest = ChannelRest(channels, RevocationLog(writer, calendar), rest.consumer)
     metrics.sockets.set_function(lambda: len(sockets))
     metrics.subscriptions.set_function(lambda: hub.subscriptions)
     metrics.unique_keys.set_function(lambda: hub.unique_keys)
     metrics.query_available.set_function(lambda: shard_watch.reason is None)
-    app = edge_app(http_app(rest, metrics, not_ready), sockets)
+    app = edge_app(http_app((rest.router(), channel_rest.router()), metrics, not_ready), sockets)
     server = Server(app, given, lambda: sockets.drain(given.drain_notice_ms / 1000, given.drain_window_ms / 1000))
     return Edge(hub, client, shard_watch, poller, sockets, metrics, server)
 
@@ -96,13 +110,13 @@ async def run(edge: Edge, listener: socket.socket) -> None:
 
 
 def main() -> None:
-    """Runs the command; ends with 0 after a signal and with 2 when it cannot start."""
-    parser = argparse.ArgumentParser(prog="ws-edge", description=__doc__)
-    parser.add_subparsers(required=True, metavar="COMMAND").add_parser("run", help="serve until SIGTERM")
-    parser.parse_args()
+    """Runs the command; ends with 0 after a signal, and with 2 when it cannot start."""
+    arguments = _arguments()
     logs.configure()
     try:
         given = settings.read()
+        if arguments.command == "revoke":
+            sys.exit(revoke(given, arguments.consumer, lift=arguments.lift))
         table = stores.read(given.stores)
         listener = listen(given)
     except SettingsError as error:
@@ -111,12 +125,22 @@ def main() -> None:
     uvloop.run(_serve(given, table, listener))
 
 
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="ws-edge", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("run", help="serve until SIGTERM")
+    revoking = commands.add_parser("revoke", help="close a consumer's sockets at every edge, and refuse new ones")
+    revoking.add_argument("consumer", metavar="CONSUMER", help="custom id, or username of a consumer without one")
+    revoking.add_argument("--lift", action="store_true", help="let the consumer in again")
+    return parser.parse_args()
+
+
 async def _serve(given: Settings, table: stores.Stores, listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
     given = given.model_copy(update={"instance": given.instance or f"{host}:{port}"})
     structlog.contextvars.bind_contextvars(instance=given.instance)
     log.info("listening", host=host, port=port, query_addresses=given.query_addresses)
-    await run(build(given, table), listener)
+    await run(build(given, table, writer_of(given)), listener)
     log.info("stopped")
 
 

@@ -1,9 +1,9 @@
 """The edge's ASGI application: FastAPI for calls, and beside it the sockets."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -13,7 +13,6 @@ from ws_edge.documents import HealthDocument
 from ws_edge.errors import EdgeError, UnavailableError
 from ws_edge.metrics import Metrics
 from ws_edge.pages import pages
-from ws_edge.rest import Rest
 from ws_edge.sockets import Sockets
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -24,10 +23,11 @@ DESCRIPTION = (
 RETRY_AFTER_S = "1"
 
 
-def http_app(rest: Rest, metrics: Metrics, not_ready: Callable[[], str | None]) -> FastAPI:
+def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable[[], str | None]) -> FastAPI:
     """The calls. `not_ready` says why the edge should get no traffic, or None."""
     app = FastAPI(title="Statecast edge", version="1", description=DESCRIPTION)
-    app.include_router(rest.router())
+    for router in routers:
+        app.include_router(router)
     app.include_router(pages())
 
     async def healthz() -> Response:

@@ -16,6 +16,11 @@ class Consumer:
     name: str
     staff: bool
 
+    @property
+    def principal(self) -> str:
+        """What channels and revocations know the consumer by."""
+        return self.id or self.name
+
 
 @dataclass(frozen=True, slots=True)
 class OwnerRule:

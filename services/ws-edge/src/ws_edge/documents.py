@@ -166,3 +166,38 @@ class TicketDocument(_Document):
         description="When the credential of the call expires, RFC 3339; left out when it never does.",
         examples=["2024-08-28T12:34:56Z"],
     )
+
+
+class ChannelSubscriptionDocument(_Document):
+    """One subscription of a channel."""
+
+    store: str = Field(examples=["orders-by-key"])
+    key: KeyDocument
+    interval_ms: int | None = Field(None, ge=0, le=2**31 - 1, description="As in `subscribe`.", examples=[250])
+
+
+class SubscriptionsRequest(_Document):
+    """What is to be added to a channel."""
+
+    subscriptions: list[ChannelSubscriptionDocument] = Field(min_length=1, max_length=1000)
+
+
+class ChannelDocument(_Document):
+    """A channel."""
+
+    channel: str = Field(description="Its identifier. Whoever has it still needs its owner's credentials.")
+    expires_at: str = Field(description="When it ends, RFC 3339.")
+    subscriptions: list[ChannelSubscriptionDocument]
+
+
+class RevocationRequest(_Document):
+    """Whose access is to end."""
+
+    consumer: str = Field(min_length=1, description="The consumer's custom id, or its username when it has none.")
+
+
+class RevocationDocument(_Document):
+    """A revocation."""
+
+    consumer: str
+    revoked_at: str = Field(description="RFC 3339.")

@@ -11,12 +11,15 @@ EdgeError                        any of them; the text says what to do
 │   ├── TooManyFramesError       too_many_frames          429   more than so many a second
 │   │   └── FrameFloodError      too_many_frames          429   and no end: the socket is closed with CLOSE_FLOOD
 │   ├── TicketRefusedError       ticket_refused           403   not ours, too old, or somebody else's
+│   ├── UnknownChannelError      unknown_channel          404   there is none, or it has expired
+│   ├── NotConfiguredError       not_configured           501   this edge has no Kafka to write to
 │   └── UnavailableError         unavailable              503   no replica answers; it is retried
 └── HandshakeError               the socket is not opened, the call is not answered
     ├── GatewayRequiredError     gateway_required         403   not through the gateway, or without a consumer
     ├── OriginRefusedError       origin_refused           403   a browser, on a site that may not open sockets
     ├── UnknownPathError         unknown_path             404
     ├── TooManySocketsError      too_many_sockets         429   the consumer or the address has as many as it may
+    ├── RevokedError             revoked                  403   the consumer's access was ended by the operators
     └── BusyError                busy                     503   draining, full, or too many at a time: try again
 """
 
@@ -26,6 +29,11 @@ CLOSE_RESTART = 1012
 CLOSE_EXPIRED = 4401
 """The credential behind the socket has expired and was not renewed: sign in again, then connect."""
 
+CLOSE_REVOKED = 4403
+"""The consumer's access was ended by the operators."""
+
+CLOSE_CHANNEL_ENDED = 4404
+"""The channel to which the socket is attached has expired or was deleted: create another one."""
 
 CLOSE_FLOOD = 4429
 """The client sends far more frames than it may, and goes on with it."""
@@ -103,6 +111,25 @@ class TicketRefusedError(RequestError):
     http_status = 403
 
 
+class UnknownChannelError(RequestError):
+    """There is no such channel."""
+
+    code = "unknown_channel"
+    http_status = 404
+
+    def __init__(self, channel_id: str) -> None:
+        super().__init__(
+            f"there is no channel {channel_id[:80]!r}, or it has expired: create one with POST /v1/channels"
+        )
+
+
+class NotConfiguredError(RequestError):
+    """What was asked for is off at this edge."""
+
+    code = "not_configured"
+    http_status = 501
+
+
 class UnavailableError(RequestError):
     """No replica of the key answers now."""
 
@@ -147,3 +174,10 @@ class BusyError(HandshakeError):
 
     code = "busy"
     http_status = 503
+
+
+class RevokedError(HandshakeError):
+    """The consumer's access was ended by the operators."""
+
+    code = "revoked"
+    http_status = 403

@@ -11,10 +11,11 @@ from google.protobuf.message import Message
 from statecast.query.v1 import query_pb2, query_service_pb2
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceServicer, add_QueryServiceServicer_to_server
 from statecast.state.v1.state_pb2 import Position, StateKey
+from ws_edge import own_stores
 from ws_edge.states import StoreKey
 
 Context = grpc.aio.ServicerContext[Message, Message]
-STORES = ("orders-by-key", "orders-by-customer", "orders-by-item")
+STORES = ("orders-by-key", "orders-by-customer", "orders-by-item", *own_stores.ALL)
 
 
 class FakeQueryService(QueryServiceServicer):
@@ -132,7 +133,9 @@ class FakeQueryService(QueryServiceServicer):
         end = start + (request.page_size or 100)
         states = [state for _, state in rows[start:end]]
         token = str(end) if end < len(rows) else ""
-        return query_service_pb2.ScanStatesResponse(states=states, next_page_token=token)
+        response = query_service_pb2.ScanStatesResponse(states=states, next_page_token=token)
+        response.freshness.current_through.CopyFrom(Position(epoch=self.epoch, offset=self.offset))
+        return response
 
     async def ListVersions(  # noqa: N802  gRPC names it
         self, _: query_service_pb2.ListVersionsRequest, context: Context

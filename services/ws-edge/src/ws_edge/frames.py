@@ -41,7 +41,15 @@ class RefreshRequest:
     reference: str
 
 
-Request = WatchRequest | CancelRequest | RefreshRequest
+@dataclass(frozen=True, slots=True)
+class BeginRequest:
+    """Start the subscriptions of the channel to which the socket is attached, each after what the client has."""
+
+    after: Mapping[StoreKey, Position]
+    reference: str
+
+
+Request = WatchRequest | CancelRequest | RefreshRequest | BeginRequest
 
 
 class Dialect(Protocol):

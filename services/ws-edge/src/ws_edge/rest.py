@@ -22,10 +22,11 @@ from ws_edge.documents import (
 from ws_edge.edge_report import EdgeReport
 from ws_edge.errors import MalformedFrameError, NoStateError, RequestError
 from ws_edge.frames import rfc3339
-from ws_edge.gateway import Gateway
+from ws_edge.gateway import Caller, Gateway
 from ws_edge.order_frames import STORE, order_reply
 from ws_edge.query_client import QueryClient
 from ws_edge.questions import page, question
+from ws_edge.revocations import Revocations
 from ws_edge.states import StoreKey, Version
 from ws_edge.stores import Stores, check_key_part, find
 from ws_edge.tickets import Tickets
@@ -57,10 +58,12 @@ class Rest:
         stores: Stores,
         gateway: Gateway,
         tickets: Tickets,
+        revocations: Revocations,
         page_size: int,
         report: EdgeReport,
     ) -> None:
         self._client = client
+        self._revocations = revocations
         self._stores = stores
         self._gateway = gateway
         self._tickets = tickets
@@ -104,7 +107,7 @@ class Rest:
         reverse: bool = False,
     ) -> Response:
         """Answers with a page of a group's rows in the order of their sort values."""
-        consumer = self._consumer(request)
+        consumer = await self.consumer(request)
         found = find(self._stores, store)
         if not found.members:
             raise MalformedFrameError(f"{store} has one value per group: read /v1/stores/{store}/{group}")
@@ -121,35 +124,42 @@ class Rest:
 
     async def get_consumer(self, request: Request) -> Response:
         """Answers with who is signed in."""
-        consumer = self._consumer(request)
+        consumer = await self.consumer(request)
         document = {"id": consumer.id, "name": consumer.name, "staff": consumer.staff}
         return JSONResponse(document, headers={"Cache-Control": PRIVATE})
 
     async def get_edge(self, request: Request) -> Response:
         """Answers staff with what this edge is doing. The gateway balances: ask again to hear of other edges."""
-        check_staff(self._consumer(request), "the report of an edge")
+        check_staff(await self.consumer(request), "the report of an edge")
         return JSONResponse(self._report.document(), headers={"Cache-Control": "no-store"})
 
     async def list_shards(self, request: Request) -> Response:
         """Answers staff with the stores, their partitions, who serves them, and how far each replica is."""
-        check_staff(self._consumer(request), "the shard map")
+        check_staff(await self.consumer(request), "the shard map")
         shards = await self._client.list_shards()
         return JSONResponse(_document(shards))
 
     async def issue_ticket(self, request: Request) -> Response:
         """Answers with a ticket for the credential of this call: it renews an open socket, or opens a browser's."""
-        caller = self._gateway.caller(request.scope)
+        caller = await self.caller(request)
         expires_at = caller.credential.expires_at
         document = {"ticket": self._tickets.issue(caller)}
         if expires_at is not None:
             document["expires_at"] = rfc3339(int(expires_at * 1e9))
         return JSONResponse(document, headers={"Cache-Control": "no-store"})
 
-    def _consumer(self, request: Request) -> Consumer:
-        return self._gateway.caller(request.scope).consumer
+    async def caller(self, request: Request) -> Caller:
+        """Who calls. Raises HandshakeError when nobody may be named, or whose access was revoked."""
+        caller = self._gateway.caller(request.scope)
+        await self._revocations.check(caller)
+        return caller
+
+    async def consumer(self, request: Request) -> Consumer:
+        """As `caller`, without what was shown."""
+        return (await self.caller(request)).consumer
 
     async def _look_up(self, request: Request, key: StoreKey) -> Version:
-        consumer = self._consumer(request)
+        consumer = await self.consumer(request)
         store = find(self._stores, key.store)
         store.check_key(key)
         check_key(consumer, store.rule, key)

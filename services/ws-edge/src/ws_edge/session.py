@@ -1,7 +1,7 @@
 """One open socket: answers requests and keeps its subscriptions."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 from ws_edge.authorization import check_key
@@ -10,19 +10,21 @@ from ws_edge.errors import (
     CLOSE_FLOOD,
     EdgeError,
     FrameFloodError,
+    MalformedFrameError,
     RequestError,
     TooManySubscriptionsError,
     UnavailableError,
 )
-from ws_edge.frames import CancelRequest, Dialect, RefreshRequest, WatchRequest
+from ws_edge.frames import BeginRequest, CancelRequest, Dialect, RefreshRequest, Request, WatchRequest
 from ws_edge.gateway import Caller
 from ws_edge.lease import Lease
+from ws_edge.outbox import Reply
 from ws_edge.quotas import Share
 from ws_edge.socket_writer import Send, SocketWriter
 from ws_edge.states import StoreKey, Version
 from ws_edge.stores import find
 from ws_edge.subscription import Subscription
-from ws_edge.surroundings import Surroundings
+from ws_edge.surroundings import Feed, Surroundings
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
@@ -32,20 +34,22 @@ class Session:
 
     __slots__ = (
         "_around",
-        "_consumer",
         "_dialect",
         "_lease",
         "_share",
         "_subscriptions",
         "_writer",
+        "caller",
         "end_code",
+        "feed",
         "stalled",
     )
 
     def __init__(self, around: Surroundings, caller: Caller, share: Share, dialect: Dialect, send: Send) -> None:
+        self.caller = caller
+        """Who is at the other end, with the newest credential that was shown."""
         self._around = around
         self._share = share
-        self._consumer = caller.consumer
         self._dialect = dialect
         self._writer = SocketWriter(dialect, send, around.metrics.frames, around.clock)
         self._subscriptions: dict[StoreKey, Subscription] = {}
@@ -55,6 +59,8 @@ class Session:
         """The code that this side has ended the session with."""
         self.stalled = False
         """Whether the socket is being cut off because its client does not read."""
+        self.feed: Feed | None = None
+        """What `begin` starts; None on sockets without a channel."""
 
     @property
     def writing_since(self) -> float | None:
@@ -65,11 +71,11 @@ class Session:
         """Serves the socket until it is closed; returns the close code. `first` is a request made by the address."""
         try:
             if first is not None:
-                self._answer(partial(self._watch, first), first.reference)
+                self.act(first)
             while (event := await receive())["type"] == "websocket.receive":
                 if self.end_code is not None:
                     continue
-                self._answer(partial(self._handle, event), "")
+                self._handle(event)
                 await self._writer.catch_up(self._around.limits.max_replies)
             return int(event.get("code") or 1005)
         finally:
@@ -89,6 +95,21 @@ class Session:
             self.end_code = code
             self._unsubscribe_all()
             self._writer.end(code, reason)
+
+    def reply(self, reply: Reply) -> None:
+        """Sends a frame."""
+        self._writer.reply(reply)
+
+    def act(self, request: Request) -> None:
+        """Does what is asked, by the client or in its stead; a failure is told to the client."""
+        try:
+            self._act(request)
+        except RequestError as error:
+            self._fail(error, request.reference)
+
+    def subscription(self, key: StoreKey) -> Subscription | None:
+        """The subscription of the key, if there is one."""
+        return self._subscriptions.get(key)
 
     def started(self, subscription: Subscription, recovered: bool) -> None:
         """Confirms a subscription, if the dialect does."""
@@ -113,43 +134,47 @@ class Session:
         text = f"{subscription.watch.key} cannot be looked up now: keep the socket, the answer follows when it can be"
         self._fail(UnavailableError(text), subscription.reference)
 
-    def _answer(self, act: Callable[[], None], reference: str) -> None:
+    def _handle(self, event: Mapping[str, Any]) -> None:
         try:
-            act()
+            self._share.take_frame()
+            request = self._dialect.parse(event)
         except FrameFloodError as error:
             self.end(CLOSE_FLOOD, str(error))
         except RequestError as error:
-            self._fail(error, error.reference or reference)
+            self._fail(error, error.reference)
+        else:
+            self.act(request)
 
-    def _handle(self, event: Mapping[str, Any]) -> None:
-        self._share.take_frame()
-        request = self._dialect.parse(event)
-        if isinstance(request, CancelRequest):
+    def _act(self, request: Request) -> None:
+        if isinstance(request, WatchRequest):
+            self._watch(request)
+        elif isinstance(request, CancelRequest):
             self._cancel(request)
         elif isinstance(request, RefreshRequest):
             self._refresh(request)
         else:
-            self._watch(request)
+            self._begin(request)
+
+    def _begin(self, request: BeginRequest) -> None:
+        if self.feed is None:
+            raise MalformedFrameError("begin is for the socket of a channel: connect to /v1/channels/CHANNEL/stream")
+        self.feed.begin(request)
 
     def _watch(self, request: WatchRequest) -> None:
         around = self._around
-        try:
-            check_key(self._consumer, find(around.stores, request.key.store).rule, request.key)
-            held = self._subscriptions.get(request.key)
-            if held is None:
-                self._share.check_subscription()
-            if held is None and len(self._subscriptions) >= around.limits.max_subscriptions:
-                limit = around.limits.max_subscriptions
-                raise TooManySubscriptionsError(f"a socket may watch {limit} keys: cancel some, or open another socket")
-        except RequestError as error:
-            error.reference = request.reference
-            raise
+        check_key(self.caller.consumer, find(around.stores, request.key.store).rule, request.key)
+        held = self._subscriptions.get(request.key)
+        if held is None:
+            self._share.check_subscription()
+        if held is None and len(self._subscriptions) >= around.limits.max_subscriptions:
+            limit = around.limits.max_subscriptions
+            raise TooManySubscriptionsError(f"a socket may watch {limit} keys: cancel some, or open another socket")
         if held is not None:
             around.hub.unsubscribe(held)
             self._writer.withdraw(request.key)
-        interval = self._interval(request.interval_ms)
+        interval = around.limits.interval(request.interval_ms)
         subscription = around.hub.subscribe(
-            self, self._consumer, request.key, request.after, interval, request.reference
+            self, self.caller.consumer, request.key, request.after, interval, request.reference
         )
         if subscription.active:
             self._subscriptions[request.key] = subscription
@@ -164,29 +189,21 @@ class Session:
         self._writer.reply(self._dialect.cancelled(request))
 
     def _refresh(self, request: RefreshRequest) -> None:
-        try:
-            credential = self._around.tickets.redeem(request.ticket, self._consumer)
-        except RequestError as error:
-            error.reference = request.reference
-            raise
+        credential = self._around.tickets.redeem(request.ticket, self.caller.consumer)
+        self.caller = replace(self.caller, credential=credential)
         self._lease.renew(credential.expires_at)
         self._writer.reply(self._dialect.authenticated(credential.expires_at, request.reference))
 
     def _expire(self) -> None:
         self.end(CLOSE_EXPIRED, "your credential has expired: sign in again, then connect")
 
-    def _interval(self, interval_ms: int | None) -> float:
-        limits = self._around.limits
-        wanted = limits.default_interval_ms if interval_ms is None else interval_ms
-        if wanted == 0:
-            return 0.0
-        return min(max(wanted, limits.min_interval_ms), limits.max_interval_ms) / 1000
-
     def _fail(self, error: EdgeError, reference: str) -> None:
         self._around.metrics.errors.labels(error.code).inc()
         self._writer.reply(self._dialect.failed(error, reference))
 
     def _unsubscribe_all(self) -> None:
+        if self.feed is not None:
+            self.feed.close()
         for subscription in self._subscriptions.values():
             self._around.hub.unsubscribe(subscription)
         self._subscriptions.clear()

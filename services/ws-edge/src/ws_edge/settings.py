@@ -38,6 +38,13 @@ class Settings(BaseSettings):
     ticket_lifetime_s: float = Field(
         default=60.0, gt=0, description="How long a ticket of POST /v1/tickets may be used."
     )
+    kafka_bootstrap: str = Field(
+        default="",
+        description="Kafka brokers as host:port, with commas; empty turns channels and revocation off.",
+    )
+    kafka_timeout_ms: int = Field(
+        default=5000, ge=100, description="How long Kafka may take to acknowledge what an edge writes."
+    )
     stores: Path = Field(default=SHIPPED, description="The file with the stores and who may see their rows.")
 
     default_interval_ms: int = Field(
@@ -56,6 +63,13 @@ class Settings(BaseSettings):
     )
     unavailable_after_ms: int = Field(
         default=3000, ge=1, description="How late a first answer is before the client is told."
+    )
+
+    channel_lifetime_s: float = Field(
+        default=86_400, gt=0, description="How long a channel lives; shorter than its topic keeps records."
+    )
+    max_channel_subscriptions: int = Field(
+        default=200, ge=1, le=1000, description="Subscriptions that one channel may have."
     )
 
     max_sockets: int = Field(default=15_000, ge=1, description="Open sockets of this edge; more are refused with 503.")

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Mapping
 from random import randrange
 from typing import Any
@@ -11,6 +10,8 @@ from urllib.parse import parse_qs
 import structlog
 
 from ws_edge.admission import Admission
+from ws_edge.channel_feed import ChannelFeed
+from ws_edge.channels import Channels
 from ws_edge.drain import drain
 from ws_edge.errors import (
     BusyError,
@@ -19,29 +20,21 @@ from ws_edge.errors import (
     MalformedFrameError,
     RequestError,
     TooManySocketsError,
-    UnknownPathError,
 )
-from ws_edge.frames import Dialect, WatchRequest, check_interval, check_position
+from ws_edge.frames import WatchRequest
 from ws_edge.gateway import Caller, Gateway
-from ws_edge.order_frames import STORE, OrderFrames
+from ws_edge.outbox import Reply
 from ws_edge.quotas import Share
+from ws_edge.revocations import Revocations
+from ws_edge.routes import TICKET_STREAM, Route, Routes
 from ws_edge.session import Receive, Session
 from ws_edge.socket_writer import Send
-from ws_edge.states import Position, StoreKey
-from ws_edge.stores import check_key_part
-from ws_edge.stream_frames import BINARY_SUBPROTOCOL, StreamFrames
 from ws_edge.surroundings import Surroundings
 
-ORDERS = "/update/orders"
-STREAM = "/v1/stream"
-TICKET_STREAM = "/v1/tickets/stream"
-"""The same for browsers, whose sockets cannot send headers: a ticket in the query says who comes."""
 REAPING_S = 1.0
 RETRY_SPREAD_S = 5
 PASSING = frozenset({TooManySocketsError.http_status, BusyError.http_status})
 """The statuses of refusals that pass by themselves."""
-
-WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 log = structlog.get_logger(__name__)
 
@@ -52,14 +45,23 @@ class Sockets:
     It stands beside FastAPI, not inside it: the middleware of an HTTP framework would be on the way of every frame.
     """
 
-    def __init__(self, around: Surroundings, gateway: Gateway, admission: Admission, stall_timeout: float) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        channels: Channels,
+        revocations: Revocations,
+        gateway: Gateway,
+        admission: Admission,
+        stall_timeout: float,
+    ) -> None:
         """A client that reads nothing for `stall_timeout` seconds while frames wait is cut off."""
         self._around = around
+        self._channels = channels
+        self._revocations = revocations
+        self._routes = Routes(around.stores)
         self._gateway = gateway
         self._admission = admission
         self._stall_timeout = stall_timeout
-        self._order_frames = OrderFrames()
-        self._stream_frames = {binary: StreamFrames(around.stores, binary) for binary in (False, True)}
         self._open: dict[Session, asyncio.Task[Any]] = {}
         self.draining = False
 
@@ -70,17 +72,14 @@ class Sockets:
         """Serves one socket from its handshake to its end (ASGI)."""
         await receive()
         try:
-            caller, dialect, first = self._asked_for(scope)
+            caller = self._caller(scope)
+            route = self._routes.find(scope)
             share = self._admit(scope, caller)
         except (HandshakeError, RequestError) as error:
-            self._around.metrics.errors.labels(error.code).inc()
-            log.info("socket_refused", path=scope["path"], code=error.code, reason=str(error))
-            await _refuse(send, error)
+            await self._refuse(scope, send, error)
             return
-        binary = dialect is self._stream_frames[True]
         with share:
-            await send({"type": "websocket.accept", "subprotocol": BINARY_SUBPROTOCOL if binary else None})
-            await self._serve(Session(self._around, caller, share, dialect, send), caller, scope, receive, first)
+            await self._welcome(Session(self._around, caller, share, route.dialect, send), route, scope, receive, send)
 
     async def reap(self) -> None:
         """Cuts off clients that do not read; goes on until it is cancelled."""
@@ -100,18 +99,43 @@ class Sockets:
         log.info("draining", sockets=len(sessions), notice_s=notice, window_s=window)
         await drain(sessions, self._open, notice, window)
 
-    async def _serve(
-        self,
-        session: Session,
-        caller: Caller,
-        scope: Mapping[str, Any],
-        receive: Receive,
-        first: WatchRequest | None,
+    async def _welcome(
+        self, session: Session, route: Route, scope: Mapping[str, Any], receive: Receive, send: Send
     ) -> None:
-        metrics = self._around.metrics
+        """Opens the socket and serves it, unless the query service tells that it may not be opened."""
+        try:
+            greeting = await self._enter(session, route)
+        except (HandshakeError, RequestError) as error:
+            await self._refuse(scope, send, error)
+            return
+        try:
+            await send({"type": "websocket.accept", "subprotocol": route.subprotocol})
+            if greeting is not None:
+                session.reply(greeting)
+            await self._serve(session, scope, receive, route.first)
+        finally:
+            self._revocations.leave(session)
+
+    async def _enter(self, session: Session, route: Route) -> Reply | None:
+        """Lets the session in, and returns what it begins with; `leave` must follow when this does not raise."""
+        await self._revocations.enter(session)
+        try:
+            self._check_draining()
+            if route.attachment is None:
+                return None
+            channel = await self._channels.open(route.attachment.channel, session.caller.consumer)
+        except BaseException:
+            self._revocations.leave(session)
+            raise
+        session.feed = ChannelFeed(self._channels, self._around, channel, session)
+        return route.attachment.frames.attached(channel)
+
+    async def _serve(
+        self, session: Session, scope: Mapping[str, Any], receive: Receive, first: WatchRequest | None
+    ) -> None:
+        metrics, caller = self._around.metrics, session.caller
         metrics.sockets_opened.inc()
-        consumer = caller.consumer
-        told = log.bind(path=scope["path"], consumer=consumer.id or consumer.name, client=caller.address)
+        told = log.bind(path=scope["path"], consumer=caller.consumer.principal, client=caller.address)
         told.info("socket_opened", correlation_id=_header(scope, b"x-correlation-id"))
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  every ASGI application runs in a task
@@ -128,20 +152,8 @@ class Sockets:
             told.info("socket_closed", code=code, stalled=session.stalled)
 
     def _admit(self, scope: Mapping[str, Any], caller: Caller) -> Share:
-        if self.draining:
-            raise BusyError("this edge is being stopped: connect again")
+        self._check_draining()
         return self._admission.admit(scope, caller, len(self._open))
-
-    def _asked_for(self, scope: Mapping[str, Any]) -> tuple[Caller, Dialect, WatchRequest | None]:
-        caller = self._caller(scope)
-        path = scope["path"]
-        if path in (STREAM, TICKET_STREAM):
-            return caller, self._stream_frames[BINARY_SUBPROTOCOL in scope["subprotocols"]], None
-        if path == ORDERS:
-            return caller, self._order_frames, None
-        if path.startswith(ORDERS + "/") and len(path) > len(ORDERS) + 1:
-            return caller, self._order_frames, _path_request(path[len(ORDERS) + 1 :], scope["query_string"])
-        raise UnknownPathError(f"there is no socket at {path[:200]}: there are {ORDERS} and {STREAM}")
 
     def _caller(self, scope: Mapping[str, Any]) -> Caller:
         if scope["path"] != TICKET_STREAM:
@@ -152,35 +164,21 @@ class Sockets:
             raise MalformedFrameError("the query parameter ticket must be there once: get one from POST /v1/tickets")
         return self._around.tickets.holder(tickets[0], address)
 
+    def _check_draining(self) -> None:
+        if self.draining:
+            raise BusyError("this edge is being stopped: connect again")
 
-def _path_request(order_id: str, query_string: bytes) -> WatchRequest:
-    """The subscription that an address makes; raises MalformedFrameError."""
-    query = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
-    check_key_part("order_id", order_id)
-    epoch, offset, interval = (_number(query, name) for name in ("position_epoch", "position_offset", "interval_ms"))
-    after: Position | None = None
-    if epoch is not None and offset is not None:
-        after = check_position(epoch, offset)
-    elif epoch is not None or offset is not None:
-        raise MalformedFrameError("position_epoch and position_offset go together: send both, or none")
-    interval_ms = None if interval is None else check_interval(interval)
-    return WatchRequest(StoreKey(STORE, order_id), after, interval_ms, order_id)
-
-
-def _number(query: Mapping[str, list[str]], name: str) -> int | None:
-    values = query.get(name)
-    if values is None:
-        return None
-    if len(values) > 1 or WHOLE_NUMBER.fullmatch(values[0]) is None:
-        raise MalformedFrameError(f"the query parameter {name} is not one whole number")
-    return int(values[0])
+    async def _refuse(self, scope: Mapping[str, Any], send: Send, error: EdgeError) -> None:
+        self._around.metrics.errors.labels(error.code).inc()
+        log.info("socket_refused", path=scope["path"], code=error.code, reason=str(error))
+        await _answer(send, error)
 
 
 def _header(scope: Mapping[str, Any], name: bytes) -> str:
     return next((value.decode("latin-1") for known, value in scope["headers"] if known == name), "")
 
 
-async def _refuse(send: Send, error: EdgeError) -> None:
+async def _answer(send: Send, error: EdgeError) -> None:
     body = json.dumps({"error": {"code": error.code, "message": str(error)}}).encode()
     headers = [(b"content-type", b"application/json")]
     if error.http_status in PASSING:

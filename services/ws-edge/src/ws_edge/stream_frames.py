@@ -9,8 +9,10 @@ from google.protobuf.message import DecodeError
 from statecast.push.v1.push_pb2 import (
     Authenticated,
     Changed,
+    ChannelAttached,
     ClientFrame,
     Error,
+    KeyPosition,
     Reconnect,
     Removed,
     ServerFrame,
@@ -21,9 +23,11 @@ from statecast.push.v1.push_pb2 import (
 )
 from statecast.state.v1.state_pb2 import Position as PositionProto
 from statecast.state.v1.state_pb2 import StateKey
+from ws_edge.channel import Channel
 from ws_edge.errors import EdgeError, MalformedFrameError, RequestError
 from ws_edge.frames import (
     LONGEST_REFERENCE,
+    BeginRequest,
     CancelRequest,
     RefreshRequest,
     Request,
@@ -35,7 +39,7 @@ from ws_edge.frames import (
     text_of,
 )
 from ws_edge.outbox import Reply
-from ws_edge.states import StoreKey, Version
+from ws_edge.states import Position, StoreKey, Version
 from ws_edge.stores import Stores, find
 from ws_edge.subscription import Subscription
 
@@ -97,6 +101,12 @@ class StreamFrames:
         """A Reconnect frame."""
         return self._encode(ServerFrame(reconnect=Reconnect(delay_ms=delay_ms)))
 
+    def attached(self, channel: Channel) -> Reply:
+        """A ChannelAttached frame."""
+        event = ChannelAttached(channel=channel.id, subscriptions=len(channel.subscriptions))
+        event.expires_at.FromNanoseconds(round(channel.expires_at * 1e9))
+        return self._encode(ServerFrame(channel_attached=event))
+
     def failed(self, error: EdgeError, reference: str) -> Reply:
         """An Error frame."""
         return self._encode(ServerFrame(id=reference, error=Error(code=error.code, message=str(error))))
@@ -122,7 +132,12 @@ class StreamFrames:
             return CancelRequest(self._store_key(frame.unsubscribe.store, frame.unsubscribe.key), frame.id)
         if frame.HasField("auth_refresh"):
             return RefreshRequest(frame.auth_refresh.ticket, frame.id)
-        raise MalformedFrameError("the frame asks for nothing: set subscribe, unsubscribe or auth_refresh")
+        if frame.HasField("begin"):
+            return BeginRequest(dict(map(self._key_position, frame.begin.after)), frame.id)
+        raise MalformedFrameError("the frame asks for nothing: set subscribe, unsubscribe, auth_refresh or begin")
+
+    def _key_position(self, held: KeyPosition) -> tuple[StoreKey, Position]:
+        return self._store_key(held.store, held.key), check_position(held.position.epoch, held.position.offset)
 
     def _store_key(self, store: str, key: StateKey) -> StoreKey:
         found = find(self._stores, store)

@@ -1,8 +1,10 @@
-"""What all sessions of an edge share."""
+"""What sessions stand in: what all of them share, and what feeds one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
+from ws_edge.frames import BeginRequest
 from ws_edge.hub import Hub
 from ws_edge.metrics import Metrics
 from ws_edge.stores import Stores
@@ -19,6 +21,13 @@ class Limits:
     max_subscriptions: int
     max_replies: int
 
+    def interval(self, asked_ms: int | None) -> float:
+        """The interval that is granted, in seconds."""
+        wanted = self.default_interval_ms if asked_ms is None else asked_ms
+        if wanted == 0:
+            return 0.0
+        return min(max(wanted, self.min_interval_ms), self.max_interval_ms) / 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -33,3 +42,13 @@ class Surroundings:
     """Monotonic seconds."""
     calendar: Callable[[], float]
     """Seconds since 1970."""
+
+
+class Feed(Protocol):
+    """Where subscriptions come from besides the client; a channel's. It must neither block nor raise."""
+
+    def begin(self, request: BeginRequest) -> None:
+        """The client is ready for them."""
+
+    def close(self) -> None:
+        """The session has ended. It may be called again."""

@@ -16,6 +16,7 @@ from ws_edge.server import listen
 from ws_edge.settings import Settings
 from ws_edge.states import Version
 from ws_edge.subscription import Subscription
+from ws_edge.testing_writer import FakeWriter
 
 
 class Clock:
@@ -59,9 +60,10 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-def claims(expires_at: float) -> str:
+def claims(**times: float | None) -> str:
     """The claims of a token as the gateway sends them."""
-    return urlsafe_b64encode(json.dumps({"exp": expires_at}).encode()).rstrip(b"=").decode()
+    known = {name: time for name, time in times.items() if time is not None}
+    return urlsafe_b64encode(json.dumps(known).encode()).rstrip(b"=").decode()
 
 
 SECRET = "throw-away-secret"  # noqa: S105  tests only
@@ -82,19 +84,22 @@ class RunningEdge:
     Credentials expire by its `calendar`, which is set by hand.
     """
 
-    def __init__(self, **settings: Any) -> None:
-        self.query = FakeQueryService()
+    def __init__(self, kafka: bool = False, beside: "RunningEdge | None" = None, **settings: Any) -> None:
+        """`kafka` lets it keep channels and revocations; `beside` is an edge whose query service this one uses too."""
+        self.query: FakeQueryService = FakeQueryService() if beside is None else beside.query
         self.calendar = Clock()
+        self._owns_query = beside is None
+        self._kafka = kafka
         self._settings = settings
 
     async def __aenter__(self) -> "RunningEdge":
-        address = await self.query.start()
+        address = await self.query.start() if self._owns_query else self.query.address
         given = Settings.model_validate(PATIENT | {"query_addresses": (address,)} | self._settings)
         listener = listen(given)
         self.address = f"127.0.0.1:{listener.getsockname()[1]}"
-        self.parts = build(
-            given.model_copy(update={"instance": self.address}), stores.read(given.stores), self.calendar
-        )
+        given = given.model_copy(update={"instance": self.address})
+        writer = FakeWriter(self.query) if self._kafka else None
+        self.parts = build(given, stores.read(given.stores), writer, self.calendar)
         self._task = asyncio.create_task(run(self.parts, listener))
         await until(lambda: self.parts.server.started and self.parts.shard_watch.reason is None)
         return self
@@ -102,14 +107,21 @@ class RunningEdge:
     async def __aexit__(self, *_: object) -> None:
         self.parts.server.handle_exit(15, None)
         await self._task
-        await self.query.stop()
+        if self._owns_query:
+            await self.query.stop()
 
     def headers(
-        self, consumer: str = "customer-0001", groups: str = "customers", expires_at: float | None = None
+        self,
+        consumer: str = "customer-0001",
+        groups: str = "customers",
+        expires_at: float | None = None,
+        issued_at: float | None = None,
     ) -> dict[str, str]:
-        """What the gateway would send; with `expires_at`, in seconds since 1970, as for a token."""
+        """What the gateway would send; with a time, in seconds since 1970, as for a token."""
         told = {"X-Gateway-Secret": SECRET, "X-Consumer-Custom-ID": consumer, "X-Consumer-Groups": groups}
-        return told if expires_at is None else told | {"X-Gateway-Claims": claims(expires_at)}
+        if expires_at is None and issued_at is None:
+            return told
+        return told | {"X-Gateway-Claims": claims(exp=expires_at, iat=issued_at)}
 
     def socket(
         self,
