@@ -38,7 +38,9 @@ def test_the_public_routes_can_only_be_read(gateway: GatewayUnderTest) -> None:
     assert httpx.post(gateway.http + "/docs").status_code == 404
 
 
-@pytest.mark.parametrize("path", ["/", "/?from=mail", "/operator", "/statecast.js", "/page/style.css"])
+@pytest.mark.parametrize(
+    "path", ["/", "/?from=mail", "/operator", "/asyncapi.json", "/statecast.js", "/page/style.css"]
+)
 def test_the_pages_are_for_everybody_and_can_only_be_read(gateway: GatewayUnderTest, path: str) -> None:
     assert gateway.get(path).json()["path"] == path.partition("?")[0]
     assert httpx.post(gateway.http + path).status_code == 404

@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 
+from ws_edge import asyncapi
 from ws_edge.documents import HealthDocument
 from ws_edge.errors import EdgeError, UnavailableError
 from ws_edge.metrics import Metrics
@@ -19,6 +20,7 @@ App = Callable[[Any, Any, Any], Awaitable[None]]
 
 DESCRIPTION = (
     "Live state by WebSocket and REST. The gateway signs consumers in; every row is shown to its owner and to staff."
+    " Sockets are described in /asyncapi.json."
 )
 RETRY_AFTER_S = "1"
 
@@ -45,6 +47,13 @@ def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable
         """Metrics for Prometheus."""
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
+    sockets_document = asyncapi.document()
+
+    async def sockets_described() -> Response:
+        """The sockets, for AsyncAPI."""
+        return JSONResponse(sockets_document)
+
+    app.add_api_route("/asyncapi.json", sockets_described, include_in_schema=False)
     app.add_api_route("/healthz", healthz, response_model=HealthDocument)
     app.add_api_route("/readyz", readyz, response_model=HealthDocument, responses={503: {"model": HealthDocument}})
     app.add_api_route("/metrics", prometheus, include_in_schema=False)
