@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import structlog
 import uvloop
 
-from ws_edge import logs, own_stores, settings, stores
+from ws_edge import logs, own_stores, settings, stores, tls
 from ws_edge.addresses import Addresses
 from ws_edge.admission import Admission
 from ws_edge.app import edge_app, http_app
@@ -39,6 +39,7 @@ from ws_edge.shard_watch import ShardWatch
 from ws_edge.sockets import Sockets
 from ws_edge.surroundings import Limits, Surroundings
 from ws_edge.tickets import Tickets
+from ws_edge.tls import Tls
 
 log = structlog.get_logger(__name__)
 
@@ -57,19 +58,23 @@ class Edge:
 
 
 def build(
-    given: Settings, table: stores.Stores, writer: Writer | None, calendar: Callable[[], float] = time.time
+    given: Settings,
+    table: stores.Stores,
+    encryption: Tls,
+    writer: Writer | None,
+    calendar: Callable[[], float] = time.time,
 ) -> Edge:
     """Puts an edge together. Must be called in the event loop that runs it.
 
     Without a writer there are no channels and no revocation. `calendar` tells seconds since 1970.
     """
     clock = time.monotonic
-    gateway = Gateway(given.gateway_secrets)
+    gateway = Gateway(given.gateway_secrets, certified=encryption.port is not None and encryption.port.mutual)
     tickets = Tickets(given.gateway_secrets, calendar, given.ticket_lifetime_s)
     metrics = Metrics()
     hub = Hub(clock, given.tick_ms / 1000, given.unavailable_after_ms / 1000)
     addresses = Addresses(given.query_addresses, clock, given.query_backoff_ms / 1000)
-    client = QueryClient(addresses, given.query_timeout_ms / 1000, given.batch_keys)
+    client = QueryClient(addresses, given.query_timeout_ms / 1000, given.batch_keys, encryption.query)
     shard_watch = ShardWatch(client, given.shard_refresh_ms / 1000)
     live = LiveLanes(
         hub, client, metrics, clock, given.live_wait_ms / 1000, float(given.live_keys_per_s), given.batch_keys
@@ -91,7 +96,11 @@ def build(
     metrics.unique_keys.set_function(lambda: hub.unique_keys)
     metrics.query_available.set_function(lambda: shard_watch.reason is None)
     app = edge_app(http_app((rest.router(), channel_rest.router()), metrics, not_ready), sockets)
-    server = Server(app, given, lambda: sockets.drain(given.drain_notice_ms / 1000, given.drain_window_ms / 1000))
+
+    async def drain() -> None:
+        await sockets.drain(given.drain_notice_ms / 1000, given.drain_window_ms / 1000)
+
+    server = Server(app, given, encryption.port, drain)
     return Edge(hub, client, shard_watch, poller, sockets, metrics, server)
 
 
@@ -118,11 +127,12 @@ def main() -> None:
         if arguments.command == "revoke":
             sys.exit(revoke(given, arguments.consumer, lift=arguments.lift))
         table = stores.read(given.stores)
+        encryption = tls.read(given)
         listener = listen(given)
     except SettingsError as error:
         sys.stderr.write(f"ws-edge: {error}\n")
         sys.exit(2)
-    uvloop.run(_serve(given, table, listener))
+    uvloop.run(_serve(given, table, encryption, listener))
 
 
 def _arguments() -> argparse.Namespace:
@@ -135,12 +145,12 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def _serve(given: Settings, table: stores.Stores, listener: socket.socket) -> None:
+async def _serve(given: Settings, table: stores.Stores, encryption: Tls, listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
     given = given.model_copy(update={"instance": given.instance or f"{host}:{port}"})
     structlog.contextvars.bind_contextvars(instance=given.instance)
     log.info("listening", host=host, port=port, query_addresses=given.query_addresses)
-    await run(build(given, table, writer_of(given)), listener)
+    await run(build(given, table, encryption, writer_of(given)), listener)
     log.info("stopped")
 
 

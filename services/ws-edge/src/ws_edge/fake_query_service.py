@@ -37,11 +37,14 @@ class FakeQueryService(QueryServiceServicer):
         self._at_once = 0
         self.address = ""
 
-    async def start(self, address: str = "127.0.0.1:0") -> str:
-        """Listens and returns the address; a service that was stopped may be started again."""
+    async def start(self, address: str = "127.0.0.1:0", credentials: grpc.ServerCredentials | None = None) -> str:
+        """Listens and returns the address, with TLS if there are `credentials`; may be called again after `stop`."""
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         add_QueryServiceServicer_to_server(self, self._server)
-        port = self._server.add_insecure_port(address)
+        if credentials is None:
+            port = self._server.add_insecure_port(address)
+        else:
+            port = self._server.add_secure_port(address, credentials)
         await self._server.start()
         self.address = f"127.0.0.1:{port}"
         return self.address

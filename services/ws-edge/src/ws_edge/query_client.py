@@ -54,7 +54,15 @@ class QueryClient:
     each within `timeout` seconds; `on_failure` is called whenever an instance has failed.
     """
 
-    def __init__(self, addresses: Addresses, timeout: float, batch_limit: int) -> None:
+    def __init__(
+        self,
+        addresses: Addresses,
+        timeout: float,
+        batch_limit: int,
+        credentials: grpc.ChannelCredentials | None = None,
+    ) -> None:
+        """Without `credentials` the connections go without TLS."""
+        self._credentials = credentials
         self._addresses = addresses
         self._timeout = timeout
         self._batch_limit = batch_limit
@@ -173,8 +181,13 @@ class QueryClient:
     def _channel(self, address: str) -> grpc.aio.Channel:
         channel = self._channels.get(address)
         if channel is None:
-            channel = self._channels[address] = grpc.aio.insecure_channel(address, options=OPTIONS)
+            channel = self._channels[address] = self._open(address)
         return channel
+
+    def _open(self, address: str) -> grpc.aio.Channel:
+        if self._credentials is None:
+            return grpc.aio.insecure_channel(address, options=OPTIONS)
+        return grpc.aio.secure_channel(address, self._credentials, options=OPTIONS)
 
     async def _close_unused(self) -> None:
         for address in self._channels.keys() - self._map.all_addresses() - set(self._addresses.configured):

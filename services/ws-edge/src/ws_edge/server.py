@@ -2,9 +2,11 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -12,6 +14,7 @@ from ws_edge.app import App
 from ws_edge.errors import SettingsError
 from ws_edge.settings import Settings
 from ws_edge.socket_protocol import EdgeSocketProtocol
+from ws_edge.tls import PortTls
 
 LAST_CALLS_S = 3
 """How long calls that are being answered may take when all sockets are closed."""
@@ -36,7 +39,7 @@ def listen(settings: Settings) -> socket.socket:
 class Server(uvicorn.Server):
     """uvicorn, but a signal starts the drain first; a second one ends it."""
 
-    def __init__(self, app: App, settings: Settings, drain: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, app: App, settings: Settings, tls: PortTls | None, drain: Callable[[], Awaitable[None]]) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -52,6 +55,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                **_encryption(tls),
                 timeout_graceful_shutdown=LAST_CALLS_S,
             )
         )
@@ -81,3 +85,15 @@ class Server(uvicorn.Server):
             await self._drain()
         finally:
             self.should_exit = True
+
+
+def _encryption(tls: PortTls | None) -> dict[str, Any]:
+    """What uvicorn calls the parts of TLS."""
+    if tls is None:
+        return {}
+    return {
+        "ssl_certfile": tls.certificate,
+        "ssl_keyfile": tls.key,
+        "ssl_ca_certs": None if tls.client_ca is None else str(tls.client_ca),
+        "ssl_cert_reqs": ssl.CERT_REQUIRED if tls.mutual else ssl.CERT_NONE,
+    }

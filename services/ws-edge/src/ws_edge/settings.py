@@ -17,6 +17,11 @@ SHORTEST_SECRET = 8
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
 
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + name.upper()
+
+
 class Settings(BaseSettings):
     """The settings of one edge. The defaults run on one machine; only the gateway's secret has none."""
 
@@ -35,6 +40,21 @@ class Settings(BaseSettings):
     gateway_secret: SecretStr = Field(
         description="What the gateway sends as X-Gateway-Secret; with commas: the first signs, all are accepted."
     )
+    tls_certificate: Path | None = Field(
+        default=None, description="The certificate of the port, as PEM with its chain; empty serves without TLS."
+    )
+    tls_key: Path | None = Field(default=None, description="Its private key, as PEM without a password.")
+    tls_client_ca: Path | None = Field(
+        default=None,
+        description="Whose certificates callers must show, as PEM: a CA for the gateway alone, as its proof.",
+    )
+    query_tls_ca: Path | None = Field(
+        default=None, description="Whose certificates the query service shows, as PEM; empty goes without TLS."
+    )
+    query_tls_certificate: Path | None = Field(
+        default=None, description="The certificate that the query service asks for, as PEM; empty shows none."
+    )
+    query_tls_key: Path | None = Field(default=None, description="Its private key, as PEM without a password.")
     ticket_lifetime_s: float = Field(
         default=60.0, gt=0, description="How long a ticket of POST /v1/tickets may be used."
     )
@@ -182,6 +202,6 @@ def read() -> Settings:
         first = error.errors(include_url=False)[0]
         if not first["loc"]:
             raise SettingsError(f"{PREFIX}DEFAULT_INTERVAL_MS: {first['msg']}") from error
-        variable = PREFIX + str(first["loc"][0]).upper()
-        got = "" if first["type"] == "missing" or "SECRET" in variable else f" (got {os.environ.get(variable)!r})"
-        raise SettingsError(f"{variable}: {first['msg']}{got}") from error
+        name = variable(str(first["loc"][0]))
+        got = "" if first["type"] == "missing" or "SECRET" in name else f" (got {os.environ.get(name)!r})"
+        raise SettingsError(f"{name}: {first['msg']}{got}") from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from websockets.asyncio.client import connect
 
-from ws_edge import stores
+from ws_edge import stores, tls
 from ws_edge.__main__ import build, run
 from ws_edge.errors import RequestError
 from ws_edge.fake_query_service import FakeQueryService as FakeQueryService
@@ -99,7 +99,7 @@ class RunningEdge:
         self.address = f"127.0.0.1:{listener.getsockname()[1]}"
         given = given.model_copy(update={"instance": self.address})
         writer = FakeWriter(self.query) if self._kafka else None
-        self.parts = build(given, stores.read(given.stores), writer, self.calendar)
+        self.parts = build(given, stores.read(given.stores), tls.read(given), writer, self.calendar)
         self._task = asyncio.create_task(run(self.parts, listener))
         await until(lambda: self.parts.server.started and self.parts.shard_watch.reason is None)
         return self
