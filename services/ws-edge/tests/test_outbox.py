@@ -25,6 +25,23 @@ def test_a_newer_version_takes_the_place_of_the_one_it_replaces() -> None:
     assert outbox.take() is None
 
 
+def test_its_size_is_that_of_all_that_waits() -> None:
+    outbox = Outbox()
+    for group, offset, size in (("a", 1, 10), ("b", 1, 20), ("a", 2, 30)):
+        outbox.put(Version(StoreKey("s", group), Position(1, offset), row=object(), size=size))
+    outbox.reply({"type": "websocket.send", "text": "12345"})
+    sizes = [outbox.size]
+    outbox.withdraw(StoreKey("s", "b"))
+    outbox.withdraw(StoreKey("s", "b"))
+    sizes.append(outbox.size)
+    outbox.take()
+    sizes.append(outbox.size)
+    outbox.take()
+    sizes.append(outbox.size)
+
+    assert sizes == [55, 35, 5, 0]
+
+
 def test_skipped_counts_since_the_last_frame_of_the_key() -> None:
     outbox = Outbox()
     for offset in range(4):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ def version(offset: int, owner: str = "customer-0001") -> Version:
 @pytest.fixture
 def around() -> Surroundings:
     clock = Clock()
-    limits = Limits(1000, 100, 5000, max_subscriptions=2, max_replies=4)
+    limits = Limits(1000, 100, 5000, max_subscriptions=2, max_replies=4, max_outbox_bytes=1000)
     tickets = Tickets(["throw-away"], clock, 60.0)
     return Surroundings(Hub(clock, 0.025, 3.0), read(SHIPPED), limits, Metrics(), tickets, clock, clock)
 
@@ -119,6 +120,25 @@ async def test_a_client_that_reads_slowly_gets_the_newest_and_what_it_skipped(ar
     assert [frame.get("skipped") for frame in socket.sent] == [None, None, "3"]
     assert around.metrics.frames.skipped == 3
     assert session.writing_since is None
+    socket.leaves()
+    await task
+
+
+async def test_a_client_for_whom_too_many_bytes_wait_is_sent_away(around: Surroundings) -> None:
+    socket, session, task = begin(around)
+    socket.asks()
+    (watch,) = await due(around)
+    around.hub.answered(watch, version(1))
+    await until(lambda: len(socket.sent) == 1)
+    socket.open.clear()
+    for offset in (2, 3):
+        session.changed(next(iter(watch.subscriptions)), replace(version(offset), size=600), False)
+        await asyncio.sleep(0)
+    within = session.end_code
+    session.changed(next(iter(watch.subscriptions)), replace(version(4), size=1001), False)
+
+    assert (within, session.end_code, around.hub.subscriptions) == (None, 4408, 0)
+    socket.open.set()
     socket.leaves()
     await task
 

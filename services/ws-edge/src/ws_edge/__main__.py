@@ -169,6 +169,7 @@ def _limits(given: Settings) -> Limits:
         given.max_interval_ms,
         given.max_subscriptions,
         given.max_replies,
+        given.max_outbox_bytes,
     )
 
 

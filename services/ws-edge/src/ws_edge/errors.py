@@ -35,6 +35,9 @@ CLOSE_REVOKED = 4403
 CLOSE_CHANNEL_ENDED = 4404
 """The channel to which the socket is attached has expired or was deleted: create another one."""
 
+CLOSE_SLOW = 4408
+"""More waits for the client than may: it reads too slowly for what it watches."""
+
 CLOSE_FLOOD = 4429
 """The client sends far more frames than it may, and goes on with it."""
 

@@ -22,12 +22,12 @@ class Item(NamedTuple):
 
 
 class Outbox:
-    """Holds at most one version per key, so that its size is bounded by the subscriptions and the open replies.
+    """Holds at most one version per key, so that its entries are bounded by the subscriptions and the open replies.
 
     Things leave in the order in which they came; a newer version takes the place of the one that it replaces.
     """
 
-    __slots__ = ("_items", "_replies", "_serial", "_skipped", "_snapshots")
+    __slots__ = ("_items", "_replies", "_serial", "_skipped", "_snapshots", "size")
 
     def __init__(self) -> None:
         self._items: OrderedDict[StoreKey | int, Version | Reply] = OrderedDict()
@@ -35,6 +35,8 @@ class Outbox:
         self._snapshots: set[StoreKey] = set()
         self._serial = 0
         self._replies = 0
+        self.size = 0
+        """The bytes of all rows and replies that wait."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -46,25 +48,30 @@ class Outbox:
 
     def put(self, version: Version, snapshot: bool = False) -> bool:
         """Adds a version; returns whether one of its key that was not sent yet has been replaced."""
-        replaced = version.key in self._items
-        if replaced:
+        old = self._items.get(version.key)
+        if old is not None:
             self._skipped[version.key] = self._skipped.get(version.key, 0) + 1
+            self.size -= _size(old)
         self._items[version.key] = version
+        self.size += version.size
         if snapshot:
             self._snapshots.add(version.key)
         else:
             self._snapshots.discard(version.key)
-        return replaced
+        return old is not None
 
     def reply(self, reply: Reply) -> None:
         """Adds a reply."""
         self._serial += 1
         self._replies += 1
         self._items[self._serial] = reply
+        self.size += _size(reply)
 
     def withdraw(self, key: StoreKey) -> None:
         """Forgets what is unsent of the key."""
-        self._items.pop(key, None)
+        old = self._items.pop(key, None)
+        if old is not None:
+            self.size -= _size(old)
         self._skipped.pop(key, None)
         self._snapshots.discard(key)
 
@@ -74,12 +81,14 @@ class Outbox:
         self._skipped.clear()
         self._snapshots.clear()
         self._replies = 0
+        self.size = 0
 
     def take(self) -> Item | None:
         """Removes and returns the oldest item; None when there is none."""
         if not self._items:
             return None
         _, item = self._items.popitem(last=False)
+        self.size -= _size(item)
         if isinstance(item, Version):
             skipped = self._skipped.pop(item.key, 0) if self._skipped else 0
             snapshot = item.key in self._snapshots
@@ -88,3 +97,7 @@ class Outbox:
             return Item(None, item, skipped, snapshot)
         self._replies -= 1
         return Item(item)
+
+
+def _size(item: Version | Reply) -> int:
+    return item.size if isinstance(item, Version) else len(item.get("text") or item.get("bytes") or "")

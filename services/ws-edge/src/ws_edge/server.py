@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -45,7 +46,9 @@ class Server(uvicorn.Server):
                 app,
                 http="httptools",
                 loop="uvloop",
-                ws=EdgeSocketProtocol,
+                ws=partial(  # type: ignore[arg-type]  # uvicorn only calls it
+                    EdgeSocketProtocol, send_buffer=settings.send_buffer_bytes
+                ),
                 lifespan="off",
                 ws_max_size=settings.max_frame_bytes,
                 ws_ping_interval=settings.ping_interval_s,

@@ -8,6 +8,7 @@ from ws_edge.authorization import check_key
 from ws_edge.errors import (
     CLOSE_EXPIRED,
     CLOSE_FLOOD,
+    CLOSE_SLOW,
     EdgeError,
     FrameFloodError,
     MalformedFrameError,
@@ -120,6 +121,9 @@ class Session:
     def changed(self, _: Subscription, version: Version, snapshot: bool) -> None:
         """Puts a version into the outbox."""
         self._writer.put(version, snapshot)
+        limit = self._around.limits.max_outbox_bytes
+        if self._writer.unsent_bytes > limit:
+            self.end(CLOSE_SLOW, f"more than {limit} bytes wait for you: read faster, or watch less on a socket")
 
     def refused(self, subscription: Subscription, error: RequestError) -> None:
         """Withdraws what is unsent and says why the subscription has ended."""

@@ -124,6 +124,14 @@ class Settings(BaseSettings):
     slow_start_s: float = Field(
         default=10.0, ge=0, description="How long after its first socket an edge takes them at its full pace."
     )
+    max_outbox_bytes: int = Field(
+        default=8_388_608, ge=1024, description="Bytes that may wait for one client; more close its socket with 4408."
+    )
+    send_buffer_bytes: int = Field(
+        default=65_536,
+        ge=4096,
+        description="What edge and kernel each hold for a client on top of that, as a target.",
+    )
     max_frame_bytes: int = Field(
         default=16_384, ge=128, description="Size of a client's frame; larger ones close with 1009."
     )

@@ -1,6 +1,7 @@
 """uvicorn's sans-I/O WebSocket protocol, with shared frames and an end for clients that do not read."""
 
 import asyncio
+import socket
 from typing import Any
 
 from uvicorn.protocols.utils import ClientDisconnected
@@ -15,7 +16,7 @@ LINGER_S = 1.0
 
 
 class EdgeSocketProtocol(WebSocketsSansIOProtocol):
-    """As its base, with three differences.
+    """As its base, with four differences.
 
     An event that is sent to many sockets is framed once: what a server sends is neither masked nor, here, compressed,
     so the bytes are the same for all.
@@ -26,7 +27,20 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
     The base closes at once after a frame that breaks the protocol, for example one that is too large. What the peer
     is still sending then makes the kernel reset the connection, and the peer never reads the close code. Here the
     rest is read and thrown away for a moment.
+
+    What is held for a client that reads slowly, here and in the kernel, is bounded by `send_buffer` bytes each; the
+    kernel alone would take megabytes of frames that are old when they are read.
     """
+
+    def __init__(self, *arguments: Any, send_buffer: int, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._send_buffer = send_buffer
+
+    def connection_made(self, transport: Any) -> None:
+        """The connection has become a socket."""
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=self._send_buffer)
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer)
 
     async def send(self, message: Any) -> None:
         """Sends an ASGI event; raises ClientDisconnected, an OSError, when the socket is closed."""

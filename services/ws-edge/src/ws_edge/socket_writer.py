@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 class SocketWriter:
     """Takes versions and replies without waiting; a task lives only while there is something to send."""
 
-    __slots__ = ("_clock", "_closing", "_dialect", "_frames", "_outbox", "_send", "_task", "writing_since")
+    __slots__ = ("_clock", "_closing", "_dialect", "_ended", "_frames", "_outbox", "_send", "_task", "writing_since")
 
     def __init__(self, dialect: Dialect, send: Send, frames: FrameTally, clock: Callable[[], float]) -> None:
         self._dialect = dialect
@@ -31,17 +31,27 @@ class SocketWriter:
         self._outbox = Outbox()
         self._task: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._ended = False
         self.writing_since: float | None = None
         """When the frame that is being sent was handed to the socket; None while nothing is sent."""
 
+    @property
+    def unsent_bytes(self) -> int:
+        """The bytes of what waits to be sent."""
+        return self._outbox.size
+
     def put(self, version: Version, snapshot: bool) -> None:
         """Sends a version, unless a newer one of its key comes before it could be sent."""
+        if self._ended:
+            return
         if self._outbox.put(version, snapshot):
             self._frames.skipped += 1
         self._begin()
 
     def reply(self, reply: Reply) -> None:
         """Sends a reply."""
+        if self._ended:
+            return
         self._outbox.reply(reply)
         self._begin()
 
@@ -61,6 +71,7 @@ class SocketWriter:
 
     def end(self, code: int, reason: str) -> None:
         """Forgets everything that is unsent, and closes the socket as soon as its client has read what was sent."""
+        self._ended = True
         self._outbox.clear()
         self._closing = eager_task.start(self._end(_close(code, reason)))
 

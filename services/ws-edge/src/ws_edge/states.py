@@ -40,6 +40,8 @@ class Version:
     """Whether a deletion is known, which tells a row that is gone from one that never was."""
     commit_ns: int | None = None
     """When the change was committed at the source, in nanoseconds since 1970; None when that is not known."""
+    size: int = 0
+    """The bytes of the encoded row."""
     frames: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 

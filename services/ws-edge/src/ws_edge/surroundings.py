@@ -20,6 +20,7 @@ class Limits:
     max_interval_ms: int
     max_subscriptions: int
     max_replies: int
+    max_outbox_bytes: int
 
     def interval(self, asked_ms: int | None) -> float:
         """The interval that is granted, in seconds."""
