@@ -71,7 +71,7 @@ async def _feeding(stack: Stack, board: Board, clock: Callable[[], float]) -> As
 
 async def _draw_live(board: Board, stack: Stack, length_s: float, console: Console) -> None:
     end = time.monotonic() + length_s
-    where = f"{stack.gateway.wss}/update/orders"
+    where = f"{stack.gateway.http}/  {stack.gateway.wss}/update/orders"
     with key_pressed() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
         while not pressed.is_set() and time.monotonic() < end:
             view = draw(board, where, end - time.monotonic(), time.time(), console.height)

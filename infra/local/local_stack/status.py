@@ -40,6 +40,7 @@ def addresses(stack: Stack) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     gateway = stack.gateway
     grid.add_row("gateway", f"{gateway.https}  {gateway.wss}  {gateway.http}  {gateway.ws}")
+    grid.add_row("pages", f"{gateway.http}/  {gateway.http}/operator")
     grid.add_row("trust", str(gateway.ca_certificate))
     for name, user in stack.credentials.items():
         if user.basic:

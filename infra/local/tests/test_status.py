@@ -75,6 +75,7 @@ def test_a_ready_stack_shows_its_processes_and_addresses(directory: StackDirecto
     assert status == READY
     assert f"ready  {os.getpid()}" in text
     assert "gateway" in text
+    assert "/operator" in text
 
 
 def test_a_process_that_is_not_ready_says_why(directory: StackDirectory, shown: Shown) -> None:

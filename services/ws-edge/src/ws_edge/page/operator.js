@@ -108,7 +108,7 @@ class Operations {
   #makeFigures() {
     const list = make("dl", { className: "figures" });
     for (const name of ["Sockets", "Subscriptions", "Frames/s", "Commit to frame"]) {
-      this.#figures[name] = make("output", { className: "figure" }, "–");
+      this.#figures[name] = make("span", { className: "figure" }, "–");
       list.append(make("div", {}, make("dt", {}, name), make("dd", {}, this.#figures[name])));
     }
     return list;

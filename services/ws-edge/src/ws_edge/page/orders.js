@@ -21,8 +21,8 @@ class Orders {
   #list = make("ul", { className: "cards" });
   #empty = make("p", { className: "notice", hidden: true }, "No orders yet. The first one appears here by itself.");
   #alert = make("p", { className: "alert", role: "alert", hidden: true });
-  #took = make("output", { className: "figure" }, "–");
-  #changes = make("output", { className: "figure" }, "0");
+  #took = make("span", { className: "figure" }, "–");
+  #changes = make("span", { className: "figure" }, "0");
   #changed = 0;
   #timer;
   #live;
@@ -103,8 +103,8 @@ class Orders {
   }
 }
 
-function figure(name, output) {
-  return make("div", {}, make("dt", {}, name), make("dd", {}, output));
+function figure(name, value) {
+  return make("div", {}, make("dt", {}, name), make("dd", {}, value));
 }
 
 async function begin(reason = "") {
