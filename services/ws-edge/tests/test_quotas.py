@@ -35,6 +35,7 @@ def test_the_sockets_of_a_consumer_are_counted_wherever_it_is(clock: Clock) -> N
 
     with pytest.raises(TooManySocketsError, match="this consumer has 2 sockets"):
         opened(quotas, "a", "192.0.2.3")
+    assert quotas.sockets == 3
     first.__exit__()
     opened(quotas, "a", "192.0.2.3")
 

@@ -19,12 +19,12 @@ class Admission:
         self._pace = pace
         self._max_sockets = max_sockets
 
-    def admit(self, scope: Mapping[str, Any], caller: Caller, sockets: int) -> Share:
-        """Returns what the socket uses while that is entered. `sockets` are open already. Raises HandshakeError."""
+    def admit(self, scope: Mapping[str, Any], caller: Caller) -> Share:
+        """Returns the part of the quotas that the socket uses while that is entered. Raises HandshakeError."""
         self._origins.check(scope)
         share = self._quotas.share(caller)
         share.check_socket()
-        if sockets >= self._max_sockets:
+        if self._quotas.sockets >= self._max_sockets:
             raise BusyError("this edge has as many sockets as it may have: connect again later")
         # Last, so that those who are refused anyway use up nothing of it.
         if not self._pace.admits():

@@ -54,6 +54,8 @@ class Quotas:
         self._address = address
         self._clock = clock
         self._accounts: dict[Hashable, Account] = {}
+        self.sockets = 0
+        """The sockets of all together."""
 
     def __len__(self) -> int:
         return len(self._accounts)
@@ -65,7 +67,7 @@ class Quotas:
             self._account(caller.consumer, "this consumer", self._consumer),
             self._account(site, "this address", self._address),
         )
-        return Share(accounts, self._clock)
+        return Share(self, accounts, self._clock)
 
     def forget_idle(self) -> None:
         """Drops the accounts that nobody needs; to be called now and then."""
@@ -83,21 +85,24 @@ class Quotas:
 class Share:
     """What one socket uses of the accounts of its consumer and its address; it counts while it is entered."""
 
-    __slots__ = ("_accounts", "_clock", "_strikes", "_subscriptions")
+    __slots__ = ("_accounts", "_clock", "_quotas", "_strikes", "_subscriptions")
 
-    def __init__(self, accounts: tuple[Account, ...], clock: Callable[[], float]) -> None:
+    def __init__(self, quotas: Quotas, accounts: tuple[Account, ...], clock: Callable[[], float]) -> None:
+        self._quotas = quotas
         self._accounts = accounts
         self._clock = clock
         self._subscriptions = 0
         self._strikes: TokenBucket | None = None
 
     def __enter__(self) -> Self:
+        self._quotas.sockets += 1
         for account in self._accounts:
             account.sockets += 1
         return self
 
     def __exit__(self, *_: object) -> None:
         self.hold(0)
+        self._quotas.sockets -= 1
         for account in self._accounts:
             account.sockets -= 1
 

@@ -55,7 +55,6 @@ class Session:
         self._writer = SocketWriter(dialect, send, around.metrics.frames, around.clock)
         self._subscriptions: dict[StoreKey, Subscription] = {}
         self._lease = Lease(around.calendar, self._expire)
-        self._lease.renew(caller.credential.expires_at)
         self.end_code: int | None = None
         """The code that this side has ended the session with."""
         self.stalled = False
@@ -70,6 +69,7 @@ class Session:
 
     async def run(self, receive: Receive, first: WatchRequest | None = None) -> int:
         """Serves the socket until it is closed; returns the close code. `first` is a request made by the address."""
+        self._lease.renew(self.caller.credential.expires_at)
         try:
             if first is not None:
                 self.act(first)

@@ -153,7 +153,7 @@ class Sockets:
 
     def _admit(self, scope: Mapping[str, Any], caller: Caller) -> Share:
         self._check_draining()
-        return self._admission.admit(scope, caller, len(self._open))
+        return self._admission.admit(scope, caller)
 
     def _caller(self, scope: Mapping[str, Any]) -> Caller:
         if scope["path"] != TICKET_STREAM:
