@@ -7,21 +7,24 @@ from random import Random
 from uuid import uuid4
 
 import pytest
+from google.protobuf.message import Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
+from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from stream_processor.testing.changes import change, order
+from stream_processor.testing.invoice_windows import HOURLY, invoice_history, sales_by_window
 from stream_processor.testing.micro_batches import MicroBatches, pieces
 from stream_processor.testing.model import by_item, by_order
 from stream_processor.testing.process import Record
 
-Played = tuple[list[OrderChange], list[Record]]
+Playing = Callable[[Pipeline, Sequence[Message], Random], list[Record]]
 BATCHES = 3
 NESTED_SUM = {
     "source": {"topic": "orders", "message": "statecast.orders.v1.OrderChange", "key": "order_id"},
@@ -88,27 +91,25 @@ def held(records: Sequence[Record]) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def played(tmp_path: Path, spark: SparkSession, functions: Functions) -> Callable[..., Played]:
-    """Plays a random history through the pipeline, with a crash in one of its batches: the changes, and the records."""
+def play(tmp_path: Path, spark: SparkSession, functions: Functions) -> Playing:
+    """Plays changes through the pipeline, with a crash in one of its batches: the records that it writes."""
 
-    def play(pipeline: Pipeline, chance: Random) -> Played:
-        changes = history(chance)
+    def play(pipeline: Pipeline, changes: Sequence[Message], chance: Random) -> list[Record]:
         batches = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
-        for piece in pieces([each.SerializeToString() for each in sent(changes, chance)], BATCHES):
+        for piece in pieces([each.SerializeToString() for each in changes], BATCHES):
             batches.add(piece)
         batches.run(crash_at=chance.randrange(BATCHES))
         batches.run()
-        return changes, batches.written
+        return batches.written
 
     return play
 
 
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False))
-def test_latest_ends_with_the_newest_rows(
-    shipped: Callable[..., Pipeline], played: Callable[..., Played], chance: Random
-) -> None:
-    changes, records = played(shipped("orders-by-key"), chance)
+def test_latest_ends_with_the_newest_rows(shipped: Callable[..., Pipeline], play: Playing, chance: Random) -> None:
+    changes = history(chance)
+    records = play(shipped("orders-by-key"), sent(changes, chance), chance)
 
     found = {key: Order.FromString(payload) for key, payload in held(records).items()}
     assert found == {key: row for row in newest(changes) for key in by_order(row)}
@@ -117,9 +118,10 @@ def test_latest_ends_with_the_newest_rows(
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False))
 def test_members_end_with_the_newest_rows_under_all_their_keys(
-    shipped: Callable[..., Pipeline], played: Callable[..., Played], chance: Random
+    shipped: Callable[..., Pipeline], play: Playing, chance: Random
 ) -> None:
-    changes, records = played(shipped("orders-by-item"), chance)
+    changes = history(chance)
+    records = play(shipped("orders-by-item"), sent(changes, chance), chance)
 
     found = {key: Order.FromString(payload) for key, payload in held(records).items()}
     assert found == {key: row for row in newest(changes) for key in by_item(row)}
@@ -127,13 +129,27 @@ def test_members_end_with_the_newest_rows_under_all_their_keys(
 
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False))
-def test_sums_end_as_those_of_the_newest_rows(
-    shipped: Callable[..., Pipeline], played: Callable[..., Played], chance: Random
-) -> None:
-    changes, records = played(shipped("orders-by-item", **NESTED_SUM), chance)
+def test_sums_end_as_those_of_the_newest_rows(shipped: Callable[..., Pipeline], play: Playing, chance: Random) -> None:
+    changes = history(chance)
+    records = play(shipped("orders-by-item", **NESTED_SUM), sent(changes, chance), chance)
 
     totals: dict[str, int] = defaultdict(int)
     for item in (item for row in newest(changes) for item in row.items):
         totals[item.item_id] += item.quantity * item.unit_price_cents
     found = {key: OrderItem.FromString(payload) for key, payload in held(records).items()}
     assert found == {key: OrderItem(item_id=key, unit_price_cents=total) for key, total in totals.items()}
+
+
+@few_but_rich
+@given(chance=st.randoms(use_true_random=False))
+def test_windows_end_with_what_was_committed_before_they_closed(
+    shipped: Callable[..., Pipeline], play: Playing, chance: Random
+) -> None:
+    changes = invoice_history(chance)
+    # The order of each row's changes decides which of them find a window open, so it is kept.
+    repeated = sorted([*range(len(changes)), *chance.sample(range(len(changes)), 20)])
+    records = play(shipped("hourly-sales-by-store", window=HOURLY), [changes[number] for number in repeated], chance)
+
+    found = {key: HourlySales.FromString(payload) for key, payload in held(records).items()}
+    wanted = sales_by_window(changes)
+    assert {key: (sales.invoices, sales.amount_cents) for key, sales in found.items()} == wanted

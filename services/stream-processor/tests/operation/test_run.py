@@ -7,12 +7,16 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 
+from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.steps.letter_headers import OFFSET, PIPELINES, REASON
 from stream_processor.testing.changes import change, order
 from stream_processor.testing.model import by_customer, by_item, by_order, model, wait_for_state
 from stream_processor.testing.process import Processor, read_all, wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+
+NEWER_FIELD = b"\xa2\x06\x03new"
+"""A field of number 100 that the contract does not know, with three bytes of text."""
 
 
 @pytest.fixture
@@ -36,6 +40,7 @@ def test_changes_become_keyed_records_and_poison_becomes_dead_letters(
         change(order(items=["item-1", "item-2"]), order(customer="customer-2", items=["item-2"], second=3), 3),
         change(order("order-2"), None, 4),
     ]
+    changes[2].after.MergeFromString(NEWER_FIELD)
     producer = Producer({"bootstrap.servers": kafka})
     producer.produce(f"{prefix}orders", key=b"order-1", value=b"\xff", partition=0)
     for each in changes:
@@ -44,6 +49,8 @@ def test_changes_become_keyed_records_and_poison_becomes_dead_letters(
 
     for name, keys in (("orders-by-key", by_order), ("orders-by-customer", by_customer), ("orders-by-item", by_item)):
         wait_for_state(partial(read_all, kafka, prefix + name), model(changes, keys), processor)
+    moved = [each.value for each in read_all(kafka, f"{prefix}orders-by-key") if each.key == "order-1"]
+    assert StateRecord.FromString(moved[-1] or b"").payload.endswith(NEWER_FIELD)
     wait_until(lambda: len(read_all(kafka, f"{prefix}orders.dead-letter")) == 1, lambda: processor.log)
     [letter] = read_all(kafka, f"{prefix}orders.dead-letter")
     assert (letter.key, letter.value, letter.headers[OFFSET]) == ("order-1", b"\xff", b"0")

@@ -21,6 +21,7 @@ from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions
 from stream_processor.testing.changes import START, change, order
+from stream_processor.testing.invoices import invoice_change
 
 EPOCH = 77
 BY_ITEM = {
@@ -181,3 +182,26 @@ def test_a_window_takes_what_was_committed_before_it_closed(
         None,
         "too late: the window of after.created_at ended at 2024-08-28T13:00:00.000000Z",
     ]
+
+
+def test_a_row_leaves_its_window_with_a_new_sequence_though_its_last_change_came_too_late(
+    shipped: Callable[..., Pipeline], functions: Functions, records: Callable[..., DataFrame]
+) -> None:
+    pipeline = shipped("hourly-sales-by-store", window={"time": "created_at", "size": "1h", "lateness": "30m"})
+    rows = [Invoice(invoice_number="a", store_id="s") for _ in range(3)]
+    for row, hour in zip(rows, (1, 0, 2), strict=True):
+        row.created_at.FromDatetime(START + timedelta(hours=hour))
+    first, late, last = rows
+    steps = [(None, first, 1.1), (first, late, 2.05), (late, None, 2.06), (None, last, 2.07)]
+    changes = []
+    for sequence, (before, after, committed) in enumerate(steps, 1):
+        made = invoice_change(before, after, sequence)
+        made.source.commit_time.FromDatetime(START + timedelta(hours=committed))
+        changes.append(made.SerializeToString())
+
+    written = written_records(records(*changes), pipeline, 4, EPOCH, functions).orderBy("key").collect()
+
+    left, entered = written
+    assert left.value is None
+    assert StateRecord.FromString(bytes(left.headers[0].value)).sequence == 2
+    assert StateRecord.FromString(bytes(entered.value)).sequence == 1

@@ -19,8 +19,9 @@ def differences(known: DataFrame, pipeline: Pipeline) -> DataFrame:
 
     `ticks` is what the line adds to the group's sequence, 1 or 0: it counts the changes that say themselves, by their
     before and after, that they make a difference to the group. So the sequence after a set of changes is the same in
-    whatever order they come, and a restart never ends with a lower one than readers hold. Only where a change does not
-    know its before does it count by what the state holds.
+    whatever order they come, and a restart never ends with a lower one than readers hold. Where a change does not know
+    its before it counts by what the state holds. So do all changes where there are windows: those that came too late
+    were set aside, the before of the next is not what the state holds, and the changes of a row come in their order.
     """
     wanted = parts(pipeline.aggregates)
     nothing = F.filter("current", lambda _: F.lit(False))
@@ -28,7 +29,7 @@ def differences(known: DataFrame, pipeline: Pipeline) -> DataFrame:
     if pipeline.window is not None:
         previous = F.filter(previous, lambda each: still_open(each.getField("key")))
     made = F.filter(signed(previous, F.col("current"), wanted), lambda _: F.col("applied"))
-    said = signed(F.col("stated"), F.col("current"), wanted)
+    said = made if pipeline.window is not None else signed(F.col("stated"), F.col("current"), wanted)
     judged = known.select("epoch", "sequence", "source", "complete", made.alias("made"), said.alias("said"))
     lines = judged.select("epoch", "sequence", "source", F.explode(_ticked(wanted)).alias("line"))
     return lines.select("line.*", "epoch", "sequence", "source")
