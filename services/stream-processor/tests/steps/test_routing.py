@@ -89,6 +89,14 @@ def test_what_is_absent_stays_unset(shipped: Callable[..., Pipeline], routed: Ro
     assert MaskedLine.FromString(value).city == ""
 
 
+def test_a_number_that_its_field_cannot_hold_stays_unset(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+    select = {"item_code": "element.item_code", "item_price_cents": f"element.item_price_cents * {2**63 - 1}"}
+
+    [(_, value)] = routed(shipped("masked-lines", select=select), invoice_change(None, invoice()))
+
+    assert MaskedLine.FromString(value) == MaskedLine(item_code="item-1")
+
+
 def test_an_element_can_be_the_key(shipped: Callable[..., Pipeline], routed: Routed) -> None:
     pipeline = shipped("masked-lines", group_by="lines.item_code")
 

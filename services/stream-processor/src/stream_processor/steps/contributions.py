@@ -10,6 +10,7 @@ from pyspark.sql.types import DataType, DecimalType, IntegralType
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import PipelineFileError
 from stream_processor.steps.aggregate_parts import Part, parts
+from stream_processor.steps.exact_sql import exact
 from stream_processor.steps.record_keys import elements, single
 from stream_processor.steps.row_scope import KEPT, in_scope
 from stream_processor.steps.windows import window_tail
@@ -33,7 +34,7 @@ def _contributed(changes: DataFrame, row: str, name: str, pipeline: Pipeline) ->
     wanted = parts(pipeline.aggregates)
     scoped = _scoped(changes, row, pipeline)
     types = {part.name: _type(scoped, part, pipeline) for part in wanted}
-    computed = scoped.select(KEPT, F.expr(_units(pipeline, wanted)).alias(_UNITS))
+    computed = scoped.select(KEPT, exact(_units(pipeline, wanted), scoped.sparkSession).alias(_UNITS))
     amounts = F.transform(_UNITS, lambda unit: _amounts(unit, wanted, types))
     summed = _by_key(amounts, wanted, types) if pipeline.group.repeated else amounts
     nothing = F.array().cast(computed.select(summed.alias(name)).schema[name].dataType)
@@ -60,7 +61,8 @@ def _type(scoped: DataFrame, part: Part, pipeline: Pipeline) -> DataType:
     """The type of the part's numbers in a row."""
     key = f"keep.aggregate.{part.field}"
     try:
-        units = scoped.select(F.expr(_units(pipeline, [part])).alias(_UNITS)).schema[_UNITS].dataType
+        unit = exact(_units(pipeline, [part]), scoped.sparkSession)
+        units = scoped.select(unit.alias(_UNITS)).schema[_UNITS].dataType
     except AnalysisException as error:
         raise PipelineFileError(pipeline.file, key, (error.getMessage() or str(error)).splitlines()[0]) from error
     given: DataType = units.elementType[part.name].dataType  # type: ignore[attr-defined]  # it is an array of structs

@@ -8,6 +8,7 @@ from pyspark.sql.types import DataType
 from stream_processor.definition.pipeline import Pipeline, Selected
 from stream_processor.errors import PipelineFileError
 from stream_processor.steps import row_schema
+from stream_processor.steps.exact_sql import exact
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.joining import column
 from stream_processor.steps.row_scope import KEPT, in_scope
@@ -54,8 +55,8 @@ def _message(scoped: DataFrame, pipeline: Pipeline) -> Column:
 def _field(scoped: DataFrame, file: str, selected: Selected, wanted: DataType) -> Column:
     """The expression. Raises PipelineFileError if its type does not fit the field's."""
     key = f"select.{selected.field.name}"
-    expression = F.expr(selected.sql)
     try:
+        expression = exact(selected.sql, scoped.sparkSession)
         found = scoped.select(expression.alias("found")).schema["found"].dataType
     except AnalysisException as error:
         raise PipelineFileError(file, key, (error.getMessage() or str(error)).splitlines()[0]) from error

@@ -3,6 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
+from stream_processor.steps.exact_sql import exact
 from stream_processor.steps.row_scope import KEPT, in_scope
 
 _MATCHES = "__matches"
@@ -21,7 +22,7 @@ def filter_rows(changes: DataFrame, condition: str | None) -> DataFrame:
 
 
 def _only_matching(changes: DataFrame, row: str, condition: str) -> DataFrame:
-    matched = in_scope(changes, row).select(KEPT, F.expr(condition).alias(_MATCHES))
+    matched = in_scope(changes, row).select(KEPT, exact(condition, changes.sparkSession).alias(_MATCHES))
     columns = {name: F.col(f"{KEPT}.{name}") for name in changes.columns}
     columns[row] = F.when(F.col(_MATCHES), columns[row])
     return matched.select(*[column.alias(name) for name, column in columns.items()])
