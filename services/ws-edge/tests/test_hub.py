@@ -4,8 +4,8 @@ import pytest
 
 from ws_edge.authorization import Consumer
 from ws_edge.hub import Hub
+from ws_edge.interest import AnyWatch
 from ws_edge.states import Position, StoreKey, Version
-from ws_edge.subscription import Watch
 from ws_edge.testing import Clock, Recorder
 
 KEY = StoreKey("orders-by-key", "order-1")
@@ -31,7 +31,7 @@ def hub(clock: Clock) -> Hub:
     return Hub(clock, quantum=0.025, patience=3.0)
 
 
-def watch_of(hub: Hub, answer: Version | None = None) -> Watch:
+def watch_of(hub: Hub, answer: Version | None = None) -> AnyWatch:
     """The only key that is due, answered when there is an answer."""
     (watch,) = hub.take_due()
     if answer is not None:

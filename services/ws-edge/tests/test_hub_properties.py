@@ -7,8 +7,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError
 from ws_edge.hub import Hub
+from ws_edge.interest import INSISTENCE, AnyWatch
 from ws_edge.states import Position, StoreKey, Version
-from ws_edge.subscription import INSISTENCE, Subscription, Watch
+from ws_edge.subscription import Subscription, Watch
 
 KEY = StoreKey("orders-by-key", "order-1")
 STAFF = Consumer("", "operator", True)
@@ -42,7 +43,7 @@ class Replicas(RuleBasedStateMachine):
         self.now = 0.0
         self.hub = Hub(lambda: self.now, 0.025, 3.0)
         self.readers: list[tuple[Reader, Subscription]] = []
-        self.under_way: list[Watch] = []
+        self.under_way: list[AnyWatch] = []
         self.epoch, self.newest = 1, 1
 
     @rule(after=st.none() | st.integers(0, 8), interval=st.sampled_from([0.1, 0.25, 1.0]))
@@ -80,8 +81,9 @@ class Replicas(RuleBasedStateMachine):
             held = object() if row and position.offset % 3 else None
             self.hub.answered(self.under_way.pop(), Version(KEY, position, row=held, deleted=held is None))
 
-    def _a_replica_may_lag(self, watch: Watch) -> bool:
+    def _a_replica_may_lag(self, watch: AnyWatch) -> bool:
         """Whether the edge can know that the epoch before is an old one: it has left it, or has not left it yet."""
+        assert isinstance(watch, Watch)
         latest = watch.latest
         if self.epoch == 1 or watch.insisted == INSISTENCE - 1:
             return False

@@ -38,7 +38,7 @@ def test_answers_stand_where_their_questions_stand() -> None:
     state.commit_time.seconds = 5
     deleted = response.results.add(index=2).absence
     deleted.deleted, deleted.position.epoch, deleted.position.offset = True, 7, 43
-    found = answers(STORE, [question(A), question(B), question(A)], response)
+    found = answers(STORE, [question(A), question(B), question(A)], response, None)
 
     assert found[0] is None
     assert isinstance(found[1], Version)
@@ -51,7 +51,7 @@ def test_answers_stand_where_their_questions_stand() -> None:
 def test_a_row_of_another_message_is_a_failure_that_names_the_key() -> None:
     result = KeyResult(index=0)
     result.state.payload = b"\xff\xff\xff"
-    (found,) = answers(STORE, [question(A)], BatchGetStatesResponse(results=[result]))
+    (found,) = answers(STORE, [question(A)], BatchGetStatesResponse(results=[result]), None)
 
     assert isinstance(found, UnavailableError)
     assert "orders-by-key/a" in str(found)
@@ -62,7 +62,7 @@ def test_statuses_of_the_query_service_become_the_edges_errors() -> None:
     for code, error in expected.items():
         result = KeyResult(index=0)
         result.error.code, result.error.message = code, "the reason"
-        (found,) = answers(STORE, [question(A)], BatchGetStatesResponse(results=[result]))
+        (found,) = answers(STORE, [question(A)], BatchGetStatesResponse(results=[result]), None)
 
         assert isinstance(found, error)
         assert "the reason" in str(found)

@@ -18,7 +18,7 @@ from ws_edge.quotas import Quota, Quotas
 from ws_edge.session import Session
 from ws_edge.states import Position, StoreKey, Version
 from ws_edge.stores import SHIPPED, read
-from ws_edge.subscription import Watch
+from ws_edge.subscription import Subscription, Watch
 from ws_edge.surroundings import Limits, Surroundings
 from ws_edge.testing import Clock, until
 from ws_edge.tickets import Tickets
@@ -68,12 +68,19 @@ def begin(around: Surroundings) -> tuple[Socket, Session, asyncio.Task[int]]:
     return socket, session, asyncio.create_task(session.run(socket.received.get))
 
 
+def only(watch: Watch) -> Subscription:
+    """The only subscription of a key."""
+    (subscription,) = watch.subscriptions
+    assert isinstance(subscription, Subscription)
+    return subscription
+
+
 async def due(around: Surroundings, keys: int = 1) -> list[Watch]:
     """The keys that are asked for, when there are so many."""
     watches: list[Watch] = []
 
     def enough() -> bool:
-        watches.extend(around.hub.take_due())
+        watches.extend(watch for watch in around.hub.take_due() if isinstance(watch, Watch))
         return len(watches) >= keys
 
     await until(enough)
@@ -109,7 +116,7 @@ async def test_a_client_that_reads_slowly_gets_the_newest_and_what_it_skipped(ar
     await until(lambda: len(socket.sent) == 1)
     socket.open.clear()
     for offset in range(2, 7):
-        session.changed(next(iter(watch.subscriptions)), version(offset), False)
+        session.changed(only(watch), version(offset), False)
         await asyncio.sleep(0)
     stalled = session.writing_since is not None
     socket.open.set()
@@ -132,10 +139,10 @@ async def test_a_client_for_whom_too_many_bytes_wait_is_sent_away(around: Surrou
     await until(lambda: len(socket.sent) == 1)
     socket.open.clear()
     for offset in (2, 3):
-        session.changed(next(iter(watch.subscriptions)), replace(version(offset), size=600), False)
+        session.changed(only(watch), replace(version(offset), size=600), False)
         await asyncio.sleep(0)
     within = session.end_code
-    session.changed(next(iter(watch.subscriptions)), replace(version(4), size=1001), False)
+    session.changed(only(watch), replace(version(4), size=1001), False)
 
     assert (within, session.end_code, around.hub.subscriptions) == (None, 4408, 0)
     socket.open.set()
@@ -150,7 +157,7 @@ async def test_what_waits_of_a_row_that_was_withdrawn_is_never_sent(around: Surr
     around.hub.answered(watch, version(1))
     await until(lambda: len(socket.sent) == 1)
     socket.open.clear()
-    subscription = next(iter(watch.subscriptions))
+    subscription = only(watch)
     session.changed(subscription, version(2), False)
     await until(lambda: session.writing_since is not None)
     session.changed(subscription, version(3), False)
@@ -201,7 +208,7 @@ async def test_a_late_first_answer_is_said(around: Surroundings) -> None:
     socket, session, task = begin(around)
     socket.asks()
     (watch,) = await due(around)
-    session.delayed(next(iter(watch.subscriptions)))
+    session.delayed(only(watch))
     await until(lambda: len(socket.sent) == 1)
 
     assert (socket.sent[0]["error"]["code"], socket.sent[0]["error"]["order_id"]) == ("unavailable", "12345")

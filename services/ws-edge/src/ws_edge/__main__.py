@@ -170,6 +170,9 @@ def _limits(given: Settings) -> Limits:
         given.max_subscriptions,
         given.max_replies,
         given.max_outbox_bytes,
+        given.page_size,
+        given.max_members,
+        given.max_ranges,
     )
 
 

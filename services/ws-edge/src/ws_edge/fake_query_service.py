@@ -15,6 +15,7 @@ from ws_edge import own_stores
 from ws_edge.states import StoreKey
 
 Context = grpc.aio.ServicerContext[Message, Message]
+PARTITIONS = 4
 STORES = ("orders-by-key", "orders-by-customer", "orders-by-item", *own_stores.ALL)
 
 
@@ -29,6 +30,8 @@ class FakeQueryService(QueryServiceServicer):
         self.delay = 0.0
         self.asked: Counter[StoreKey] = Counter()
         self.calls: Counter[str] = Counter()
+        self.ranges: Counter[str] = Counter()
+        self.recent_since = 0
         self.most_at_once = 0
         self.waiting = 0
         self.most_waiting = 0
@@ -80,12 +83,13 @@ class FakeQueryService(QueryServiceServicer):
         await self._begin("BatchGetStates", context)
         keys = [query.key for query in request.keys]
         self.asked.update(StoreKey(request.store, key.group, key.sort, key.member) for key in keys)
+        self.ranges.update(each.group for each in request.ranges)
         response = self._newer(request)
-        if not response.results and request.HasField("max_wait"):
+        if not (response.results or response.ranges) and request.HasField("max_wait"):
             self._wait(1, len(request.keys))
             try:
                 async with asyncio.timeout(request.max_wait.ToNanoseconds() / 1e9):
-                    while not response.results:
+                    while not (response.results or response.ranges):
                         await self._changed.wait()
                         response = self._newer(request)
             except TimeoutError:
@@ -113,7 +117,44 @@ class FakeQueryService(QueryServiceServicer):
                 result.state.CopyFrom(held)
             else:
                 result.absence.CopyFrom(held)
+        for index, asked in enumerate(request.ranges):
+            self._fill_range(request.store, asked, response, index)
+        through = Position(epoch=self.epoch, offset=self.offset)
+        response.freshness.extend(query_pb2.Freshness(partition=n, current_through=through) for n in range(PARTITIONS))
         return response
+
+    def _fill_range(
+        self,
+        store: str,
+        asked: query_pb2.RangeQuery,
+        response: query_service_pb2.BatchGetStatesResponse,
+        index: int,
+    ) -> None:
+        """Knows the changes after `recent_since`, and answers whole for whoever looked before."""
+        knows = asked.HasField("after") and asked.after.epoch == self.epoch and asked.after.offset >= self.recent_since
+        whole = asked.whole or not knows
+        rows = self._range(store, asked.group, asked.sort_from, asked.sort_to, asked.reverse)
+        newer = [(key, held) for key, held in rows if not knows or held.position.offset > asked.after.offset]
+        if not whole and not newer:
+            return
+        result = response.ranges.add(index=index, whole=whole, removals_complete=knows)
+        result.position.epoch, result.position.offset = self.epoch, self.offset
+        states = [held for _, held in (rows if whole else newer) if isinstance(held, query_pb2.State)]
+        result.more = whole and len(states) > asked.limit
+        result.states.extend(states[: asked.limit] if whole else states)
+        for key, held in newer:
+            if knows and isinstance(held, query_pb2.Absence):
+                result.removals.add(key=_key(key), absence=held)
+
+    def _range(
+        self, store: str, group: str, sort_from: str, sort_to: str, reverse: bool
+    ) -> list[tuple[StoreKey, query_pb2.State | query_pb2.Absence]]:
+        rows = [
+            (key, held)
+            for key, held in self.held.items()
+            if key[:2] == (store, group) and sort_from <= key.sort and (not sort_to or key.sort < sort_to)
+        ]
+        return sorted(rows, key=lambda row: row[0], reverse=reverse)
 
     async def ScanStates(  # noqa: N802  gRPC names it
         self, request: query_service_pb2.ScanStatesRequest, context: Context
@@ -122,19 +163,11 @@ class FakeQueryService(QueryServiceServicer):
         await self._begin("ScanStates", context)
         if request.page_token and not request.page_token.isdigit():
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "page_token is not one of ours")
-        rows = sorted(
-            (key, state)
-            for key, state in self.held.items()
-            if isinstance(state, query_pb2.State)
-            and key[:2] == (request.store, request.group)
-            and request.sort_from <= key.sort
-            and (not request.sort_to or key.sort < request.sort_to)
-        )
-        if request.reverse:
-            rows.reverse()
+        found = self._range(request.store, request.group, request.sort_from, request.sort_to, request.reverse)
+        rows = [held for _, held in found if isinstance(held, query_pb2.State)]
         start = int(request.page_token or 0)
         end = start + (request.page_size or 100)
-        states = [state for _, state in rows[start:end]]
+        states = rows[start:end]
         token = str(end) if end < len(rows) else ""
         response = query_service_pb2.ScanStatesResponse(states=states, next_page_token=token)
         response.freshness.current_through.CopyFrom(Position(epoch=self.epoch, offset=self.offset))
@@ -154,8 +187,10 @@ class FakeQueryService(QueryServiceServicer):
         await self._begin("ListShards", context)
         replica = query_pb2.Replica(instance="fake", address=self.address, rank=1, serving=True)
         message = "statecast.orders.v1.Order"
-        stores = [query_pb2.Store(store=name, topic=name, message=message, partitions=4) for name in STORES]
-        shards = [query_pb2.Shard(store=name, partition=n, replicas=[replica]) for name in STORES for n in range(4)]
+        stores = [query_pb2.Store(store=name, topic=name, message=message, partitions=PARTITIONS) for name in STORES]
+        shards = [
+            query_pb2.Shard(store=name, partition=n, replicas=[replica]) for name in STORES for n in range(PARTITIONS)
+        ]
         return query_service_pb2.ListShardsResponse(stores=stores, shards=shards)
 
     async def _begin(self, method: str, context: Context) -> None:

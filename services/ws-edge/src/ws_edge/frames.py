@@ -8,8 +8,10 @@ from typing import Any, Protocol
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from ws_edge.errors import EdgeError, MalformedFrameError
+from ws_edge.member_changes import MemberChange
 from ws_edge.outbox import Reply
-from ws_edge.states import Position, StoreKey, Version
+from ws_edge.range_subscription import RangeSubscription
+from ws_edge.states import Position, RangeKey, StoreKey, Version
 from ws_edge.subscription import Subscription
 
 LONGEST_REFERENCE = 64
@@ -49,7 +51,38 @@ class BeginRequest:
     reference: str
 
 
-Request = WatchRequest | CancelRequest | RefreshRequest | BeginRequest
+@dataclass(frozen=True, slots=True)
+class WatchRangeRequest:
+    """Start watching a range, or change how it is watched. A limit of 0 takes the default."""
+
+    key: RangeKey
+    after: Position | None
+    interval_ms: int | None
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRangeRequest:
+    """Stop watching a range."""
+
+    key: RangeKey
+    reference: str
+
+
+Request = WatchRequest | CancelRequest | RefreshRequest | BeginRequest | WatchRangeRequest | CancelRangeRequest
+
+
+class RangeDialect(Protocol):
+    """One way to write frames about ranges."""
+
+    def started(self, subscription: RangeSubscription, recovered: bool) -> Reply:
+        """The frame that says that a range is being watched."""
+
+    def changed(self, key: RangeKey, change: MemberChange, through: Position | None) -> Reply:
+        """The frame for what has happened to a member; `through` when it is the last one that waits."""
+
+    def cancelled(self, request: CancelRangeRequest) -> Reply:
+        """The frame that says that the watching of a range has ended."""
 
 
 class Dialect(Protocol):
@@ -58,6 +91,10 @@ class Dialect(Protocol):
     @property
     def name(self) -> str:
         """The key of the dialect's frames in Version.frames."""
+
+    @property
+    def ranges(self) -> RangeDialect | None:
+        """The frames about ranges; None when no request of this dialect can ask for one."""
 
     def parse(self, event: Mapping[str, Any]) -> Request:
         """Reads an ASGI `websocket.receive` event. Raises MalformedFrameError that says what is wrong."""

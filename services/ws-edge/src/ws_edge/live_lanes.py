@@ -7,11 +7,12 @@ import structlog
 
 from ws_edge.errors import RequestError
 from ws_edge.hub import Hub
+from ws_edge.interest import AnyWatch
 from ws_edge.metrics import Metrics
 from ws_edge.query_client import QueryClient
-from ws_edge.questions import Answer
+from ws_edge.questions import Answer, Progress, RangeAnswer
+from ws_edge.states import Version
 from ws_edge.stores import Store
-from ws_edge.subscription import Watch
 
 GATHER_S = 0.003
 """How long keys that join wait for each other, so that a burst of them makes one call."""
@@ -50,7 +51,7 @@ class LiveLanes:
     def __len__(self) -> int:
         return sum(len(lane.watches) for lanes in self._lanes.values() for lane in lanes)
 
-    def add(self, store: Store, watch: Watch) -> None:
+    def add(self, store: Store, watch: AnyWatch) -> None:
         """Takes a key over from the timed reads until it has no live subscriber, or the query service fails."""
         address = self.client.route(store, watch.ask().group_hash)
         lanes = self._lanes.setdefault((store.name, address), [])
@@ -84,12 +85,12 @@ class LiveLane:
     def __init__(self, lanes: LiveLanes, store: Store, address: str) -> None:
         self.store = store
         self.address = address
-        self.watches: dict[Watch, None] = {}
+        self.watches: dict[AnyWatch, None] = {}
         self._lanes = lanes
         self._poll: asyncio.Task[list[Answer] | None] | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def join(self, watch: Watch) -> None:
+    def join(self, watch: AnyWatch) -> None:
         """Adds a key. The poll under way is begun anew with it; what that would have answered is asked for again."""
         self.watches[watch] = None
         if self._poll is not None:
@@ -112,7 +113,7 @@ class LiveLane:
         finally:
             self._lanes.ended(self)
 
-    async def _ask(self, watches: tuple[Watch, ...]) -> None:
+    async def _ask(self, watches: tuple[AnyWatch, ...]) -> None:
         lanes = self._lanes
         questions = [watch.ask() for watch in watches]
         poll = self._poll = asyncio.create_task(lanes.client.wait(self.store, self.address, questions, lanes.max_wait))
@@ -132,23 +133,34 @@ class LiveLane:
             for watch in watches:
                 self._fail(watch)
 
-    def _take(self, watches: tuple[Watch, ...], answers: list[Answer], *, failed: bool) -> None:
+    def _take(self, watches: tuple[AnyWatch, ...], answers: list[Answer], *, failed: bool) -> None:
         hub, now = self._lanes.hub, self._lanes.clock()
         for watch, answer in zip(watches, answers, strict=True):
-            if failed or isinstance(answer, RequestError):
+            if not watch.live:
+                self.watches.pop(watch, None)  # it is being asked for outside of the lane, and comes back from there
+            elif failed or isinstance(answer, RequestError):
                 self._fail(watch)
-                continue
-            if answer is not None:
-                self._lanes.metrics.changed_keys.inc()
-                hub.answered(watch, answer)
-            elif watch.waiting:
-                hub.unchanged(watch)
-            watch.confirmed_at = now
-            if not watch.is_live or self._lanes.client.route(self.store, watch.ask().group_hash) != self.address:
-                self.watches.pop(watch, None)
-                hub.release(watch)
+            else:
+                if answer is not None:
+                    self._tell(watch, answer)
+                elif watch.waiting:
+                    hub.unchanged(watch)
+                watch.confirmed_at = now
+                self._keep(watch)
 
-    def _fail(self, watch: Watch) -> None:
+    def _tell(self, watch: AnyWatch, answer: Version | RangeAnswer | Progress) -> None:
+        if isinstance(answer, Progress):
+            watch.advance(answer.position)
+        else:
+            self._lanes.metrics.changed_keys.inc()
+            self._lanes.hub.answered(watch, answer)
+
+    def _keep(self, watch: AnyWatch) -> None:
+        if not watch.is_live or self._lanes.client.route(self.store, watch.ask().group_hash) != self.address:
+            self.watches.pop(watch, None)
+            self._lanes.hub.release(watch)
+
+    def _fail(self, watch: AnyWatch) -> None:
         self._lanes.metrics.failed_keys.inc()
         if watch in self.watches:
             del self.watches[watch]

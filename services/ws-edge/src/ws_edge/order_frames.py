@@ -11,6 +11,7 @@ from statecast.push.v1.order_updates_pb2 import OrderUpdatesRequest
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.frames import (
     CancelRequest,
+    RangeDialect,
     RefreshRequest,
     Request,
     WatchRequest,
@@ -38,6 +39,7 @@ class OrderFrames:
     """The dialect of orders. The reference of a request is its order id; a subscription is confirmed by its frames."""
 
     name = "order"
+    ranges: RangeDialect | None = None
 
     def parse(self, event: Mapping[str, Any]) -> Request:
         """Reads a request in either form. Raises MalformedFrameError."""

@@ -1,9 +1,10 @@
-"""What one socket still has to be sent: replies, and the newest version of each key."""
+"""What one socket still has to be sent: replies, the newest version of each key, and ranges that have changed."""
 
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
-from ws_edge.states import StoreKey, Version
+from ws_edge.range_subscription import RangeSubscription
+from ws_edge.states import RangeKey, StoreKey, Version
 
 Reply = dict[str, Any]
 """An encoded frame that answers a request; it is never dropped or replaced."""
@@ -19,6 +20,8 @@ class Item(NamedTuple):
     version: Version | None = None
     skipped: int = 0
     snapshot: bool = False
+    range: RangeSubscription | None = None
+    """A range of which something is pending: what of it goes next is decided when it is sent."""
 
 
 class Outbox:
@@ -30,7 +33,7 @@ class Outbox:
     __slots__ = ("_items", "_replies", "_serial", "_skipped", "_snapshots", "size")
 
     def __init__(self) -> None:
-        self._items: OrderedDict[StoreKey | int, Version | Reply] = OrderedDict()
+        self._items: OrderedDict[StoreKey | RangeKey | int, Version | RangeSubscription | Reply] = OrderedDict()
         self._skipped: dict[StoreKey, int] = {}
         self._snapshots: set[StoreKey] = set()
         self._serial = 0
@@ -59,6 +62,14 @@ class Outbox:
         else:
             self._snapshots.discard(version.key)
         return old is not None
+
+    def put_range(self, subscription: RangeSubscription) -> None:
+        """Adds a range of which something is pending, unless it waits already."""
+        self._items.setdefault(subscription.watch.key, subscription)
+
+    def withdraw_range(self, key: RangeKey) -> None:
+        """Forgets that something of the range is pending."""
+        self._items.pop(key, None)
 
     def reply(self, reply: Reply) -> None:
         """Adds a reply."""
@@ -95,9 +106,14 @@ class Outbox:
             if snapshot:
                 self._snapshots.discard(item.key)
             return Item(None, item, skipped, snapshot)
+        if isinstance(item, RangeSubscription):
+            return Item(None, range=item)
         self._replies -= 1
         return Item(item)
 
 
-def _size(item: Version | Reply) -> int:
-    return item.size if isinstance(item, Version) else len(item.get("text") or item.get("bytes") or "")
+def _size(item: Version | RangeSubscription | Reply) -> int:
+    """A range counts nothing: its rows are those that the edge holds anyway."""
+    if isinstance(item, Version):
+        return item.size
+    return 0 if isinstance(item, RangeSubscription) else len(item.get("text") or item.get("bytes") or "")

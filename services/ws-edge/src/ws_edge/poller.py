@@ -10,12 +10,12 @@ import structlog
 
 from ws_edge.errors import RequestError
 from ws_edge.hub import Hub
+from ws_edge.interest import AnyWatch
 from ws_edge.live_lanes import LiveLanes
 from ws_edge.metrics import Metrics
 from ws_edge.query_client import QueryClient
-from ws_edge.questions import Answer
+from ws_edge.questions import Answer, Progress
 from ws_edge.stores import Store, Stores
-from ws_edge.subscription import Watch
 
 BATCHING_S = 0.003
 """How long new subscriptions wait for each other, so that a burst of them makes one batch."""
@@ -37,7 +37,7 @@ class Lane:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.due: list[Watch] = []
+        self.due: list[AnyWatch] = []
         self.task: asyncio.Task[None] | None = None
 
 
@@ -87,7 +87,7 @@ class Poller:
         except TimeoutError:
             return
 
-    def _send_out(self, watches: list[Watch]) -> None:
+    def _send_out(self, watches: list[AnyWatch]) -> None:
         for watch in watches:
             store = self._stores[watch.key.store]
             address = self._client.route(store, watch.ask().group_hash)
@@ -98,7 +98,7 @@ class Poller:
             if lane.task is None:
                 lane.task = asyncio.create_task(self._drive(lane, (store.name, address)))
 
-    def _hold_open(self, watch: Watch) -> None:
+    def _hold_open(self, watch: AnyWatch) -> None:
         self._live.add(self._stores[watch.key.store], watch)
 
     async def _drive(self, lane: Lane, name: tuple[str, str]) -> None:
@@ -116,7 +116,7 @@ class Poller:
             await asyncio.sleep(rest(self._clock() - began, answered))
         del self._lanes[name]
 
-    async def _ask(self, store: Store, watches: list[Watch]) -> bool:
+    async def _ask(self, store: Store, watches: list[AnyWatch]) -> bool:
         """Returns whether there was an answer for any of the keys, or nothing to ask."""
         questions = [watch.ask() for watch in watches]
         with self._metrics.poll_seconds.labels(store.name).time():
@@ -126,8 +126,11 @@ class Poller:
             self._take(watch, answer)
         return not answers or any(not isinstance(answer, RequestError) for answer in answers)
 
-    def _take(self, watch: Watch, answer: Answer) -> None:
+    def _take(self, watch: AnyWatch, answer: Answer) -> None:
         if answer is None:
+            self._hub.unchanged(watch)
+        elif isinstance(answer, Progress):
+            watch.advance(answer.position)
             self._hub.unchanged(watch)
         elif isinstance(answer, RequestError):
             self._metrics.failed_keys.inc()

@@ -19,7 +19,7 @@ from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
 from ws_edge.addresses import Addresses
 from ws_edge.errors import UnavailableError
 from ws_edge.partitioning import group_hash
-from ws_edge.questions import Answer, Question, answers, batch, failure_of
+from ws_edge.questions import Answer, AnyQuestion, answers, batch, failure_of
 from ws_edge.shard_map import ShardMap, order
 from ws_edge.stores import Store
 
@@ -74,7 +74,7 @@ class QueryClient:
         """The address that is to be asked for the group now."""
         return self._addresses.choose(self._map.candidates(store.name, hashed_group))
 
-    async def ask(self, store: Store, questions: Sequence[Question]) -> list[Answer]:
+    async def ask(self, store: Store, questions: Sequence[AnyQuestion]) -> list[Answer]:
         """Looks up keys of one store; returns the answer to each in their order, an error where none could be had."""
         found: list[Answer] = [None] * len(questions)
         pending = list(range(len(questions)))
@@ -97,7 +97,9 @@ class QueryClient:
             found[place] = error
         return found
 
-    async def wait(self, store: Store, address: str, questions: list[Question], max_wait: float) -> list[Answer] | None:
+    async def wait(
+        self, store: Store, address: str, questions: list[AnyQuestion], max_wait: float
+    ) -> list[Answer] | None:
         """Asks one instance for an answer once something is newer, or after `max_wait` seconds; None when it fails."""
         return await self._ask_one(store, address, questions, max_wait)
 
@@ -125,7 +127,9 @@ class QueryClient:
         for channel in channels.values():
             await channel.close()
 
-    def _batches(self, store: Store, questions: Sequence[Question], places: list[int]) -> list[tuple[str, list[int]]]:
+    def _batches(
+        self, store: Store, questions: Sequence[AnyQuestion], places: list[int]
+    ) -> list[tuple[str, list[int]]]:
         by_address: dict[str, list[int]] = {}
         for place in places:
             by_address.setdefault(self.route(store, questions[place].group_hash), []).append(place)
@@ -137,7 +141,7 @@ class QueryClient:
         ]
 
     async def _ask_one(
-        self, store: Store, address: str, questions: list[Question], max_wait: float = 0.0
+        self, store: Store, address: str, questions: list[AnyQuestion], max_wait: float = 0.0
     ) -> list[Answer] | None:
         """The answers of one instance; None when it does not answer."""
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, BatchGetStatesResponse] = self._channel(address).unary_unary(
@@ -150,7 +154,7 @@ class QueryClient:
                 return None
             return [failure_of(error.code().value[0], error.details() or "")] * len(questions)
         self._addresses.answered(address)
-        return answers(store, questions, response)
+        return answers(store, questions, response, self._map.partitions.get(store.name))
 
     async def _first_answer(self, choose: Callable[[], str], call: Callable[[str], Awaitable[R]]) -> R:
         reason = ""

@@ -166,8 +166,8 @@ class Rest:
         (answer,) = await self._client.ask(store, [question(key)])
         if isinstance(answer, RequestError):
             raise answer
-        if answer is None or answer.row is None:
-            gone = "was deleted" if answer is not None and answer.deleted else "is not known"
+        if not isinstance(answer, Version) or answer.row is None:
+            gone = "was deleted" if isinstance(answer, Version) and answer.deleted else "is not known"
             raise NoStateError(f"{key} {gone}")
         check_row(consumer, answer)
         return answer

@@ -116,7 +116,7 @@ class Revocations:
         (answer,) = await self._client.ask(REVOCATIONS, [question(revocation_key(principal))])
         if isinstance(answer, RequestError):
             raise answer
-        check(caller, None if answer is None else answer.row)
+        check(caller, answer.row if isinstance(answer, Version) else None)
 
     def _watch(self, principal: str) -> _Watch:
         watch = self._watches.get(principal)

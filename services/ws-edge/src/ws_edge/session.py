@@ -16,11 +16,21 @@ from ws_edge.errors import (
     TooManySubscriptionsError,
     UnavailableError,
 )
-from ws_edge.frames import BeginRequest, CancelRequest, Dialect, RefreshRequest, Request, WatchRequest
+from ws_edge.frames import (
+    BeginRequest,
+    CancelRangeRequest,
+    CancelRequest,
+    Dialect,
+    RefreshRequest,
+    Request,
+    WatchRangeRequest,
+    WatchRequest,
+)
 from ws_edge.gateway import Caller
 from ws_edge.lease import Lease
 from ws_edge.outbox import Reply
 from ws_edge.quotas import Share
+from ws_edge.session_ranges import SessionRanges
 from ws_edge.socket_writer import Send, SocketWriter
 from ws_edge.states import StoreKey, Version
 from ws_edge.stores import find
@@ -37,6 +47,7 @@ class Session:
         "_around",
         "_dialect",
         "_lease",
+        "_ranges",
         "_share",
         "_subscriptions",
         "_writer",
@@ -54,6 +65,7 @@ class Session:
         self._dialect = dialect
         self._writer = SocketWriter(dialect, send, around.metrics.frames, around.clock)
         self._subscriptions: dict[StoreKey, Subscription] = {}
+        self._ranges = SessionRanges(around, caller.consumer, dialect, share, self._writer, self)
         self._lease = Lease(around.calendar, self._expire)
         self.end_code: int | None = None
         """The code that this side has ended the session with."""
@@ -106,7 +118,7 @@ class Session:
         try:
             self._act(request)
         except RequestError as error:
-            self._fail(error, request.reference)
+            self.fail(error, request.reference)
 
     def subscription(self, key: StoreKey) -> Subscription | None:
         """The subscription of the key, if there is one."""
@@ -129,14 +141,18 @@ class Session:
         """Withdraws what is unsent and says why the subscription has ended."""
         key = subscription.watch.key
         self._subscriptions.pop(key, None)
-        self._share.hold(len(self._subscriptions))
+        self.count()
         self._writer.withdraw(key)
-        self._fail(error, subscription.reference)
+        self.fail(error, subscription.reference)
 
     def delayed(self, subscription: Subscription) -> None:
         """Says that the first answer takes long."""
         text = f"{subscription.watch.key} cannot be looked up now: keep the socket, the answer follows when it can be"
-        self._fail(UnavailableError(text), subscription.reference)
+        self.fail(UnavailableError(text), subscription.reference)
+
+    def count(self) -> None:
+        """Tells the quotas how much is watched."""
+        self._share.hold(len(self._subscriptions) + len(self._ranges))
 
     def _handle(self, event: Mapping[str, Any]) -> None:
         try:
@@ -145,19 +161,24 @@ class Session:
         except FrameFloodError as error:
             self.end(CLOSE_FLOOD, str(error))
         except RequestError as error:
-            self._fail(error, error.reference)
+            self.fail(error, error.reference)
         else:
             self.act(request)
 
     def _act(self, request: Request) -> None:
-        if isinstance(request, WatchRequest):
-            self._watch(request)
-        elif isinstance(request, CancelRequest):
-            self._cancel(request)
-        elif isinstance(request, RefreshRequest):
-            self._refresh(request)
-        else:
-            self._begin(request)
+        match request:
+            case WatchRequest():
+                self._watch(request)
+            case CancelRequest():
+                self._cancel(request)
+            case RefreshRequest():
+                self._refresh(request)
+            case BeginRequest():
+                self._begin(request)
+            case WatchRangeRequest():
+                self._ranges.watch(request)
+            case CancelRangeRequest():
+                self._ranges.cancel(request)
 
     def _begin(self, request: BeginRequest) -> None:
         if self.feed is None:
@@ -182,13 +203,13 @@ class Session:
         )
         if subscription.active:
             self._subscriptions[request.key] = subscription
-            self._share.hold(len(self._subscriptions))
+            self.count()
 
     def _cancel(self, request: CancelRequest) -> None:
         subscription = self._subscriptions.pop(request.key, None)
         if subscription is not None:
             self._around.hub.unsubscribe(subscription)
-            self._share.hold(len(self._subscriptions))
+            self.count()
         self._writer.withdraw(request.key)
         self._writer.reply(self._dialect.cancelled(request))
 
@@ -201,7 +222,8 @@ class Session:
     def _expire(self) -> None:
         self.end(CLOSE_EXPIRED, "your credential has expired: sign in again, then connect")
 
-    def _fail(self, error: EdgeError, reference: str) -> None:
+    def fail(self, error: EdgeError, reference: str) -> None:
+        """Says why a request failed."""
         self._around.metrics.errors.labels(error.code).inc()
         self._writer.reply(self._dialect.failed(error, reference))
 
@@ -211,6 +233,7 @@ class Session:
         for subscription in self._subscriptions.values():
             self._around.hub.unsubscribe(subscription)
         self._subscriptions.clear()
+        self._ranges.end_all()
         self._share.hold(0)
 
     def _leave(self) -> None:

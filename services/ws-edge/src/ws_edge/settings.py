@@ -94,6 +94,10 @@ class Settings(BaseSettings):
 
     max_sockets: int = Field(default=15_000, ge=1, description="Open sockets of this edge; more are refused with 503.")
     max_subscriptions: int = Field(default=1000, ge=1, description="Keys that one socket may watch.")
+    max_ranges: int = Field(default=20, ge=1, description="Ranges that one socket may watch.")
+    max_members: int = Field(
+        default=1000, ge=1, le=1000, description="Members of a range that is watched; larger limits get this."
+    )
     max_replies: int = Field(
         default=256, ge=1, description="Unsent replies at which a socket's requests are not read on."
     )
@@ -153,7 +157,9 @@ class Settings(BaseSettings):
     batch_keys: int = Field(
         default=1000, ge=1, description="Keys in one call; not above the query service's own limit."
     )
-    page_size: int = Field(default=100, ge=1, le=1000, description="Rows of a range when no limit is asked for.")
+    page_size: int = Field(
+        default=100, ge=1, le=1000, description="Rows of a range when no limit is asked for, read or watched."
+    )
 
     drain_notice_ms: int = Field(
         default=3000, ge=0, description="How long sockets stay when the edge is stopped, until the gateway has noticed."

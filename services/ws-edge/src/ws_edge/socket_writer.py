@@ -10,8 +10,9 @@ import structlog
 from ws_edge import eager_task
 from ws_edge.frames import Dialect, frame_of
 from ws_edge.metrics import FrameTally
-from ws_edge.outbox import Outbox, Reply
-from ws_edge.states import StoreKey, Version
+from ws_edge.outbox import Item, Outbox, Reply
+from ws_edge.range_subscription import RangeSubscription
+from ws_edge.states import RangeKey, StoreKey, Version
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -55,6 +56,17 @@ class SocketWriter:
         self._outbox.reply(reply)
         self._begin()
 
+    def put_range(self, subscription: RangeSubscription) -> None:
+        """Sends what is pending of a range. Ranges take turns with all else that the socket is sent."""
+        if self._ended:
+            return
+        self._outbox.put_range(subscription)
+        self._begin()
+
+    def withdraw_range(self, key: RangeKey) -> None:
+        """Sends nothing more of the range."""
+        self._outbox.withdraw_range(key)
+
     def withdraw(self, key: StoreKey) -> None:
         """Forgets what is unsent of the key."""
         self._outbox.withdraw(key)
@@ -89,12 +101,14 @@ class SocketWriter:
         frames = self._frames
         try:
             while (item := self._outbox.take()) is not None:
-                reply = item.reply if item.version is None else frame_of(self._dialect, item.version, item.skipped)
+                frame, commit_ns = self._frame_of(item)
+                if frame is None:
+                    continue
                 self.writing_since = self._clock()
-                await self._send(reply)  # type: ignore[arg-type]  # an item without a version is a reply
+                await self._send(frame)
                 frames.sent += 1
-                if item.version is not None and item.version.commit_ns is not None and not item.snapshot:
-                    frames.aged((time_ns() - item.version.commit_ns) / 1e9)
+                if commit_ns is not None:
+                    frames.aged((time_ns() - commit_ns) / 1e9)
         except OSError:
             return  # the socket is closed; its reader hears of it as well
         except Exception:
@@ -103,6 +117,26 @@ class SocketWriter:
         finally:
             self.writing_since = None
             self._task = None
+
+    def _frame_of(self, item: Item) -> tuple[Reply | None, int | None]:
+        """The frame, None when there is nothing to send after all, and the commit time of a change, if that counts."""
+        if item.range is not None:
+            return self._next_of(item.range)
+        if item.version is None:
+            return item.reply, None
+        commit_ns = None if item.snapshot else item.version.commit_ns
+        return frame_of(self._dialect, item.version, item.skipped), commit_ns
+
+    def _next_of(self, subscription: RangeSubscription) -> tuple[Reply | None, int | None]:
+        frames = self._dialect.ranges
+        change = subscription.take() if subscription.active else None
+        if change is None or frames is None:
+            return None, None
+        if subscription.pending:
+            self._outbox.put_range(subscription)
+        self._frames.skipped += change.skipped
+        commit_ns = None if change.snapshot else change.commit_ns
+        return frames.changed(subscription.watch.key, change, subscription.through), commit_ns
 
     async def _end(self, close: Reply) -> None:
         if self._task is not None:

@@ -16,6 +16,23 @@ class StoreKey(NamedTuple):
         return "/".join(part for part in self if part)
 
 
+class RangeKey(NamedTuple):
+    """The first members of a group whose sort value is from `sort_from` on and below `sort_to`, or the last ones.
+
+    Empty ends are open. `limit` is the most members.
+    """
+
+    store: str
+    group: str
+    sort_from: str
+    sort_to: str
+    limit: int
+    reverse: bool
+
+    def __str__(self) -> str:
+        return f"{self.store}/{self.group}/[{self.sort_from}..{self.sort_to})"
+
+
 class Position(NamedTuple):
     """The record that was last applied to a key. Positions of different epochs cannot be compared."""
 

@@ -39,6 +39,7 @@ from ws_edge.frames import (
     text_of,
 )
 from ws_edge.outbox import Reply
+from ws_edge.range_frames import RangeFrames
 from ws_edge.states import Position, StoreKey, Version
 from ws_edge.stores import Stores, find
 from ws_edge.subscription import Subscription
@@ -53,6 +54,7 @@ class StreamFrames:
         self._stores = stores
         self._binary = binary
         self.name = "stream-binary" if binary else "stream-json"
+        self.ranges = RangeFrames(self.name, stores, self._encode)
 
     def parse(self, event: Mapping[str, Any]) -> Request:
         """Reads a ClientFrame. Raises MalformedFrameError or UnknownStoreError, with the frame's id."""
@@ -134,7 +136,11 @@ class StreamFrames:
             return RefreshRequest(frame.auth_refresh.ticket, frame.id)
         if frame.HasField("begin"):
             return BeginRequest(dict(map(self._key_position, frame.begin.after)), frame.id)
-        raise MalformedFrameError("the frame asks for nothing: set subscribe, unsubscribe, auth_refresh or begin")
+        range_request = self.ranges.parse(frame)
+        if range_request is not None:
+            return range_request
+        fields = ", ".join(field.name for field in frame.DESCRIPTOR.oneofs_by_name["request"].fields)
+        raise MalformedFrameError(f"the frame asks for nothing: set one of {fields}")
 
     def _key_position(self, held: KeyPosition) -> tuple[StoreKey, Position]:
         return self._store_key(held.store, held.key), check_position(held.position.epoch, held.position.offset)

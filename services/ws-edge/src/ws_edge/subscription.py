@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Protocol
+from typing import Any, Protocol
 
-from ws_edge.authorization import Consumer
+from ws_edge.authorization import Consumer, check_row
 from ws_edge.errors import RequestError
+from ws_edge.interest import AnySubscription, AnyWatch
 from ws_edge.questions import Question, question
 from ws_edge.states import Position, StoreKey, Version, is_news
-
-INSISTENCE = 3
-"""So many answers in a row bring back an epoch that was left."""
 
 
 class Subscriber(Protocol):
@@ -30,21 +27,11 @@ class Subscriber(Protocol):
         """The first answer takes long; it will come. Told once."""
 
 
-class Subscription:
+class Subscription(AnySubscription):
     """One subscriber's watching of one key."""
 
-    __slots__ = (
-        "active",
-        "consumer",
-        "interval",
-        "next_at",
-        "position",
-        "queued",
-        "reference",
-        "started",
-        "subscriber",
-        "watch",
-    )
+    __slots__ = ("subscriber",)
+    watch: Watch
 
     def __init__(
         self,
@@ -55,117 +42,85 @@ class Subscription:
         interval: float,
         reference: str = "",
     ) -> None:
-        self.watch = watch
+        super().__init__(watch, consumer, after, interval, reference)
         self.subscriber = subscriber
-        self.consumer = consumer
-        self.position = after
-        """The newest position that the subscriber was told; at first the one it came with."""
-        self.interval = interval
-        """The shortest time between two versions, in seconds; 0 is told each as soon as the edge hears of it."""
-        self.reference = reference
-        """The subscriber's name for the request."""
-        self.next_at = 0.0
-        self.started = False
-        self.queued = False
-        self.active = True
+
+    @property
+    def has_news(self) -> bool:
+        """See AnySubscription."""
+        return self.watch.latest is not None and self.lacks(self.watch.latest)
 
     def lacks(self, version: Version) -> bool:
         """Whether the subscriber must still be told the version: this is what keeps state from going backwards."""
         position = self.position
         return position is None or position.epoch != version.position.epoch or position.offset < version.position.offset
 
+    def check(self) -> None:
+        """See AnySubscription."""
+        if self.watch.latest is not None:
+            check_row(self.consumer, self.watch.latest)
 
-class Watch:
-    """One key that somebody watches: what is known of it, who is to be told, and when it is asked for again."""
+    def begin(self) -> None:
+        """See AnySubscription."""
+        after, latest = self.position, self.watch.latest
+        recovered = after is not None and latest is not None and after.epoch == latest.position.epoch
+        self.subscriber.started(self, recovered)
 
-    __slots__ = (
-        "confirmed_at",
-        "due",
-        "in_flight",
-        "insisted",
-        "interval",
-        "intervals",
-        "key",
-        "latest",
-        "live",
-        "position",
-        "question",
-        "retired",
-        "slot",
-        "subscriptions",
-        "waiting",
-    )
+    def deliver(self, snapshot: bool) -> None:
+        """See AnySubscription."""
+        if self.watch.latest is not None:
+            self.position = self.watch.latest.position
+            self.subscriber.changed(self, self.watch.latest, snapshot)
+
+    def refuse(self, error: RequestError) -> None:
+        """See AnySubscription."""
+        self.subscriber.refused(self, error)
+
+    def delay(self) -> None:
+        """See AnySubscription."""
+        self.subscriber.delayed(self)
+
+
+class Watch(AnyWatch):
+    """One key that somebody watches: what is known of it, who is to be told, and when it is asked for again.
+
+    `position` is the latest version's, or a later one at which there was still no row.
+    """
+
+    __slots__ = ("_question", "latest")
+    key: StoreKey
 
     def __init__(self, key: StoreKey, now: float) -> None:
-        self.key = key
+        super().__init__(key, now)
         self.latest: Version | None = None
-        self.position: Position | None = None
-        """How far the key is known: the latest version's position, or a later one at which there was still no row."""
-        self.retired: frozenset[int] = frozenset()
-        """Epochs that were left: a replica that still answers with one of them is behind."""
-        self.insisted = 0
-        """How many answers in a row were of retired epochs."""
-        self.question: Question | None = None
-        """What the poller asks; kept while the position stays."""
-        self.subscriptions: set[Subscription] = set()
-        self.waiting: dict[Subscription, None] = {}
-        """Those that have not been told their first version."""
-        self.intervals: Counter[float] = Counter()
-        self.interval = 0.0
-        """The fastest interval that a subscription asks for; 0 keeps the key in a long poll."""
-        self.in_flight = False
-        self.live = False
-        """Whether the poller holds a long poll open for the key, and so hears of its changes at once."""
-        self.due = now
-        self.slot = -1
-        self.confirmed_at = 0.0
-        """When a replica last answered for the key."""
-
-    def add(self, subscription: Subscription) -> None:
-        """Counts the subscription in."""
-        self.subscriptions.add(subscription)
-        self.intervals[subscription.interval] += 1
-        self.interval = min(self.intervals)
-
-    def remove(self, subscription: Subscription) -> None:
-        """Counts the subscription out."""
-        self.subscriptions.discard(subscription)
-        self.waiting.pop(subscription, None)
-        self.intervals[subscription.interval] -= 1
-        if not self.intervals[subscription.interval]:
-            del self.intervals[subscription.interval]
-            self.interval = min(self.intervals, default=0.0)
+        self._question: Question | None = None
 
     @property
-    def is_live(self) -> bool:
-        """Whether somebody wants to be told of changes as soon as they are there."""
-        return bool(self.subscriptions) and self.interval == 0
+    def is_known(self) -> bool:
+        """See AnyWatch."""
+        return self.latest is not None
+
+    def suffices(self, _: AnySubscription) -> bool:
+        """See AnyWatch: the latest version is where any subscription begins."""
+        return self.latest is not None
 
     def ask(self) -> Question:
-        """What to ask the query service: what is newer than what is known."""
-        self.question = (self.question or question(self.key)).since(self.position)
-        return self.question
+        """See AnyWatch. The encoded question is kept while the position stays."""
+        self._question = (self._question or question(self.key)).since(self.position)
+        return self._question
 
-    def accept(self, version: Version) -> bool:
-        """Takes the version over unless it is old, or nothing new; returns whether subscribers are to be told."""
+    def accept(self, answer: Any) -> bool:
+        """See AnyWatch: takes a Version over unless it is old, or nothing new."""
+        version: Version = answer
         latest, known = self.latest, self.position
         if latest is not None and known is not None:
-            if version.position.epoch in self.retired and not self._insists():
+            if self.is_behind(version.position.epoch):
                 return False
             if version.position.epoch != latest.position.epoch:
-                self.retired = (self.retired | {latest.position.epoch}) - {version.position.epoch}
+                self.enter_epoch(version.position.epoch)
             elif version.position <= known or not is_news(latest, version):
                 self.confirm()
                 self.position = max(known, version.position)
                 return False
         self.latest, self.position, self.insisted = version, version.position, 0
         return True
-
-    def confirm(self) -> None:
-        """A replica of the latest version's epoch has answered that nothing is newer."""
-        self.insisted = 0
-
-    def _insists(self) -> bool:
-        """Whether a retired epoch must be right after all: epochs have no order, so one may be left by mistake."""
-        self.insisted += 1
-        return self.insisted >= INSISTENCE

@@ -21,6 +21,9 @@ class Limits:
     max_subscriptions: int
     max_replies: int
     max_outbox_bytes: int
+    default_members: int = 100
+    max_members: int = 1000
+    max_ranges: int = 20
 
     def interval(self, asked_ms: int | None) -> float:
         """The interval that is granted, in seconds."""
