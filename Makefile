@@ -122,3 +122,7 @@ bench-processor: install ## Measure the stream-processor alone, in both modes, a
 .PHONY: bench-query
 bench-query: install ## Measure the query-service alone, with 1,000,000 keys, and write bench/results/
 	PYTHONPATH=tests/e2e $(BIN)/python -m bench.query
+
+.PHONY: bench-edge
+bench-edge: install ## Measure one ws-edge with 5,000 sockets, and write bench/results/
+	PYTHONPATH=tests/e2e $(BIN)/python -m bench.edge

@@ -34,6 +34,8 @@ def unit_of(metric: str) -> str:
         return "ms"
     if "_bytes" in metric:
         return "B"
+    if "_kb" in metric:
+        return "KB"
     return "MB" if "_mb" in metric else "1/s"
 
 

@@ -3,7 +3,7 @@
 ws_edge_sockets                   open sockets
 ws_edge_sockets_opened_total      sockets opened since the start
 ws_edge_stalled_sockets_total     sockets closed because their client did not read
-ws_edge_subscriptions             subscriptions of all sockets
+ws_edge_subscriptions             subscriptions of all sockets, and one for each consumer and channel that is watched
 ws_edge_unique_keys               keys that are watched: what is read, however many watch
 ws_edge_poll_seconds              one batch of lookups, by store
 ws_edge_polled_keys_total         keys asked for
