@@ -122,7 +122,7 @@ class Operations {
   }
 
   #makeEdges() {
-    const text = "The gateway sends each question to another edge: all appear within seconds.";
+    const text = "The gateway asks one edge after the other: all appear within seconds.";
     return panel("Edges", text, table("Edges", ["Edge", ...Object.keys(COLUMNS)], this.#rows));
   }
 
