@@ -28,7 +28,7 @@ class MicroBatches:
     """
 
     def __init__(self, directory: Path, pipeline: Pipeline, spark: SparkSession, functions: Functions) -> None:
-        self._source, self._checkpoint = directory / "source", str(directory / "checkpoint")
+        self._source, self._checkpoint = directory / "source", directory / "checkpoint"
         self._source.mkdir(parents=True)
         self._pipeline = pipeline
         self._spark = spark
@@ -59,7 +59,7 @@ class MicroBatches:
         reader = self._spark.readStream.schema(KAFKA_COLUMNS).option("maxFilesPerTrigger", 1)
         records = written_records(reader.json(str(self._source)), self._pipeline, 2, EPOCH, self._functions)
         writer = records.writeStream.foreachBatch(write).outputMode("update")
-        query = writer.option("checkpointLocation", self._checkpoint).trigger(availableNow=True).start()
+        query = writer.option("checkpointLocation", str(self._checkpoint)).trigger(availableNow=True).start()
         try:
             query.awaitTermination()
             operators = query.lastProgress["stateOperators"] if query.lastProgress else []
@@ -67,6 +67,11 @@ class MicroBatches:
         except StreamingQueryException as error:
             if _Crash.__name__ not in str(error):
                 raise
+
+    def changelog_bytes(self, operator: int, batch: int) -> int:
+        """What the checkpoint holds of the state that a stateful operator changed in one batch; both count from 0."""
+        files = self._checkpoint.glob(f"state/{operator}/*/{batch + 1}*.changelog")
+        return sum(file.stat().st_size for file in files)
 
 
 class _Crash(Exception):  # noqa: N818  it is no error
