@@ -36,6 +36,10 @@ def unit_of(metric: str) -> str:
         return "B"
     if "_kb" in metric:
         return "KB"
+    if metric == "stalled_sockets":
+        return "sockets"
+    if metric == "stalled_skipped":
+        return "versions"
     return "MB" if "_mb" in metric else "1/s"
 
 
