@@ -2,6 +2,6 @@
 
 from statecast_client.push.client import PushClient
 from statecast_client.push.errors import PushError, PushRefusedError
-from statecast_client.push.subscription import Subscription, Update
+from statecast_client.push.subscription import RangeSubscription, RangeUpdate, Subscription, Update
 
-__all__ = ["PushClient", "PushError", "PushRefusedError", "Subscription", "Update"]
+__all__ = ["PushClient", "PushError", "PushRefusedError", "RangeSubscription", "RangeUpdate", "Subscription", "Update"]

@@ -12,12 +12,12 @@ from typing import Self
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-from statecast.push.v1.push_pb2 import Error, ServerFrame, Start
+from statecast.push.v1.push_pb2 import Error, Range, RangeChanged, RangeWatched, ServerFrame, Start, Subscribed
 from statecast.state.v1.state_pb2 import Position
 from statecast_client.push import frames
 from statecast_client.push.backoff import Backoff
 from statecast_client.push.errors import PushError, PushRefusedError
-from statecast_client.push.subscription import Subscription, Update
+from statecast_client.push.subscription import RangeSubscription, Subscription, Update
 
 CREDENTIALS_REFUSED = (401, 403, 404)
 CLOSE_EXPIRED = 4401
@@ -27,6 +27,7 @@ CLOSED_FOR_GOOD = frozenset(range(4000, 5000)) - {CLOSE_EXPIRED}
 RENEWED_AT = 0.8
 """The share of the access's remaining time after which it is renewed."""
 
+Watching = Subscription | RangeSubscription
 Headers = Callable[[], Mapping[str, str]]
 Ticket = Callable[[], Awaitable[str]]
 
@@ -54,8 +55,8 @@ class PushClient:
         self._headers = headers
         self._ticket = ticket
         self._tls = tls
-        self._subscriptions: dict[frames.Name, Subscription] = {}
-        self._asked: dict[str, Subscription] = {}
+        self._subscriptions: dict[frames.Name, Watching] = {}
+        self._asked: dict[str, Watching] = {}
         self._ids = map(str, itertools.count(1))
         self._backoff = Backoff()
         self._reconnect_at = 0.0
@@ -80,21 +81,43 @@ class PushClient:
         """Watches a key: its group, or group, sort and member. `after` resumes from a position; `interval_ms` is the
         shortest time between two updates. Raises PushError when the key is watched already, or the client is closed.
         """
-        if self._ended is not None:
-            raise self._ended
-        name = (store, *frames.parts_of(key))
-        if name in self._subscriptions:
-            raise PushError(f"{store} {key} is watched already: unsubscribe first")
-        subscription = Subscription(name, after, interval_ms, lambda: self._unsubscribe(name))
-        self._subscriptions[name] = subscription
-        await self._ask(subscription)
+        state_key = frames.key_of(key)
+        name = frames.name_of_key(store, state_key)
+        subscription = Subscription(
+            after,
+            lambda frame_id, position: frames.subscribe(frame_id, store, state_key, position, interval_ms),
+            lambda: self._unsubscribe(name, lambda frame_id: frames.unsubscribe(frame_id, store, state_key)),
+        )
+        await self._begin(name, subscription)
         return subscription
 
-    async def _unsubscribe(self, name: frames.Name) -> None:
+    async def watch_range(
+        self, watched: Range, *, after: Position | None = None, interval_ms: int | None = None
+    ) -> RangeSubscription:
+        """Watches the members of a group, or a part of them. Else as `subscribe`."""
+        name = frames.name_of_range(watched)
+        subscription = RangeSubscription(
+            after,
+            lambda frame_id, position: frames.watch_range(frame_id, watched, position, interval_ms),
+            lambda: self._unsubscribe(name, lambda frame_id: frames.unwatch_range(frame_id, watched)),
+        )
+        await self._begin(name, subscription)
+        return subscription
+
+    async def _begin(self, name: frames.Name, subscription: Watching) -> None:
+        if self._ended is not None:
+            raise self._ended
+        if name in self._subscriptions:
+            raise PushError(f"{name} is watched already: unsubscribe first")
+        self._subscriptions[name] = subscription
+        subscription.name = name
+        await self._ask(subscription)
+
+    async def _unsubscribe(self, name: frames.Name, frame: Callable[[str], bytes]) -> None:
         subscription = self._subscriptions.pop(name, None)
         if subscription is not None:
             self._asked.pop(subscription.request, None)
-            await self._send(frames.unsubscribe(next(self._ids), name))
+            await self._send(frame(next(self._ids)))
 
     async def _stay_connected(self) -> None:
         while True:
@@ -140,8 +163,12 @@ class PushClient:
                 self._update(frame.changed)
             case "removed":
                 self._update(frame.removed)
+            case "range_changed":
+                self._member(frame.range_changed)
             case "subscribed" if frame.id in self._asked:
-                self._asked[frame.id].recovered = frame.subscribed.start == Start.START_RECOVERED
+                self._started(self._asked[frame.id], frame.subscribed)
+            case "range_watched" if frame.id in self._asked:
+                self._started(self._asked[frame.id], frame.range_watched)
             case "error" if frame.id in self._asked:
                 self._error(self._asked[frame.id], frame.error)
             case "authenticated" if frame.authenticated.HasField("expires_at") and self._ticket is not None:
@@ -151,11 +178,21 @@ class PushClient:
                 self._reconnect_at = time() + frame.reconnect.delay_ms / 1000
 
     def _update(self, update: Update) -> None:
-        subscription = self._subscriptions.get(frames.name_of(update.store, update.key))
-        if subscription is not None:
+        subscription = self._subscriptions.get(frames.name_of_key(update.store, update.key))
+        if isinstance(subscription, Subscription):
             subscription.put(update)
 
-    def _error(self, subscription: Subscription, error: Error) -> None:
+    def _member(self, changed: RangeChanged) -> None:
+        subscription = self._subscriptions.get(frames.name_of_range(changed.range))
+        if isinstance(subscription, RangeSubscription):
+            subscription.put(changed)
+
+    def _started(self, subscription: Watching, begun: Subscribed | RangeWatched) -> None:
+        subscription.recovered = begun.start == Start.START_RECOVERED
+        if isinstance(subscription, RangeSubscription) and isinstance(begun, RangeWatched):
+            subscription.begin(begun)
+
+    def _error(self, subscription: Watching, error: Error) -> None:
         if error.code == "unavailable":
             return  # the subscription stays, and its answer follows
         self._asked.pop(subscription.request, None)
@@ -170,11 +207,10 @@ class PushClient:
         await asyncio.sleep(pause)
         await self._send(frames.auth_refresh(next(self._ids), await ticket()))
 
-    async def _ask(self, subscription: Subscription) -> None:
+    async def _ask(self, subscription: Watching) -> None:
         subscription.request = frame_id = next(self._ids)
         self._asked[frame_id] = subscription
-        position, interval_ms = subscription.position, subscription.interval_ms
-        await self._send(frames.subscribe(frame_id, subscription.name, position, interval_ms))
+        await self._send(subscription.ask(frame_id, subscription.position))
 
     async def _send(self, frame: bytes) -> None:
         if self._socket is not None:

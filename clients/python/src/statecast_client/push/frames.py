@@ -4,35 +4,52 @@ from collections.abc import Sequence
 
 from websockets.typing import Subprotocol
 
-from statecast.push.v1.push_pb2 import AuthRefresh, ClientFrame, Subscribe, Unsubscribe
+from statecast.push.v1.push_pb2 import (
+    AuthRefresh,
+    ClientFrame,
+    Range,
+    Subscribe,
+    Unsubscribe,
+    UnwatchRange,
+    WatchRange,
+)
 from statecast.state.v1.state_pb2 import Position, StateKey
 
 SUBPROTOCOL = Subprotocol("statecast.push.v1+proto")
-Name = tuple[str, str, str, str]
-"""A store and the parts of a key."""
+Name = tuple[str | bool, ...]
+"""What tells a subscription from others."""
 
 
-def name_of(store: str, key: StateKey) -> Name:
-    """What tells a subscription from others."""
+def name_of_key(store: str, key: StateKey) -> Name:
+    """The name of a key's subscription."""
     return store, key.group, key.sort, key.member
 
 
-def key_of(name: Name) -> StateKey:
-    """The key of a name."""
-    return StateKey(group=name[1], sort=name[2], member=name[3])
+def name_of_range(watched: Range) -> Name:
+    """The name of a range's subscription. The limit is no part of it: the one in force is the server's."""
+    return watched.store, watched.group, watched.sort_from, watched.sort_to, watched.reverse
 
 
-def subscribe(frame_id: str, name: Name, after: Position | None, interval_ms: int | None) -> bytes:
+def subscribe(frame_id: str, store: str, key: StateKey, after: Position | None, interval_ms: int | None) -> bytes:
     """Asks for what a key holds and for every change, or only for what is newer than a position."""
-    request = Subscribe(store=name[0], key=key_of(name), after=after)
-    if interval_ms is not None:
-        request.interval_ms = interval_ms
+    request = Subscribe(store=store, key=key, after=after, interval_ms=interval_ms)
     return ClientFrame(id=frame_id, subscribe=request).SerializeToString()
 
 
-def unsubscribe(frame_id: str, name: Name) -> bytes:
-    """Ends a subscription."""
-    return ClientFrame(id=frame_id, unsubscribe=Unsubscribe(store=name[0], key=key_of(name))).SerializeToString()
+def unsubscribe(frame_id: str, store: str, key: StateKey) -> bytes:
+    """Ends a key's subscription."""
+    return ClientFrame(id=frame_id, unsubscribe=Unsubscribe(store=store, key=key)).SerializeToString()
+
+
+def watch_range(frame_id: str, watched: Range, after: Position | None, interval_ms: int | None) -> bytes:
+    """Asks for the members of a range and for every change, or only for what is newer than a position."""
+    request = WatchRange(range=watched, after=after, interval_ms=interval_ms)
+    return ClientFrame(id=frame_id, watch_range=request).SerializeToString()
+
+
+def unwatch_range(frame_id: str, watched: Range) -> bytes:
+    """Ends a range's subscription."""
+    return ClientFrame(id=frame_id, unwatch_range=UnwatchRange(range=watched)).SerializeToString()
 
 
 def auth_refresh(frame_id: str, ticket: str) -> bytes:
@@ -40,10 +57,10 @@ def auth_refresh(frame_id: str, ticket: str) -> bytes:
     return ClientFrame(id=frame_id, auth_refresh=AuthRefresh(ticket=ticket)).SerializeToString()
 
 
-def parts_of(key: str | Sequence[str]) -> tuple[str, str, str]:
-    """A key as a group, or as group, sort and member. Raises ValueError for any other number of parts."""
+def key_of(key: str | Sequence[str]) -> StateKey:
+    """A key given as a group, or as group, sort and member. Raises ValueError for any other number of parts."""
     if isinstance(key, str):
-        return key, "", ""
+        return StateKey(group=key)
     if len(key) != 3:
         raise ValueError(f"the key {key!r} has {len(key)} parts: give a group, or group, sort and member")
-    return key[0], key[1], key[2]
+    return StateKey(group=key[0], sort=key[1], member=key[2])

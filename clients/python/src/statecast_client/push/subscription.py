@@ -1,47 +1,85 @@
-"""One watched key as its reader sees it."""
+"""What a reader watches: one key, or the members of a range."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from typing import Generic, Self, TypeVar
 
-from statecast.push.v1.push_pb2 import Changed, Removed
+from statecast.push.v1.push_pb2 import Changed, MemberChange, RangeChanged, RangeWatched, Removed, Start
 from statecast.state.v1.state_pb2 import Position
 from statecast_client.push.errors import PushError
 from statecast_client.push.frames import Name
 
+T = TypeVar("T")
 Update = Changed | Removed
 """What a key holds now: `Changed.row` is packed in an Any; `Removed` when there is nothing."""
 
+RangeUpdate = RangeWatched | RangeChanged
+"""What happens in a range: `RangeWatched` says that what was told before is to be dropped, and all members follow."""
 
-class Subscription:
-    """Iterate over it for what the key holds and each newer value.
+Ask = Callable[[str, Position | None], bytes]
+"""Makes the frame with an id that asks for what is newer than a position."""
 
-    It keeps the newest update alone: a reader that is slower than the changes gets the newest, whose `skipped` counts
-    those that it replaces. The iteration ends when the subscription is ended or the client is closed, and raises
-    PushRefusedError when the server refuses. One reader at a time.
+
+class Watched(ABC, Generic[T]):
+    """Iterate over it for what is there and for all that is newer.
+
+    It keeps what a reader must still be told and no more: a reader that is slower than the changes gets the newest,
+    whose `skipped` counts those that it replaces. The iteration ends when it is unsubscribed or the client is closed,
+    and raises PushRefusedError when the server refuses. One reader at a time.
     """
 
-    def __init__(
-        self, name: Name, position: Position | None, interval_ms: int | None, end: Callable[[], Awaitable[None]]
-    ) -> None:
-        self.name = name
+    def __init__(self, position: Position | None, ask: Ask, end: Callable[[], Awaitable[None]]) -> None:
         self.position = position
-        """The position of the newest update that has come, or the one to begin after."""
-        self.interval_ms = interval_ms
+        """Everything through it has come; at first the position to begin after."""
+        self.ask = ask
+        self.name: Name = ()
         self.request = ""
         """The id of the frame that asked for it last."""
         self.recovered: bool | None = None
         """Whether the server took up the position when the subscription came into force last; None before."""
         self._end = end
-        self._newest: Update | None = None
         self._error: PushError | None = None
         self._ended = False
         self._woken = asyncio.Event()
 
     async def unsubscribe(self) -> None:
-        """Ends the subscription; an update that has not been read is dropped."""
-        self._newest = None
+        """Ends the subscription; what has not been read is dropped."""
+        self._drop()
         self.finish(None)
         await self._end()
+
+    def finish(self, error: PushError | None) -> None:
+        """Nothing more comes; the reader is told why when there is a reason."""
+        self._ended, self._error = True, error
+        self._woken.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        while (told := self._take()) is None:
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                raise StopAsyncIteration
+            self._woken.clear()
+            await self._woken.wait()
+        return told
+
+    @abstractmethod
+    def _take(self) -> T | None:
+        """Removes and returns what the reader is to be told next; None when there is nothing."""
+
+    @abstractmethod
+    def _drop(self) -> None:
+        """Forgets what has not been read."""
+
+
+class Subscription(Watched[Update]):
+    """One key. Unread is its newest update alone."""
+
+    _newest: Update | None = None
 
     def put(self, update: Update) -> None:
         """The server has sent an update."""
@@ -51,21 +89,61 @@ class Subscription:
         self._newest = update
         self._woken.set()
 
-    def finish(self, error: PushError | None) -> None:
-        """Nothing more comes; the reader is told why when there is a reason."""
-        self._ended, self._error = True, error
-        self._woken.set()
-
-    def __aiter__(self) -> "Subscription":
-        return self
-
-    async def __anext__(self) -> Update:
-        while self._newest is None:
-            if self._error is not None:
-                raise self._error
-            if self._ended:
-                raise StopAsyncIteration
-            self._woken.clear()
-            await self._woken.wait()
+    def _take(self) -> Update | None:
         update, self._newest = self._newest, None
         return update
+
+    def _drop(self) -> None:
+        self._newest = None
+
+
+class RangeSubscription(Watched[RangeUpdate]):
+    """The members of a range. Unread is at most one change of each member that the reader knows or is to know."""
+
+    _began: RangeWatched | None = None
+
+    def __init__(self, position: Position | None, ask: Ask, end: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(position, ask, end)
+        self._unread: dict[str, RangeChanged] = {}
+
+    def begin(self, watched: RangeWatched) -> None:
+        """The server has put the subscription into force."""
+        if watched.HasField("through"):
+            self.position = watched.through
+        if watched.start == Start.START_SNAPSHOT:
+            self._drop()
+            self._began = watched
+            self._woken.set()
+
+    def put(self, changed: RangeChanged) -> None:
+        """The server has sent a change."""
+        if changed.HasField("through"):
+            self.position = changed.through
+        merged = _merged(self._unread.pop(changed.key.member, None), changed)
+        if merged is not None:
+            self._unread[changed.key.member] = merged
+            self._woken.set()
+
+    def _take(self) -> RangeUpdate | None:
+        began, self._began = self._began, None
+        if began is not None:
+            return began
+        return self._unread.pop(next(iter(self._unread))) if self._unread else None
+
+    def _drop(self) -> None:
+        self._unread.clear()
+
+
+def _merged(unread: RangeChanged | None, newer: RangeChanged) -> RangeChanged | None:
+    """What a reader who was not told of `unread` is told after `newer`; None when there is nothing to tell."""
+    if unread is None:
+        return newer
+    entered, left = MemberChange.MEMBER_CHANGE_ENTERED, MemberChange.MEMBER_CHANGE_LEFT
+    if unread.change == entered and newer.change == left:
+        return None
+    if unread.change == entered:
+        newer.change = entered
+    elif unread.change == left and newer.change == entered:
+        newer.change = MemberChange.MEMBER_CHANGE_CHANGED
+    newer.skipped += unread.skipped + 1
+    return newer

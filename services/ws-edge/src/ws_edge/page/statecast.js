@@ -5,9 +5,7 @@
  *     const order = live.subscribe("orders-by-key", { group: "order-000001" }, {
  *       onUpdate: ({ row, position, commitTime }) => …,     // row is null while the key has no value
  *       onError: (error) => …,                              // the subscription has ended; error.code says why
- *     });
- *     await order.unsubscribe();
- *     live.close();
+ *     });                                                   // order.unsubscribe() and live.close() end it
  *
  * It connects again by itself, with jittered and growing pauses, and resumes each subscription after the last position
  * that it was told: nothing newer is missed, nothing is told twice, whichever edge answers.
@@ -24,7 +22,6 @@ const FIRST_REFUSAL = 4000; // close codes from here on mean that another attemp
 export class StatecastError extends Error {
   constructor(code, message) {
     super(message);
-    this.name = "StatecastError";
     this.code = code;
   }
 }
@@ -35,10 +32,9 @@ export class StatecastError extends Error {
  */
 export class Statecast extends EventTarget {
   #address;
-  #asksForAddress;
   #ticket;
   #socket = null;
-  #subscriptions = new Map(); // by store and key
+  #subscriptions = new Map(); // by name
   #requests = new Map(); // by the id of a frame: the subscription that asked
   #lastId = 0;
   #failures = 0;
@@ -53,8 +49,7 @@ export class Statecast extends EventTarget {
    */
   constructor(address, { ticket = null } = {}) {
     super();
-    this.#asksForAddress = typeof address === "function";
-    this.#address = this.#asksForAddress ? address : () => address;
+    this.#address = address;
     this.#ticket = ticket;
     this.state = "connecting";
     this.#connect();
@@ -65,17 +60,22 @@ export class Statecast extends EventTarget {
    * shortest time between two updates. `onStart` is told `{recovered}` whenever the subscription is in force anew,
    * `onDelay` that the first answer takes long.
    */
-  subscribe(store, key, { onUpdate, onError, onStart, onDelay, intervalMs, after } = {}) {
-    const name = nameOf(store, key);
-    if (this.state === "closed") throw new StatecastError("closed", "this client is closed: make another one");
-    if (this.#subscriptions.has(name)) {
-      throw new StatecastError("already_subscribed", `${store} ${key.group} is watched already: unsubscribe first`);
-    }
-    const subscription = { store, key, intervalMs, position: after ?? null, onUpdate, onError, onStart, onDelay };
-    subscription.unsubscribe = () => this.#unsubscribe(name, subscription);
-    this.#subscriptions.set(name, subscription);
-    if (this.state === "open") this.#ask(subscription);
-    return subscription;
+  subscribe(store, key, { intervalMs, after = null, ...handlers } = {}) {
+    const ask = (position) => ({ subscribe: { store, key, after: position, interval_ms: intervalMs } });
+    const cancel = { unsubscribe: { store, key } };
+    return this.#watch(nameOfKey(store, key), { ...handlers, position: after, ask, cancel });
+  }
+
+  /**
+   * Watches the members of a group, or those from `sortFrom` and before `sortTo`: the first `limit`, or with `reverse`
+   * the last. `onChange` is told `{change, key, row, …}`: a member has "entered", "changed" or "left". After an
+   * `onStart` with `recovered: false` all members enter again, and what was told before is to be dropped.
+   */
+  watchRange(store, group, { sortFrom, sortTo, limit, reverse, intervalMs, ...handlers } = {}) {
+    const range = { store, group, sort_from: sortFrom, sort_to: sortTo, limit, reverse };
+    const ask = (position) => ({ watch_range: { range, after: position, interval_ms: intervalMs } });
+    const cancel = { unwatch_range: { range } };
+    return this.#watch(nameOfRange(range), { ...handlers, position: null, ask, cancel });
   }
 
   /** Connects at once if the client waits for its next attempt: for example because the network is back. */
@@ -93,7 +93,7 @@ export class Statecast extends EventTarget {
     this.#become("connecting");
     let address;
     try {
-      address = await this.#address();
+      address = typeof this.#address === "function" ? await this.#address() : this.#address;
     } catch (error) {
       if (error instanceof StatecastError) this.#end(error);
       else this.#retry();
@@ -115,10 +115,9 @@ export class Statecast extends EventTarget {
     clearTimeout(this.#renewal);
     for (const request of this.#requests.values()) request.ended?.();
     this.#requests.clear();
-    if (this.state === "closed") return;
-    const renewable = code === CLOSE_EXPIRED && this.#asksForAddress;
-    if (code >= FIRST_REFUSAL && !renewable) this.#end(new StatecastError(String(code), reason || `the server has closed the socket (${code})`));
-    else this.#retry();
+    const renewable = code === CLOSE_EXPIRED && typeof this.#address === "function";
+    if (code < FIRST_REFUSAL || renewable) this.#retry();
+    else this.#end(new StatecastError(String(code), reason || "the server has closed the socket for good"));
   }
 
   #retry() {
@@ -140,21 +139,25 @@ export class Statecast extends EventTarget {
     if (error) this.#fail(error);
   }
 
-  #ask(subscription) {
-    const { store, key, intervalMs, position } = subscription;
-    const subscribe = { store, key };
-    if (position !== null) subscribe.after = position;
-    if (intervalMs !== undefined) subscribe.interval_ms = intervalMs;
-    subscription.request = this.#send({ subscribe }, subscription);
+  #watch(name, subscription) {
+    if (this.state === "closed") throw new StatecastError("closed", "this client is closed: make another one");
+    if (this.#subscriptions.has(name)) throw new StatecastError("already_subscribed", `${name} is watched already`);
+    subscription.name = name;
+    subscription.unsubscribe = () => this.#unsubscribe(subscription);
+    this.#subscriptions.set(name, subscription);
+    if (this.state === "open") this.#ask(subscription);
+    return subscription;
   }
 
-  #unsubscribe(name, subscription) {
-    if (this.#subscriptions.get(name) !== subscription) return Promise.resolve();
-    this.#subscriptions.delete(name);
+  #ask(subscription) {
+    subscription.request = this.#send(subscription.ask(subscription.position), subscription);
+  }
+
+  async #unsubscribe(subscription) {
+    if (this.#subscriptions.get(subscription.name) !== subscription) return;
+    this.#subscriptions.delete(subscription.name);
     this.#requests.delete(subscription.request);
-    if (this.state !== "open") return Promise.resolve();
-    const { store, key } = subscription;
-    return new Promise((ended) => this.#send({ unsubscribe: { store, key } }, { ended }));
+    if (this.state === "open") await new Promise((ended) => this.#send(subscription.cancel, { ended }));
   }
 
   #send(request, asker) {
@@ -166,25 +169,27 @@ export class Statecast extends EventTarget {
 
   #receive(frame) {
     this.#failures = 0;
-    if (frame.changed) this.#update(frame.changed, frame.changed.row);
-    else if (frame.removed) this.#update(frame.removed, null);
+    const [update, member] = [frame.changed ?? frame.removed, frame.range_changed];
+    if (update) this.#tell(nameOfKey(update.store, update.key), update.position, "onUpdate", valueOf(update));
+    else if (member) this.#tell(nameOfRange(member.range), member.through, "onChange", memberOf(member));
     else if (frame.reconnect) this.#reconnectAt = Date.now() + (frame.reconnect.delay_ms ?? 0);
     else this.#answer(frame, this.#requests.get(frame.id));
   }
 
-  #update({ store, key, position, commit_time: committed, skipped }, row) {
-    const subscription = this.#subscriptions.get(nameOf(store, key));
+  #tell(name, position, handler, told) {
+    const subscription = this.#subscriptions.get(name);
     if (!subscription) return; // it was on its way when the subscription was ended
-    subscription.position = position;
-    const commitTime = committed ? new Date(committed) : null;
-    subscription.onUpdate?.({ store, key, row, position, commitTime, skipped: Number(skipped ?? 0) });
+    subscription.position = position ?? subscription.position;
+    subscription[handler]?.(told);
   }
 
   #answer(frame, asker) {
     if (frame.error) {
       this.#refused(frame, asker);
-    } else if (frame.subscribed) {
-      asker?.onStart?.({ recovered: frame.subscribed.start === "START_RECOVERED" });
+    } else if (frame.subscribed ?? frame.range_watched) {
+      const { start, through } = frame.subscribed ?? frame.range_watched;
+      if (asker) asker.position = through ?? asker.position;
+      asker?.onStart?.({ recovered: start === "START_RECOVERED" });
     } else {
       if (frame.authenticated) this.#renewBefore(frame.authenticated.expires_at);
       this.#requests.delete(frame.id);
@@ -194,18 +199,12 @@ export class Statecast extends EventTarget {
 
   #refused({ id, error: { code, message } }, asker) {
     const error = new StatecastError(code, message);
-    if (asker?.store && code === "unavailable") {
-      asker.onDelay?.(error); // the subscription stays, and its answer follows
-      return;
-    }
+    if (asker?.name && code === "unavailable") return void asker.onDelay?.(error); // it stays, and its answer follows
     this.#requests.delete(id);
-    if (asker?.store) {
-      this.#subscriptions.delete(nameOf(asker.store, asker.key));
-      asker.onError?.(error);
-    } else {
-      asker?.ended?.();
-      this.#fail(error);
-    }
+    if (!asker?.name) this.#fail(error);
+    asker?.ended?.();
+    this.#subscriptions.delete(asker?.name);
+    asker?.onError?.(error);
   }
 
   async #renew() {
@@ -220,12 +219,11 @@ export class Statecast extends EventTarget {
   #renewBefore(expiresAt) {
     clearTimeout(this.#renewal);
     if (!expiresAt) return;
-    const left = (new Date(expiresAt) - Date.now()) * RENEWED_AT;
-    this.#renewal = setTimeout(() => this.#renew(), Math.min(Math.max(left, 0), LONGEST_TIMER_MS));
+    const pause = (new Date(expiresAt) - Date.now()) * RENEWED_AT;
+    this.#renewal = setTimeout(() => this.#renew(), Math.min(pause, LONGEST_TIMER_MS));
   }
 
   #become(state) {
-    if (this.state === state) return;
     this.state = state;
     this.dispatchEvent(new Event("state"));
   }
@@ -235,6 +233,18 @@ export class Statecast extends EventTarget {
   }
 }
 
-function nameOf(store, { group, sort = "", member = "" }) {
-  return [store, group, sort, member].join("\0");
+function valueOf({ key, row = null, position, commit_time: committed, skipped = 0 }) {
+  return { key, row, position, commitTime: committed ? new Date(committed) : null, skipped: Number(skipped) };
+}
+
+function memberOf({ change, ...value }) {
+  return { change: change.replace("MEMBER_CHANGE_", "").toLowerCase(), ...valueOf(value) };
+}
+
+function nameOfKey(store, { group, sort = "", member = "" }) {
+  return JSON.stringify([store, group, sort, member]);
+}
+
+function nameOfRange({ store, group, sort_from: from = "", sort_to: to = "", reverse = false }) {
+  return JSON.stringify([store, group, from, to, reverse]); // the limit in force is the server's
 }
