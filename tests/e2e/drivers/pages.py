@@ -1,0 +1,77 @@
+"""People in front of the pages: they sign in, read, and keep pictures of what they see."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, Locator, Page, expect
+
+from drivers.browser import chromium
+from drivers.waiting import scaled
+
+SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
+"""The pictures of the last run; git ignores them."""
+
+PATIENCE_MS = scaled(30) * 1000
+
+
+class Person:
+    """One tab of a browser. Everything that the page complains about in its console is kept."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+
+    async def sign_in(self, path: str, kind: str, value: str, name: str = "") -> None:
+        """Opens a page and signs in: with a name where the kind is `Password`."""
+        await self.page.goto(path)
+        await self.page.get_by_role("radio", name=kind).check()
+        if name:
+            await self.page.get_by_label("Name").fill(name)
+        await self.try_again(value)
+
+    async def try_again(self, value: str) -> None:
+        """Fills the secret into the form that is there, and sends it."""
+        await self.page.locator("input[type=password]").fill(value)
+        await self.page.keyboard.press("Enter")
+
+    def card(self, order_id: str) -> Locator:
+        """The card of an order."""
+        return self.page.get_by_role("listitem").filter(has_text=order_id)
+
+    async def sees(self, place: Locator, text: str) -> None:
+        """Waits until the text is there."""
+        await expect(place).to_contain_text(text, timeout=PATIENCE_MS)
+
+    async def sees_light(self, text: str) -> None:
+        """Waits until the page says so of its connection."""
+        await self.sees(self.page.locator("#session"), text)
+
+    async def picture(self, name: str, *, moving: bool = False, whole: bool = False) -> None:
+        """Keeps what is to be seen: while it is `moving`, or as it will be; the `whole` page, or what fits."""
+        SCREENSHOTS.mkdir(exist_ok=True)
+        path = SCREENSHOTS / f"{name}.png"
+        await self.page.screenshot(path=path, animations="allow" if moving else "disabled", full_page=whole)
+
+
+@asynccontextmanager
+async def browser_at(address: str) -> AsyncIterator["Visits"]:
+    """A browser whose pages are relative to the address; it trusts the certificate of the stack."""
+    async with chromium() as browser:
+        yield Visits(browser, address)
+
+
+class Visits:
+    """Opens tabs that know nothing of each other."""
+
+    def __init__(self, browser: Browser, address: str) -> None:
+        self._browser, self._address = browser, address
+
+    async def person(self, **options: Any) -> Person:
+        """A tab of its own; the options are those of a browser's context, for example `color_scheme`."""
+        given = {"viewport": {"width": 1280, "height": 800}} | options
+        context = await self._browser.new_context(base_url=self._address, ignore_https_errors=True, **given)
+        return Person(await context.new_page())
