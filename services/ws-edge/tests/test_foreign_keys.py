@@ -65,6 +65,16 @@ async def test_by_a_frame_of_the_stream(edge: RunningEdge, key: StoreKey, more: 
     assert (frame["id"], frame["error"]["code"]) == ("a", "forbidden")
 
 
+@pytest.mark.parametrize("more", [{}, {"after": POSITION}])
+async def test_by_a_range_of_the_stream(edge: RunningEdge, more: dict[str, Any]) -> None:
+    foreign = {"store": MEMBER.store, "group": MEMBER.group}
+    async with edge.socket("/v1/stream") as socket:
+        await socket.send(json.dumps({"id": "a", "watch_range": {"range": foreign, **more}}))
+        frame = json.loads(await socket.recv())
+
+    assert (frame["id"], frame["error"]["code"]) == ("a", "forbidden")
+
+
 async def test_by_a_binary_frame(edge: RunningEdge) -> None:
     asked = ClientFrame(id="a")
     asked.subscribe.store, asked.subscribe.key.group = ORDER.store, ORDER.group
