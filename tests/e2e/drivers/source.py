@@ -60,6 +60,13 @@ class OrderSource:
         self._commit(Operation.OPERATION_UPDATE, self._orders[order_id], after)
         return after
 
+    def hand_over(self, order_id: str, customer_id: str) -> Order:
+        """Makes the order another customer's."""
+        after = self._next_version(order_id)
+        after.customer_id = customer_id
+        self._commit(Operation.OPERATION_UPDATE, self._orders[order_id], after)
+        return after
+
     def delete(self, order_id: str) -> None:
         """Deletes the row."""
         self._commit(Operation.OPERATION_DELETE, self._orders[order_id], None)

@@ -1,0 +1,55 @@
+"""A phone's view of a range: it keeps one row per member, by what the frames of the range say."""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from drivers.mobile import Frame, Watch
+from drivers.waiting import scaled
+
+
+def sort_value_of_now() -> str:
+    """What sorts after everything that has been changed until now, in stores that are sorted by time."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class RangeReader:
+    """Watches a range on an open socket of `/v1/stream`, from its beginning or after a position."""
+
+    def __init__(self, watch: Watch, asked: Frame, after: Frame | None = None, interval_ms: int = 0) -> None:
+        self._watch = watch
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.told: list[tuple[str, str, str]] = []
+        """Member, what has happened, and the status of the row, in the order in which it was told."""
+        self.through: Frame | None = after
+        request: Frame = {"range": asked, "interval_ms": interval_ms} | ({"after": after} if after else {})
+        watch.send({"id": "range", "watch_range": request})
+        self.start: str = watch.next()["range_watched"]["start"]
+
+    def until(self, member: str, status: str | None, timeout_s: float = 30.0) -> None:
+        """Reads on until the member's row has the status, or, for None, is not in the range any more.
+
+        It stops where the phone can resume, so that nothing it has read is told again.
+        """
+        deadline = time.monotonic() + scaled(timeout_s)
+        while (left := deadline - time.monotonic()) > 0:
+            changed = self._watch.next(left / scaled(1))["range_changed"]
+            self._apply(changed)
+            is_told = any(name == member for name, _, _ in self.told)
+            if "through" in changed and is_told and self.rows.get(member, {}).get("status") == status:
+                return
+        raise AssertionError(f"{member} never became {status}: {self.told}")
+
+    def of(self, member: str) -> list[tuple[str, str]]:
+        """What has been told of a member."""
+        return [(change, status) for name, change, status in self.told if name == member]
+
+    def _apply(self, changed: Frame) -> None:
+        member, change = changed["key"]["member"], changed["change"].removeprefix("MEMBER_CHANGE_")
+        row = changed.get("row", {})
+        self.told.append((member, change, row.get("status", "")))
+        self.through = changed.get("through", self.through)
+        if change == "LEFT":
+            self.rows.pop(member, None)
+        else:
+            self.rows[member] = row
