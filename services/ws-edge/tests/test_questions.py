@@ -3,9 +3,11 @@
 from statecast.orders.v1.order_pb2 import Order
 from statecast.query.v1.query_pb2 import KeyResult
 from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse
+from statecast.state.v1.state_pb2 import Position as PositionProto
+from statecast.state.v1.state_pb2 import StateKey
 from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
-from ws_edge.questions import answers, batch, failure_of, question
-from ws_edge.states import Position, StoreKey, Version
+from ws_edge.questions import Progress, RangeAnswer, answers, batch, failure_of, question, range_question
+from ws_edge.states import Position, RangeKey, StoreKey, Version
 from ws_edge.stores import SHIPPED, read
 
 STORE = read(SHIPPED)["orders-by-key"]
@@ -67,3 +69,49 @@ def test_statuses_of_the_query_service_become_the_edges_errors() -> None:
         assert isinstance(found, error)
         assert "the reason" in str(found)
     assert not isinstance(failure_of(7, ""), ForbiddenError)
+
+
+def test_keys_and_ranges_are_one_request_and_their_answers_stand_where_they_were_asked() -> None:
+    members = read(SHIPPED)["orders-by-customer"]
+    quiet, moved = (RangeKey("orders-by-customer", group, "1", "2", 5, True) for group in ("quiet", "moved"))
+    asked = [range_question(quiet, None, False), question(A), range_question(moved, Position(7, 3), True)]
+    request = BatchGetStatesRequest.FromString(batch(members, asked))
+    response = BatchGetStatesResponse()
+    response.results.add(index=0).state.position.offset = 9
+    result = response.ranges.add(index=1, whole=True, more=True, removals_complete=True)
+    result.position.epoch, result.position.offset = 7, 9
+    result.states.add(payload=Order(order_id="o", customer_id="moved").SerializeToString()).key.member = "o"
+    result.removals.add(key=StateKey(group="moved", sort="1", member="p")).absence.position.offset = 8
+    found = answers(members, asked, response, None)
+
+    assert [(each.group, each.limit, each.reverse, each.whole) for each in request.ranges] == [
+        ("quiet", 5, True, False),
+        ("moved", 5, True, True),
+    ]
+    assert request.ranges[1].after.offset == 3
+    assert found[0] is None
+    assert isinstance(found[1], Version)
+    assert isinstance(found[2], RangeAnswer)
+    assert (found[2].after, found[2].position) == (Position(7, 3), Position(7, 9))
+    assert (found[2].whole, found[2].more, found[2].removals_complete) == (True, True, True)
+    assert [version.key.member for version in found[2].versions] == ["o"]
+    assert [(removal.key.member, removal.position.offset) for removal in found[2].removals] == [("p", 8)]
+
+
+def test_a_range_that_is_left_out_is_known_as_far_as_its_partition_is() -> None:
+    members = read(SHIPPED)["orders-by-customer"]
+    asked = range_question(RangeKey("orders-by-customer", "alice", "", "", 5, False), Position(7, 3), False)
+    response = BatchGetStatesResponse()
+    response.freshness.add(partition=asked.group_hash % 4).current_through.CopyFrom(PositionProto(epoch=7, offset=50))
+
+    assert answers(members, [asked], response, 4) == [Progress(Position(7, 50))]
+    assert answers(members, [asked], response, None) == [None]
+
+
+def test_a_range_that_fails_is_a_failure() -> None:
+    asked = range_question(RangeKey("orders-by-customer", "alice", "", "", 5, False), None, False)
+    response = BatchGetStatesResponse()
+    response.ranges.add(index=0).error.message = "too many rows"
+    (found,) = answers(STORE, [asked], response, 4)
+
+    assert isinstance(found, UnavailableError)

@@ -1,10 +1,17 @@
 """What has happened to a member of a range, for whoever may see it."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ws_edge.authorization import Consumer, may_see
 from ws_edge.states import Position, StoreKey, Version
+
+
+class Held(NamedTuple):
+    """Which row of a member a subscriber holds: its key, and its position, or None when any older one."""
+
+    key: StoreKey
+    position: Position | None
 
 
 @dataclass(slots=True, eq=False)
@@ -14,8 +21,8 @@ class MemberChange:
     `frames` keeps the encoded frame of each dialect and form, so that all who are told of a removal share one.
     """
 
-    before: StoreKey | None
-    """The key under which the subscriber knows the member; None when it knows none."""
+    before: Held | None
+    """What the subscriber holds of the member; None when it holds nothing."""
     after: Version | None
     """The row; None when the member has left."""
     position: Position
@@ -29,15 +36,18 @@ class MemberChange:
     @property
     def key(self) -> StoreKey:
         """The key under which the row stands, or stood."""
-        key = self.before if self.after is None else self.after.key
-        assert key is not None  # noqa: S101  a member that neither was nor is there has not changed
-        return key
+        known = self.after or self.before
+        assert known is not None  # noqa: S101  a member that neither was nor is there has not changed
+        return known.key
 
     def followed_by(self, later: "MemberChange", skipped: int) -> "MemberChange | None":
         """Both as one, of which `skipped` more are not told; None when nothing is left of them."""
-        if self.before is None and later.after is None:
+        before, after = self.before, later.after
+        if before is None and after is None:
             return None
-        return MemberChange(self.before, later.after, later.position, later.commit_ns, self.skipped + skipped)
+        if before is not None and after is not None and before.position == after.position:
+            return None
+        return MemberChange(before, after, later.position, later.commit_ns, self.skipped + skipped)
 
 
 class Move:
@@ -49,7 +59,7 @@ class Move:
         """A member that was not in the range before, or is not now, has no row then."""
         self._was = was
         self._now = now
-        self._change = MemberChange(None if was is None else was.key, now, position, commit_ns)
+        self._change = MemberChange(None if was is None else Held(was.key, was.position), now, position, commit_ns)
 
     @property
     def position(self) -> Position:
@@ -77,9 +87,9 @@ def entered(version: Version) -> MemberChange:
 
 def resumed(version: Version) -> MemberChange:
     """The change by which a member is told to a subscriber who may have an older row of it."""
-    return MemberChange(version.key, version, version.position, version.commit_ns)
+    return MemberChange(Held(version.key, None), version, version.position, version.commit_ns)
 
 
 def gone(key: StoreKey, position: Position, commit_ns: int | None) -> MemberChange:
     """The change by which the removal of a member is told to a subscriber who may have a row of it."""
-    return MemberChange(key, None, position, commit_ns)
+    return MemberChange(Held(key, None), None, position, commit_ns)
