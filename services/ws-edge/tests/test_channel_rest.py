@@ -1,5 +1,6 @@
 """Channels are made and changed by calls, each by its owner alone, and revocations by staff."""
 
+import asyncio
 from typing import Any
 
 import grpc
@@ -53,6 +54,19 @@ async def test_adding_a_key_again_changes_its_interval(alice: AsyncClient) -> No
     answer = await add(alice, channel, KEY, interval_ms=100)
 
     assert [each["interval_ms"] for each in answer.json()["subscriptions"]] == [100]
+
+
+async def test_additions_at_two_edges_at_the_same_time_are_all_kept(edge: RunningEdge, alice: AsyncClient) -> None:
+    channel = await created(alice)
+    async with (
+        RunningEdge(kafka=True, beside=edge) as other,
+        AsyncClient(base_url=f"http://{other.address}", headers=other.headers(), verify=False) as elsewhere,
+    ):
+        keys = [KEY | {"group": str(number)} for number in range(20)]
+        await asyncio.gather(*(add((alice, elsewhere)[at % 2], channel, key) for at, key in enumerate(keys)))
+        found = (await elsewhere.get(f"/v1/channels/{channel}")).json()["subscriptions"]
+
+    assert {each["key"]["group"] for each in found} == {key["group"] for key in keys}
 
 
 async def test_a_subscription_is_removed_and_one_that_is_not_there_is_left_alone(alice: AsyncClient) -> None:
