@@ -41,6 +41,21 @@ def test_a_group_that_is_a_consumers_id_is_refused_before_it_is_looked_up() -> N
         check_key(ALICE, rule, StoreKey("orders-by-customer", "customer-0002"))
 
 
+def test_the_rows_of_a_store_for_everyone_are_seen_by_all() -> None:
+    rule = OwnerRule(None, everyone=True)
+    check_key(ALICE, rule, StoreKey("matches-about-to-start", "MATCH_STATUS_ABOUT_TO_START"))
+
+    assert may_see(ALICE, row_of(rule.owner_of(object())))
+    assert may_see(Consumer("", "nobody", False), row_of(rule.owner_of(object())))
+
+
+def test_who_passes_by_the_group_or_is_staff_may_see_whatever_the_group_has_had() -> None:
+    assert OwnerRule("customer_id", group=True).shows_all(ALICE)
+    assert OwnerRule(None, everyone=True).shows_all(ALICE)
+    assert not OwnerRule("customer_id").shows_all(ALICE)
+    assert OwnerRule("customer_id").shows_all(STAFF)
+
+
 def test_a_store_for_staff_is_refused_to_customers() -> None:
     rule = OwnerRule(None)
     check_key(STAFF, rule, StoreKey("orders-by-item", "item-1"))

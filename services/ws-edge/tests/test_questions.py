@@ -6,7 +6,7 @@ from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGet
 from statecast.state.v1.state_pb2 import Position as PositionProto
 from statecast.state.v1.state_pb2 import StateKey
 from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
-from ws_edge.questions import Progress, RangeAnswer, answers, batch, failure_of, question, range_question
+from ws_edge.questions import AnyQuestion, Progress, RangeAnswer, answers, batch, failure_of, question, range_question
 from ws_edge.states import Position, RangeKey, StoreKey, Version
 from ws_edge.stores import SHIPPED, read
 
@@ -74,7 +74,11 @@ def test_statuses_of_the_query_service_become_the_edges_errors() -> None:
 def test_keys_and_ranges_are_one_request_and_their_answers_stand_where_they_were_asked() -> None:
     members = read(SHIPPED)["orders-by-customer"]
     quiet, moved = (RangeKey("orders-by-customer", group, "1", "2", 5, True) for group in ("quiet", "moved"))
-    asked = [range_question(quiet, None, False), question(A), range_question(moved, Position(7, 3), True)]
+    asked: list[AnyQuestion] = [
+        range_question(quiet, None, False),
+        question(A),
+        range_question(moved, Position(7, 3), True),
+    ]
     request = BatchGetStatesRequest.FromString(batch(members, asked))
     response = BatchGetStatesResponse()
     response.results.add(index=0).state.position.offset = 9

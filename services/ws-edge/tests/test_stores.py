@@ -81,3 +81,12 @@ def test_a_key_of_the_stores_shape_passes() -> None:
     stores = read(SHIPPED)
     stores["orders-by-key"].check_key(StoreKey("orders-by-key", "o"))
     stores["orders-by-customer"].check_key(StoreKey("orders-by-customer", "c", SORT, "o"))
+
+
+def test_a_store_may_be_for_everyone(tmp_path: Path) -> None:
+    path = tmp_path / "stores.yaml"
+    path.write_text(
+        "stores: [{name: matches-about-to-start, message: statecast.odds.v1.Match, keeps: members, owner: everyone}]"
+    )
+
+    assert read(path)["matches-about-to-start"].rule == OwnerRule(None, everyone=True)

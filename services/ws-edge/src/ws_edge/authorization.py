@@ -6,6 +6,8 @@ from ws_edge.errors import ForbiddenError
 from ws_edge.states import StoreKey, Version
 
 STAFF_GROUP = "staff"
+EVERYONE = "\0everyone"
+"""The owner of rows that all consumers may see; no consumer can have this id, because no header carries a NUL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +28,23 @@ class Consumer:
 class OwnerRule:
     """Who may see the rows of a store: staff, and the consumer whose id stands in the row's field.
 
-    `field` is None in stores that are for staff alone. With `group` the group of every key is a consumer's id as well,
-    so that a foreign key is refused before it is looked up.
+    `field` is None in stores that are for staff alone, or, with `everyone`, for all consumers. With `group` the group
+    of every key is a consumer's id as well, so that a foreign key is refused before it is looked up.
     """
 
     field: str | None
     group: bool = False
+    everyone: bool = False
+
+    def owner_of(self, row: object) -> str:
+        """The id of the consumer who may see the row, EVERYONE, or nothing when only staff may."""
+        if self.everyone:
+            return EVERYONE
+        return getattr(row, self.field) if self.field else ""
+
+    def shows_all(self, consumer: Consumer) -> bool:
+        """Whether a consumer who passes `check_key` may see whatever row the group has, or has had."""
+        return consumer.staff or self.group or self.everyone
 
 
 def check_staff(consumer: Consumer, what: str) -> None:
@@ -42,6 +55,8 @@ def check_staff(consumer: Consumer, what: str) -> None:
 
 def check_key(consumer: Consumer, rule: OwnerRule, key: StoreKey) -> None:
     """Raises ForbiddenError when the key alone shows that the consumer may not see its row."""
+    if rule.everyone:
+        return
     if rule.field is None:
         check_staff(consumer, f"the store {key.store}")
     elif rule.group and not consumer.staff and key.group != consumer.id:
@@ -50,7 +65,9 @@ def check_key(consumer: Consumer, rule: OwnerRule, key: StoreKey) -> None:
 
 def may_see(consumer: Consumer, version: Version) -> bool:
     """Whether the consumer may see what the key holds; that there is no row may be seen by all."""
-    return consumer.staff or version.row is None or (version.owner == consumer.id and bool(consumer.id))
+    if consumer.staff or version.row is None or version.owner == EVERYONE:
+        return True
+    return version.owner == consumer.id and bool(consumer.id)
 
 
 def check_row(consumer: Consumer, version: Version) -> None:

@@ -193,9 +193,8 @@ def version_of_state(store: Store, key: StoreKey, state: State) -> Version | Req
         row = store.message.FromString(state.payload)
     except DecodeError:
         return UnavailableError(f"the row of {key} is not a {store.message.DESCRIPTOR.full_name}; tell the operators")
-    owner = getattr(row, store.rule.field) if store.rule.field else ""
     commit_ns = state.commit_time.ToNanoseconds() if state.HasField("commit_time") else None
-    return Version(key, _position(state.position), row, owner, False, commit_ns, len(state.payload))
+    return Version(key, _position(state.position), row, store.rule.owner_of(row), False, commit_ns, len(state.payload))
 
 
 def failure(error: KeyErrorProto) -> RequestError:

@@ -54,7 +54,7 @@ class SessionRanges:
             self._around.hub.unsubscribe(held)
             self._writer.withdraw_range(key)
         interval = self._around.limits.interval(request.interval_ms)
-        sees_all = self._consumer.staff or rule.group
+        sees_all = rule.shows_all(self._consumer)
         self._subscriptions[key] = self._around.hub.watch_range(
             self, self._consumer, key, request.after, interval, sees_all, request.reference
         )

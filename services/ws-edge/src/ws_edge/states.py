@@ -52,7 +52,7 @@ class Version:
     row: Any = None
     """The row as a Protobuf message of the store; only frames and REST look inside."""
     owner: str = ""
-    """The id of the consumer who may see the row; empty when there is no row, or only staff may see it."""
+    """As OwnerRule.owner_of has it; empty when there is no row."""
     deleted: bool = False
     """Whether a deletion is known, which tells a row that is gone from one that never was."""
     commit_ns: int | None = None

@@ -87,7 +87,7 @@ class _Entry(BaseModel):
     name: str
     message: str
     keeps: Literal["one", "members"]
-    owner: Literal["staff"] | _Owner
+    owner: Literal["staff", "everyone"] | _Owner
 
 
 class _Table(BaseModel):
@@ -113,7 +113,7 @@ def _store(entry: _Entry, sources: Mapping[str, str], path: Path) -> Store:
         raise SettingsError(f"{where}: the contract has no message {entry.message!r}{nearest}")
     message: type[Message] = getattr(import_module(sources[entry.message]), entry.message.rpartition(".")[2])
     if isinstance(entry.owner, str):
-        rule = OwnerRule(None)
+        rule = OwnerRule(None, everyone=entry.owner == "everyone")
     else:
         fields = {each.name for each in message.DESCRIPTOR.fields if each.type == FieldDescriptor.TYPE_STRING}
         if entry.owner.field not in fields:
