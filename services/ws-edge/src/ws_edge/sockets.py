@@ -115,6 +115,8 @@ class Sockets:
             await self._serve(session, scope, receive, route.first)
         finally:
             self._revocations.leave(session)
+            if session.feed is not None:
+                session.feed.close()
 
     async def _enter(self, session: Session, route: Route) -> Reply | None:
         """Lets the session in, and returns what it begins with; `leave` must follow when this does not raise."""
