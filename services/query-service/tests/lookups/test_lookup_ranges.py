@@ -8,6 +8,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from query_service.cluster.partitioning import partition_of
 from query_service.cluster.view import View
+from query_service.lookups import local_range
 from query_service.lookups.lookup import Lookup
 from query_service.testing import apply_row
 from statecast.query.v1 import query_pb2
@@ -16,6 +17,7 @@ from statecast.state.v1 import state_pb2
 
 STORE = "orders-by-key"
 EPOCH = 77
+RESOURCE_EXHAUSTED = 8
 RECENT = 8
 """The changed rows that the hosts of these tests remember."""
 
@@ -202,3 +204,19 @@ async def test_rows_that_leave_without_a_record_cannot_be_watched(lookup: Lookup
 
     assert result.error.code == 3
     assert "leave it in time" in result.error.message
+
+
+async def test_ranges_that_would_hold_up_all_others_fail_by_themselves(
+    lookup: Lookup, serving_view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for offset, name in enumerate("abcd"):
+        put(serving_view, offset, name)
+    monkeypatch.setattr(local_range, "_MOST_VISITS_OF_RANGE", 3)
+    answer = await lookup.batch(batch(asked(limit=9), asked(limit=9, sort_from="c")), soon())
+    by_index = {each.index: each for each in answer.ranges}
+
+    assert by_index[0].error.code == RESOURCE_EXHAUSTED
+    assert members(by_index[1]) == [("c", 2), ("d", 3)]
+    monkeypatch.setattr(local_range, "_MOST_VISITS", 3)
+    answer = await lookup.batch(batch(asked(limit=9, sort_from="c"), asked(limit=9, sort_from="b")), soon())
+    assert [each.error.code for each in sorted(answer.ranges, key=lambda each: each.index)] == [0, RESOURCE_EXHAUSTED]

@@ -10,7 +10,7 @@ from statecast.query.v1 import query_pb2
 
 Row = tuple[bytes, bytes | None]
 
-_MOST_VISITS = 50_000
+_MOST_VISITS = 20_000
 _MOST_VISITS_OF_RANGE = 10_000
 
 
