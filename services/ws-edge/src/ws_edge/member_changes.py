@@ -30,7 +30,7 @@ class MemberChange:
     skipped: int = 0
     """How many changes of the member this one stands for beside itself, because the client was slow."""
     snapshot: bool = False
-    """Whether the member stood there when the subscription began."""
+    """Whether it is told because the subscription begins, and not because it happens."""
     frames: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
@@ -87,9 +87,9 @@ def entered(version: Version) -> MemberChange:
 
 def resumed(version: Version) -> MemberChange:
     """The change by which a member is told to a subscriber who may have an older row of it."""
-    return MemberChange(Held(version.key, None), version, version.position, version.commit_ns)
+    return MemberChange(Held(version.key, None), version, version.position, version.commit_ns, snapshot=True)
 
 
 def gone(key: StoreKey, position: Position, commit_ns: int | None) -> MemberChange:
     """The change by which the removal of a member is told to a subscriber who may have a row of it."""
-    return MemberChange(Held(key, None), None, position, commit_ns)
+    return MemberChange(Held(key, None), None, position, commit_ns, snapshot=True)

@@ -4,11 +4,11 @@ ws_edge_sockets                   open sockets
 ws_edge_sockets_opened_total      sockets opened since the start
 ws_edge_stalled_sockets_total     sockets closed because their client did not read
 ws_edge_subscriptions             subscriptions of all sockets, and one for each consumer and channel that is watched
-ws_edge_unique_keys               keys that are watched: what is read, however many watch
+ws_edge_unique_keys               keys and ranges that are watched: what is read, however many watch
 ws_edge_poll_seconds              one batch of lookups, by store
-ws_edge_polled_keys_total         keys asked for
-ws_edge_changed_keys_total        keys of which something newer came back
-ws_edge_failed_keys_total         keys that could not be looked up
+ws_edge_polled_keys_total         keys and ranges asked for
+ws_edge_changed_keys_total        keys and ranges of which something newer came back
+ws_edge_failed_keys_total         keys and ranges that could not be looked up
 ws_edge_frames_sent_total         frames handed to sockets
 ws_edge_skipped_total             versions replaced by newer ones before a slow client took them
 ws_edge_age_seconds               from the commit at the source to the frame handed to the socket; snapshots excluded
