@@ -44,9 +44,11 @@ class Replicas(RuleBasedStateMachine):
         self.hub = Hub(lambda: self.now, 0.025, 3.0)
         self.readers: list[tuple[Reader, Subscription]] = []
         self.under_way: list[AnyWatch] = []
+        self.live: list[AnyWatch] = []
+        self.hub.on_live = self.live.append
         self.epoch, self.newest = 1, 1
 
-    @rule(after=st.none() | st.integers(0, 8), interval=st.sampled_from([0.1, 0.25, 1.0]))
+    @rule(after=st.none() | st.integers(0, 8), interval=st.sampled_from([0.0, 0.1, 0.25, 1.0]))
     def subscribe(self, after: int | None, interval: float) -> None:
         position = None if after is None else Position(self.epoch, min(after, self.newest))
         reader = Reader(position)
@@ -74,12 +76,23 @@ class Replicas(RuleBasedStateMachine):
 
     @rule(lag=st.integers(0, 5), old_epoch=st.booleans(), row=st.booleans())
     def answer(self, lag: int, old_epoch: bool, row: bool) -> None:
-        if self.under_way:
-            epoch = self.epoch - (old_epoch and self._a_replica_may_lag(self.under_way[-1]))
+        watch = self._asked()
+        if watch is not None:
+            epoch = self.epoch - (old_epoch and self._a_replica_may_lag(watch))
             position = Position(epoch, max(1, self.newest - lag))
             # What stands at an offset does not depend on who answers.
             held = object() if row and position.offset % 3 else None
-            self.hub.answered(self.under_way.pop(), Version(KEY, position, row=held, deleted=held is None))
+            self.hub.answered(watch, Version(KEY, position, row=held, deleted=held is None))
+
+    def _asked(self) -> AnyWatch | None:
+        """A key that an answer may come for; one that is live stays so until it is released."""
+        if self.under_way:
+            return self.under_way.pop()
+        for watch in [watch for watch in self.live if not watch.live or not watch.is_live]:
+            self.live.remove(watch)
+            if watch.live:
+                self.hub.release(watch)
+        return self.live[-1] if self.live else None
 
     def _a_replica_may_lag(self, watch: AnyWatch) -> bool:
         """Whether the edge can know that the epoch before is an old one: it has left it, or has not left it yet."""
@@ -91,8 +104,9 @@ class Replicas(RuleBasedStateMachine):
 
     @rule()
     def fail(self) -> None:
-        if self.under_way:
-            self.hub.failed(self.under_way.pop())
+        watch = self._asked()
+        if watch is not None:
+            self.hub.failed(watch)
 
     @invariant()
     def nobody_is_taken_back(self) -> None:
@@ -107,9 +121,10 @@ class Replicas(RuleBasedStateMachine):
         for _ in range(100):
             self.now += 0.1
             self.hub.advance()
-            for watch in [*self.under_way, *self.hub.take_due()]:
-                self.hub.answered(watch, last)
-            self.under_way.clear()
+            self.under_way += self.hub.take_due()
+            for _ in range(len(self.under_way) + 1):
+                if (watch := self._asked()) is not None:
+                    self.hub.answered(watch, last)
 
         assert all(reader.seen[-1] == last.position for reader, _ in self.readers)
 

@@ -3,8 +3,21 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ws_edge.authorization import Consumer
+from ws_edge.errors import RequestError
 from ws_edge.outbox import Outbox
-from ws_edge.states import Position, StoreKey, Version
+from ws_edge.range_subscription import RangeSubscription
+from ws_edge.range_watch import RangeWatch
+from ws_edge.states import Position, RangeKey, StoreKey, Version
+
+
+class Nobody:
+    """A subscriber of a range that is told nothing."""
+
+    def range_started(self, _: RangeSubscription, recovered: bool) -> None: ...
+    def range_changed(self, _: RangeSubscription) -> None: ...
+    def range_refused(self, _: RangeSubscription, error: RequestError) -> None: ...
+    def range_delayed(self, _: RangeSubscription) -> None: ...
 
 
 def version(group: str, offset: int) -> Version:
@@ -22,6 +35,24 @@ def test_a_newer_version_takes_the_place_of_the_one_it_replaces() -> None:
     assert (first.version, first.skipped) == (newest, 1)
     assert second is not None
     assert second.skipped == 0
+    assert outbox.take() is None
+
+
+def test_a_range_waits_once_in_its_turn_and_its_rows_count_nothing() -> None:
+    outbox = Outbox()
+    watch = RangeWatch(RangeKey("s", "g", "", "", 10, False), 0.0)
+    subscription = RangeSubscription(watch, Nobody(), Consumer("", "operator", True), None, 0.0, True)
+    for offset in (1, 2):
+        outbox.put_range(subscription)
+        outbox.put(version("a", offset))
+    sizes = outbox.size
+    items = [outbox.take(), outbox.take(), outbox.take()]
+
+    assert sizes == 0
+    assert [item is not None and item.range is subscription for item in items] == [True, False, False]
+    assert items[2] is None
+    outbox.put_range(subscription)
+    outbox.withdraw_range(watch.key)
     assert outbox.take() is None
 
 
