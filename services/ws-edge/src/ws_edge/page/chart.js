@@ -20,7 +20,9 @@ export function draw(svg, points, minutes) {
     text(EDGE.left - 8, up(seconds) + 4, "end", span(seconds * 1000)),
   ]);
   parts.push(text(EDGE.left, HEIGHT - 5, "start", `${minutes} min ago`), text(right, HEIGHT - 5, "end", "now"));
-  for (const name of ["slowest", "middle"]) parts.push(shape("path", { class: name, d: path(points, name, across) }));
+  for (const name of ["slowest", "middle"]) {
+    parts.push(shape("path", { class: name, d: path(points, name, across) }), ...dots(points, name, across));
+  }
   svg.replaceChildren(...parts);
 }
 
@@ -32,11 +34,17 @@ function path(points, name, across) {
       return drawn;
     }
     const step = `${pen}${across(index).toFixed(1)} ${up(point[name]).toFixed(1)}`;
-    // A point between two gaps is a dot: a line of no length with round ends.
-    const alone = pen === "M" && !points[index + 1] ? "h0.01" : "";
     pen = "L";
-    return drawn + step + alone;
+    return drawn + step;
   }, "");
+}
+
+/** Points between two gaps, of which a line shows nothing. */
+function dots(points, name, across) {
+  const alone = (point, index) => point !== null && !points[index - 1] && !points[index + 1];
+  return points.flatMap((point, index) =>
+    alone(point, index) ? [shape("circle", { class: name, cx: across(index), cy: up(point[name]), r: 2.5 })] : [],
+  );
 }
 
 function up(seconds) {
