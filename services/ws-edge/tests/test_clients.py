@@ -12,6 +12,7 @@ from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from ws_edge.states import StoreKey
 from ws_edge.testing import RunningEdge
 
+SORT = "2024-08-28T12:34:56.123456Z"
 Connect = Callable[[str, Mapping[str, str]], AbstractAsyncContextManager[PushParticipant]]
 
 
@@ -19,14 +20,15 @@ class ScriptedWorld:
     """Orders in the scripted query service."""
 
     mine, foreign = "order-1", "order-2"
+    me, somebody_else = "customer-0001", "customer-0002"
 
     def __init__(self, edge: RunningEdge, relay: Relay) -> None:
         self._edge, self._relay = edge, relay
-        self._put(self.mine, "customer-0001", "Placed")
-        self._put(self.foreign, "customer-0002", "Placed")
+        self._put(self.mine, self.me, "Placed")
+        self._put(self.foreign, self.somebody_else, "Placed")
 
     async def advance(self, status: str) -> None:
-        self._put(self.mine, "customer-0001", status)
+        self._put(self.mine, self.me, status)
 
     async def cut(self) -> None:
         await self._relay.cut()
@@ -35,6 +37,7 @@ class ScriptedWorld:
         number = OrderStatus.Value(f"ORDER_STATUS_{status.upper()}")
         row = Order(order_id=order_id, customer_id=customer_id, status=number)
         self._edge.query.put(StoreKey("orders-by-key", order_id), row)
+        self._edge.query.put(StoreKey("orders-by-customer", customer_id, SORT, order_id), row)
 
 
 @pytest.mark.parametrize("connect", [python_participant, browser_participant], ids=["python", "browser"])

@@ -8,10 +8,10 @@ from typing import Any
 from playwright.async_api import Page
 
 from drivers.browser import chromium
-from drivers.push_scenario import Heard
+from drivers.push_scenario import Heard, HeardRange
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
-from statecast.push.v1.push_pb2 import Changed
-from statecast_client.push import PushClient, PushRefusedError, Subscription, Update
+from statecast.push.v1.push_pb2 import MemberChange, Range, RangeChanged, Removed
+from statecast_client.push import PushClient, PushRefusedError, RangeSubscription, Subscription, Update
 
 CONNECT = """async (address) => {
     const { Statecast } = await import("/statecast.js");
@@ -29,6 +29,18 @@ SUBSCRIBE = """([name, store, group]) => {
     window.heard[name] = { heard, subscription };
 }"""
 
+WATCH_RANGE = """([name, store, group]) => {
+    const heard = { changes: [], recovered: null, refused: null };
+    const subscription = window.live.watchRange(store, group, {
+        reverse: true,
+        intervalMs: 1,
+        onStart: ({ recovered }) => { heard.recovered = recovered; },
+        onChange: ({ change, key, row }) => heard.changes.push([change, key.member, row?.status ?? ""]),
+        onError: ({ code }) => { heard.refused = code; },
+    });
+    window.heard[name] = { heard, subscription };
+}"""
+
 
 def word(status: str) -> str:
     """The contract's name of a status as a word: `Paid`."""
@@ -40,15 +52,23 @@ class PythonParticipant:
 
     def __init__(self, client: PushClient) -> None:
         self._client = client
-        self._subscriptions: dict[str, Subscription] = {}
+        self._subscriptions: dict[str, Subscription | RangeSubscription] = {}
         self._heard: dict[str, Heard] = {}
+        self._heard_ranges: dict[str, HeardRange] = {}
         self.readers: list[asyncio.Task[None]] = []
 
     async def subscribe(self, name: str, store: str, group: str) -> None:
         """As the scenario asks."""
-        self._subscriptions[name] = await self._client.subscribe(store, group, interval_ms=1)
-        self._heard[name] = Heard()
-        self.readers.append(asyncio.create_task(self._read(name)))
+        self._subscriptions[name] = order = await self._client.subscribe(store, group, interval_ms=1)
+        self._heard[name] = heard = Heard()
+        self.readers.append(asyncio.create_task(_read(order, heard)))
+
+    async def watch_range(self, name: str, store: str, group: str) -> None:
+        """As the scenario asks."""
+        watched = Range(store=store, group=group, reverse=True)
+        self._subscriptions[name] = orders = await self._client.watch_range(watched, interval_ms=1)
+        self._heard_ranges[name] = heard = HeardRange()
+        self.readers.append(asyncio.create_task(_read_range(orders, heard)))
 
     async def unsubscribe(self, name: str) -> None:
         """As the scenario asks."""
@@ -59,13 +79,10 @@ class PythonParticipant:
         self._heard[name].recovered = self._subscriptions[name].recovered
         return self._heard[name]
 
-    async def _read(self, name: str) -> None:
-        heard = self._heard[name]
-        try:
-            async for update in self._subscriptions[name]:
-                heard.updates.append((update.position.offset, _status(update)))
-        except PushRefusedError as refusal:
-            heard.refused = refusal.code
+    async def heard_range(self, name: str) -> HeardRange:
+        """As the scenario asks."""
+        self._heard_ranges[name].recovered = self._subscriptions[name].recovered
+        return self._heard_ranges[name]
 
 
 class BrowserParticipant:
@@ -78,15 +95,29 @@ class BrowserParticipant:
         """As the scenario asks."""
         await self._page.evaluate(SUBSCRIBE, [name, store, group])
 
+    async def watch_range(self, name: str, store: str, group: str) -> None:
+        """As the scenario asks."""
+        await self._page.evaluate(WATCH_RANGE, [name, store, group])
+
     async def unsubscribe(self, name: str) -> None:
         """As the scenario asks."""
         await self._page.evaluate("(name) => window.heard[name].subscription.unsubscribe()", name)
 
     async def heard(self, name: str) -> Heard:
         """As the scenario asks."""
-        told: dict[str, Any] = await self._page.evaluate("(name) => window.heard[name].heard", name)
+        told = await self._told(name)
         updates = [(offset, word(status)) for offset, status in told["updates"]]
         return Heard(updates, told["recovered"], told["refused"])
+
+    async def heard_range(self, name: str) -> HeardRange:
+        """As the scenario asks."""
+        told = await self._told(name)
+        changes = [(change, member, word(status)) for change, member, status in told["changes"]]
+        return HeardRange(changes, told["recovered"], told["refused"])
+
+    async def _told(self, name: str) -> dict[str, Any]:
+        told: dict[str, Any] = await self._page.evaluate("(name) => window.heard[name].heard", name)
+        return told
 
 
 @asynccontextmanager
@@ -109,8 +140,26 @@ async def browser_participant(address: str, headers: Mapping[str, str]) -> Async
         yield BrowserParticipant(page)
 
 
-def _status(update: Update) -> str:
-    if not isinstance(update, Changed):
+async def _read(order: Subscription, heard: Heard) -> None:
+    try:
+        async for update in order:
+            heard.updates.append((update.position.offset, _status(update)))
+    except PushRefusedError as refusal:
+        heard.refused = refusal.code
+
+
+async def _read_range(orders: RangeSubscription, heard: HeardRange) -> None:
+    try:
+        async for told in orders:
+            if isinstance(told, RangeChanged):
+                change = MemberChange.Name(told.change).removeprefix("MEMBER_CHANGE_").lower()
+                heard.changes.append((change, told.key.member, _status(told)))
+    except PushRefusedError as refusal:
+        heard.refused = refusal.code
+
+
+def _status(update: Update | RangeChanged) -> str:
+    if isinstance(update, Removed) or not update.HasField("row"):
         return ""
     order = Order()
     assert update.row.Unpack(order)

@@ -9,6 +9,7 @@ from drivers.waiting import scaled
 
 PATIENCE_S = 30.0
 MINE, UNWATCHED, SOMEBODY_ELSES, NOWHERE = "mine", "unwatched", "somebody-else's", "nowhere"
+ALL_MINE, ALL_OF_OTHERS = "all-mine", "all-of-others"
 
 
 @dataclass
@@ -25,24 +26,41 @@ class Heard:
         return [status for _, status in self.updates]
 
 
+@dataclass
+class HeardRange:
+    """What the watching of a range has brought so far: the change, the member and its status, and how it went on."""
+
+    changes: list[tuple[str, str, str]] = field(default_factory=list)
+    recovered: bool | None = None
+    refused: str | None = None
+
+
 class PushParticipant(Protocol):
     """A client under test, connected to one address. Subscriptions are named by the scenario."""
 
     async def subscribe(self, name: str, store: str, group: str) -> None:
         """Watches a key at the shortest interval, and keeps what is heard under the name."""
 
+    async def watch_range(self, name: str, store: str, group: str) -> None:
+        """Watches the last members of a group, else as `subscribe`."""
+
     async def unsubscribe(self, name: str) -> None:
         """Ends the subscription, and returns when the client has said so to the server."""
 
     async def heard(self, name: str) -> Heard:
-        """What the subscription has brought."""
+        """What the subscription to a key has brought."""
+
+    async def heard_range(self, name: str) -> HeardRange:
+        """What the subscription to a range has brought."""
 
 
 class OrderWorld(Protocol):
-    """Two orders, one of the consumer under test, and the way of its connection."""
+    """Two orders, one of the consumer under test, their customers, and the way of the connection."""
 
     mine: str
     foreign: str
+    me: str
+    somebody_else: str
 
     async def advance(self, status: str) -> None:
         """Gives the consumer's order another status: `Paid`, `Packed`, `Shipped`, `Delivered`."""
@@ -69,8 +87,14 @@ async def play(client: PushParticipant, world: OrderWorld) -> None:
 
     assert offsets == sorted(set(offsets)), "a repeat, or a step back"
 
+    await client.watch_range(ALL_MINE, "orders-by-customer", world.me)
+    await _until_range(client, ALL_MINE, lambda heard: ("entered", world.mine, "Shipped") in heard.changes)
+    await world.cut()
     await client.unsubscribe(MINE)
     await world.advance("Delivered")
+    delivered = ("changed", world.mine, "Delivered")
+    await _until_range(client, ALL_MINE, lambda heard: delivered in heard.changes and heard.recovered is True)
+    await client.unsubscribe(ALL_MINE)
     await client.subscribe(UNWATCHED, "orders-by-key", world.mine)
     await _until(client, UNWATCHED, lambda heard: heard.statuses[-1:] == ["Delivered"])
 
@@ -78,6 +102,8 @@ async def play(client: PushParticipant, world: OrderWorld) -> None:
 
     await client.subscribe(SOMEBODY_ELSES, "orders-by-key", world.foreign)
     await _until(client, SOMEBODY_ELSES, lambda heard: heard.refused == "forbidden")
+    await client.watch_range(ALL_OF_OTHERS, "orders-by-customer", world.somebody_else)
+    await _until_range(client, ALL_OF_OTHERS, lambda heard: heard.refused == "forbidden")
     await client.subscribe(NOWHERE, "no-such-store", world.mine)
     await _until(client, NOWHERE, lambda heard: heard.refused == "unknown_store")
 
@@ -88,3 +114,10 @@ async def _until(client: PushParticipant, name: str, condition: Callable[[Heard]
         assert asyncio.get_running_loop().time() < deadline, f"{name} has heard {heard}"
         await asyncio.sleep(0.02)
     return heard
+
+
+async def _until_range(client: PushParticipant, name: str, condition: Callable[[HeardRange], bool]) -> None:
+    deadline = asyncio.get_running_loop().time() + scaled(PATIENCE_S)
+    while not condition(heard := await client.heard_range(name)):
+        assert asyncio.get_running_loop().time() < deadline, f"{name} has heard {heard}"
+        await asyncio.sleep(0.02)
