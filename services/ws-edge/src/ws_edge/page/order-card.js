@@ -12,24 +12,25 @@ export class OrderCard {
   #facts = make("p", { className: "facts" });
   #changedAt = null;
 
-  constructor(orderId) {
+  constructor(orderId, placedAt) {
     this.orderId = orderId;
+    this.placedAt = placedAt;
     this.word = "";
     const head = make("h2", {}, orderId);
     this.element = make("li", { className: "card" }, head, this.#age, this.#status, this.#track, this.#facts);
     this.#track.append(...STATIONS.map(() => make("li")));
   }
 
-  /** Shows what the order holds now; `row` is null when there is none. Returns whether its status has changed. */
+  /** Shows what the order is now. Returns whether its status has changed. */
   update({ row, commitTime }) {
     const before = this.word;
-    const status = row?.status?.replace("ORDER_STATUS_", "") ?? (before ? "DELETED" : "UNKNOWN");
+    const status = (row.status ?? "UNKNOWN").replace("ORDER_STATUS_", "");
     this.word = status.charAt(0) + status.slice(1).toLowerCase();
     this.#status.textContent = this.word;
     this.element.dataset.status = status.toLowerCase();
     const reached = STATIONS.indexOf(status);
     [...this.#track.children].forEach((station, index) => station.classList.toggle("reached", index <= reached));
-    if (row) this.#facts.replaceChildren(...facts(row));
+    this.#facts.replaceChildren(...facts(row));
     this.#changedAt = commitTime;
     this.#age.dateTime = commitTime?.toISOString() ?? "";
     this.#age.title = commitTime?.toLocaleString() ?? "";
@@ -42,12 +43,6 @@ export class OrderCard {
   tick(now) {
     this.#age.textContent = this.#changedAt ? age(this.#changedAt, now) : "";
     this.element.classList.toggle("fresh", this.#changedAt !== null && now - this.#changedAt < 5000);
-  }
-
-  /** Says why the order is shown no more. */
-  refuse(error) {
-    this.element.dataset.status = "refused";
-    this.#facts.replaceChildren(error.message);
   }
 
   #flash() {

@@ -1,23 +1,21 @@
-/** The page of a customer: their newest orders, each live. */
+/** The page of a customer: the orders that changed last, live, in one range. */
 
-import { call, forget, socketAddress } from "/page/credentials.js";
+import { forget, socketAddress } from "/page/credentials.js";
 import { announce, make, span } from "/page/elements.js";
 import { OrderCard } from "/page/order-card.js";
 import { showSession, signIn } from "/page/sign-in.js";
 import { Statecast } from "/statecast.js";
 
-const STORE = "orders-by-key";
-const GROUPS = "/v1/stores/orders-by-customer/groups";
+const STORE = "orders-by-customer";
 const MOST = 24;
-const LISTING_MS = 5000;
 const TICK_MS = 1000;
 const INTERVAL_MS = 100;
 
 const main = document.getElementById("main");
 
-/** The orders of one customer: those that changed last, each with a subscription of its own. */
+/** A card for each order of the range, the newest first. */
 class Orders {
-  #cards = new Map(); // by order id: { card, subscription }
+  #cards = new Map(); // by order id
   #list = make("ul", { className: "cards" });
   #empty = make("p", { className: "notice", hidden: true }, "No orders yet. The first one appears here by itself.");
   #alert = make("p", { className: "alert", role: "alert", hidden: true });
@@ -25,25 +23,26 @@ class Orders {
   #changes = make("span", { className: "figure" }, "0");
   #changed = 0;
   #timer;
-  #live;
-  #credentials;
-  #customer;
 
-  constructor(credentials, customer, live) {
-    this.#live = live;
-    this.#credentials = credentials;
-    this.#customer = customer;
+  constructor() {
     const told = [figure("Changes seen", this.#changes), figure("Commit to screen", this.#took)];
     const figures = make("dl", { className: "figures" }, ...told);
     const head = make("div", { className: "title" }, make("h1", {}, "My orders"), figures);
     main.replaceChildren(head, this.#alert, this.#empty, this.#list);
     this.#timer = setInterval(() => this.#tick(), TICK_MS);
-    this.#listing();
   }
 
-  /** Ends what goes on by itself. */
-  stop() {
-    clearInterval(this.#timer);
+  /** Watches the orders of a customer. */
+  watch(live, customer) {
+    live.watchRange(STORE, customer, {
+      reverse: true,
+      limit: MOST,
+      intervalMs: INTERVAL_MS,
+      onStart: (start) => this.#begin(start),
+      onChange: (told) => (told.change === "left" ? this.#remove(told.key.member) : this.#update(told)),
+      onDelay: () => this.alert("Your orders cannot be looked up now. They appear as soon as they can be."),
+      onError: (error) => this.alert(error.message),
+    });
   }
 
   /** Says what is wrong; an empty text when nothing is any more. */
@@ -52,54 +51,48 @@ class Orders {
     this.#alert.hidden = !text;
   }
 
-  async #listing() {
-    try {
-      const group = `${GROUPS}/${encodeURIComponent(this.#customer)}`;
-      const { states } = await call(this.#credentials, `${group}?reverse=true&limit=${MOST}`);
-      if (this.#live.state === "closed") return;
-      this.#show(states.map(({ row }) => row).sort((one, other) => (one.placed_at < other.placed_at ? 1 : -1)));
-      this.alert("");
-    } catch (error) {
-      this.alert(`New orders cannot be looked for: ${error.message}`);
-    }
-    if (this.#live.state !== "closed") setTimeout(() => this.#listing(), LISTING_MS);
+  /** Ends what goes on by itself. */
+  stop() {
+    clearInterval(this.#timer);
   }
 
-  #show(rows) {
-    const wanted = new Set(rows.map((row) => row.order_id));
-    for (const [orderId, { card, subscription }] of this.#cards) {
-      if (wanted.has(orderId)) continue;
-      subscription.unsubscribe();
-      card.element.remove();
-      this.#cards.delete(orderId);
-    }
-    for (const orderId of [...wanted].reverse()) if (!this.#cards.has(orderId)) this.#add(orderId);
-    this.#empty.hidden = wanted.size > 0;
+  #begin({ recovered, members }) {
+    this.alert("");
+    if (recovered) return;
+    this.#cards.clear();
+    this.#list.replaceChildren();
+    this.#empty.hidden = members > 0;
   }
 
-  #add(orderId) {
-    const card = new OrderCard(orderId);
-    this.#list.prepend(card.element);
-    const subscription = this.#live.subscribe(STORE, { group: orderId }, {
-      intervalMs: INTERVAL_MS,
-      onUpdate: (update) => this.#update(card, update),
-      onError: (error) => card.refuse(error),
-    });
-    this.#cards.set(orderId, { card, subscription });
-  }
-
-  #update(card, update) {
-    const known = card.word !== "";
-    if (card.update(update)) announce(`${card.orderId} is now ${card.word}`);
+  #update(told) {
+    const known = this.#cards.get(told.key.member);
+    const card = known ?? this.#add(told.key.member, told.row.placed_at);
+    if (card.update(told)) announce(`${card.orderId} is now ${card.word}`);
     if (!known) return;
     this.#changed += 1;
     this.#changes.textContent = this.#changed;
-    if (update.commitTime) this.#took.textContent = span(Math.max(0, Date.now() - update.commitTime));
+    if (told.commitTime) this.#took.textContent = span(Math.max(0, Date.now() - told.commitTime));
+  }
+
+  #add(orderId, placedAt = "") {
+    const card = new OrderCard(orderId, placedAt);
+    const older = [...this.#cards.values()].filter((each) => each.placedAt < placedAt);
+    const next = older.reduce((newest, each) => (newest && newest.placedAt > each.placedAt ? newest : each), null);
+    this.#list.insertBefore(card.element, next?.element ?? null);
+    this.#cards.set(orderId, card);
+    this.#empty.hidden = true;
+    return card;
+  }
+
+  #remove(orderId) {
+    this.#cards.get(orderId)?.element.remove();
+    this.#cards.delete(orderId);
+    this.#empty.hidden = this.#cards.size > 0;
   }
 
   #tick() {
     const now = Date.now();
-    for (const { card } of this.#cards.values()) card.tick(now);
+    for (const card of this.#cards.values()) card.tick(now);
   }
 }
 
@@ -117,7 +110,8 @@ async function begin(reason = "") {
   }
   const showState = showSession(consumer);
   const live = new Statecast(() => socketAddress(credentials));
-  const orders = new Orders(credentials, consumer.id, live);
+  const orders = new Orders();
+  orders.watch(live, consumer.id);
   live.addEventListener("state", () => showState(live.state));
   live.addEventListener("error", ({ detail }) => {
     if (live.state !== "closed") return orders.alert(detail.message);

@@ -187,9 +187,9 @@ export class Statecast extends EventTarget {
     if (frame.error) {
       this.#refused(frame, asker);
     } else if (frame.subscribed ?? frame.range_watched) {
-      const { start, through } = frame.subscribed ?? frame.range_watched;
+      const { start, through, members = 0 } = frame.subscribed ?? frame.range_watched;
       if (asker) asker.position = through ?? asker.position;
-      asker?.onStart?.({ recovered: start === "START_RECOVERED" });
+      asker?.onStart?.({ recovered: start === "START_RECOVERED", members });
     } else {
       if (frame.authenticated) this.#renewBefore(frame.authenticated.expires_at);
       this.#requests.delete(frame.id);
