@@ -18,6 +18,7 @@ DOCUMENT = document()
 ORDER = StoreKey("orders-by-key", "12345")
 CUSTOMER = "customer-0001"
 KEY = {"group": ORDER.group}
+RANGE = {"store": "orders-by-customer", "group": CUSTOMER, "limit": 5}
 
 
 def check(frame: dict[str, Any], message: str) -> dict[str, Any]:
@@ -81,18 +82,31 @@ def test_the_messages_of_an_operation_are_those_of_its_channel() -> None:
 async def test_the_frames_of_a_session_on_the_stream_are_as_described(edge: RunningEdge) -> None:
     row = Order(order_id=ORDER.group, customer_id=CUSTOMER, status=OrderStatus.ORDER_STATUS_PAID)
     edge.query.put(ORDER, row)
+    edge.query.put(StoreKey("orders-by-customer", CUSTOMER, "2024-08-28T12:34:56.123456Z", ORDER.group), row)
     async with edge.socket("/v1/stream") as socket:
         subscribe = {"store": ORDER.store, "key": KEY, "interval_ms": 20}
         told = await say(socket, {"id": "a", "subscribe": subscribe}, 2)
         edge.query.delete(ORDER)
         told.append(check(json.loads(await socket.recv()), "ServerFrame"))
-        told += await say(socket, {"id": "b", "subscribe": {**subscribe, "after": {"epoch": "7", "offset": 1}}}, 1)
+        told += await say(socket, {"id": "b", "subscribe": {**subscribe, "after": {"epoch": "7", "offset": 1}}}, 2)
         told += await say(socket, {"id": "c", "unsubscribe": {"store": ORDER.store, "key": KEY}})
         told += await say(socket, {"id": "d", "subscribe": {**subscribe, "store": "nowhere"}})
         told += await say(socket, {"id": "e", "auth_refresh": {"ticket": "made-up"}})
+        told += await say(socket, {"id": "f", "watch_range": {"range": RANGE, "interval_ms": 0}}, 2)
+        told += await say(socket, {"id": "g", "unwatch_range": {"range": RANGE}})
     events = {event for frame in told for event in frame if event != "id"}
 
-    assert events == {"subscribed", "changed", "removed", "unsubscribed", "error"}
+    assert [frame["id"] for frame in told if "id" in frame] == ["a", "b", "c", "d", "e", "f", "g"]
+    assert events == {
+        "subscribed",
+        "changed",
+        "removed",
+        "unsubscribed",
+        "error",
+        "range_watched",
+        "range_changed",
+        "range_unwatched",
+    }
 
 
 async def test_the_frames_of_a_session_about_orders_are_as_described(edge: RunningEdge) -> None:
