@@ -44,6 +44,15 @@ def create_topic(kafka: str) -> CreateTopic:
         new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=settings)
         for result in admin.create_topics([new]).values():
             result.result()
+        _wait_until_known(admin, topic, partitions)
         return topic
 
     return create
+
+
+def _wait_until_known(admin: AdminClient, topic: str, partitions: int) -> None:
+    """The broker answers that a topic is made before it tells everybody of it."""
+    deadline = time.monotonic() + 30
+    while len(admin.list_topics(topic, timeout=10).topics[topic].partitions) != partitions:
+        assert time.monotonic() < deadline, f"the broker does not tell of {topic}"
+        time.sleep(0.01)

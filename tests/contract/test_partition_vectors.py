@@ -12,7 +12,7 @@ from confluent_kafka import Message, Producer
 from query_service.cluster import partitioning as query_partitioning
 from statecast.query.v1 import query_pb2
 from statecast_client import partitioning as client_partitioning
-from ws_edge import partitioning as edge_partitioning
+from ws_edge.querying import partitioning as edge_partitioning
 
 HERE = Path(__file__).parent
 JARS = HERE.parents[1] / "infra" / "local" / "kafka" / "target" / "libs"

@@ -8,8 +8,8 @@ import yaml
 from google.protobuf import descriptor_pb2
 
 import statecast
-import ws_edge.own_stores
 import ws_edge.settings
+import ws_edge.shared.own_stores
 import ws_edge.stores
 from cdc_simulator.domain_choice import choose_domain, domain_names
 from kafka_topics.topics_file import Topic, read_topics
@@ -27,7 +27,7 @@ PIPELINES: dict[str, PipelineFile] = {
 ORDERS = {name: pipeline for name, pipeline in PIPELINES.items() if pipeline.source.topic == "orders"}
 STORES = {store.name: store for store in read_stores(SHIPPED_STORES)}
 KEYED = {name: store for name, store in STORES.items() if store.format == "state-record"}
-OWN_OF_EDGES = {store.name: store for store in ws_edge.own_stores.ALL.values()}
+OWN_OF_EDGES = {store.name: store for store in ws_edge.shared.own_stores.ALL.values()}
 EDGE_STORES: list[dict[str, Any]] = yaml.safe_load(ws_edge.stores.SHIPPED.read_text())["stores"]
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from httpx import AsyncClient
 
-from ws_edge.testing import RunningEdge
+from ws_edge.testing.edge import RunningEdge
 
 
 @pytest.fixture

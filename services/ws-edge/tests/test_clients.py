@@ -10,7 +10,7 @@ from drivers.relay import Relay
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from ws_edge.states import StoreKey
-from ws_edge.testing import RunningEdge
+from ws_edge.testing.edge import RunningEdge
 
 SORT = "2024-08-28T12:34:56.123456Z"
 Connect = Callable[[str, Mapping[str, str]], AbstractAsyncContextManager[PushParticipant]]

@@ -12,7 +12,7 @@ from httpx import AsyncClient, HTTPError
 
 from ws_edge.server import listen
 from ws_edge.settings import Settings
-from ws_edge.testing import SECRET, FakeQueryService
+from ws_edge.testing.edge import SECRET, FakeQueryService
 
 
 async def start(*arguments: str, **settings: str) -> Process:

@@ -7,7 +7,7 @@ from statecast.orders.v1.order_pb2 import Order
 from ws_edge import metrics
 from ws_edge.metrics import FrameTally
 from ws_edge.states import StoreKey
-from ws_edge.testing import RunningEdge
+from ws_edge.testing.edge import RunningEdge
 
 KEY = StoreKey("orders-by-key", "12345")
 

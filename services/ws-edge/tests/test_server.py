@@ -5,7 +5,7 @@ import pytest
 from ws_edge.errors import SettingsError
 from ws_edge.server import listen
 from ws_edge.settings import Settings
-from ws_edge.testing import SECRET, RunningEdge, until
+from ws_edge.testing.edge import SECRET, RunningEdge, until
 
 
 def settings(port: int) -> Settings:

@@ -11,12 +11,12 @@ import trustme
 from httpx import AsyncClient, TransportError
 from websockets.asyncio.client import connect
 
-from ws_edge.addresses import Addresses
 from ws_edge.errors import SettingsError, UnavailableError
-from ws_edge.fake_query_service import FakeQueryService
-from ws_edge.query_client import QueryClient
+from ws_edge.querying.addresses import Addresses
+from ws_edge.querying.query_client import QueryClient
 from ws_edge.settings import Settings
-from ws_edge.testing import SECRET, Clock, RunningEdge
+from ws_edge.testing.edge import SECRET, Clock, RunningEdge
+from ws_edge.testing.fake_query_service import FakeQueryService
 from ws_edge.tls import port_tls, query_tls, read
 
 ALICE = {"X-Consumer-Custom-ID": "customer-0001"}

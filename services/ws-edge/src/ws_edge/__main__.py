@@ -11,35 +11,36 @@ from dataclasses import dataclass
 import structlog
 import uvloop
 
-from ws_edge import logs, own_stores, settings, stores, tls
-from ws_edge.addresses import Addresses
-from ws_edge.admission import Admission
-from ws_edge.app import edge_app, http_app
-from ws_edge.channel_rest import ChannelRest
-from ws_edge.channels import Channels
-from ws_edge.edge_report import EdgeReport
+from ws_edge import logs, settings, stores, tls
+from ws_edge.access.admission import Admission
+from ws_edge.access.gateway import Gateway
+from ws_edge.access.origins import Origins
+from ws_edge.access.pace import Pace
+from ws_edge.access.quotas import Quota, Quotas
+from ws_edge.access.tickets import Tickets
 from ws_edge.errors import SettingsError
-from ws_edge.gateway import Gateway
-from ws_edge.hub import Hub
-from ws_edge.kafka_writer import Writer
-from ws_edge.live_lanes import LiveLanes
+from ws_edge.hub.hub import Hub
+from ws_edge.hub.live_lanes import LiveLanes
+from ws_edge.hub.poller import Poller
 from ws_edge.metrics import Metrics
-from ws_edge.origins import Origins
-from ws_edge.pace import Pace
-from ws_edge.poller import Poller
-from ws_edge.query_client import QueryClient
-from ws_edge.quotas import Quota, Quotas
-from ws_edge.rest import Rest
-from ws_edge.revocation_log import RevocationLog
-from ws_edge.revocations import Revocations
+from ws_edge.querying.addresses import Addresses
+from ws_edge.querying.query_client import QueryClient
+from ws_edge.querying.shard_watch import ShardWatch
 from ws_edge.revoke_command import revoke, writer_of
 from ws_edge.server import Server, listen
 from ws_edge.settings import Settings
-from ws_edge.shard_watch import ShardWatch
-from ws_edge.sockets import Sockets
-from ws_edge.surroundings import Limits, Surroundings
-from ws_edge.tickets import Tickets
+from ws_edge.shared import own_stores
+from ws_edge.shared.channels import Channels
+from ws_edge.shared.kafka_writer import Writer
+from ws_edge.shared.revocation_log import RevocationLog
+from ws_edge.shared.revocations import Revocations
+from ws_edge.sockets.sockets import Sockets
+from ws_edge.sockets.surroundings import Limits, Surroundings
 from ws_edge.tls import Tls
+from ws_edge.web.app import edge_app, http_app
+from ws_edge.web.channel_rest import ChannelRest
+from ws_edge.web.edge_report import EdgeReport
+from ws_edge.web.rest import Rest
 
 log = structlog.get_logger(__name__)
 

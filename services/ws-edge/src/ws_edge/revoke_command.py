@@ -4,9 +4,9 @@ import asyncio
 import sys
 
 from ws_edge.errors import RequestError
-from ws_edge.kafka_writer import KafkaWriter
-from ws_edge.revocation_log import RevocationLog
 from ws_edge.settings import Settings
+from ws_edge.shared.kafka_writer import KafkaWriter
+from ws_edge.shared.revocation_log import RevocationLog
 
 
 def revoke(given: Settings, principal: str, *, lift: bool) -> int:

@@ -11,11 +11,11 @@ from typing import Any
 
 import uvicorn
 
-from ws_edge.app import App
 from ws_edge.errors import SettingsError
 from ws_edge.settings import Settings
-from ws_edge.socket_protocol import EdgeSocketProtocol
+from ws_edge.sockets.socket_protocol import EdgeSocketProtocol
 from ws_edge.tls import PortTls
+from ws_edge.web.app import App
 
 LAST_CALLS_S = 3
 """How long calls that are being answered may take when all sockets are closed."""

@@ -8,8 +8,8 @@ from typing import Annotated, Self
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from ws_edge.access.origins import ANY
 from ws_edge.errors import SettingsError
-from ws_edge.origins import ANY
 from ws_edge.stores import SHIPPED
 
 PREFIX = "WS_EDGE_"

@@ -1,0 +1,1 @@
+"""What all edges share, kept in topics: channels and revocations."""

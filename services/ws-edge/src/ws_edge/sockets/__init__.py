@@ -1,0 +1,1 @@
+"""Open sockets, from the handshake to the end."""

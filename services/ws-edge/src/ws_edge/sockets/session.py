@@ -1,0 +1,242 @@
+"""One open socket: answers requests and keeps its subscriptions."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ws_edge.access.gateway import Caller
+from ws_edge.access.lease import Lease
+from ws_edge.access.quotas import Share
+from ws_edge.authorization import check_key
+from ws_edge.dialects.frames import (
+    BeginRequest,
+    CancelRangeRequest,
+    CancelRequest,
+    Dialect,
+    RefreshRequest,
+    Request,
+    WatchRangeRequest,
+    WatchRequest,
+)
+from ws_edge.errors import (
+    CLOSE_EXPIRED,
+    CLOSE_FLOOD,
+    CLOSE_SLOW,
+    EdgeError,
+    FrameFloodError,
+    MalformedFrameError,
+    RequestError,
+    TooManySubscriptionsError,
+    UnavailableError,
+)
+from ws_edge.hub.outbox import Reply
+from ws_edge.hub.subscription import Subscription
+from ws_edge.sockets.session_ranges import SessionRanges
+from ws_edge.sockets.socket_writer import Send, SocketWriter
+from ws_edge.sockets.surroundings import Feed, Surroundings
+from ws_edge.states import StoreKey, Version
+from ws_edge.stores import find
+
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+class Session:
+    """One socket. The hub hands it versions, which it passes on to its writer."""
+
+    __slots__ = (
+        "_around",
+        "_dialect",
+        "_lease",
+        "_ranges",
+        "_share",
+        "_subscriptions",
+        "_writer",
+        "caller",
+        "end_code",
+        "feed",
+        "stalled",
+    )
+
+    def __init__(self, around: Surroundings, caller: Caller, share: Share, dialect: Dialect, send: Send) -> None:
+        self.caller = caller
+        """Who is at the other end, with the newest credential that was shown."""
+        self._around = around
+        self._share = share
+        self._dialect = dialect
+        self._writer = SocketWriter(dialect, send, around.metrics.frames, around.clock)
+        self._subscriptions: dict[StoreKey, Subscription] = {}
+        self._ranges = SessionRanges(around, caller.consumer, dialect, share, self._writer, self)
+        self._lease = Lease(around.calendar, self._expire)
+        self.end_code: int | None = None
+        """The code that this side has ended the session with."""
+        self.stalled = False
+        """Whether the socket is being cut off because its client does not read."""
+        self.feed: Feed | None = None
+        """What `begin` starts; None on sockets without a channel."""
+
+    @property
+    def writing_since(self) -> float | None:
+        """When the frame that is being sent was handed to the socket; None while nothing is sent."""
+        return self._writer.writing_since
+
+    async def run(self, receive: Receive, first: WatchRequest | None = None) -> int:
+        """Serves the socket until it is closed; returns the close code. `first` is a request made by the address."""
+        self._lease.renew(self.caller.credential.expires_at)
+        try:
+            if first is not None:
+                self.act(first)
+            while (event := await receive())["type"] == "websocket.receive":
+                if self.end_code is not None:
+                    continue
+                self._handle(event)
+                await self._writer.catch_up(self._around.limits.max_replies)
+            return int(event.get("code") or 1005)
+        finally:
+            self._leave()
+
+    async def close(self, code: int, reason: str) -> None:
+        """Closes the socket from this side, unless its client does not read anyway."""
+        await self._writer.close(code, reason)
+
+    def announce_reconnect(self, delay_ms: int) -> None:
+        """Tells the client that the socket will be closed in so many milliseconds."""
+        self._writer.reply(self._dialect.reconnect(delay_ms))
+
+    def end(self, code: int, reason: str) -> None:
+        """Ends the session at once: nothing that is unsent is sent any more, and the socket is closed."""
+        if self.end_code is None:
+            self.end_code = code
+            self._unsubscribe_all()
+            self._writer.end(code, reason)
+
+    def reply(self, reply: Reply) -> None:
+        """Sends a frame."""
+        self._writer.reply(reply)
+
+    def act(self, request: Request) -> None:
+        """Does what is asked, by the client or in its stead; a failure is told to the client."""
+        try:
+            self._act(request)
+        except RequestError as error:
+            self.fail(error, request.reference)
+
+    def subscription(self, key: StoreKey) -> Subscription | None:
+        """The subscription of the key, if there is one."""
+        return self._subscriptions.get(key)
+
+    def started(self, subscription: Subscription, recovered: bool) -> None:
+        """Confirms a subscription, if the dialect does."""
+        reply = self._dialect.started(subscription, recovered)
+        if reply is not None:
+            self._writer.reply(reply)
+
+    def changed(self, _: Subscription, version: Version, snapshot: bool) -> None:
+        """Puts a version into the outbox."""
+        self._writer.put(version, snapshot)
+        limit = self._around.limits.max_outbox_bytes
+        if self._writer.unsent_bytes > limit:
+            self.end(CLOSE_SLOW, f"more than {limit} bytes wait for you: read faster, or watch less on a socket")
+
+    def refused(self, subscription: Subscription, error: RequestError) -> None:
+        """Withdraws what is unsent and says why the subscription has ended."""
+        key = subscription.watch.key
+        self._subscriptions.pop(key, None)
+        self.count()
+        self._writer.withdraw(key)
+        self.fail(error, subscription.reference)
+
+    def delayed(self, subscription: Subscription) -> None:
+        """Says that the first answer takes long."""
+        text = f"{subscription.watch.key} cannot be looked up now: keep the socket, the answer follows when it can be"
+        self.fail(UnavailableError(text), subscription.reference)
+
+    def count(self) -> None:
+        """Tells the quotas how much is watched."""
+        self._share.hold(len(self._subscriptions) + len(self._ranges))
+
+    def _handle(self, event: Mapping[str, Any]) -> None:
+        try:
+            self._share.take_frame()
+            request = self._dialect.parse(event)
+        except FrameFloodError as error:
+            self.end(CLOSE_FLOOD, str(error))
+        except RequestError as error:
+            self.fail(error, error.reference)
+        else:
+            self.act(request)
+
+    def _act(self, request: Request) -> None:
+        match request:
+            case WatchRequest():
+                self._watch(request)
+            case CancelRequest():
+                self._cancel(request)
+            case RefreshRequest():
+                self._refresh(request)
+            case BeginRequest():
+                self._begin(request)
+            case WatchRangeRequest():
+                self._ranges.watch(request)
+            case CancelRangeRequest():
+                self._ranges.cancel(request)
+
+    def _begin(self, request: BeginRequest) -> None:
+        if self.feed is None:
+            raise MalformedFrameError("begin is for the socket of a channel: connect to /v1/channels/CHANNEL/stream")
+        self.feed.begin(request)
+
+    def _watch(self, request: WatchRequest) -> None:
+        around = self._around
+        check_key(self.caller.consumer, find(around.stores, request.key.store).rule, request.key)
+        held = self._subscriptions.get(request.key)
+        if held is None:
+            self._share.check_subscription()
+        if held is None and len(self._subscriptions) >= around.limits.max_subscriptions:
+            limit = around.limits.max_subscriptions
+            raise TooManySubscriptionsError(f"a socket may watch {limit} keys: cancel some, or open another socket")
+        if held is not None:
+            around.hub.unsubscribe(held)
+            self._writer.withdraw(request.key)
+        interval = around.limits.interval(request.interval_ms)
+        subscription = around.hub.subscribe(
+            self, self.caller.consumer, request.key, request.after, interval, request.reference
+        )
+        if subscription.active:
+            self._subscriptions[request.key] = subscription
+            self.count()
+
+    def _cancel(self, request: CancelRequest) -> None:
+        subscription = self._subscriptions.pop(request.key, None)
+        if subscription is not None:
+            self._around.hub.unsubscribe(subscription)
+            self.count()
+        self._writer.withdraw(request.key)
+        self._writer.reply(self._dialect.cancelled(request))
+
+    def _refresh(self, request: RefreshRequest) -> None:
+        credential = self._around.tickets.redeem(request.ticket, self.caller.consumer)
+        self.caller = replace(self.caller, credential=credential)
+        self._lease.renew(credential.expires_at)
+        self._writer.reply(self._dialect.authenticated(credential.expires_at, request.reference))
+
+    def _expire(self) -> None:
+        self.end(CLOSE_EXPIRED, "your credential has expired: sign in again, then connect")
+
+    def fail(self, error: EdgeError, reference: str) -> None:
+        """Says why a request failed."""
+        self._around.metrics.errors.labels(error.code).inc()
+        self._writer.reply(self._dialect.failed(error, reference))
+
+    def _unsubscribe_all(self) -> None:
+        if self.feed is not None:
+            self.feed.close()
+        for subscription in self._subscriptions.values():
+            self._around.hub.unsubscribe(subscription)
+        self._subscriptions.clear()
+        self._ranges.end_all()
+        self._share.hold(0)
+
+    def _leave(self) -> None:
+        self._lease.cancel()
+        self._unsubscribe_all()
+        self._writer.stop()

@@ -1,0 +1,1 @@
+"""What unit tests of the edge stand on; nothing in the service imports it."""

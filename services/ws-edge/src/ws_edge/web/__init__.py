@@ -1,0 +1,1 @@
+"""What is served over HTTP: calls, documents and pages."""

@@ -1,0 +1,120 @@
+"""The calls about channels and revocations."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+from google.protobuf import json_format
+
+from ws_edge.authorization import Consumer, check_staff
+from ws_edge.dialects.frames import rfc3339
+from ws_edge.shared.channel import Channel
+from ws_edge.shared.channels import Channels
+from ws_edge.shared.revocation_log import RevocationLog
+from ws_edge.states import StoreKey
+from ws_edge.web.documents import (
+    ChannelDocument,
+    ChannelSubscriptionDocument,
+    RevocationDocument,
+    RevocationRequest,
+    SubscriptionsRequest,
+)
+from ws_edge.web.rest import failures
+
+Identify = Callable[[Request], Awaitable[Consumer]]
+
+StoreName = Annotated[str, Query(description="The store of the subscription.")]
+Group = Annotated[str, Query(description="The group of its key.")]
+Sort = Annotated[str, Query(description="The sort value of its key, in stores with members.")]
+Member = Annotated[str, Query(description="The member of its key, in stores with members.")]
+
+
+class ChannelRest:
+    """Answers when every edge can see what was asked for. Every method raises EdgeError."""
+
+    def __init__(self, channels: Channels, revocations: RevocationLog, identify: Identify) -> None:
+        """`identify` tells who calls."""
+        self._channels = channels
+        self._revocations = revocations
+        self._identify = identify
+
+    def router(self) -> APIRouter:
+        """The routes with their documentation."""
+        router = APIRouter()
+        channel, subscriptions = "/v1/channels/{channel}", "/v1/channels/{channel}/subscriptions"
+        revocations = "/v1/revocations"
+        for method, path, call, status, model in (
+            ("POST", "/v1/channels", self.create, 201, ChannelDocument),
+            ("GET", channel, self.get, 200, ChannelDocument),
+            ("DELETE", channel, self.delete, 204, None),
+            ("POST", subscriptions, self.add, 200, ChannelDocument),
+            ("DELETE", subscriptions, self.remove, 200, ChannelDocument),
+            ("POST", revocations, self.revoke, 201, RevocationDocument),
+            ("DELETE", revocations + "/{consumer}", self.lift, 204, None),
+        ):
+            failed = failures(400, 404, 429, 501)
+            router.add_api_route(
+                path, call, methods=[method], status_code=status, response_model=model, responses=failed
+            )
+        return router
+
+    async def create(self, request: Request) -> Response:
+        """Creates a channel. Add subscriptions to it, attach a socket at `/v1/channels/{channel}/stream`, and begin."""
+        return _answer(await self._channels.create(await self._identify(request)), 201)
+
+    async def get(self, request: Request, channel: str) -> Response:
+        """Answers with the channel's subscriptions."""
+        return _answer(await self._channels.open(channel, await self._identify(request)))
+
+    async def delete(self, request: Request, channel: str) -> Response:
+        """Ends the channel and closes the sockets that are attached to it."""
+        await self._channels.delete(channel, await self._identify(request))
+        return Response(status_code=204)
+
+    async def add(self, request: Request, channel: str, body: SubscriptionsRequest) -> Response:
+        """Adds subscriptions, all or none; sockets that have begun are told of them from now on."""
+        wanted = {
+            StoreKey(each.store, each.key.group, each.key.sort or "", each.key.member or ""): each.interval_ms
+            for each in body.subscriptions
+        }
+        return _answer(await self._channels.add(channel, await self._identify(request), wanted))
+
+    async def remove(
+        self, request: Request, channel: str, store: StoreName, group: Group, sort: Sort = "", member: Member = ""
+    ) -> Response:
+        """Ends one subscription; one that is not there is left alone."""
+        key = StoreKey(store, group, sort, member)
+        return _answer(await self._channels.remove(channel, await self._identify(request), [key]))
+
+    async def revoke(self, request: Request, body: RevocationRequest) -> Response:
+        """Staff only: refuses the consumer from now on, and closes the consumer's sockets with 4403."""
+        check_staff(await self._identify(request), "revoking")
+        revocation = await self._revocations.revoke(body.consumer)
+        revoked_at = json_format.MessageToDict(revocation.revoked_at)
+        return JSONResponse({"consumer": body.consumer, "revoked_at": revoked_at}, status_code=201)
+
+    async def lift(self, request: Request, consumer: str) -> Response:
+        """Staff only: lets the consumer in again."""
+        check_staff(await self._identify(request), "revoking")
+        await self._revocations.lift(consumer)
+        return Response(status_code=204)
+
+
+def _answer(channel: Channel, status: int = 200) -> Response:
+    subscriptions = [
+        ChannelSubscriptionDocument.model_validate(
+            {
+                "store": key.store,
+                "key": {"group": key.group} | ({"sort": key.sort, "member": key.member} if key.member else {}),
+                "interval_ms": interval,
+            }
+        ).model_dump(exclude_none=True)
+        for key, interval in sorted(channel.subscriptions.items())
+    ]
+    document: dict[str, Any] = {
+        "channel": channel.id,
+        "expires_at": rfc3339(round(channel.expires_at * 1e9)),
+        "subscriptions": subscriptions,
+    }
+    return JSONResponse(document, status_code=status)

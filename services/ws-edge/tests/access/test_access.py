@@ -1,0 +1,144 @@
+"""Access ends in an open socket when the credential behind it expires, unless it is renewed."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import InvalidStatus
+
+from statecast.orders.v1.order_pb2 import Order
+from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
+from ws_edge.dialects.stream_frames import BINARY_SUBPROTOCOL
+from ws_edge.errors import CLOSE_EXPIRED
+from ws_edge.states import StoreKey
+from ws_edge.testing.edge import RunningEdge, until
+
+KEY = StoreKey("orders-by-key", "12345")
+SOON_S = 0.1
+
+
+async def ticket(edge: RunningEdge, consumer: str = "customer-0001", expires_at: float | None = None) -> dict[str, Any]:
+    headers = edge.headers(consumer, expires_at=expires_at)
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers, verify=False) as client:
+        answer = await client.post("/v1/tickets")
+    assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+async def close_code_of(socket: ClientConnection) -> int:
+    """Waits until the socket is closed."""
+    async with asyncio.timeout(30):
+        await socket.wait_closed()
+    assert socket.close_code is not None
+    return socket.close_code
+
+
+@pytest.mark.parametrize("path", ["/update/orders", "/update/orders/12345", "/v1/stream"])
+async def test_a_socket_is_closed_when_its_credential_expires(edge: RunningEdge, path: str) -> None:
+    edge.query.put(KEY, Order(order_id=KEY.group, customer_id="customer-0001"))
+    async with edge.socket(path, expires_at=edge.calendar.now + SOON_S) as socket:
+        await socket.send("{")
+        await socket.recv()
+        edge.calendar.now += SOON_S
+
+        assert await close_code_of(socket) == CLOSE_EXPIRED
+    await until(lambda: edge.parts.hub.subscriptions == 0)
+
+
+async def test_a_renewed_socket_goes_on(edge: RunningEdge) -> None:
+    now = edge.calendar.now
+    async with edge.socket("/v1/stream", expires_at=now + SOON_S) as socket:
+        renewal = await ticket(edge, expires_at=now + 3600)
+        await socket.send(json.dumps({"id": "a", "auth_refresh": {"ticket": renewal["ticket"]}}))
+        answer = json.loads(await socket.recv())
+        edge.calendar.now += 1800
+        await socket.send(json.dumps({"id": "b", "subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}))
+        later = json.loads(await socket.recv())
+
+    assert answer == {"id": "a", "authenticated": {"expires_at": renewal["expires_at"]}}
+    assert later["id"] == "b"
+
+
+async def test_a_renewed_socket_is_closed_at_its_new_end(edge: RunningEdge) -> None:
+    now = edge.calendar.now
+    async with edge.socket(expires_at=now + 3600) as socket:
+        renewal = await ticket(edge, expires_at=now + SOON_S)
+        await socket.send(json.dumps({"type": "auth_refresh", "ticket": renewal["ticket"]}))
+        answer = json.loads(await socket.recv())
+        edge.calendar.now += SOON_S
+
+        assert answer == {"type": "authenticated", "expires_at": renewal["expires_at"]}
+        assert await close_code_of(socket) == CLOSE_EXPIRED
+
+
+async def test_a_credential_without_an_expiry_renews_for_ever(edge: RunningEdge) -> None:
+    renewal = await ticket(edge)
+    frame = ClientFrame(id="a")
+    frame.auth_refresh.ticket = renewal["ticket"]
+    async with edge.socket(
+        "/v1/stream", subprotocols=[BINARY_SUBPROTOCOL], expires_at=edge.calendar.now + 60
+    ) as socket:
+        await socket.send(frame.SerializeToString())
+        answer = ServerFrame.FromString(await socket.recv(decode=False))
+
+    assert "expires_at" not in renewal
+    assert (answer.id, answer.WhichOneof("event")) == ("a", "authenticated")
+    assert not answer.authenticated.HasField("expires_at")
+
+
+async def test_a_ticket_of_another_consumer_is_refused_and_renews_nothing(edge: RunningEdge) -> None:
+    renewal = await ticket(edge, "customer-0002", edge.calendar.now + 3600)
+    async with edge.socket("/v1/stream", expires_at=edge.calendar.now + SOON_S) as socket:
+        await socket.send(json.dumps({"id": "a", "auth_refresh": {"ticket": renewal["ticket"]}}))
+        answer = json.loads(await socket.recv())
+        edge.calendar.now += SOON_S
+
+        assert (answer["id"], answer["error"]["code"]) == ("a", "ticket_refused")
+        assert await close_code_of(socket) == CLOSE_EXPIRED
+
+
+async def test_a_token_that_has_expired_on_the_way_closes_its_socket_at_once(edge: RunningEdge) -> None:
+    async with edge.socket(expires_at=edge.calendar.now - 1) as socket:
+        assert await close_code_of(socket) == CLOSE_EXPIRED
+
+
+async def test_a_ticket_is_for_those_whom_the_gateway_lets_in(edge: RunningEdge) -> None:
+    async with AsyncClient(base_url=f"http://{edge.address}", verify=False) as client:
+        answer = await client.post("/v1/tickets", headers={"X-Consumer-Custom-ID": "customer-0001"})
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "gateway_required")
+
+
+async def test_a_ticket_opens_the_socket_of_whoever_cannot_send_headers(edge: RunningEdge) -> None:
+    opening = await ticket(edge, expires_at=edge.calendar.now + SOON_S)
+    edge.query.put(KEY, Order(order_id=KEY.group, customer_id="customer-0001"))
+    subscribe = {"id": "a", "subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}
+    async with edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}") as socket:
+        await socket.send(json.dumps(subscribe))
+        answers = [json.loads(await socket.recv()) for _ in range(2)]
+        edge.calendar.now += SOON_S
+
+        assert await close_code_of(socket) == CLOSE_EXPIRED
+    assert [set(answer) - {"id"} for answer in answers] == [{"subscribed"}, {"changed"}]
+
+
+@pytest.mark.parametrize("query", ["", "?ticket=", "?ticket=made.up", "?ticket=a&ticket=b"])
+async def test_without_a_good_ticket_that_socket_stays_shut(edge: RunningEdge, query: str) -> None:
+    with pytest.raises(InvalidStatus) as refusal:
+        await edge.stranger_socket(f"/v1/tickets/stream{query}")
+
+    assert refusal.value.response.status_code in (400, 403)
+
+
+async def test_tickets_are_taken_from_the_gateway_alone(edge: RunningEdge) -> None:
+    opening = await ticket(edge)
+    connecting = edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}")
+    connecting.additional_headers = {}
+    with pytest.raises(InvalidStatus) as refusal:
+        await connecting
+
+    assert refusal.value.response.status_code == 403

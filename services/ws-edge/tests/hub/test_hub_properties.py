@@ -1,0 +1,133 @@
+"""Whatever replicas answer and when: nobody sees an older value after a newer one, and all get the newest."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from ws_edge.authorization import Consumer
+from ws_edge.errors import RequestError
+from ws_edge.hub.hub import Hub
+from ws_edge.hub.interest import INSISTENCE, AnyWatch
+from ws_edge.hub.subscription import Subscription, Watch
+from ws_edge.states import Position, StoreKey, Version
+
+KEY = StoreKey("orders-by-key", "order-1")
+STAFF = Consumer("", "operator", True)
+
+
+class Reader:
+    """Holds the positions that it was told, beginning with the one it came with."""
+
+    def __init__(self, after: Position | None) -> None:
+        self.seen = [] if after is None else [after]
+
+    def started(self, subscription: Subscription, recovered: bool) -> None:
+        if not recovered:
+            self.seen.clear()
+
+    def changed(self, subscription: Subscription, version: Version, snapshot: bool) -> None:
+        self.seen.append(version.position)
+
+    def refused(self, subscription: Subscription, error: RequestError) -> None:
+        raise AssertionError("staff see everything")
+
+    def delayed(self, subscription: Subscription) -> None:
+        pass
+
+
+class Replicas(RuleBasedStateMachine):
+    """Replicas answer with what they have applied, in any order; the topic may be created anew."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.now = 0.0
+        self.hub = Hub(lambda: self.now, 0.025, 3.0)
+        self.readers: list[tuple[Reader, Subscription]] = []
+        self.under_way: list[AnyWatch] = []
+        self.live: list[AnyWatch] = []
+        self.hub.on_live = self.live.append
+        self.epoch, self.newest = 1, 1
+
+    @rule(after=st.none() | st.integers(0, 8), interval=st.sampled_from([0.0, 0.1, 0.25, 1.0]))
+    def subscribe(self, after: int | None, interval: float) -> None:
+        position = None if after is None else Position(self.epoch, min(after, self.newest))
+        reader = Reader(position)
+        self.readers.append((reader, self.hub.subscribe(reader, STAFF, KEY, position, interval)))
+
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        if self.readers:
+            at = data.draw(st.integers(0, len(self.readers) - 1))
+            self.hub.unsubscribe(self.readers.pop(at)[1])
+
+    @rule(more=st.integers(1, 3))
+    def write(self, more: int) -> None:
+        self.newest += more
+
+    @rule()
+    def recreate_topic(self) -> None:
+        self.epoch, self.newest = self.epoch + 1, 1
+
+    @rule(seconds=st.sampled_from([0.01, 0.03, 0.1, 0.5, 2.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.hub.advance()
+        self.under_way += self.hub.take_due()
+
+    @rule(lag=st.integers(0, 5), old_epoch=st.booleans(), row=st.booleans())
+    def answer(self, lag: int, old_epoch: bool, row: bool) -> None:
+        watch = self._asked()
+        if watch is not None:
+            epoch = self.epoch - (old_epoch and self._a_replica_may_lag(watch))
+            position = Position(epoch, max(1, self.newest - lag))
+            # What stands at an offset does not depend on who answers.
+            held = object() if row and position.offset % 3 else None
+            self.hub.answered(watch, Version(KEY, position, row=held, deleted=held is None))
+
+    def _asked(self) -> AnyWatch | None:
+        """A key that an answer may come for; one that is live stays so until it is released."""
+        if self.under_way:
+            return self.under_way.pop()
+        for watch in [watch for watch in self.live if not watch.live or not watch.is_live]:
+            self.live.remove(watch)
+            if watch.live:
+                self.hub.release(watch)
+        return self.live[-1] if self.live else None
+
+    def _a_replica_may_lag(self, watch: AnyWatch) -> bool:
+        """Whether the edge can know that the epoch before is an old one: it has left it, or has not left it yet."""
+        assert isinstance(watch, Watch)
+        latest = watch.latest
+        if self.epoch == 1 or watch.insisted == INSISTENCE - 1:
+            return False
+        return latest is None or latest.position.epoch < self.epoch or self.epoch - 1 in watch.retired
+
+    @rule()
+    def fail(self) -> None:
+        watch = self._asked()
+        if watch is not None:
+            self.hub.failed(watch)
+
+    @invariant()
+    def nobody_is_taken_back(self) -> None:
+        for reader, _ in getattr(self, "readers", []):
+            for earlier, later in zip(reader.seen, reader.seen[1:], strict=False):
+                assert later > earlier, f"{reader.seen} goes backwards"
+
+    def teardown(self) -> None:
+        if not hasattr(self, "readers"):
+            return
+        last = Version(KEY, Position(self.epoch, self.newest + 1), row=object())
+        for _ in range(100):
+            self.now += 0.1
+            self.hub.advance()
+            self.under_way += self.hub.take_due()
+            for _ in range(len(self.under_way) + 1):
+                if (watch := self._asked()) is not None:
+                    self.hub.answered(watch, last)
+
+        assert all(reader.seen[-1] == last.position for reader, _ in self.readers)
+
+
+TestReplicas = Replicas.TestCase
+TestReplicas.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

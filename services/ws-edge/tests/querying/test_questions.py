@@ -1,0 +1,130 @@
+"""Questions are encoded once and joined; answers say what is newer, absent or failed."""
+
+from statecast.orders.v1.order_pb2 import Order
+from statecast.query.v1.query_pb2 import KeyResult
+from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse
+from statecast.state.v1.state_pb2 import Position as PositionProto
+from statecast.state.v1.state_pb2 import StateKey
+from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
+from ws_edge.querying.questions import (
+    AnyQuestion,
+    Progress,
+    RangeAnswer,
+    answers,
+    batch,
+    failure_of,
+    question,
+    range_question,
+)
+from ws_edge.states import Position, RangeKey, StoreKey, Version
+from ws_edge.stores import SHIPPED, read
+
+STORE = read(SHIPPED)["orders-by-key"]
+A, B = StoreKey("orders-by-key", "a"), StoreKey("orders-by-key", "b")
+
+
+def test_joined_questions_are_one_request() -> None:
+    request = BatchGetStatesRequest.FromString(batch(STORE, [question(A), question(B, Position(7, 0))]))
+
+    assert request.store == "orders-by-key"
+    assert [key.key.group for key in request.keys] == ["a", "b"]
+    assert [key.HasField("after") for key in request.keys] == [False, True]
+    assert (request.keys[1].after.epoch, request.keys[1].after.offset) == (7, 0)
+
+
+def test_a_question_is_kept_while_its_position_stays() -> None:
+    asked = question(A, Position(7, 1))
+
+    assert asked.since(Position(7, 1)) is asked
+    assert asked.since(Position(7, 2)).after == Position(7, 2)
+    assert asked.since(Position(7, 2)).group_hash == asked.group_hash
+
+
+def test_answers_stand_where_their_questions_stand() -> None:
+    order = Order(order_id="b", customer_id="customer-0001")
+    response = BatchGetStatesResponse()
+    state = response.results.add(index=1).state
+    state.payload = order.SerializeToString()
+    state.position.epoch, state.position.offset = 7, 42
+    state.commit_time.seconds = 5
+    deleted = response.results.add(index=2).absence
+    deleted.deleted, deleted.position.epoch, deleted.position.offset = True, 7, 43
+    found = answers(STORE, [question(A), question(B), question(A)], response, None)
+
+    assert found[0] is None
+    assert isinstance(found[1], Version)
+    assert (found[1].row, found[1].owner, found[1].position) == (order, "customer-0001", Position(7, 42))
+    assert found[1].commit_ns == 5_000_000_000
+    assert isinstance(found[2], Version)
+    assert (found[2].row, found[2].deleted, found[2].commit_ns) == (None, True, None)
+
+
+def test_a_row_of_another_message_is_a_failure_that_names_the_key() -> None:
+    result = KeyResult(index=0)
+    result.state.payload = b"\xff\xff\xff"
+    (found,) = answers(STORE, [question(A)], BatchGetStatesResponse(results=[result]), None)
+
+    assert isinstance(found, UnavailableError)
+    assert "orders-by-key/a" in str(found)
+
+
+def test_statuses_of_the_query_service_become_the_edges_errors() -> None:
+    expected: dict[int, type[RequestError]] = {3: MalformedFrameError, 5: UnknownStoreError, 14: UnavailableError}
+    for code, error in expected.items():
+        result = KeyResult(index=0)
+        result.error.code, result.error.message = code, "the reason"
+        (found,) = answers(STORE, [question(A)], BatchGetStatesResponse(results=[result]), None)
+
+        assert isinstance(found, error)
+        assert "the reason" in str(found)
+    assert not isinstance(failure_of(7, ""), ForbiddenError)
+
+
+def test_keys_and_ranges_are_one_request_and_their_answers_stand_where_they_were_asked() -> None:
+    members = read(SHIPPED)["orders-by-customer"]
+    quiet, moved = (RangeKey("orders-by-customer", group, "1", "2", 5, True) for group in ("quiet", "moved"))
+    asked: list[AnyQuestion] = [
+        range_question(quiet, None, False),
+        question(A),
+        range_question(moved, Position(7, 3), True),
+    ]
+    request = BatchGetStatesRequest.FromString(batch(members, asked))
+    response = BatchGetStatesResponse()
+    response.results.add(index=0).state.position.offset = 9
+    result = response.ranges.add(index=1, whole=True, more=True, removals_complete=True)
+    result.position.epoch, result.position.offset = 7, 9
+    result.states.add(payload=Order(order_id="o", customer_id="moved").SerializeToString()).key.member = "o"
+    result.removals.add(key=StateKey(group="moved", sort="1", member="p")).absence.position.offset = 8
+    found = answers(members, asked, response, None)
+
+    assert [(each.group, each.limit, each.reverse, each.whole) for each in request.ranges] == [
+        ("quiet", 5, True, False),
+        ("moved", 5, True, True),
+    ]
+    assert request.ranges[1].after.offset == 3
+    assert found[0] is None
+    assert isinstance(found[1], Version)
+    assert isinstance(found[2], RangeAnswer)
+    assert (found[2].after, found[2].position) == (Position(7, 3), Position(7, 9))
+    assert (found[2].whole, found[2].more, found[2].removals_complete) == (True, True, True)
+    assert [version.key.member for version in found[2].versions] == ["o"]
+    assert [(removal.key.member, removal.position.offset) for removal in found[2].removals] == [("p", 8)]
+
+
+def test_a_range_that_is_left_out_is_known_as_far_as_its_partition_is() -> None:
+    members = read(SHIPPED)["orders-by-customer"]
+    asked = range_question(RangeKey("orders-by-customer", "alice", "", "", 5, False), Position(7, 3), False)
+    response = BatchGetStatesResponse()
+    response.freshness.add(partition=asked.group_hash % 4).current_through.CopyFrom(PositionProto(epoch=7, offset=50))
+
+    assert answers(members, [asked], response, 4) == [Progress(Position(7, 50))]
+    assert answers(members, [asked], response, None) == [None]
+
+
+def test_a_range_that_fails_is_a_failure() -> None:
+    asked = range_question(RangeKey("orders-by-customer", "alice", "", "", 5, False), None, False)
+    response = BatchGetStatesResponse()
+    response.ranges.add(index=0).error.message = "too many rows"
+    (found,) = answers(STORE, [asked], response, 4)
+
+    assert isinstance(found, UnavailableError)

@@ -1,0 +1,68 @@
+"""A channel is read from the records of its group, whatever order and company they come in."""
+
+import pytest
+
+from statecast.push.v1.channel_pb2 import ChannelRecord, ChannelRevision
+from ws_edge.errors import UnknownChannelError
+from ws_edge.shared.channel import (
+    channel_of,
+    check_id,
+    new_id,
+    record_key,
+    revision_key,
+    subscription_key,
+    subscription_record,
+)
+from ws_edge.shared.own_stores import CHANNELS
+from ws_edge.states import Position, StoreKey, Version
+
+ID = "AAAAAAAAAAAAAAAAAAAAAA"
+ORDER = StoreKey("orders-by-key", "12345")
+MEMBER = StoreKey("orders-by-customer", "customer-0001", "2024-08-28", "order-1")
+AT = Position(7, 9)
+
+
+def head() -> Version:
+    record = ChannelRecord()
+    record.channel.owner = "customer-0001"
+    record.channel.expires_at.seconds = 60
+    return Version(StoreKey(CHANNELS.name, ID), Position(7, 1), record)
+
+
+def subscription(key: StoreKey, interval_ms: int | None = None) -> Version:
+    return Version(subscription_key(ID, key), Position(7, 2), subscription_record(key, interval_ms))
+
+
+def test_a_channel_is_its_head_and_its_subscriptions() -> None:
+    revision = Version(revision_key(ID), Position(7, 9), ChannelRecord(revision=ChannelRevision()))
+    channel = channel_of(ID, [subscription(ORDER, 0), head(), revision, subscription(MEMBER)], AT)
+
+    assert channel is not None
+    assert (channel.owner, channel.expires_at, channel.through) == ("customer-0001", 60.0, AT)
+    assert channel.subscriptions == {ORDER: 0, MEMBER: None}
+
+
+def test_without_its_head_there_is_no_channel() -> None:
+    assert channel_of(ID, [subscription(ORDER)], AT) is None
+
+
+def test_each_subscription_has_a_record_of_its_own_in_the_channels_group() -> None:
+    keys = [subscription_key(ID, key) for key in (ORDER, MEMBER, ORDER._replace(group="2"), ORDER._replace(store="x"))]
+
+    assert len(set(keys)) == 4
+    assert {key.group for key in keys} == {ID}
+    assert record_key(keys[0]).split(b"\0")[:2] == [ID.encode(), b"subscription"]
+    assert record_key(StoreKey(CHANNELS.name, ID)) == ID.encode()
+
+
+def test_identifiers_are_new_each_time_and_recognized() -> None:
+    first, second = new_id(), new_id()
+
+    assert first != second
+    assert check_id(first) == first
+
+
+@pytest.mark.parametrize("text", ["", "x", ID + "A", ID[:-1] + "\0", ID[:-1] + "é"])
+def test_what_is_no_identifier_is_no_channel(text: str) -> None:
+    with pytest.raises(UnknownChannelError):
+        check_id(text)

@@ -1,0 +1,102 @@
+"""Whose access was revoked is not let in, and does not stay."""
+
+import json
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from statecast.orders.v1.order_pb2 import Order
+from ws_edge.shared.own_stores import revocation_key
+from ws_edge.shared.revocation_log import RevocationLog
+from ws_edge.states import StoreKey
+from ws_edge.testing.edge import RunningEdge, until
+from ws_edge.testing.writer import FakeWriter
+
+KEY = StoreKey("orders-by-key", "12345")
+ALICE = "customer-0001"
+
+
+@pytest.fixture
+def edge(keeping_edge: RunningEdge) -> RunningEdge:
+    """All calls here go to an edge that can keep things."""
+    return keeping_edge
+
+
+def log_of(edge: RunningEdge) -> RevocationLog:
+    return RevocationLog(FakeWriter(edge.query), edge.calendar)
+
+
+async def test_all_sockets_of_the_consumer_are_closed_and_those_of_others_go_on(edge: RunningEdge) -> None:
+    edge.query.put(KEY, Order(order_id="12345", customer_id="customer-0002"))
+    async with edge.socket() as one, edge.socket("/v1/stream") as two, edge.socket(consumer="customer-0002") as bob:
+        await log_of(edge).revoke(ALICE)
+        codes = []
+        for socket in (one, two):
+            with pytest.raises(ConnectionClosed) as closing:
+                await socket.recv()
+            codes.append(closing.value.rcvd and closing.value.rcvd.code)
+        await bob.send(json.dumps({"type": "order_updates_request", "order_id": "12345"}))
+        frame = json.loads(await bob.recv())
+
+    assert codes == [4403, 4403]
+    assert frame["data"]["order_id"] == "12345"
+
+
+async def test_a_revoked_consumer_is_refused_until_it_is_lifted(edge: RunningEdge) -> None:
+    log = log_of(edge)
+    await log.revoke(ALICE)
+    with pytest.raises(InvalidStatus) as refusal:
+        async with edge.socket():
+            pytest.fail("the socket was opened")
+    await log.lift(ALICE)
+    async with edge.socket() as socket:
+        await socket.send("{}")
+        answer = json.loads(await socket.recv())
+
+    assert refusal.value.response.status_code == 403
+    assert json.loads(refusal.value.response.body)["error"]["code"] == "revoked"
+    assert answer["error"]["code"] == "malformed_frame"
+
+
+async def test_many_sockets_of_a_consumer_cost_one_key_and_none_when_they_are_gone(edge: RunningEdge) -> None:
+    async with edge.socket(), edge.socket(), edge.socket(consumer="customer-0002"):
+        keys = edge.parts.hub.unique_keys
+    await until(lambda: edge.parts.hub.unique_keys == 0)
+
+    assert keys == 2
+
+
+async def test_while_it_cannot_be_known_nobody_new_comes_in_and_who_is_in_stays() -> None:
+    async with (
+        RunningEdge(kafka=True, unavailable_after_ms=300, query_timeout_ms=20_000) as edge,
+        edge.socket() as held,
+    ):
+        edge.query.delay = 10.0
+        with pytest.raises(InvalidStatus) as refusal:
+            async with edge.socket(consumer="customer-0002"):
+                pytest.fail("the socket was opened")
+        edge.query.delay = 0.0
+        await held.send("{}")
+        answer = json.loads(await held.recv())
+
+    assert refusal.value.response.status_code == 503
+    assert answer["error"]["code"] == "malformed_frame"
+
+
+async def test_without_kafka_nobody_is_asked_about() -> None:
+    async with RunningEdge() as edge, edge.socket():
+        assert edge.query.asked[revocation_key(ALICE)] == 0
+
+
+async def test_a_token_that_was_issued_after_the_revocation_holds(edge: RunningEdge) -> None:
+    now = edge.calendar.now
+    await log_of(edge).revoke(ALICE)
+    async with edge.socket(headers=edge.headers(issued_at=now + 1)) as socket:
+        await socket.send("{}")
+        answer = json.loads(await socket.recv())
+    with pytest.raises(InvalidStatus) as refusal:
+        async with edge.socket(headers=edge.headers(issued_at=now)):
+            pytest.fail("the socket was opened")
+
+    assert answer["error"]["code"] == "malformed_frame"
+    assert refusal.value.response.status_code == 403

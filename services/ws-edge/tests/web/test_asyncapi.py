@@ -1,0 +1,135 @@
+"""The AsyncAPI document fits together, and every frame of a session is as it says."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+from jsonschema import Draft7Validator
+from websockets.asyncio.client import ClientConnection
+
+from statecast.orders.v1.order_pb2 import Order, OrderStatus
+from ws_edge.states import StoreKey
+from ws_edge.testing.edge import RunningEdge
+from ws_edge.web.asyncapi import document
+
+DOCUMENT = document()
+ORDER = StoreKey("orders-by-key", "12345")
+CUSTOMER = "customer-0001"
+KEY = {"group": ORDER.group}
+RANGE = {"store": "orders-by-customer", "group": CUSTOMER, "limit": 5}
+
+
+def check(frame: dict[str, Any], message: str) -> dict[str, Any]:
+    """Returns the frame when it is as the document says."""
+    schema = {"allOf": [DOCUMENT["components"]["messages"][message]["payload"]], "components": DOCUMENT["components"]}
+    Draft7Validator(schema).validate(frame)
+    return frame
+
+
+def references(part: object) -> Iterator[str]:
+    if isinstance(part, dict):
+        yield from (part["$ref"],) if "$ref" in part else ()
+    children = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    for child in children:
+        yield from references(child)
+
+
+def found(reference: str) -> object:
+    part: Any = DOCUMENT
+    for name in reference.removeprefix("#/").split("/"):
+        part = part[name]
+    return part
+
+
+async def say(socket: ClientConnection, frame: dict[str, Any], answers: int = 1) -> list[dict[str, Any]]:
+    """Sends a frame and returns what comes back, all checked."""
+    message, reply = ("OrderUpdatesRequest", "OrderUpdatesReply") if "type" in frame else ("ClientFrame", "ServerFrame")
+    await socket.send(json.dumps(check(frame, message)))
+    return [check(json.loads(await socket.recv()), reply) for _ in range(answers)]
+
+
+async def test_the_document_is_served_to_everybody(edge: RunningEdge) -> None:
+    async with AsyncClient(base_url=f"http://{edge.address}", verify=False) as stranger:
+        served = (await stranger.get("/asyncapi.json")).json()
+
+    assert served == DOCUMENT
+    assert {channel["address"] for channel in served["channels"].values()} == {
+        "/v1/stream",
+        "/v1/tickets/stream",
+        "/v1/channels/{channel}/stream",
+        "/update/orders",
+        "/update/orders/{order_id}",
+    }
+
+
+def test_every_reference_leads_somewhere_and_every_schema_is_one() -> None:
+    assert all(found(reference) for reference in references(DOCUMENT))
+    for schema in DOCUMENT["components"]["schemas"].values():
+        Draft7Validator.check_schema(schema)
+        assert schema["description"]
+        assert all(field.get("description") for field in schema.get("properties", {}).values())
+
+
+def test_the_messages_of_an_operation_are_those_of_its_channel() -> None:
+    for operation in DOCUMENT["operations"].values():
+        (message,) = operation["messages"]
+
+        assert message["$ref"].startswith(operation["channel"]["$ref"] + "/messages/")
+
+
+async def test_the_frames_of_a_session_on_the_stream_are_as_described(edge: RunningEdge) -> None:
+    row = Order(order_id=ORDER.group, customer_id=CUSTOMER, status=OrderStatus.ORDER_STATUS_PAID)
+    edge.query.put(ORDER, row)
+    edge.query.put(StoreKey("orders-by-customer", CUSTOMER, "2024-08-28T12:34:56.123456Z", ORDER.group), row)
+    async with edge.socket("/v1/stream") as socket:
+        subscribe = {"store": ORDER.store, "key": KEY, "interval_ms": 20}
+        told = await say(socket, {"id": "a", "subscribe": subscribe}, 2)
+        edge.query.delete(ORDER)
+        told.append(check(json.loads(await socket.recv()), "ServerFrame"))
+        told += await say(socket, {"id": "b", "subscribe": {**subscribe, "after": {"epoch": "7", "offset": 1}}}, 2)
+        told += await say(socket, {"id": "c", "unsubscribe": {"store": ORDER.store, "key": KEY}})
+        told += await say(socket, {"id": "d", "subscribe": {**subscribe, "store": "nowhere"}})
+        told += await say(socket, {"id": "e", "auth_refresh": {"ticket": "made-up"}})
+        told += await say(socket, {"id": "f", "watch_range": {"range": RANGE, "interval_ms": 0}}, 2)
+        told += await say(socket, {"id": "g", "unwatch_range": {"range": RANGE}})
+    events = {event for frame in told for event in frame if event != "id"}
+
+    assert [frame["id"] for frame in told if "id" in frame] == ["a", "b", "c", "d", "e", "f", "g"]
+    assert events == {
+        "subscribed",
+        "changed",
+        "removed",
+        "unsubscribed",
+        "error",
+        "range_watched",
+        "range_changed",
+        "range_unwatched",
+    }
+
+
+async def test_the_frames_of_a_session_about_orders_are_as_described(edge: RunningEdge) -> None:
+    edge.query.put(ORDER, Order(order_id=ORDER.group, customer_id=CUSTOMER))
+    async with edge.socket() as socket:
+        told = await say(socket, {"type": "order_status_updates_request", "data": {"order_id": ORDER.group}})
+        told += await say(socket, {"type": "order_updates_cancel", "order_id": ORDER.group})
+        told += await say(socket, {"type": "make_me_rich", "order_id": ORDER.group})
+
+    assert [frame["type"] for frame in told] == ["order_status_update", "order_updates_cancelled", "error"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        ({"id": "a"}, "ClientFrame"),
+        ({"subscribe": {}, "unsubscribe": {}}, "ClientFrame"),
+        ({"subscribe": {"shop": "x"}}, "ClientFrame"),
+        ({"subscribed": {"start": "START_SOMEHOW"}}, "ServerFrame"),
+        ({"type": "order_updates_request", "interval_ms": "soon"}, "OrderUpdatesRequest"),
+    ],
+)
+def test_what_is_no_frame_is_not_taken_for_one(frame: dict[str, Any], message: str) -> None:
+    schema = {"allOf": [DOCUMENT["components"]["messages"][message]["payload"]], "components": DOCUMENT["components"]}
+
+    assert not Draft7Validator(schema).is_valid(frame)

@@ -1,0 +1,200 @@
+"""Channels are made and changed by calls, each by its owner alone, and revocations by staff."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+from httpx import AsyncClient
+
+from ws_edge.testing.edge import RunningEdge
+from ws_edge.web.documents import ChannelDocument, RevocationDocument
+
+KEY = {"store": "orders-by-key", "group": "12345"}
+MEMBER = {"store": "orders-by-customer", "group": "customer-0001", "sort": "2024-08-28", "member": "order-1"}
+
+
+@pytest.fixture
+def edge(keeping_edge: RunningEdge) -> RunningEdge:
+    """All calls here go to an edge that can keep things."""
+    return keeping_edge
+
+
+async def created(client: AsyncClient) -> str:
+    answer = await client.post("/v1/channels")
+
+    assert answer.status_code == 201
+    return ChannelDocument.model_validate(answer.json()).channel
+
+
+async def add(client: AsyncClient, channel: str, *keys: dict[str, str], **more: Any) -> Any:
+    subscriptions = [
+        {"store": key["store"], "key": {name: part for name, part in key.items() if name != "store"}, **more}
+        for key in keys
+    ]
+    return await client.post(f"/v1/channels/{channel}/subscriptions", json={"subscriptions": subscriptions})
+
+
+async def test_a_channel_holds_what_was_added_to_it(alice: AsyncClient) -> None:
+    channel = await created(alice)
+    await add(alice, channel, KEY, interval_ms=250)
+    await add(alice, channel, MEMBER)
+    answer = await alice.get(f"/v1/channels/{channel}")
+
+    found = ChannelDocument.model_validate(answer.json())
+    assert [(each.store, each.key.group, each.interval_ms) for each in found.subscriptions] == [
+        ("orders-by-customer", "customer-0001", None),
+        ("orders-by-key", "12345", 250),
+    ]
+
+
+async def test_adding_a_key_again_changes_its_interval(alice: AsyncClient) -> None:
+    channel = await created(alice)
+    await add(alice, channel, KEY)
+    answer = await add(alice, channel, KEY, interval_ms=100)
+
+    assert [each["interval_ms"] for each in answer.json()["subscriptions"]] == [100]
+
+
+async def test_additions_at_two_edges_at_the_same_time_are_all_kept(edge: RunningEdge, alice: AsyncClient) -> None:
+    channel = await created(alice)
+    async with (
+        RunningEdge(kafka=True, beside=edge) as other,
+        AsyncClient(base_url=f"http://{other.address}", headers=other.headers(), verify=False) as elsewhere,
+    ):
+        keys = [KEY | {"group": str(number)} for number in range(20)]
+        await asyncio.gather(*(add((alice, elsewhere)[at % 2], channel, key) for at, key in enumerate(keys)))
+        found = (await elsewhere.get(f"/v1/channels/{channel}")).json()["subscriptions"]
+
+    assert {each["key"]["group"] for each in found} == {key["group"] for key in keys}
+
+
+async def test_a_subscription_is_removed_and_one_that_is_not_there_is_left_alone(alice: AsyncClient) -> None:
+    channel = await created(alice)
+    await add(alice, channel, KEY)
+    first = await alice.delete(f"/v1/channels/{channel}/subscriptions", params=KEY)
+    second = await alice.delete(f"/v1/channels/{channel}/subscriptions", params=KEY)
+
+    assert (first.status_code, first.json()["subscriptions"]) == (200, [])
+    assert (second.status_code, second.json()["subscriptions"]) == (200, [])
+
+
+async def test_a_deleted_channel_is_unknown_from_then_on(alice: AsyncClient) -> None:
+    channel = await created(alice)
+    await add(alice, channel, KEY)
+    deleted = await alice.delete(f"/v1/channels/{channel}")
+    answer = await add(alice, channel, KEY)
+
+    assert deleted.status_code == 204
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_channel")
+
+
+async def test_another_consumers_channel_is_refused_to_everybody_staff_too(
+    edge: RunningEdge, alice: AsyncClient, operator: AsyncClient
+) -> None:
+    channel = await created(alice)
+    bob = edge.headers("customer-0002")
+    answers = [
+        await alice.get(f"/v1/channels/{channel}", headers=bob),
+        await alice.delete(f"/v1/channels/{channel}", headers=bob),
+        await alice.delete(f"/v1/channels/{channel}/subscriptions", params=KEY, headers=bob),
+        await alice.post(
+            f"/v1/channels/{channel}/subscriptions",
+            json={"subscriptions": [{"store": "orders-by-key", "key": {"group": "1"}}]},
+            headers=bob,
+        ),
+        await operator.get(f"/v1/channels/{channel}", headers=edge.headers("operator", "staff")),
+    ]
+
+    assert {(answer.status_code, answer.json()["error"]["code"]) for answer in answers} == {(403, "forbidden")}
+
+
+@pytest.mark.parametrize(
+    ("key", "status", "code"),
+    [
+        ({"store": "no-such-store", "group": "1"}, 404, "unknown_store"),
+        ({"store": "push-channels", "group": "1"}, 404, "unknown_store"),
+        ({"store": "orders-by-key", "group": ""}, 400, "malformed_frame"),
+        ({"store": "orders-by-item", "group": "i", "sort": "s", "member": "m"}, 403, "forbidden"),
+        (MEMBER | {"group": "customer-0002"}, 403, "forbidden"),
+    ],
+)
+async def test_a_subscription_that_could_never_be_served_is_refused(
+    alice: AsyncClient, key: dict[str, str], status: int, code: str
+) -> None:
+    channel = await created(alice)
+    answer = await add(alice, channel, KEY, key)
+    left = await alice.get(f"/v1/channels/{channel}")
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert left.json()["subscriptions"] == []
+
+
+async def test_a_channel_has_as_many_subscriptions_as_are_allowed_and_ends_in_time() -> None:
+    async with (
+        RunningEdge(kafka=True, max_channel_subscriptions=2, channel_lifetime_s=60) as edge,
+        AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client,
+    ):
+        channel = await created(client)
+        await add(client, channel, KEY, KEY | {"group": "2"})
+        again = await add(client, channel, KEY)
+        third = await add(client, channel, KEY | {"group": "3"})
+        edge.calendar.now += 60
+        ended = await client.get(f"/v1/channels/{channel}")
+
+    assert (ended.status_code, ended.json()["error"]["code"]) == (404, "unknown_channel")
+    assert again.status_code == 200
+    assert (third.status_code, third.json()["error"]["code"]) == (429, "too_many_subscriptions")
+
+
+@pytest.mark.parametrize("channel", ["x", "push-channels", "A" * 22, "%00" * 22])
+async def test_what_is_no_channel_is_unknown(alice: AsyncClient, channel: str) -> None:
+    answer = await alice.get(f"/v1/channels/{channel}")
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_channel")
+
+
+async def test_an_outage_is_told(edge: RunningEdge, alice: AsyncClient) -> None:
+    channel = await created(alice)
+    edge.query.failing = grpc.StatusCode.FAILED_PRECONDITION
+    answer = await alice.post("/v1/channels")
+    later = await alice.get(f"/v1/channels/{channel}")
+
+    assert {(each.status_code, each.json()["error"]["code"]) for each in (answer, later)} == {(503, "unavailable")}
+
+
+async def test_an_edge_without_kafka_says_what_to_set() -> None:
+    async with (
+        RunningEdge() as edge,
+        AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers("", "staff"), verify=False) as client,
+    ):
+        answers = [
+            await client.post("/v1/channels"),
+            await client.get("/v1/channels/AAAAAAAAAAAAAAAAAAAAAA"),
+            await client.post("/v1/revocations", json={"consumer": "customer-0001"}),
+        ]
+
+    for answer in answers:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_configured")
+        assert "WS_EDGE_KAFKA_BOOTSTRAP" in answer.json()["error"]["message"]
+
+
+async def test_staff_revoke_and_lift(alice: AsyncClient, operator: AsyncClient) -> None:
+    before = await alice.post("/v1/channels")
+    revoked = await operator.post("/v1/revocations", json={"consumer": "customer-0001"})
+    refused = await alice.post("/v1/channels")
+    lifted = await operator.delete("/v1/revocations/customer-0001")
+    after = await alice.post("/v1/channels")
+
+    assert RevocationDocument.model_validate(revoked.json()).consumer == "customer-0001"
+    assert (before.status_code, revoked.status_code, lifted.status_code, after.status_code) == (201, 201, 204, 201)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "revoked")
+
+
+async def test_nobody_else_revokes(alice: AsyncClient) -> None:
+    answers = [
+        await alice.post("/v1/revocations", json={"consumer": "customer-0002"}),
+        await alice.delete("/v1/revocations/customer-0002"),
+    ]
+
+    assert {(answer.status_code, answer.json()["error"]["code"]) for answer in answers} == {(403, "forbidden")}
