@@ -20,7 +20,7 @@ from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderStatus
 CHANGES_BEFORE_THE_KILLS = 100_000
 RATE = 1_200
 WATCHED = [f"order-{number:06d}" for number in range(100, 20_000, 100)]
-VICTIMS = ("stream-processor", "query-1", "edge-1")
+VICTIMS = ("stream-processor", "query-1", "edge-1", "query-2", "edge-2")
 
 
 @pytest.fixture

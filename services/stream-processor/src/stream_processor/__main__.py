@@ -13,13 +13,13 @@ from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
 import statecast
+from stream_processor import logs
 from stream_processor.definition import explanation, pipeline_check, pipeline_schema
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import BrokerLostError, ConfigurationError, PipelineFileError, StreamProcessorError
-from stream_processor.operation import logs
+from stream_processor.metrics import Metrics
 from stream_processor.operation.health import Readiness, serve
-from stream_processor.operation.metrics import Metrics
 from stream_processor.operation.plan import check_together
 from stream_processor.operation.topics import Topics
 from stream_processor.settings import load

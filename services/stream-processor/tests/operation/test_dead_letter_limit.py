@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import DeadLetterLimitError
+from stream_processor.metrics import Metrics
 from stream_processor.operation.dead_letter_limit import DeadLetterLimit
 from stream_processor.operation.local_checkpoints import LocalCheckpoints
-from stream_processor.operation.metrics import Metrics
 from stream_processor.testing.fakes import FakeTopics
 
 TOPIC = "orders.dead-letter"

@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from stream_processor.errors import SettingsError
+from stream_processor.metrics import Metrics
 from stream_processor.operation.health import Readiness, serve
-from stream_processor.operation.metrics import Metrics
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
-from stream_processor.operation.metrics import Metrics
+from stream_processor.metrics import Metrics
 from stream_processor.operation.output import RECENT, Output
 from stream_processor.testing.fakes import FakeTail
 

@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from stream_processor.operation.metrics import Metrics
+from stream_processor.metrics import Metrics
 from stream_processor.operation.progress import Progress
 
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from stream_processor.operation import logs
+from stream_processor import logs
 from stream_processor.operation.status_line import CLEAR, StatusLine
 
 

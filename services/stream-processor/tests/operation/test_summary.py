@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from stream_processor.operation.metrics import Metrics
+from stream_processor.metrics import Metrics
 from stream_processor.operation.output import Output
 from stream_processor.operation.summary import summary
 from stream_processor.testing.fakes import FakeTail

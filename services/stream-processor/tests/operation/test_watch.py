@@ -9,8 +9,8 @@ from py4j.protocol import Py4JNetworkError
 
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import QueryFailedError
+from stream_processor.metrics import Metrics
 from stream_processor.operation.health import Readiness
-from stream_processor.operation.metrics import Metrics
 from stream_processor.operation.plan import plan
 from stream_processor.operation.watch import WatchedQuery, look_at_all
 from stream_processor.testing.fakes import FakeQuery, FakeTasks

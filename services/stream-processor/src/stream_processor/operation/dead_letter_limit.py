@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from stream_processor.definition.dead_letter_topic import dead_letter_topic
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import DeadLetterLimitError
-from stream_processor.operation.metrics import Metrics
+from stream_processor.metrics import Metrics
 from stream_processor.operation.notes import Notes
 from stream_processor.operation.topics import TopicEnds
 

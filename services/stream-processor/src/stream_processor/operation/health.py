@@ -10,7 +10,7 @@ from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from stream_processor.errors import SettingsError
-from stream_processor.operation.metrics import Metrics
+from stream_processor.metrics import Metrics
 
 
 class Readiness:

@@ -7,7 +7,7 @@ from typing import Protocol
 import structlog
 from confluent_kafka import KafkaException
 
-from stream_processor.operation.metrics import Metrics
+from stream_processor.metrics import Metrics
 
 log = structlog.get_logger()
 

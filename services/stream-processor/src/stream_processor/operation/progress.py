@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from stream_processor.operation.metrics import Metrics
+from stream_processor.metrics import Metrics
 
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 

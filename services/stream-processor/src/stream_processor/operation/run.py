@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import BrokerLostError, CheckpointsUnusableError
+from stream_processor.metrics import Metrics
 from stream_processor.operation.checkpoint_claim import claim
 from stream_processor.operation.checkpoints import Checkpoints, open_checkpoints
 from stream_processor.operation.dead_letter_limit import DeadLetterLimit
 from stream_processor.operation.executors import SparkSlots, wait_for_slots
 from stream_processor.operation.health import Readiness
-from stream_processor.operation.metrics import Metrics
 from stream_processor.operation.notes import Notes
 from stream_processor.operation.output import Output
 from stream_processor.operation.plan import QueryPlan, plan, topics_of

@@ -8,8 +8,8 @@ from pyspark import StatusTracker
 from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_processor.errors import QueryFailedError
+from stream_processor.metrics import Metrics
 from stream_processor.operation.health import Readiness
-from stream_processor.operation.metrics import Metrics
 from stream_processor.operation.plan import QueryPlan
 from stream_processor.operation.progress import Progress
 
