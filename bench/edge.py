@@ -16,6 +16,7 @@ MEASUREMENTS: Mapping[str, Callable[[EdgeRig], dict[str, float]]] = {
     "sockets": measurements.sockets,
     "ages": measurements.ages,
     "upstream": measurements.upstream,
+    "edges": measurements.edges,
     "stalled": measurements.stalled,
     "hot_key": measurements.hot_key,
     "frames": measurements.frames,

@@ -1,6 +1,7 @@
 """What is measured of an edge: memory, connects, frames, ages and what it asks of the query service."""
 
 import time
+from contextlib import ExitStack
 
 from bench.edge_rig import EdgeProcess, EdgeRig, wait_until
 from bench.results import percentiles
@@ -11,6 +12,7 @@ WARM_UP_S = 2.0
 INTERVALS_MS = (0, 100, 1000)
 FEW = 10
 """A tenth of the sockets shows whether the query service notices how many there are."""
+EDGES = (1, 2, 4)
 STALLED_SHARE = 0.4
 """Of 5,000 sockets, 2,000 that do not read."""
 WIDE = 8_000
@@ -66,6 +68,29 @@ def upstream(rig: EdgeRig) -> dict[str, float]:
             f"upstream_keys_per_s.{count}": keys_per_s,
             f"upstream_calls_per_s.{count}": calls_per_s,
             f"naive_calls_per_s.{count}": count,
+        }
+    return found
+
+
+def edges(rig: EdgeRig) -> dict[str, float]:
+    """What the query service is asked, and what CPU that takes it, when several edges watch the same keys at 1 s."""
+    keys = rig.keys[: len(rig.keys) // FEW]
+    found: dict[str, float] = {}
+    for count in EDGES:
+        with ExitStack() as stack:
+            running = [stack.enter_context(rig.edge()) for _ in range(count)]
+            for edge in running:
+                edge.clients.ask("open", len(keys))
+                edge.clients.ask("subscribe", rig.store, keys, 1000, 0, 1)
+            time.sleep(WARM_UP_S)
+            with rig.writer.writing(keys, RATE / FEW):
+                used_s = rig.query_cpu_s()
+                keys_per_s, calls_per_s = _upstream(rig, running[0])
+                used_s = rig.query_cpu_s() - used_s
+        found |= {
+            f"upstream_keys_per_s.edges_{count}": keys_per_s,
+            f"upstream_calls_per_s.edges_{count}": calls_per_s,
+            f"query_cpu_ms_per_s.edges_{count}": round(used_s * 1000 / rig.seconds, 1),
         }
     return found
 

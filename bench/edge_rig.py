@@ -83,6 +83,11 @@ class EdgeRig:
         keys = sum(instance.metric("query_service_batch_keys_total") for instance in instances)
         return keys, sum(instance.metric("query_service_call_seconds_count") for instance in instances)
 
+    def query_cpu_s(self) -> float:
+        """The CPU time that the query service has used so far, over all its instances."""
+        times = [psutil.Process(instance.pid).cpu_times() for instance in self.cluster.instances.values()]
+        return float(sum(each.user + each.system for each in times))
+
 
 class EdgeProcess:
     """A running edge and its clients."""
