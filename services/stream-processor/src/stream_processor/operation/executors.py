@@ -4,13 +4,11 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-import structlog
 from pyspark.sql import SparkSession
 
-log = structlog.get_logger()
+from stream_processor.operation.waiting import wait_while_missing
 
 POLL_S = 0.25
-SAY_AGAIN_S = 10.0
 
 
 class Slots(Protocol):
@@ -39,18 +37,15 @@ def wait_for_slots(
     report: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> bool:
-    """Blocks until there are enough (True), or until `stopping(seconds)`, which waits so long, says to give up (False).
+    """Blocks until there are enough: see wait_while_missing.
 
-    A real-time query that does not find all its slots fails at once, and executors come seconds after the driver. How
-    many are missing goes to `report`, and to the log when it changes and now and then.
+    A real-time query that does not find all its slots fails at once, and executors come seconds after the driver.
     """
-    said, said_at = "", clock()
-    while (offered := slots.offered()) < needed:
-        reason = f"the executors give {offered} task slots, the pipelines need {needed}: add workers or cores"
-        report(reason)
-        if reason != said or clock() - said_at > SAY_AGAIN_S:
-            log.warning("waiting", reason=reason)
-            said, said_at = reason, clock()
-        if stopping(POLL_S):
-            return False
-    return True
+
+    def missing() -> str | None:
+        offered = slots.offered()
+        if offered >= needed:
+            return None
+        return f"the executors give {offered} task slots, the pipelines need {needed}: add workers or cores"
+
+    return wait_while_missing(missing, stopping, report, POLL_S, clock)

@@ -4,14 +4,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-import structlog
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
 
-log = structlog.get_logger()
+from stream_processor.operation.waiting import wait_while_missing
 
 POLL_S = 0.5
-SAY_AGAIN_S = 10.0
 
 
 class TopicSearch(Protocol):
@@ -83,17 +81,6 @@ def wait_for(
     report: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> bool:
-    """Blocks until all topics exist (True), or until `stopping(seconds)`, which waits so long, says to give up (False).
-
-    What is missing goes to `report`, and to the log when it changes and now and then.
-    """
-    said, said_at = "", clock()
+    """Blocks until all topics exist: see wait_while_missing."""
     wanted = list(names)
-    while (missing := topics.missing(wanted)) is not None:
-        report(missing)
-        if missing != said or clock() - said_at > SAY_AGAIN_S:
-            log.warning("waiting", reason=missing)
-            said, said_at = missing, clock()
-        if stopping(POLL_S):
-            return False
-    return True
+    return wait_while_missing(lambda: topics.missing(wanted), stopping, report, POLL_S, clock)
