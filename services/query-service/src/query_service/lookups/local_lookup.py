@@ -9,7 +9,7 @@ from query_service.lookups.local_batch import LocalBatch
 from query_service.lookups.local_scan import fill_page
 from query_service.lookups.local_versions import check_history, fill_versions, version_at
 from query_service.lookups.request_checks import Limits, page_size
-from query_service.lookups.store_scan import partitions_of, store_page
+from query_service.lookups.store_scan import page_of_store
 from query_service.storage.partition_host import PartitionHost
 from query_service.storage.store_keys import MAX_OFFSET, row_key
 from statecast.query.v1 import query_service_pb2 as query
@@ -55,12 +55,9 @@ class LocalLookup:
         """See Lookup. Without group and partition: all partitions of the store, or, `local_only`, those it owns."""
         cursor = page_token.decode(request, request.page_token)
         if partition is None and not request.group:
-            return await store_page(
-                request,
-                cursor,
-                partitions_of(self._view, request, cursor),
-                page_size(request, self._limits),
-                lambda part, number: self.scan(part, deadline, number),
+            size = page_size(request, self._limits)
+            return await page_of_store(
+                self._view, request, cursor, size, lambda part, number: self.scan(part, deadline, number)
             )
         if partition is None:
             host = self._host(request.store, request.group)

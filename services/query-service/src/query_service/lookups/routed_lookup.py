@@ -10,7 +10,7 @@ from query_service.lookups.lookup import Lookup
 from query_service.lookups.request_checks import Limits, page_size
 from query_service.lookups.routed_batch import RoutedBatch
 from query_service.lookups.routing import Routing
-from query_service.lookups.store_scan import partitions_of, store_page
+from query_service.lookups.store_scan import page_of_store
 from statecast.query.v1 import query_service_pb2 as query
 
 
@@ -52,12 +52,9 @@ class RoutedLookup:
             return await self._local.scan(request, deadline)
         cursor = page_token.decode(request, request.page_token)
         if partition is None and not request.group:
-            return await store_page(
-                request,
-                cursor,
-                partitions_of(self._view, request, cursor),
-                page_size(request, self._limits),
-                lambda part, number: self.scan(part, deadline, number),
+            size = page_size(request, self._limits)
+            return await page_of_store(
+                self._view, request, cursor, size, lambda part, number: self.scan(part, deadline, number)
             )
         shard = self._shard(request.store, request.group) if partition is None else (request.store, partition)
         answer, forwarded = await self._routing.first_answer(

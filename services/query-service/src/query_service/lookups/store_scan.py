@@ -30,6 +30,13 @@ def partitions_of(view: View, request: query.ScanStatesRequest, cursor: Cursor |
     return cursor.partitions
 
 
+async def page_of_store(
+    view: View, request: query.ScanStatesRequest, cursor: Cursor | None, size: int, read: ReadPage
+) -> query.ScanStatesResponse:
+    """Returns a page of the partitions of the scan. Raises what `partitions_of` and `store_page` raise."""
+    return await store_page(request, cursor, partitions_of(view, request, cursor), size, read)
+
+
 async def store_page(
     request: query.ScanStatesRequest,
     cursor: Cursor | None,
