@@ -87,6 +87,17 @@ async def due(around: Surroundings, keys: int = 1) -> list[Watch]:
     return watches
 
 
+async def begin_and_stop_reading(around: Surroundings) -> tuple[Socket, Session, asyncio.Task[int], Watch]:
+    """A session that watches a key, whose client has been sent its first version and reads nothing from then on."""
+    socket, session, task = begin(around)
+    socket.asks()
+    (watch,) = await due(around)
+    around.hub.answered(watch, version(1))
+    await until(lambda: len(socket.sent) == 1)
+    socket.open.clear()
+    return socket, session, task, watch
+
+
 async def test_a_closed_socket_leaves_nothing_behind(around: Surroundings) -> None:
     socket, _, task = begin(around)
     socket.asks()
@@ -109,12 +120,7 @@ async def test_an_interval_is_kept_within_its_limits(around: Surroundings, asked
 
 
 async def test_a_client_that_reads_slowly_gets_the_newest_and_what_it_skipped(around: Surroundings) -> None:
-    socket, session, task = begin(around)
-    socket.asks()
-    (watch,) = await due(around)
-    around.hub.answered(watch, version(1))
-    await until(lambda: len(socket.sent) == 1)
-    socket.open.clear()
+    socket, session, task, watch = await begin_and_stop_reading(around)
     for offset in range(2, 7):
         session.changed(only(watch), version(offset), False)
         await asyncio.sleep(0)
@@ -132,12 +138,7 @@ async def test_a_client_that_reads_slowly_gets_the_newest_and_what_it_skipped(ar
 
 
 async def test_a_client_for_whom_too_many_bytes_wait_is_sent_away(around: Surroundings) -> None:
-    socket, session, task = begin(around)
-    socket.asks()
-    (watch,) = await due(around)
-    around.hub.answered(watch, version(1))
-    await until(lambda: len(socket.sent) == 1)
-    socket.open.clear()
+    socket, session, task, watch = await begin_and_stop_reading(around)
     for offset in (2, 3):
         session.changed(only(watch), replace(version(offset), size=600), False)
         await asyncio.sleep(0)
@@ -151,12 +152,7 @@ async def test_a_client_for_whom_too_many_bytes_wait_is_sent_away(around: Surrou
 
 
 async def test_what_waits_of_a_row_that_was_withdrawn_is_never_sent(around: Surroundings) -> None:
-    socket, session, task = begin(around)
-    socket.asks()
-    (watch,) = await due(around)
-    around.hub.answered(watch, version(1))
-    await until(lambda: len(socket.sent) == 1)
-    socket.open.clear()
+    socket, session, task, watch = await begin_and_stop_reading(around)
     subscription = only(watch)
     session.changed(subscription, version(2), False)
     await until(lambda: session.writing_since is not None)
