@@ -20,8 +20,9 @@ final class FieldReader {
   final int wireType;
   final boolean packable;
   final boolean isMessage;
+  /** The indices of the fields that this one replaces: those of its oneof. */
+  final int[] alternatives;
   private final FieldDescriptor.Type type;
-  private final int[] alternatives;
   private MessageReader messageReader;
 
   FieldReader(FieldDescriptor field) {
@@ -36,11 +37,6 @@ final class FieldReader {
         oneof == null
             ? NONE
             : oneof.getFields().stream().filter(each -> each != field).mapToInt(FieldDescriptor::getIndex).toArray();
-  }
-
-  /** The indices of the fields that this one replaces: those of its oneof. */
-  int[] alternatives() {
-    return alternatives;
   }
 
   /** Looked up late: types may refer to each other. */

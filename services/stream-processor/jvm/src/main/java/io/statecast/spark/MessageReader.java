@@ -45,12 +45,9 @@ final class MessageReader {
 
   /** The reader of a type of message. */
   static MessageReader of(Descriptor type) {
+    // Asked for each record by all tasks: computeIfAbsent may lock even when it finds.
     MessageReader known = KNOWN.get(type);
-    if (known == null) {
-      known = new MessageReader(type);
-      KNOWN.put(type, known);
-    }
-    return known;
+    return known == null ? KNOWN.computeIfAbsent(type, MessageReader::new) : known;
   }
 
   static boolean isTimestamp(Descriptor type) {
@@ -120,7 +117,7 @@ final class MessageReader {
   @SuppressWarnings("unchecked")
   private static void put(FieldReader field, Object[] values, Object value) {
     if (!field.field.isRepeated()) {
-      for (int other : field.alternatives()) {
+      for (int other : field.alternatives) {
         values[other] = null;
       }
       values[field.index] = value;
