@@ -1,13 +1,13 @@
 """Measures one ws-edge before a real query service, and writes bench/results/edge.json: `make bench-edge`."""
 
 import sys
-import traceback
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from bench import edge_measurements as measurements
 from bench.edge_rig import EdgeRig, edge_rig
-from bench.results import Metric, combine, table, write
+from bench.results import Metric, combine, measure_each, table, write
 
 RUNS = 3
 SOCKETS = 5_000
@@ -57,18 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(names: Sequence[str], sockets: int, seconds: float, runs: int) -> tuple[list[Metric], list[str]]:
-    """Measures the named on one rig; also says which of them failed, and goes on with the others."""
-    metrics: list[Metric] = []
-    failed: list[str] = []
+    """Measures the named on one rig: see measure_each."""
     with edge_rig(sockets, seconds) as rig:
-        for name in names:
-            print(f"measuring {name}", file=sys.stderr)
-            try:
-                metrics += combine([MEASUREMENTS[name](rig) for _ in range(runs)])
-            except Exception:  # noqa: BLE001  the others can be measured all the same
-                traceback.print_exc()
-                failed.append(name)
-    return metrics, failed
+
+        def of(name: str) -> list[Metric]:
+            return combine([MEASUREMENTS[name](rig) for _ in range(runs)])
+
+        return measure_each({name: partial(of, name) for name in names})
 
 
 if __name__ == "__main__":

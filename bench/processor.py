@@ -2,14 +2,13 @@
 
 import signal
 import sys
-import traceback
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 
 from bench.processor_measurements import BACKLOG, RUNS, STEPS, WARM_S, WINDOW_S, Measurements
 from bench.processor_rig import CHECKPOINT_S, PARTITIONS, TRIGGERS, broker
 from bench.processor_workload import GROUPS, ROWS, SHAPES, Bank
-from bench.results import Metric, table, write
+from bench.results import Metric, measure_each, table, write
 
 RATES = (1_000, 10_000)
 SETTINGS: dict[str, object] = {
@@ -69,18 +68,9 @@ def every_name() -> list[str]:
 
 
 def measure(names: Sequence[str]) -> tuple[list[Metric], list[str]]:
-    """Measures the named on one broker; also says which of them failed, and goes on with the others."""
-    metrics: list[Metric] = []
-    failed: list[str] = []
+    """Measures the named on one broker: see measure_each."""
     with broker() as bootstrap:
-        for title, run in _jobs(Measurements(bootstrap, Bank()), set(names)):
-            print(f"measuring {title}", file=sys.stderr)
-            try:
-                metrics += run()
-            except (AssertionError, RuntimeError, TimeoutError, ValueError):
-                traceback.print_exc()
-                failed.append(title)
-    return metrics, failed
+        return measure_each(dict(_jobs(Measurements(bootstrap, Bank()), set(names))))
 
 
 def _jobs(measurements: Measurements, names: set[str]) -> Iterator[tuple[str, Job]]:

@@ -1,9 +1,9 @@
 """Measures the query-service alone, and writes bench/results/query.json: `make bench-query`."""
 
 import sys
-import traceback
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from drivers.query_cluster import PARTITIONS, REPLICAS
 
@@ -13,7 +13,7 @@ from bench.query_reads import gets, scan
 from bench.query_restore import BACKLOG, apply, restore
 from bench.query_rig import QueryRig, query_rig
 from bench.query_rows import PAYLOAD_BYTES
-from bench.results import Metric, combine, table, write
+from bench.results import Metric, combine, measure_each, table, write
 
 RUNS = 3
 ROWS = 1_000_000
@@ -57,19 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(names: Sequence[str], rows: int, runs: int) -> tuple[list[Metric], list[str]]:
-    """Measures the named on one rig; also says which of them failed, and goes on with the others."""
-    metrics: list[Metric] = []
-    failed: list[str] = []
+    """Measures the named on one rig: see measure_each."""
     print(f"writing {rows} rows", file=sys.stderr)
     with query_rig(rows) as rig:
-        for name in names:
-            print(f"measuring {name}", file=sys.stderr)
-            try:
-                metrics += combine([MEASUREMENTS[name](rig) for _ in range(runs)])
-            except Exception:  # noqa: BLE001  the others can be measured all the same
-                traceback.print_exc()
-                failed.append(name)
-    return metrics, failed
+
+        def of(name: str) -> list[Metric]:
+            return combine([MEASUREMENTS[name](rig) for _ in range(runs)])
+
+        return measure_each({name: partial(of, name) for name in names})
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 import json
 import platform
 import statistics
-from collections.abc import Mapping, Sequence
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -56,6 +58,20 @@ def combine(runs: Sequence[Mapping[str, float]]) -> list[Metric]:
     names = list(runs[0]) if runs else []
     values = {name: [run[name] for run in runs] for name in names}
     return [Metric(name, statistics.median(values[name]), unit_of(name), values[name]) for name in names]
+
+
+def measure_each(measurements: Mapping[str, Callable[[], list[Metric]]]) -> tuple[list[Metric], list[str]]:
+    """Makes the measurements, by name; also says which of them failed, and goes on with the others."""
+    metrics: list[Metric] = []
+    failed: list[str] = []
+    for name, measure in measurements.items():
+        print(f"measuring {name}", file=sys.stderr)
+        try:
+            metrics += measure()
+        except Exception:  # noqa: BLE001  the others can be measured all the same
+            traceback.print_exc()
+            failed.append(name)
+    return metrics, failed
 
 
 def write(suite: str, metrics: Sequence[Metric], settings: Mapping[str, object]) -> None:
