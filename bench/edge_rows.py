@@ -3,7 +3,9 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Event
+
+from drivers.meanwhile import act_at_rate, meanwhile
 
 from bench.query_rows import producer
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
@@ -37,24 +39,15 @@ class OrderWriter:
     @contextmanager
     def writing(self, keys: Sequence[str], rate: float) -> Iterator[None]:
         """Writes `rate` orders a second, one key after the other, on a thread of its own while the context is open."""
-        done = Event()
-        thread = Thread(target=self._write_until, args=(done, keys, rate))
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
 
-    def _write_until(self, done: Event, keys: Sequence[str], rate: float) -> None:
-        began, written = time.monotonic(), 0
-        while not done.wait(TICK_S):
-            due = int((time.monotonic() - began) * rate)
-            for number in range(written, due):
-                self._send(keys[number % len(keys)], 0)
-            written = due
-            self._producer.poll(0)
-        self._producer.flush(FLUSH_S)
+        def write(done: Event) -> None:
+            act_at_rate(
+                done, rate, TICK_S, lambda n: self._send(keys[n % len(keys)], 0), lambda: self._producer.poll(0)
+            )
+            self._producer.flush(FLUSH_S)
+
+        with meanwhile(write):
+            yield
 
     def _send(self, key: str, padding: int) -> None:
         self._sequence += 1

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import grpc
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, Message
+from drivers.meanwhile import act_at_rate, meanwhile
 from drivers.query_cluster import STORE
 from google.protobuf.duration_pb2 import Duration
 
@@ -72,23 +73,15 @@ class _Probe:
 @contextmanager
 def _others_written(rig: QueryRig) -> Iterator[None]:
     """Writes other rows at a steady rate meanwhile."""
-    done = Event()
-    thread = Thread(target=_write_until, args=(done, rig, producer(rig.cluster.bootstrap, linger_ms=5)))
-    thread.start()
-    try:
+    sender = producer(rig.cluster.bootstrap, linger_ms=5)
+
+    def write(number: int) -> None:
+        row = PROBES + number % max(1, rig.rows - PROBES)
+        sender.produce(rig.cluster.topic, encoded(row, rig.sequence + 1), key_of(row))
+
+    def write_all(done: Event) -> None:
+        act_at_rate(done, RATE, TICK_S, write, lambda: sender.poll(0))
+        sender.flush(30)
+
+    with meanwhile(write_all):
         yield
-    finally:
-        done.set()
-        thread.join()
-
-
-def _write_until(done: Event, rig: QueryRig, sender: Producer) -> None:
-    began, written = time.monotonic(), 0
-    while not done.wait(TICK_S):
-        due = int((time.monotonic() - began) * RATE)
-        for number in range(written, due):
-            row = PROBES + number % max(1, rig.rows - PROBES)
-            sender.produce(rig.cluster.topic, encoded(row, rig.sequence + 1), key_of(row))
-        written = due
-        sender.poll(0)
-    sender.flush(30)

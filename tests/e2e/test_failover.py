@@ -1,12 +1,12 @@
 """Reads do not stop when the owner of a key dies."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import grpc
 import pytest
 from drivers.lookups import Lookups
+from drivers.meanwhile import meanwhile
 from drivers.mobile import Phone
 from drivers.source import OrderSource
 from drivers.waiting import eventually
@@ -27,17 +27,9 @@ class Reader:
         self.answered_by: list[str] = []
         self.failures: list[grpc.RpcError] = []
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Reads on a thread of its own while the context is open."""
-        done = threading.Event()
-        thread = threading.Thread(target=self._read_until, args=(done,))
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
+        return meanwhile(self._read_until)
 
     def _read_until(self, done: threading.Event) -> None:
         while not done.wait(READ_EVERY_S):

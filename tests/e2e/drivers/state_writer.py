@@ -5,11 +5,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Event
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from drivers.keyed_topic import TOMBSTONE_HEADER
+from drivers.meanwhile import act_at_rate, meanwhile
 from drivers.state_log import Acknowledged, StateLog
 from drivers.waiting import scaled
 from statecast.state.v1.state_pb2 import StateRecord
@@ -77,24 +78,13 @@ class StateWriter:
     @contextmanager
     def writing(self, rate: float) -> Iterator[None]:
         """Writes `rate` records a second on a thread of its own while the context is open; then flushes."""
-        done = Event()
-        thread = Thread(target=self._write_until, args=(done, rate))
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
-        self.flush()
 
-    def _write_until(self, done: Event, rate: float) -> None:
-        began, written = time.monotonic(), 0
-        while not done.wait(TICK_S):
-            due = int((time.monotonic() - began) * rate) - written
-            for _ in range(due):
-                self._write_one()
-            written += due
-            self._producer.poll(0)
+        def write(done: Event) -> None:
+            act_at_rate(done, rate, TICK_S, lambda _: self._write_one(), lambda: self._producer.poll(0))
+
+        with meanwhile(write):
+            yield
+        self.flush()
 
     def _write_one(self) -> None:
         key = self.keys[hot_index(self._chance, len(self.keys))]
