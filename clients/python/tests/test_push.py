@@ -6,7 +6,8 @@ from time import time
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
-from statecast.push.v1.push_pb2 import Authenticated, Error, Start, Subscribed
+from statecast.push.v1.push_pb2 import Authenticated, Error
+from statecast.push.v1.subscription_pb2 import Start, Subscribed
 from statecast.state.v1.state_pb2 import Position
 from statecast_client.push import PushClient, PushError, PushRefusedError, Subscription
 from statecast_client.push.backoff import LONGEST_S, Backoff

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from statecast.push.v1.push_pb2 import MemberChange, Range, RangeChanged, RangeWatched, Start
+from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged, RangeWatched
+from statecast.push.v1.subscription_pb2 import Start
 from statecast.state.v1.state_pb2 import Position, StateKey
 from statecast_client.push import PushClient, RangeSubscription
 from statecast_client.push.testing import GROUP, STORE, Peer, server

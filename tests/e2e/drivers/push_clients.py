@@ -10,7 +10,8 @@ from playwright.async_api import Page
 from drivers.browser import chromium
 from drivers.push_scenario import Heard, HeardRange
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
-from statecast.push.v1.push_pb2 import MemberChange, Range, RangeChanged, Removed
+from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged
+from statecast.push.v1.subscription_pb2 import Removed
 from statecast_client.push import PushClient, PushRefusedError, RangeSubscription, Subscription, Update
 
 CONNECT = """async (address) => {

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statecast.orders.v1.order_pb2 import Order
-from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame, Start
+from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
+from statecast.push.v1.subscription_pb2 import Start
 from ws_edge.authorization import Consumer
 from ws_edge.dialects.frames import BeginRequest, CancelRequest, RefreshRequest, WatchRequest
 from ws_edge.dialects.stream_frames import StreamFrames

@@ -7,7 +7,9 @@ from google.protobuf import json_format
 from websockets.asyncio.client import ClientConnection
 
 from statecast.orders.v1.order_pb2 import Order
-from statecast.push.v1.push_pb2 import ClientFrame, MemberChange, Range, ServerFrame, Start, WatchRange
+from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
+from statecast.push.v1.range_pb2 import MemberChange, Range, WatchRange
+from statecast.push.v1.subscription_pb2 import Start
 from ws_edge.dialects.stream_frames import BINARY_SUBPROTOCOL
 from ws_edge.states import StoreKey
 from ws_edge.testing.edge import RunningEdge, until

@@ -9,7 +9,8 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
-from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame, Start
+from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
+from statecast.push.v1.subscription_pb2 import Start
 from ws_edge.dialects.stream_frames import BINARY_SUBPROTOCOL
 from ws_edge.states import StoreKey
 from ws_edge.testing.edge import RunningEdge, until

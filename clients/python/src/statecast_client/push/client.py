@@ -12,7 +12,9 @@ from typing import Self
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-from statecast.push.v1.push_pb2 import Error, Range, RangeChanged, RangeWatched, ServerFrame, Start, Subscribed
+from statecast.push.v1.push_pb2 import Error, ServerFrame
+from statecast.push.v1.range_pb2 import Range, RangeChanged, RangeWatched
+from statecast.push.v1.subscription_pb2 import Start, Subscribed
 from statecast.state.v1.state_pb2 import Position
 from statecast_client.push import frames
 from statecast_client.push.backoff import Backoff

@@ -4,15 +4,9 @@ from collections.abc import Sequence
 
 from websockets.typing import Subprotocol
 
-from statecast.push.v1.push_pb2 import (
-    AuthRefresh,
-    ClientFrame,
-    Range,
-    Subscribe,
-    Unsubscribe,
-    UnwatchRange,
-    WatchRange,
-)
+from statecast.push.v1.push_pb2 import AuthRefresh, ClientFrame
+from statecast.push.v1.range_pb2 import Range, UnwatchRange, WatchRange
+from statecast.push.v1.subscription_pb2 import Subscribe, Unsubscribe
 from statecast.state.v1.state_pb2 import Position, StateKey
 
 SUBPROTOCOL = Subprotocol("statecast.push.v1+proto")

@@ -5,7 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Generic, Self, TypeVar
 
-from statecast.push.v1.push_pb2 import Changed, MemberChange, RangeChanged, RangeWatched, Removed, Start
+from statecast.push.v1.range_pb2 import MemberChange, RangeChanged, RangeWatched
+from statecast.push.v1.subscription_pb2 import Changed, Removed, Start
 from statecast.state.v1.state_pb2 import Position
 from statecast_client.push.errors import PushError
 from statecast_client.push.frames import Name

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from websockets.asyncio.server import ServerConnection, serve
 
 from statecast.orders.v1.order_pb2 import Order
-from statecast.push.v1.push_pb2 import Changed, ClientFrame, ServerFrame
+from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
+from statecast.push.v1.subscription_pb2 import Changed
 from statecast.state.v1.state_pb2 import Position, StateKey
 from statecast_client.push.frames import SUBPROTOCOL
 

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
-from statecast.push.v1 import push_pb2
+from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
+from statecast.push.v1.range_pb2 import MemberChange as Kind
+from statecast.push.v1.range_pb2 import Range, RangeChanged, RangeUnwatched, RangeWatched
+from statecast.push.v1.subscription_pb2 import Start
 from statecast.state.v1.state_pb2 import Position as PositionProto
 from statecast.state.v1.state_pb2 import StateKey
 from ws_edge.dialects.frames import CancelRangeRequest, WatchRangeRequest, check_interval, check_position
@@ -13,18 +16,16 @@ from ws_edge.hub.range_subscription import RangeSubscription
 from ws_edge.states import Position, RangeKey
 from ws_edge.stores import Stores, check_key_part, find
 
-Kind = push_pb2.MemberChange
-
 
 class RangeFrames:
     """The range frames of one form of the dialect, which `encode` gives them."""
 
-    def __init__(self, name: str, stores: Stores, encode: Callable[[push_pb2.ServerFrame], Reply]) -> None:
+    def __init__(self, name: str, stores: Stores, encode: Callable[[ServerFrame], Reply]) -> None:
         self._name = name
         self._stores = stores
         self._encode = encode
 
-    def parse(self, frame: push_pb2.ClientFrame) -> WatchRangeRequest | CancelRangeRequest | None:
+    def parse(self, frame: ClientFrame) -> WatchRangeRequest | CancelRangeRequest | None:
         """Reads a request about a range; None when it is another. Raises MalformedFrameError or UnknownStoreError."""
         if frame.HasField("watch_range"):
             asked = frame.watch_range
@@ -37,15 +38,15 @@ class RangeFrames:
 
     def started(self, subscription: RangeSubscription, recovered: bool) -> Reply:
         """A RangeWatched frame."""
-        event = push_pb2.RangeWatched(
+        event = RangeWatched(
             range=_range(subscription.watch.key),
-            start=push_pb2.Start.START_RECOVERED if recovered else push_pb2.Start.START_SNAPSHOT,
+            start=Start.START_RECOVERED if recovered else Start.START_SNAPSHOT,
             interval_ms=round(subscription.interval * 1000),
             members=len(subscription.pending),
         )
         if subscription.through is not None:
             event.through.CopyFrom(_position(subscription.through))
-        return self._encode(push_pb2.ServerFrame(id=subscription.reference, range_watched=event))
+        return self._encode(ServerFrame(id=subscription.reference, range_watched=event))
 
     def changed(self, key: RangeKey, change: MemberChange, through: Position | None) -> Reply:
         """A RangeChanged frame; one that skipped nothing is encoded once for all who are told the same."""
@@ -60,12 +61,12 @@ class RangeFrames:
 
     def cancelled(self, request: CancelRangeRequest) -> Reply:
         """A RangeUnwatched frame."""
-        event = push_pb2.RangeUnwatched(range=_range(request.key))
-        return self._encode(push_pb2.ServerFrame(id=request.reference, range_unwatched=event))
+        event = RangeUnwatched(range=_range(request.key))
+        return self._encode(ServerFrame(id=request.reference, range_unwatched=event))
 
     def _changed(self, key: RangeKey, change: MemberChange, through: Position | None) -> Reply:
         row = change.after
-        event = push_pb2.RangeChanged(range=_range(key), change=_kind_of(change), skipped=change.skipped)
+        event = RangeChanged(range=_range(key), change=_kind_of(change), skipped=change.skipped)
         event.key.CopyFrom(StateKey(group=change.key.group, sort=change.key.sort, member=change.key.member))
         event.position.CopyFrom(_position(change.position if row is None else row.position))
         if change.commit_ns is not None:
@@ -74,9 +75,9 @@ class RangeFrames:
             event.row.Pack(row.row, deterministic=True)
         if through is not None:
             event.through.CopyFrom(_position(through))
-        return self._encode(push_pb2.ServerFrame(range_changed=event))
+        return self._encode(ServerFrame(range_changed=event))
 
-    def _key(self, asked: push_pb2.Range) -> RangeKey:
+    def _key(self, asked: Range) -> RangeKey:
         if not find(self._stores, asked.store).members:
             raise MalformedFrameError(f"{asked.store} has one value per group: subscribe to its keys")
         if not asked.group:
@@ -96,8 +97,8 @@ def _kind_of(change: MemberChange) -> "Kind.ValueType":
     return Kind.MEMBER_CHANGE_ENTERED if change.before is None else Kind.MEMBER_CHANGE_CHANGED
 
 
-def _range(key: RangeKey) -> push_pb2.Range:
-    return push_pb2.Range(**key._asdict())
+def _range(key: RangeKey) -> Range:
+    return Range(**key._asdict())
 
 
 def _position(position: Position) -> PositionProto:

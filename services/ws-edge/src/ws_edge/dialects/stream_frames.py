@@ -6,21 +6,8 @@ from typing import Any
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
-from statecast.push.v1.push_pb2 import (
-    Authenticated,
-    Changed,
-    ChannelAttached,
-    ClientFrame,
-    Error,
-    KeyPosition,
-    Reconnect,
-    Removed,
-    ServerFrame,
-    Start,
-    Subscribe,
-    Subscribed,
-    Unsubscribed,
-)
+from statecast.push.v1.push_pb2 import Authenticated, ChannelAttached, ClientFrame, Error, Reconnect, ServerFrame
+from statecast.push.v1.subscription_pb2 import Changed, KeyPosition, Removed, Start, Subscribe, Subscribed, Unsubscribed
 from statecast.state.v1.state_pb2 import Position as PositionProto
 from statecast.state.v1.state_pb2 import StateKey
 from ws_edge.dialects.frames import (
