@@ -6,9 +6,8 @@ from typing import Protocol
 
 from ws_edge.authorization import Consumer, may_see
 from ws_edge.errors import RequestError
-from ws_edge.hub.interest import AnySubscription
 from ws_edge.hub.member_changes import MemberChange, Move, entered
-from ws_edge.hub.range_watch import RangeWatch
+from ws_edge.hub.range_watch import RangeListener, RangeWatch
 from ws_edge.states import Position
 
 
@@ -28,7 +27,7 @@ class RangeSubscriber(Protocol):
         """The first answer takes long; it will come. Told once."""
 
 
-class RangeSubscription(AnySubscription):
+class RangeSubscription(RangeListener):
     """One subscriber's watching of one range.
 
     `pending` has at most one change per member, so it never has more than the range has had members since the
@@ -77,7 +76,7 @@ class RangeSubscription(AnySubscription):
         self.subscriber.range_started(self, missed is not None)
 
     def note(self, move: Move) -> None:
-        """Adds a change to what the subscriber is to be told; one that it came with is left out."""
+        """See RangeListener."""
         known = self.position
         if known is not None and known.epoch == move.position.epoch and move.position.offset <= known.offset:
             return

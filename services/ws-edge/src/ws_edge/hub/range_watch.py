@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ws_edge.hub.interest import AnySubscription, AnyWatch
 from ws_edge.hub.member_changes import MemberChange, Move, gone, resumed
 from ws_edge.querying.questions import RangeAnswer, RangeQuestion, Removal, range_question
 from ws_edge.states import Position, RangeKey, StoreKey, Version
 
-if TYPE_CHECKING:
-    from ws_edge.hub.range_subscription import RangeSubscription
-
 REMOVALS = 256
 """The removals that are remembered beside as many as the range may have members, for subscribers who resume."""
+
+
+class RangeListener(AnySubscription):
+    """A subscription that hears of each change of a range, and not only that there was one."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def note(self, move: Move) -> None:
+        """Adds a change to what the subscriber is to be told; one that it came with is left out."""
 
 
 class RangeWatch(AnyWatch):
@@ -26,8 +34,8 @@ class RangeWatch(AnyWatch):
 
     __slots__ = ("_known_since", "_question", "_removals", "_stale", "members", "more")
     key: RangeKey
-    subscriptions: set[RangeSubscription]  # type: ignore[assignment]  # the hub adds no others to a range
-    waiting: dict[RangeSubscription, None]  # type: ignore[assignment]  # as above
+    subscriptions: set[RangeListener]  # type: ignore[assignment]  # the hub adds no others to a range
+    waiting: dict[RangeListener, None]  # type: ignore[assignment]  # as above
 
     def __init__(self, key: RangeKey, now: float) -> None:
         super().__init__(key, now)
