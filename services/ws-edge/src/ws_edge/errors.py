@@ -173,10 +173,14 @@ class UnknownPathError(HandshakeError):
 
 
 class BusyError(HandshakeError):
-    """This edge takes no more sockets now."""
+    """This edge takes no more sockets now; `cause` is draining, full or pace."""
 
     code = "busy"
     http_status = 503
+
+    def __init__(self, text: str, cause: str) -> None:
+        super().__init__(text)
+        self.cause = cause
 
 
 class RevokedError(HandshakeError):

@@ -2,7 +2,21 @@
 
 ws_edge_sockets                   open sockets
 ws_edge_sockets_opened_total      sockets opened since the start
-ws_edge_stalled_sockets_total     sockets closed because their client did not read
+ws_edge_sockets_closed_total      sockets closed, by reason:
+                                  client         by its client
+                                  lost           the connection went away without a close frame
+                                  stalled        reset: its client has read nothing for the stall time-out
+                                  no_pong        1011, its client did not answer a ping
+                                  too_large      1009, a frame was larger than it may be
+                                  protocol       its client broke the protocol in another way
+                                  restart        1012, the edge is being stopped
+                                  expired        4401, its credential was not renewed
+                                  revoked        4403, its consumer's access was ended
+                                  channel_ended  4404, its channel has expired or was deleted
+                                  slow           4408, more waited for its client than may
+                                  flood          4429, its client sent far more frames than it may
+ws_edge_sockets_refused_total     handshakes refused, by the code that clients were told; busy is told apart into
+                                  draining, full (as many sockets as there may be) and pace (too many at a time)
 ws_edge_subscriptions             subscriptions of all sockets, and one for each consumer and channel that is watched
 ws_edge_unique_keys               keys and ranges that are watched: what is read, however many watch
 ws_edge_poll_seconds              one batch of lookups, by store
@@ -12,7 +26,7 @@ ws_edge_failed_keys_total         keys and ranges that could not be looked up
 ws_edge_frames_sent_total         frames handed to sockets
 ws_edge_skipped_total             versions replaced by newer ones before a slow client took them
 ws_edge_age_seconds               from the commit at the source to the frame handed to the socket; snapshots excluded
-ws_edge_errors_total              failed requests of clients, by the code that they were told
+ws_edge_errors_total              failed requests on sockets, by the code that they were told
 ws_edge_query_available           1 while the query service answers
 """
 
@@ -22,6 +36,8 @@ from collections.abc import Iterator
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
+
+from ws_edge.closes import REASONS
 
 AGE_BUCKETS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 60.0)
 
@@ -66,12 +82,15 @@ class Metrics:
         registry.register(self.frames)
         self.sockets = Gauge("ws_edge_sockets", "Open sockets.", registry=registry)
         self.sockets_opened = Counter("ws_edge_sockets_opened", "Sockets opened since the start.", registry=registry)
-        self.stalled = Counter("ws_edge_stalled_sockets", "Sockets closed for not reading.", registry=registry)
+        self.sockets_closed = Counter("ws_edge_sockets_closed", "Sockets closed.", ["reason"], registry=registry)
+        for reason in REASONS:
+            self.sockets_closed.labels(reason)  # a rate needs the 0 before the first
+        self.sockets_refused = Counter("ws_edge_sockets_refused", "Handshakes refused.", ["reason"], registry=registry)
         self.subscriptions = Gauge("ws_edge_subscriptions", "Subscriptions of all sockets.", registry=registry)
         self.unique_keys = Gauge("ws_edge_unique_keys", "Keys that are watched.", registry=registry)
         self.poll_seconds = Histogram("ws_edge_poll_seconds", "One batch of lookups.", ["store"], registry=registry)
         self.polled_keys = Counter("ws_edge_polled_keys", "Keys asked for.", registry=registry)
         self.changed_keys = Counter("ws_edge_changed_keys", "Keys with something newer.", registry=registry)
         self.failed_keys = Counter("ws_edge_failed_keys", "Keys that could not be looked up.", registry=registry)
-        self.errors = Counter("ws_edge_errors", "Failed requests of clients.", ["code"], registry=registry)
+        self.errors = Counter("ws_edge_errors", "Failed requests on sockets.", ["code"], registry=registry)
         self.query_available = Gauge("ws_edge_query_available", "1 while the query service answers.", registry=registry)

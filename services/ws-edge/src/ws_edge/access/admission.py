@@ -25,10 +25,10 @@ class Admission:
         share = self._quotas.share(caller)
         share.check_socket()
         if self._quotas.sockets >= self._max_sockets:
-            raise BusyError("this edge has as many sockets as it may have: connect again later")
+            raise BusyError("this edge has as many sockets as it may have: connect again later", "full")
         # Last, so that those who are refused anyway use up nothing of it.
         if not self._pace.admits():
-            raise BusyError("more sockets are being opened than this edge takes at a time: connect again later")
+            raise BusyError("more sockets are being opened than this edge takes at a time: connect again later", "pace")
         return share
 
     def tidy(self) -> None:

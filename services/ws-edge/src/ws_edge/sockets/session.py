@@ -8,6 +8,7 @@ from ws_edge.access.gateway import Caller
 from ws_edge.access.lease import Lease
 from ws_edge.access.quotas import Share
 from ws_edge.authorization import check_key
+from ws_edge.closes import BY_PROTOCOL
 from ws_edge.dialects.frames import (
     BeginRequest,
     CancelRangeRequest,
@@ -90,12 +91,16 @@ class Session:
                     continue
                 self._handle(event)
                 await self._writer.catch_up(self._around.limits.max_replies)
-            return int(event.get("code") or 1005)
+            code = int(event.get("code") or 1005)
+            if event.get(BY_PROTOCOL):
+                self.end_code = code
+            return code
         finally:
             self._leave()
 
     async def close(self, code: int, reason: str) -> None:
         """Closes the socket from this side, unless its client does not read anyway."""
+        self.end_code = code
         await self._writer.close(code, reason)
 
     def announce_reconnect(self, delay_ms: int) -> None:

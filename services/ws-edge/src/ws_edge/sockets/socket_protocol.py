@@ -8,6 +8,8 @@ from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame, Opcode
 
+from ws_edge.closes import LOST, NO_PONG, by_protocol
+
 WIRE = "ws_edge.wire"
 """Where an ASGI `websocket.send` event keeps its bytes as they go over the wire."""
 
@@ -16,7 +18,7 @@ LINGER_S = 1.0
 
 
 class EdgeSocketProtocol(WebSocketsSansIOProtocol):
-    """As its base, with four differences.
+    """As its base, with five differences.
 
     An event that is sent to many sockets is framed once: what a server sends is neither masked nor, here, compressed,
     so the bytes are the same for all.
@@ -27,6 +29,9 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
     The base closes at once after a frame that breaks the protocol, for example one that is too large. What the peer
     is still sending then makes the kernel reset the connection, and the peer never reads the close code. Here the
     rest is read and thrown away for a moment.
+
+    The base tells the application of an unanswered ping, and of a lost connection, as if the peer had closed without a
+    code. Here each has its own, so that operators see which it was.
 
     What is held for a client that reads slowly, here and in the kernel, is bounded by `send_buffer` bytes each; the
     kernel alone would take megabytes of frames that are old when they are read.
@@ -66,7 +71,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         """The peer has broken the protocol; the library has made the close frame."""
         assert self.conn.close_sent is not None  # noqa: S101  the base relies on it as well
         code, reason = self.conn.close_sent.code, self.conn.close_sent.reason
-        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        self.queue.put_nowait(by_protocol(code, reason))
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_sent = True
         if self.read_paused:
@@ -80,6 +85,11 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         if self.conn.parser_exc is not None:
             self.transport.close()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection has gone; the first event of an end counts, so a close frame before it does."""
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": LOST})
+        super().connection_lost(exc)
+
     def on_task_complete(self, task: asyncio.Task[None]) -> None:
         """The application has let go of the socket."""
         super().on_task_complete(task)
@@ -87,6 +97,8 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
 
     def keepalive_timeout(self) -> None:
         """The peer has not answered a ping in time."""
+        if not self.close_sent and not self.transport.is_closing():
+            self.queue.put_nowait(by_protocol(NO_PONG, "keepalive ping timeout"))
         super().keepalive_timeout()
         self._abort_later()
 

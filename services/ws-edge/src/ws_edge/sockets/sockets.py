@@ -12,6 +12,7 @@ import structlog
 from ws_edge.access.admission import Admission
 from ws_edge.access.gateway import Caller, Gateway
 from ws_edge.access.quotas import Share
+from ws_edge.closes import LOST, reason_of
 from ws_edge.dialects.frames import WatchRequest
 from ws_edge.errors import (
     BusyError,
@@ -142,16 +143,17 @@ class Sockets:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  every ASGI application runs in a task
         self._open[session] = task
-        code = 1006
+        code = LOST
         try:
             code = await session.run(receive, first)
         except asyncio.CancelledError:
             if not session.stalled and not self.draining:
                 raise
-            metrics.stalled.inc(session.stalled)
         finally:
             del self._open[session]
-            told.info("socket_closed", code=code, stalled=session.stalled)
+            reason = reason_of(session.stalled, session.end_code, code)
+            metrics.sockets_closed.labels(reason).inc()
+            told.info("socket_closed", code=code, reason=reason)
 
     def _admit(self, scope: Mapping[str, Any], caller: Caller) -> Share:
         self._check_draining()
@@ -168,10 +170,11 @@ class Sockets:
 
     def _check_draining(self) -> None:
         if self.draining:
-            raise BusyError("this edge is being stopped: connect again")
+            raise BusyError("this edge is being stopped: connect again", "draining")
 
     async def _refuse(self, scope: Mapping[str, Any], send: Send, error: EdgeError) -> None:
-        self._around.metrics.errors.labels(error.code).inc()
+        reason = error.cause if isinstance(error, BusyError) else error.code
+        self._around.metrics.sockets_refused.labels(reason).inc()
         log.info("socket_refused", path=scope["path"], code=error.code, reason=str(error))
         await _answer(send, error)
 

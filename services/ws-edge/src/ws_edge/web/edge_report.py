@@ -19,7 +19,6 @@ TOTALS = {
     "changed_keys": "ws_edge_changed_keys_total",
     "failed_keys": "ws_edge_failed_keys_total",
     "sockets_opened": "ws_edge_sockets_opened_total",
-    "stalled_sockets": "ws_edge_stalled_sockets_total",
 }
 
 
@@ -44,10 +43,13 @@ class EdgeReport:
             "uptime_s": self._clock() - self._started_at,
             "not_ready": self._not_ready(),
             **{field: _sample(registry, name) for field, name in GAUGES.items()},
-            "totals": {field: _sample(registry, name) for field, name in TOTALS.items()},
+            "totals": {
+                **{field: _sample(registry, name) for field, name in TOTALS.items()},
+                "stalled_sockets": _sample(registry, "ws_edge_sockets_closed_total", {"reason": "stalled"}),
+            },
             "ages": {"bounds_s": list(AGE_BUCKETS), "counts": self._metrics.frames.age_counts()},
         }
 
 
-def _sample(registry: CollectorRegistry, name: str) -> int:
-    return int(registry.get_sample_value(name) or 0)
+def _sample(registry: CollectorRegistry, name: str, labels: dict[str, str] | None = None) -> int:
+    return int(registry.get_sample_value(name, labels) or 0)

@@ -1,0 +1,114 @@
+"""Every end of a socket is counted under the reason that operators can act on."""
+
+import json
+from contextlib import suppress
+
+import pytest
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from ws_edge.closes import REASONS, reason_of
+from ws_edge.testing.edge import RunningEdge, until
+
+
+def closed(edge: RunningEdge) -> dict[str, int]:
+    """How many sockets were closed, by reason; those of which there were none left out."""
+    registry = edge.parts.metrics.registry
+    counts = {each: registry.get_sample_value("ws_edge_sockets_closed_total", {"reason": each}) for each in REASONS}
+    return {reason: int(count) for reason, count in counts.items() if count}
+
+
+def refused(edge: RunningEdge, reason: str) -> float | None:
+    return edge.parts.metrics.registry.get_sample_value("ws_edge_sockets_refused_total", {"reason": reason})
+
+
+async def break_off(socket: ClientConnection) -> None:
+    """As a phone that leaves its network: no close frame."""
+    socket.transport.abort()
+
+
+async def test_who_closed_and_how_is_counted(edge: RunningEdge) -> None:
+    for code in (1000, 1001, 1011, 4401):
+        async with edge.socket() as socket:
+            await socket.close(code)
+    async with edge.socket() as socket:
+        await break_off(socket)
+    async with edge.socket() as socket:
+        await socket.send("x" * 20_000)
+        with suppress(ConnectionClosed):
+            await socket.recv()
+    await until(lambda: len(edge.parts.sockets) == 0)
+
+    assert closed(edge) == {"client": 4, "lost": 1, "too_large": 1}
+
+
+async def test_a_client_that_breaks_the_protocol_is_no_client_that_left(edge: RunningEdge) -> None:
+    async with edge.socket() as socket:
+        socket.transport.write(b"\xff\xff")
+        await socket.wait_closed()
+    await until(lambda: len(edge.parts.sockets) == 0)
+
+    assert closed(edge) == {"protocol": 1}
+
+
+async def test_a_client_that_answers_no_ping_is_told_apart_from_one_that_was_lost() -> None:
+    async with RunningEdge(ping_interval_s=0.05, ping_timeout_s=0.05) as edge, edge.socket() as socket:
+        socket.transport.pause_reading()
+        await until(lambda: bool(closed(edge)))
+        counted = closed(edge)
+        await break_off(socket)
+
+    assert counted == {"no_pong": 1}
+
+
+async def test_what_the_edge_ends_a_socket_for_is_counted_as_that() -> None:
+    async with RunningEdge(consumer_frames_per_s=1, frames_burst_s=1) as edge:
+        async with edge.socket(expires_at=edge.calendar.now + 0.05) as expiring:
+            edge.calendar.now += 1
+            await expiring.wait_closed()
+        async with edge.socket(consumer="customer-0002") as flooding:
+            with suppress(ConnectionClosed):
+                for _ in range(1000):
+                    await flooding.send(json.dumps({"type": "order_updates_request", "order_id": "1"}))
+            await flooding.wait_closed()
+        async with edge.socket() as last:
+            await until(lambda: len(edge.parts.sockets) == 1)
+            await edge.parts.sockets.drain(0, 0)
+            await last.wait_closed()
+        await until(lambda: len(edge.parts.sockets) == 0)
+        counted = closed(edge)
+
+    assert counted == {"expired": 1, "flood": 1, "restart": 1}
+
+
+async def test_refused_handshakes_are_counted_by_what_can_be_done_about_them() -> None:
+    async with RunningEdge(max_sockets=1, consumer_sockets=1) as full, RunningEdge(sockets_per_s=0.001) as paced:
+        async with full.socket():
+            for consumer in ("customer-0001", "customer-0002"):
+                with pytest.raises(InvalidStatus):
+                    await full.socket(consumer=consumer)
+        async with paced.socket():
+            with pytest.raises(InvalidStatus):
+                await paced.socket()
+        await full.parts.sockets.drain(0, 0)
+        with pytest.raises(InvalidStatus):
+            await full.socket()
+
+    assert [refused(full, each) for each in ("too_many_sockets", "full", "draining")] == [1, 1, 1]
+    assert refused(paced, "pace") == 1
+
+
+@pytest.mark.parametrize(
+    ("stalled", "end_code", "code", "reason"),
+    [
+        (True, 4408, 1006, "stalled"),
+        (False, 4408, 1006, "slow"),
+        (False, 1007, 1007, "protocol"),
+        (False, None, 1006, "lost"),
+        (False, None, 4408, "client"),
+    ],
+)
+def test_a_reset_goes_before_the_code_of_the_edge_and_that_before_the_clients(
+    stalled: bool, end_code: int | None, code: int, reason: str
+) -> None:
+    assert reason_of(stalled, end_code, code) == reason
