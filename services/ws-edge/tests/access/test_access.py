@@ -52,6 +52,7 @@ async def test_a_socket_is_closed_when_its_credential_expires(edge: RunningEdge,
 async def test_a_renewed_socket_goes_on(edge: RunningEdge) -> None:
     now = edge.calendar.now
     async with edge.socket("/v1/stream", expires_at=now + SOON_S) as socket:
+        opening = json.loads(await socket.recv())
         renewal = await ticket(edge, expires_at=now + 3600)
         await socket.send(json.dumps({"id": "a", "auth_refresh": {"ticket": renewal["ticket"]}}))
         answer = json.loads(await socket.recv())
@@ -59,6 +60,7 @@ async def test_a_renewed_socket_goes_on(edge: RunningEdge) -> None:
         await socket.send(json.dumps({"id": "b", "subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}))
         later = json.loads(await socket.recv())
 
+    assert opening == {"authenticated": {"expires_at": "1970-01-01T00:16:40.100Z"}}, "the end of the first credential"
     assert answer == {"id": "a", "authenticated": {"expires_at": renewal["expires_at"]}}
     assert later["id"] == "b"
 
@@ -82,9 +84,11 @@ async def test_a_credential_without_an_expiry_renews_for_ever(edge: RunningEdge)
     async with edge.socket(
         "/v1/stream", subprotocols=[BINARY_SUBPROTOCOL], expires_at=edge.calendar.now + 60
     ) as socket:
+        opening = ServerFrame.FromString(await socket.recv(decode=False))
         await socket.send(frame.SerializeToString())
         answer = ServerFrame.FromString(await socket.recv(decode=False))
 
+    assert opening.authenticated.expires_at.seconds == edge.calendar.now + 60
     assert "expires_at" not in renewal
     assert (answer.id, answer.WhichOneof("event")) == ("a", "authenticated")
     assert not answer.authenticated.HasField("expires_at")
@@ -93,6 +97,7 @@ async def test_a_credential_without_an_expiry_renews_for_ever(edge: RunningEdge)
 async def test_a_ticket_of_another_consumer_is_refused_and_renews_nothing(edge: RunningEdge) -> None:
     renewal = await ticket(edge, "customer-0002", edge.calendar.now + 3600)
     async with edge.socket("/v1/stream", expires_at=edge.calendar.now + SOON_S) as socket:
+        await socket.recv()
         await socket.send(json.dumps({"id": "a", "auth_refresh": {"ticket": renewal["ticket"]}}))
         answer = json.loads(await socket.recv())
         edge.calendar.now += SOON_S
@@ -119,11 +124,11 @@ async def test_a_ticket_opens_the_socket_of_whoever_cannot_send_headers(edge: Ru
     subscribe = {"id": "a", "subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}
     async with edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}") as socket:
         await socket.send(json.dumps(subscribe))
-        answers = [json.loads(await socket.recv()) for _ in range(2)]
+        answers = [json.loads(await socket.recv()) for _ in range(3)]
         edge.calendar.now += SOON_S
 
         assert await close_code_of(socket) == CLOSE_EXPIRED
-    assert [set(answer) - {"id"} for answer in answers] == [{"subscribed"}, {"changed"}]
+    assert [set(answer) - {"id"} for answer in answers] == [{"authenticated"}, {"subscribed"}, {"changed"}]
 
 
 @pytest.mark.parametrize("query", ["", "?ticket=", "?ticket=made.up", "?ticket=a&ticket=b"])

@@ -78,6 +78,9 @@ class OrderFrames:
         data = {"order_id": request.reference, "status": "", "estimated_delivery": "", "tracking_number": ""}
         return text_frame({"type": "order_updates_cancelled", "data": data})
 
+    def admitted(self, expires_at: float) -> Reply | None:
+        """Nothing: whoever speaks this dialect knows their own token."""
+
     def authenticated(self, expires_at: float | None, reference: str) -> Reply:  # noqa: ARG002  there is no order
         """The frame that says until when access has been renewed."""
         until = {} if expires_at is None else {"expires_at": rfc3339(int(expires_at * 1e9))}

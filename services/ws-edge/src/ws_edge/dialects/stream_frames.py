@@ -79,6 +79,10 @@ class StreamFrames:
         event = Unsubscribed(store=request.key.store, key=_key(request.key))
         return self._encode(ServerFrame(id=request.reference, unsubscribed=event))
 
+    def admitted(self, expires_at: float) -> Reply | None:
+        """An Authenticated frame that answers nothing."""
+        return self.authenticated(expires_at, "")
+
     def authenticated(self, expires_at: float | None, reference: str) -> Reply:
         """An Authenticated frame."""
         event = Authenticated()
