@@ -108,8 +108,8 @@ class Dialect(Protocol):
     def cancelled(self, request: CancelRequest) -> Reply:
         """The frame that says that a subscription has ended."""
 
-    def admitted(self, expires_at: float) -> Reply | None:
-        """The first frame of a socket whose access ends by itself; None when the dialect has none."""
+    def admitted(self, expires_at: float | None) -> Reply | None:
+        """The frame that tells a new socket when its access ends; None when it never does, or the dialect has none."""
 
     def authenticated(self, expires_at: float | None, reference: str) -> Reply:
         """The frame that says until when access has been renewed, in seconds since 1970; None is for ever."""

@@ -78,7 +78,7 @@ class OrderFrames:
         data = {"order_id": request.reference, "status": "", "estimated_delivery": "", "tracking_number": ""}
         return text_frame({"type": "order_updates_cancelled", "data": data})
 
-    def admitted(self, expires_at: float) -> Reply | None:
+    def admitted(self, expires_at: float | None) -> Reply | None:
         """Nothing: whoever speaks this dialect knows their own token."""
 
     def authenticated(self, expires_at: float | None, reference: str) -> Reply:  # noqa: ARG002  there is no order

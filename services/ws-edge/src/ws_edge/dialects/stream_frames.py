@@ -79,9 +79,9 @@ class StreamFrames:
         event = Unsubscribed(store=request.key.store, key=_key(request.key))
         return self._encode(ServerFrame(id=request.reference, unsubscribed=event))
 
-    def admitted(self, expires_at: float) -> Reply | None:
+    def admitted(self, expires_at: float | None) -> Reply | None:
         """An Authenticated frame that answers nothing."""
-        return self.authenticated(expires_at, "")
+        return None if expires_at is None else self.authenticated(expires_at, "")
 
     def authenticated(self, expires_at: float | None, reference: str) -> Reply:
         """An Authenticated frame."""

@@ -82,7 +82,7 @@ class Session:
 
     async def run(self, receive: Receive, first: WatchRequest | None = None) -> int:
         """Serves the socket until it is closed; returns the close code. `first` is a request made by the address."""
-        self._admit(self.caller.credential.expires_at)
+        self._lease.renew(self.caller.credential.expires_at)
         try:
             if first is not None:
                 self.act(first)
@@ -158,12 +158,6 @@ class Session:
     def count(self) -> None:
         """Tells the quotas how much is watched."""
         self._share.hold(len(self._subscriptions) + len(self._ranges))
-
-    def _admit(self, expires_at: float | None) -> None:
-        self._lease.renew(expires_at)
-        told = None if expires_at is None else self._dialect.admitted(expires_at)
-        if told is not None:
-            self._writer.reply(told)
 
     def _handle(self, event: Mapping[str, Any]) -> None:
         try:

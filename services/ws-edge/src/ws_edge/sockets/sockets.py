@@ -111,8 +111,9 @@ class Sockets:
             return
         try:
             await send({"type": "websocket.accept", "subprotocol": route.subprotocol})
-            if greeting is not None:
-                session.reply(greeting)
+            for reply in (greeting, route.dialect.admitted(session.caller.credential.expires_at)):
+                if reply is not None:
+                    session.reply(reply)
             await self._serve(session, scope, receive, route.first)
         finally:
             self._revocations.leave(session)
