@@ -95,7 +95,7 @@ async def test_a_batch_that_breaks_is_asked_for_again(hub: Hub, client: QueryCli
         assert "snapshot" not in phone.told
     await until(lambda: phone.told[-2:] == ["snapshot", "unknown!"])
 
-    assert service.asked[key(1)] == 1
+    assert service.asked[key(1)] >= 1
 
 
 def test_a_lane_rests_as_long_as_a_slow_batch_took_and_does_not_hammer_who_does_not_answer() -> None:
