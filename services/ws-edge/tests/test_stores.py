@@ -7,7 +7,7 @@ import pytest
 from statecast.orders.v1.order_pb2 import Order
 from ws_edge.authorization import OwnerRule
 from ws_edge.errors import MalformedFrameError, SettingsError, UnknownStoreError
-from ws_edge.states import StoreKey
+from ws_edge.states import RangeKey, StoreKey
 from ws_edge.stores import SHIPPED, find, read
 
 SORT = "2024-08-28T12:34:56.123456Z"
@@ -74,13 +74,37 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 )
 def test_a_key_that_the_store_cannot_have_is_refused(key: StoreKey) -> None:
     with pytest.raises(MalformedFrameError):
-        read(SHIPPED)[key.store].check_key(key)
+        read(SHIPPED)[key.store].check(key)
 
 
 def test_a_key_of_the_stores_shape_passes() -> None:
     stores = read(SHIPPED)
     stores["orders-by-key"].check_key(StoreKey("orders-by-key", "o"))
     stores["orders-by-customer"].check_key(StoreKey("orders-by-customer", "c", SORT, "o"))
+
+
+WHOLE = RangeKey("orders-by-customer", "c", "", "", 0, False)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        WHOLE._replace(store="orders-by-key"),
+        WHOLE._replace(group=""),
+        WHOLE._replace(group="a\0b"),
+        WHOLE._replace(sort_from="x" * 1025),
+        WHOLE._replace(limit=-1),
+        WHOLE._replace(sort_from="2", sort_to="1"),
+    ],
+)
+def test_a_range_that_the_store_cannot_have_is_refused(key: RangeKey) -> None:
+    with pytest.raises(MalformedFrameError):
+        read(SHIPPED)[key.store].check(key)
+
+
+def test_a_range_of_a_store_with_members_passes() -> None:
+    for key in (WHOLE, WHOLE._replace(sort_from="1", sort_to="2", limit=5, reverse=True)):
+        read(SHIPPED)[key.store].check(key)
 
 
 def test_a_store_may_be_for_everyone(tmp_path: Path) -> None:

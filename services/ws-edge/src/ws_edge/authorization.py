@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ws_edge.errors import ForbiddenError
-from ws_edge.states import StoreKey, Version
+from ws_edge.states import AnyKey, Version
 
 STAFF_GROUP = "staff"
 EVERYONE = "\0everyone"
@@ -53,8 +53,8 @@ def check_staff(consumer: Consumer, what: str) -> None:
         raise ForbiddenError(f"{what} is for staff only")
 
 
-def check_key(consumer: Consumer, rule: OwnerRule, key: StoreKey) -> None:
-    """Raises ForbiddenError when the key alone shows that the consumer may not see its row."""
+def check_key(consumer: Consumer, rule: OwnerRule, key: AnyKey) -> None:
+    """Raises ForbiddenError when the key alone shows that the consumer may not see its row, or those of the range."""
     if rule.everyone:
         return
     if rule.field is None:

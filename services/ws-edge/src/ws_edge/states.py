@@ -33,6 +33,10 @@ class RangeKey(NamedTuple):
         return f"{self.store}/{self.group}/[{self.sort_from}..{self.sort_to})"
 
 
+AnyKey = StoreKey | RangeKey
+"""What can be watched."""
+
+
 class Position(NamedTuple):
     """The record that was last applied to a key. Positions of different epochs cannot be compared."""
 

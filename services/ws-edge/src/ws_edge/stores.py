@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from statecast import descriptor_set
 from ws_edge.authorization import OwnerRule
 from ws_edge.errors import MalformedFrameError, SettingsError, UnknownStoreError
-from ws_edge.states import StoreKey
+from ws_edge.states import AnyKey, RangeKey, StoreKey
 
 SHIPPED = Path(__file__).with_name("stores.yaml")
 LONGEST_KEY_PART = 1024
@@ -31,6 +31,13 @@ class Store:
     members: bool
     rule: OwnerRule
 
+    def check(self, key: AnyKey) -> None:
+        """Raises MalformedFrameError when this store has no such keys or ranges."""
+        if isinstance(key, RangeKey):
+            self.check_range(key)
+        else:
+            self.check_key(key)
+
     def check_key(self, key: StoreKey) -> None:
         """Raises MalformedFrameError when the key cannot be one of this store's."""
         if not key.group:
@@ -41,6 +48,19 @@ class Store:
             raise MalformedFrameError(f"a key of {self.name} has a group only")
         for name, part in zip(("group", "sort", "member"), key[1:], strict=True):
             check_key_part(name, part)
+
+    def check_range(self, key: RangeKey) -> None:
+        """Raises MalformedFrameError when this store has no such ranges."""
+        if not self.members:
+            raise MalformedFrameError(f"{self.name} has one value per group: subscribe to its keys")
+        if not key.group:
+            raise MalformedFrameError("the range names no group")
+        if key.limit < 0:
+            raise MalformedFrameError(f"limit is {key.limit}: it is a number of members, and 0 takes the default")
+        for name in ("group", "sort_from", "sort_to"):
+            check_key_part(name, getattr(key, name))
+        if key.sort_to and key.sort_to.encode() < key.sort_from.encode():
+            raise MalformedFrameError("sort_to is below sort_from: swap them")
 
 
 Stores = Mapping[str, Store]

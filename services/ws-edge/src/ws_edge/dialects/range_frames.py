@@ -9,12 +9,11 @@ from statecast.push.v1.subscription_pb2 import Start
 from statecast.state.v1.state_pb2 import Position as PositionProto
 from statecast.state.v1.state_pb2 import StateKey
 from ws_edge.dialects.frames import CancelRangeRequest, WatchRangeRequest, check_interval, check_position
-from ws_edge.errors import MalformedFrameError
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.outbox import Reply
 from ws_edge.hub.range_subscription import RangeSubscription
 from ws_edge.states import Position, RangeKey
-from ws_edge.stores import Stores, check_key_part, find
+from ws_edge.stores import Stores, find
 
 
 class RangeFrames:
@@ -78,17 +77,9 @@ class RangeFrames:
         return self._encode(ServerFrame(range_changed=event))
 
     def _key(self, asked: Range) -> RangeKey:
-        if not find(self._stores, asked.store).members:
-            raise MalformedFrameError(f"{asked.store} has one value per group: subscribe to its keys")
-        if not asked.group:
-            raise MalformedFrameError("the range names no group")
-        if asked.limit < 0:
-            raise MalformedFrameError(f"limit is {asked.limit}: it is a number of members, and 0 takes the default")
-        for name in ("group", "sort_from", "sort_to"):
-            check_key_part(name, getattr(asked, name))
-        if asked.sort_to and asked.sort_to.encode() < asked.sort_from.encode():
-            raise MalformedFrameError("sort_to is below sort_from: swap them")
-        return RangeKey(asked.store, asked.group, asked.sort_from, asked.sort_to, asked.limit, asked.reverse)
+        key = RangeKey(asked.store, asked.group, asked.sort_from, asked.sort_to, asked.limit, asked.reverse)
+        find(self._stores, asked.store).check_range(key)
+        return key
 
 
 def _kind_of(change: MemberChange) -> "Kind.ValueType":

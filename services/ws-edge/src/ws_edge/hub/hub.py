@@ -15,7 +15,7 @@ from ws_edge.hub.range_watch import RangeWatch
 from ws_edge.hub.subscription import Subscriber, Subscription, Watch
 from ws_edge.hub.timing_wheel import TimingWheel
 from ws_edge.querying.questions import RangeAnswer
-from ws_edge.states import Position, RangeKey, StoreKey, Version
+from ws_edge.states import AnyKey, Position, RangeKey, StoreKey, Version
 
 RETRY_S = 0.1
 """After how long a key that nobody answered for is asked for again, when its subscribers set no longer time."""
@@ -33,7 +33,7 @@ class Hub:
         now = clock()
         self._clock = clock
         self._patience = patience
-        self._watches: dict[StoreKey | RangeKey, AnyWatch] = {}
+        self._watches: dict[AnyKey, AnyWatch] = {}
         self._fresh: list[AnyWatch] = []
         self._polls: TimingWheel[AnyWatch] = TimingWheel(quantum, now)
         self._deliveries: TimingWheel[AnySubscription] = TimingWheel(quantum, now)

@@ -13,7 +13,7 @@ from typing import Any
 from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError
 from ws_edge.querying.questions import AnyQuestion
-from ws_edge.states import Position, RangeKey, StoreKey
+from ws_edge.states import AnyKey, Position
 
 INSISTENCE = 3
 """So many answers in a row bring back an epoch that was left."""
@@ -85,8 +85,8 @@ class AnyWatch(ABC):
         "waiting",
     )
 
-    def __init__(self, key: StoreKey | RangeKey, now: float) -> None:
-        self.key: StoreKey | RangeKey = key
+    def __init__(self, key: AnyKey, now: float) -> None:
+        self.key: AnyKey = key
         self.position: Position | None = None
         """How far it is known."""
         self.retired: frozenset[int] = frozenset()

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from ws_edge.hub.range_subscription import RangeSubscription
-from ws_edge.states import RangeKey, StoreKey, Version
+from ws_edge.states import AnyKey, RangeKey, StoreKey, Version
 
 Reply = dict[str, Any]
 """An encoded frame that answers a request; it is never dropped or replaced."""
@@ -33,7 +33,7 @@ class Outbox:
     __slots__ = ("_items", "_replies", "_serial", "_skipped", "_snapshots", "size")
 
     def __init__(self) -> None:
-        self._items: OrderedDict[StoreKey | RangeKey | int, Version | RangeSubscription | Reply] = OrderedDict()
+        self._items: OrderedDict[AnyKey | int, Version | RangeSubscription | Reply] = OrderedDict()
         self._skipped: dict[StoreKey, int] = {}
         self._snapshots: set[StoreKey] = set()
         self._serial = 0

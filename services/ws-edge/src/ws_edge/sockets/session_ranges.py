@@ -9,7 +9,7 @@ from ws_edge.errors import EdgeError, RequestError, TooManySubscriptionsError, U
 from ws_edge.hub.range_subscription import RangeSubscription
 from ws_edge.sockets.socket_writer import SocketWriter
 from ws_edge.sockets.surroundings import Surroundings
-from ws_edge.states import RangeKey, StoreKey
+from ws_edge.states import RangeKey
 from ws_edge.stores import find
 
 
@@ -44,10 +44,10 @@ class SessionRanges:
 
     def watch(self, request: WatchRangeRequest) -> None:
         """Starts watching a range, or changes how it is watched. Raises RequestError."""
-        key = self._in_force(request.key)
+        key = self._around.limits.in_force(request.key)
         rule = find(self._around.stores, key.store).rule
         held = self._subscriptions.get(key)
-        check_key(self._consumer, rule, StoreKey(key.store, key.group))
+        check_key(self._consumer, rule, key)
         if held is None:
             self._check_room()
         else:
@@ -62,7 +62,7 @@ class SessionRanges:
 
     def cancel(self, request: CancelRangeRequest) -> None:
         """Ends the watching of a range; one that is not watched is confirmed alike."""
-        key = self._in_force(request.key)
+        key = self._around.limits.in_force(request.key)
         subscription = self._subscriptions.pop(key, None)
         if subscription is not None:
             self._around.hub.unsubscribe(subscription)
@@ -101,10 +101,6 @@ class SessionRanges:
         frames = self._dialect.ranges
         assert frames is not None  # noqa: S101  requests for ranges come from such a dialect
         return frames
-
-    def _in_force(self, key: RangeKey) -> RangeKey:
-        limits = self._around.limits
-        return key._replace(limit=min(key.limit or limits.default_members, limits.max_members))
 
     def _check_room(self) -> None:
         self._share.check_subscription()

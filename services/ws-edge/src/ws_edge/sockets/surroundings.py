@@ -8,6 +8,7 @@ from ws_edge.access.tickets import Tickets
 from ws_edge.dialects.frames import BeginRequest
 from ws_edge.hub.hub import Hub
 from ws_edge.metrics import Metrics
+from ws_edge.states import RangeKey
 from ws_edge.stores import Stores
 
 
@@ -31,6 +32,10 @@ class Limits:
         if wanted == 0:
             return 0.0
         return min(max(wanted, self.min_interval_ms), self.max_interval_ms) / 1000
+
+    def in_force(self, key: RangeKey) -> RangeKey:
+        """The range with the limit that is granted, which frames name."""
+        return key._replace(limit=min(key.limit or self.default_members, self.max_members))
 
 
 @dataclass(frozen=True, slots=True)
