@@ -76,7 +76,7 @@ lint: install ## Lint and format check of Python, import rules, Dockerfiles, Kub
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/hadolint services/*/Dockerfile
-	$(BIN)/kubernetes-validate --strict --quiet -k 1.31 -k 1.37 infra/k8s/*.yaml infra/k8s/*/*.yaml
+	$(BIN)/kubernetes-validate --strict --quiet -k 1.32 -k 1.37 infra/k8s/*.yaml infra/k8s/*/*.yaml
 
 .PHONY: types
 types: install ## Strict type check of every package and its tests

@@ -85,6 +85,13 @@ def test_a_variable_has_the_value_of_compose(workload: Manifest) -> None:
         assert name in differing or name not in compose or value == compose[name].replace("$$", "$")
 
 
+def test_the_gateways_kernel_holds_as_little_as_in_compose() -> None:
+    [gateway] = [each for each in SERVERS if service_of(each) == "kong"]
+    sysctls = pod_of(gateway)["spec"]["securityContext"]["sysctls"]
+
+    assert {each["name"]: each["value"] for each in sysctls} == in_compose("kong")["sysctls"]
+
+
 @pytest.mark.parametrize("workload", OURS, ids=name_of)
 def test_the_ports_are_those_that_the_variables_say(workload: Manifest) -> None:
     ports = {each["name"]: str(each["containerPort"]) for each in container_of(workload)["ports"]}

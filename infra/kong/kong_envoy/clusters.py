@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kong_envoy.addresses import socket_address
+from kong_envoy.buffers import from_upstreams
 from kong_envoy.document import Gateway
 from kong_envoy.routing import cluster_name
 from kong_envoy.upstreams import HealthCheck, Upstream
@@ -32,6 +33,7 @@ def _cluster(name: str, connect_timeout: int, upstream: Upstream, resolve: Mappi
         "name": name,
         "type": "STRICT_DNS",
         "connect_timeout": f"{connect_timeout / 1000:g}s",
+        **from_upstreams(),
         "load_balancing_policy": _policy(**POLICIES[upstream.algorithm]),
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
         "circuit_breakers": {"thresholds": [limits]},

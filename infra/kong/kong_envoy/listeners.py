@@ -3,6 +3,7 @@
 from typing import Any
 
 from kong_envoy.addresses import loopback_address
+from kong_envoy.buffers import towards_clients
 from kong_envoy.certificates import Certificate
 from kong_envoy.document import Gateway
 from kong_envoy.jwt_filter import jwt_filter
@@ -28,13 +29,21 @@ def listener(name: str, address: str, gateway: Gateway, certificate: Certificate
     return {
         "name": name,
         "address": loopback_address(address),
-        "per_connection_buffer_limit_bytes": MOST_BUFFERED,
+        **towards_clients(),
         "filter_chains": [chain],
     }
 
 
 def _connection_manager(name: str, gateway: Gateway) -> dict[str, Any]:
-    hosts = [{"name": "kong", "domains": ["*"], "routes": routes_of(gateway)}]
+    hosts = [
+        {
+            "name": "kong",
+            "domains": ["*"],
+            "routes": routes_of(gateway),
+            # Beyond the listener's own limit: the script measures bodies whose length was not announced.
+            "request_body_buffer_limit": MOST_BUFFERED,
+        }
+    ]
     config = {
         "@type": f"{EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": name,
