@@ -80,7 +80,7 @@ def build(
     live = LiveLanes(
         hub, client, metrics, clock, given.live_wait_ms / 1000, float(given.live_keys_per_s), given.batch_keys
     )
-    poller = Poller(hub, client, {**table, **own_stores.ALL}, metrics, clock, live)
+    poller = Poller(hub, client, {**table, **own_stores.ALL}, metrics, clock, live, given.batch_keys)
     channels = Channels(client, table, writer, calendar, given.channel_lifetime_s, given.max_channel_subscriptions)
     revocations = Revocations(hub, client, writer is not None, given.unavailable_after_ms / 1000)
     around = Surroundings(hub, table, _limits(given), metrics, tickets, clock, calendar)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from unittest.mock import patch
 
 import grpc
 import pytest
@@ -39,7 +40,7 @@ class Live:
         self.client = QueryClient(Addresses([service.address], time.monotonic, 0.0), timeout=30.0, batch_limit=1000)
         metrics = Metrics()
         self.lanes = LiveLanes(self.hub, self.client, metrics, time.monotonic, 30.0, 1e6, LANE_KEYS)
-        self.poller = Poller(self.hub, self.client, read(SHIPPED), metrics, time.monotonic, self.lanes)
+        self.poller = Poller(self.hub, self.client, read(SHIPPED), metrics, time.monotonic, self.lanes, 1000)
 
     def watch(self, number: int, interval: float = 0.0) -> Recorder:
         phone = Recorder()
@@ -89,6 +90,22 @@ async def test_keys_that_join_are_in_the_one_poll_under_way(live: Live, service:
     service.put(key(1), row(1))
     await told(first, "2")
 
+    assert service.most_waiting == 1
+
+
+async def test_while_keys_join_one_by_one_the_poll_is_begun_anew_now_and_then(
+    live: Live, service: FakeQueryService
+) -> None:
+    live.watch(0)
+    await until(lambda: service.waiting == 1)
+    with patch("ws_edge.hub.live_lanes.SETTLED_S", 3600.0):
+        for number in range(1, LANE_KEYS):
+            await told(live.watch(number), "unknown!")
+        polled = service.most_waiting, service.held_keys
+        service.put(key(0), row(0))
+        await until(lambda: service.held_keys == LANE_KEYS)
+
+    assert polled == (1, 1)
     assert service.most_waiting == 1
 
 

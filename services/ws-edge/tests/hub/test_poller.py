@@ -20,6 +20,7 @@ from ws_edge.states import StoreKey
 from ws_edge.stores import SHIPPED, read
 from ws_edge.testing.edge import FakeQueryService, Recorder, until
 
+BATCH_KEYS = 100
 STAFF = Consumer("", "operator", True)
 
 
@@ -48,7 +49,7 @@ async def hub(client: QueryClient) -> AsyncIterator[Hub]:
     hub = Hub(time.monotonic, 0.005, 60.0)
     metrics = Metrics()
     live = LiveLanes(hub, client, metrics, time.monotonic, max_wait=30.0, keys_per_s=1e6, lane_keys=1000)
-    task = asyncio.create_task(Poller(hub, client, read(SHIPPED), metrics, time.monotonic, live).run())
+    task = asyncio.create_task(Poller(hub, client, read(SHIPPED), metrics, time.monotonic, live, BATCH_KEYS).run())
     yield hub
     task.cancel()
     await asyncio.wait({task})
@@ -85,6 +86,42 @@ async def test_while_an_instance_is_slow_it_has_one_batch_and_keys_are_in_the_ne
 
     assert service.most_at_once == 1
     assert len(service.asked) == 10
+
+
+async def test_however_many_come_back_at_once_an_instance_has_one_call_at_a_time(
+    hub: Hub, service: FakeQueryService
+) -> None:
+    service.delay = 0.005
+    phones = [Recorder() for _ in range(20 * BATCH_KEYS)]
+    for number, phone in enumerate(phones):
+        hub.subscribe(phone, STAFF, key(number), None, 60.0)
+    await until(lambda: all(phone.told for phone in phones))
+
+    assert (service.most_at_once, service.calls["BatchGetStates"]) == (1, 20)
+    assert set(service.asked.values()) == {1}
+
+
+async def called(service: FakeQueryService, times: int) -> None:
+    await until(lambda: service.calls["BatchGetStates"] >= times)
+
+
+async def test_neither_new_keys_nor_timed_ones_wait_for_ever(hub: Hub, service: FakeQueryService) -> None:
+    timed = [Recorder() for _ in range(BATCH_KEYS)]
+    for number, phone in enumerate(timed):
+        hub.subscribe(phone, STAFF, key(number), None, 0.005)
+    await until(lambda: all(phone.told for phone in timed))
+    service.delay = 0.005
+    rounds, fresh = service.asked[key(0)], list[Recorder]()
+    while service.asked[key(0)] < rounds + 3:
+        assert len(fresh) < 100 * BATCH_KEYS
+        calls = service.calls["BatchGetStates"]
+        for _ in range(2 * BATCH_KEYS):
+            fresh.append(Recorder())
+            hub.subscribe(fresh[-1], STAFF, key(BATCH_KEYS + len(fresh)), None, 60.0)
+        await called(service, calls + 1)
+    await until(lambda: all(phone.told for phone in fresh))
+
+    assert service.most_at_once == 1
 
 
 async def test_a_batch_that_breaks_is_asked_for_again(hub: Hub, client: QueryClient, service: FakeQueryService) -> None:

@@ -17,6 +17,10 @@ from ws_edge.stores import Store
 GATHER_S = 0.003
 """How long keys that join wait for each other, so that a burst of them makes one call."""
 
+SETTLED_S = 0.05
+"""How long a poll goes on, at the least, before keys that join begin it anew: while ten thousand come one by one, the
+instance is called twenty times a second. Their first value has been read when they join."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -88,13 +92,16 @@ class LiveLane:
         self.watches: dict[AnyWatch, None] = {}
         self._lanes = lanes
         self._poll: asyncio.Task[list[Answer] | None] | None = None
+        self._began = 0.0
+        self._renewal: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     def join(self, watch: AnyWatch) -> None:
-        """Adds a key. The poll under way is begun anew with it; what that would have answered is asked for again."""
+        """Adds a key. The poll under way is soon begun anew with it; what that would have answered is asked again."""
         self.watches[watch] = None
-        if self._poll is not None:
-            self._poll.cancel()
+        if self._poll is not None and self._renewal is None:
+            age = self._lanes.clock() - self._began
+            self._renewal = asyncio.get_running_loop().call_later(SETTLED_S - age, self._poll.cancel)
         if self._task is None:
             self._task = asyncio.create_task(self._drive())
 
@@ -104,11 +111,11 @@ class LiveLane:
             self._task.cancel()
 
     async def _drive(self) -> None:
-        clock, began = self._lanes.clock, 0.0
+        clock = self._lanes.clock
         try:
             while self.watches:
-                await asyncio.sleep(max(GATHER_S, began + self._lanes.spacing() - clock()))
-                began = clock()
+                await asyncio.sleep(max(GATHER_S, self._began + self._lanes.spacing() - clock()))
+                self._began = clock()
                 await self._ask(tuple(self.watches))
         finally:
             self._lanes.ended(self)
@@ -122,6 +129,9 @@ class LiveLane:
         finally:
             poll.cancel()
             self._poll = None
+            if self._renewal is not None:
+                self._renewal.cancel()
+                self._renewal = None
         if poll.cancelled():
             return
         lanes.metrics.polled_keys.inc(len(watches))

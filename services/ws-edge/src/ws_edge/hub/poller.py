@@ -1,6 +1,7 @@
 """Asks for the keys that are due, one batch per store and instance, and tells the hub what came back.
 
-While an instance is slow, it is asked for less: a lane rests after a slow batch for as long as the batch took.
+While an instance is slow, it is asked for less: a lane rests after a slow batch for as long as the batch took. However
+many keys fall due at once, when ten thousand clients come back, an instance has one call of a lane at a time.
 """
 
 import asyncio
@@ -33,12 +34,19 @@ log = structlog.get_logger(__name__)
 
 class Lane:
     """The keys of one store that one instance is asked for. It has at most one batch under way: while the instance is
-    slow, keys that fall due wait for the next batch and are in it once, so that ticks never pile up."""
+    slow, keys that fall due wait for the next batch and are in it once, so that ticks never pile up. They are asked for
+    in the order in which they fell due, so neither new keys nor timed ones wait for ever."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.due: list[AnyWatch] = []
         self.task: asyncio.Task[None] | None = None
+
+    def take(self, most: int) -> list[AnyWatch]:
+        """Returns the keys that have been due the longest and are still watched, `most` of them at the most."""
+        due = [watch for watch in self.due if watch.subscriptions]
+        self.due = due[most:]
+        return due[:most]
 
 
 class Poller:
@@ -52,7 +60,9 @@ class Poller:
         metrics: Metrics,
         clock: Callable[[], float],
         live: LiveLanes,
+        batch_keys: int,
     ) -> None:
+        """A batch asks for `batch_keys` at the most."""
         self._hub = hub
         self._client = client
         self._stores = stores
@@ -61,6 +71,7 @@ class Poller:
         self._lanes: dict[tuple[str, str], Lane] = {}
         self._fresh = asyncio.Event()
         self._live = live
+        self._batch_keys = batch_keys
         hub.on_fresh = self._fresh.set
         hub.on_live = self._hold_open
 
@@ -102,8 +113,7 @@ class Poller:
         self._live.add(self._stores[watch.key.store], watch)
 
     async def _drive(self, lane: Lane, name: tuple[str, str]) -> None:
-        while lane.due:
-            watches, lane.due = [watch for watch in lane.due if watch.subscriptions], []
+        while watches := lane.take(self._batch_keys):
             began = self._clock()
             try:
                 answered = await self._ask(lane.store, watches)
@@ -117,14 +127,14 @@ class Poller:
         del self._lanes[name]
 
     async def _ask(self, store: Store, watches: list[AnyWatch]) -> bool:
-        """Returns whether there was an answer for any of the keys, or nothing to ask."""
+        """Returns whether there was an answer for any of the keys."""
         questions = [watch.ask() for watch in watches]
         with self._metrics.poll_seconds.labels(store.name).time():
             answers = await self._client.ask(store, questions)
         self._metrics.polled_keys.inc(len(watches))
         for watch, answer in zip(watches, answers, strict=True):
             self._take(watch, answer)
-        return not answers or any(not isinstance(answer, RequestError) for answer in answers)
+        return any(not isinstance(answer, RequestError) for answer in answers)
 
     def _take(self, watch: AnyWatch, answer: Answer) -> None:
         if answer is None:
