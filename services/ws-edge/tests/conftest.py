@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 from httpx import AsyncClient
 
+from ws_edge.sockets.surroundings import Surroundings
 from ws_edge.testing.edge import RunningEdge
+from ws_edge.testing.session import surroundings
 
 
 @pytest.fixture
@@ -35,3 +37,9 @@ async def operator(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
     headers = edge.headers("", "staff")
     async with AsyncClient(base_url=f"http://{edge.address}", headers=headers, verify=False) as client:
         yield client
+
+
+@pytest.fixture
+def around() -> Surroundings:
+    """What a session stands in whose hub the test answers."""
+    return surroundings()

@@ -1,4 +1,4 @@
-"""One open socket: answers requests and keeps its subscriptions."""
+"""One open socket: who is at its other end, what is asked there, and when it ends."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -7,7 +7,6 @@ from typing import Any
 from ws_edge.access.gateway import Caller
 from ws_edge.access.lease import Lease
 from ws_edge.access.quotas import Share
-from ws_edge.authorization import check_key
 from ws_edge.closes import BY_PROTOCOL
 from ws_edge.dialects.frames import (
     BeginRequest,
@@ -22,35 +21,32 @@ from ws_edge.dialects.frames import (
 from ws_edge.errors import (
     CLOSE_EXPIRED,
     CLOSE_FLOOD,
-    CLOSE_SLOW,
     EdgeError,
     FrameFloodError,
     MalformedFrameError,
     RequestError,
-    TooManySubscriptionsError,
-    UnavailableError,
 )
 from ws_edge.hub.outbox import Reply
 from ws_edge.hub.subscription import Subscription
+from ws_edge.sockets.session_keys import SessionKeys
 from ws_edge.sockets.session_ranges import SessionRanges
 from ws_edge.sockets.socket_writer import Send, SocketWriter
 from ws_edge.sockets.surroundings import Feed, Surroundings
-from ws_edge.states import StoreKey, Version
-from ws_edge.stores import find
+from ws_edge.states import StoreKey
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
 class Session:
-    """One socket. The hub hands it versions, which it passes on to its writer."""
+    """One socket; a Desk for the keys and the ranges that it watches."""
 
     __slots__ = (
         "_around",
         "_dialect",
+        "_keys",
         "_lease",
         "_ranges",
         "_share",
-        "_subscriptions",
         "_writer",
         "caller",
         "end_code",
@@ -65,7 +61,7 @@ class Session:
         self._share = share
         self._dialect = dialect
         self._writer = SocketWriter(dialect, send, around.metrics.frames, around.clock)
-        self._subscriptions: dict[StoreKey, Subscription] = {}
+        self._keys = SessionKeys(around, caller.consumer, dialect, share, self._writer, self)
         self._ranges = SessionRanges(around, caller.consumer, dialect, share, self._writer, self)
         self._lease = Lease(around.calendar, self._expire)
         self.end_code: int | None = None
@@ -127,37 +123,16 @@ class Session:
 
     def subscription(self, key: StoreKey) -> Subscription | None:
         """The subscription of the key, if there is one."""
-        return self._subscriptions.get(key)
-
-    def started(self, subscription: Subscription, recovered: bool) -> None:
-        """Confirms a subscription, if the dialect does."""
-        reply = self._dialect.started(subscription, recovered)
-        if reply is not None:
-            self._writer.reply(reply)
-
-    def changed(self, _: Subscription, version: Version, snapshot: bool) -> None:
-        """Puts a version into the outbox."""
-        self._writer.put(version, snapshot)
-        limit = self._around.limits.max_outbox_bytes
-        if self._writer.unsent_bytes > limit:
-            self.end(CLOSE_SLOW, f"more than {limit} bytes wait for you: read faster, or watch less on a socket")
-
-    def refused(self, subscription: Subscription, error: RequestError) -> None:
-        """Withdraws what is unsent and says why the subscription has ended."""
-        key = subscription.watch.key
-        self._subscriptions.pop(key, None)
-        self.count()
-        self._writer.withdraw(key)
-        self.fail(error, subscription.reference)
-
-    def delayed(self, subscription: Subscription) -> None:
-        """Says that the first answer takes long."""
-        text = f"{subscription.watch.key} cannot be looked up now: keep the socket, the answer follows when it can be"
-        self.fail(UnavailableError(text), subscription.reference)
+        return self._keys.find(key)
 
     def count(self) -> None:
         """Tells the quotas how much is watched."""
-        self._share.hold(len(self._subscriptions) + len(self._ranges))
+        self._share.hold(len(self._keys) + len(self._ranges))
+
+    def fail(self, error: EdgeError, reference: str) -> None:
+        """Says why a request failed."""
+        self._around.metrics.errors.labels(error.code).inc()
+        self._writer.reply(self._dialect.failed(error, reference))
 
     def _handle(self, event: Mapping[str, Any]) -> None:
         try:
@@ -173,9 +148,9 @@ class Session:
     def _act(self, request: Request) -> None:
         match request:
             case WatchRequest():
-                self._watch(request)
+                self._keys.watch(request)
             case CancelRequest():
-                self._cancel(request)
+                self._keys.cancel(request)
             case RefreshRequest():
                 self._refresh(request)
             case BeginRequest():
@@ -190,34 +165,6 @@ class Session:
             raise MalformedFrameError("begin is for the socket of a channel: connect to /v1/channels/CHANNEL/stream")
         self.feed.begin(request)
 
-    def _watch(self, request: WatchRequest) -> None:
-        around = self._around
-        check_key(self.caller.consumer, find(around.stores, request.key.store).rule, request.key)
-        held = self._subscriptions.get(request.key)
-        if held is None:
-            self._share.check_subscription()
-        if held is None and len(self._subscriptions) >= around.limits.max_subscriptions:
-            limit = around.limits.max_subscriptions
-            raise TooManySubscriptionsError(f"a socket may watch {limit} keys: cancel some, or open another socket")
-        if held is not None:
-            around.hub.unsubscribe(held)
-            self._writer.withdraw(request.key)
-        interval = around.limits.interval(request.interval_ms)
-        subscription = around.hub.subscribe(
-            self, self.caller.consumer, request.key, request.after, interval, request.reference
-        )
-        if subscription.active:
-            self._subscriptions[request.key] = subscription
-            self.count()
-
-    def _cancel(self, request: CancelRequest) -> None:
-        subscription = self._subscriptions.pop(request.key, None)
-        if subscription is not None:
-            self._around.hub.unsubscribe(subscription)
-            self.count()
-        self._writer.withdraw(request.key)
-        self._writer.reply(self._dialect.cancelled(request))
-
     def _refresh(self, request: RefreshRequest) -> None:
         credential = self._around.tickets.redeem(request.ticket, self.caller.consumer)
         self.caller = replace(self.caller, credential=credential)
@@ -227,17 +174,10 @@ class Session:
     def _expire(self) -> None:
         self.end(CLOSE_EXPIRED, "your credential has expired: sign in again, then connect")
 
-    def fail(self, error: EdgeError, reference: str) -> None:
-        """Says why a request failed."""
-        self._around.metrics.errors.labels(error.code).inc()
-        self._writer.reply(self._dialect.failed(error, reference))
-
     def _unsubscribe_all(self) -> None:
         if self.feed is not None:
             self.feed.close()
-        for subscription in self._subscriptions.values():
-            self._around.hub.unsubscribe(subscription)
-        self._subscriptions.clear()
+        self._keys.end_all()
         self._ranges.end_all()
         self._share.hold(0)
 

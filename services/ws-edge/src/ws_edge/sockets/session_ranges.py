@@ -1,26 +1,15 @@
 """The ranges that one socket watches."""
 
-from typing import Protocol
-
 from ws_edge.access.quotas import Share
 from ws_edge.authorization import Consumer, check_key
 from ws_edge.dialects.frames import CancelRangeRequest, Dialect, RangeDialect, WatchRangeRequest
-from ws_edge.errors import EdgeError, RequestError, TooManySubscriptionsError, UnavailableError
+from ws_edge.errors import RequestError, TooManySubscriptionsError, UnavailableError
 from ws_edge.hub.range_subscription import RangeSubscription
+from ws_edge.sockets.desk import Desk
 from ws_edge.sockets.socket_writer import SocketWriter
 from ws_edge.sockets.surroundings import Surroundings
 from ws_edge.states import RangeKey
 from ws_edge.stores import find
-
-
-class Desk(Protocol):
-    """The session, as its ranges see it."""
-
-    def fail(self, error: EdgeError, reference: str) -> None:
-        """Says why a request failed."""
-
-    def count(self) -> None:
-        """Notes that there are more or fewer ranges."""
 
 
 class SessionRanges:
