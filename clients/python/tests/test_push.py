@@ -1,12 +1,10 @@
 """The live client against a server that is scripted frame by frame."""
 
 import asyncio
-from time import time
 
 import pytest
-from websockets.asyncio.server import ServerConnection, serve
 
-from statecast.push.v1.push_pb2 import Authenticated, Error
+from statecast.push.v1.push_pb2 import Error
 from statecast.push.v1.subscription_pb2 import Start, Subscribed
 from statecast.state.v1.state_pb2 import Position
 from statecast_client.push import PushClient, PushError, PushRefusedError, Subscription
@@ -23,7 +21,7 @@ async def test_after_a_lost_connection_it_goes_on_behind_the_last_position() -> 
     resumed: list[Position] = []
 
     async def first(peer: Peer) -> None:
-        frame = await peer.asked()
+        frame = await peer.admitted()
         assert not frame.subscribe.HasField("after")
         await peer.change(3)
         await peer.asked()
@@ -51,7 +49,7 @@ async def test_after_a_lost_connection_it_goes_on_behind_the_last_position() -> 
 
 async def test_a_slow_reader_gets_the_newest_and_is_told_what_it_replaces() -> None:
     async def script(peer: Peer) -> None:
-        await peer.asked()
+        await peer.admitted()
         for offset in (1, 2):
             await peer.change(offset, skipped=2)
         await peer.say(id="0", error=Error(code="unheard_of"))
@@ -75,7 +73,7 @@ async def test_what_the_server_refuses_is_raised_to_the_reader_and_the_rest_goes
         refused = await peer.asked()
         await peer.say(id=refused.id, error=Error(code="unavailable", message="later"))
         await peer.say(id=refused.id, error=Error(code="forbidden", message="it belongs to somebody else"))
-        await peer.asked()
+        await peer.admitted()
         await peer.change(1)
         await peer.socket.wait_closed()
 
@@ -89,79 +87,25 @@ async def test_what_the_server_refuses_is_raised_to_the_reader_and_the_rest_goes
         assert await next_offset(own) == 1
 
 
-@pytest.mark.parametrize(("status", "code"), [(401, "401"), (403, "403")])
-async def test_refused_credentials_end_the_client(status: int, code: str) -> None:
-    async def refuse(connection: ServerConnection, _: object) -> object:
-        return connection.respond(status, "no")
-
-    async with (
-        serve(lambda socket: socket.wait_closed(), "127.0.0.1", 0, process_request=refuse) as running,  # type: ignore[arg-type]
-        PushClient(f"ws://127.0.0.1:{next(iter(running.sockets)).getsockname()[1]}") as client,
-    ):
-        subscription = await client.subscribe(STORE, GROUP)
-        with pytest.raises(PushRefusedError) as refusal:
-            await next_offset(subscription)
-        with pytest.raises(PushRefusedError):
-            await client.subscribe(STORE, "another")
-
-    assert refusal.value.code == code
-
-
-async def test_a_close_code_of_the_server_ends_the_client_but_an_expiry_does_not() -> None:
-    async def expire(peer: Peer) -> None:
-        await peer.socket.close(4401, "expired")
-
-    async def revoke(peer: Peer) -> None:
-        await peer.asked()
-        await peer.socket.close(4403, "revoked")
-
-    async with server(expire, revoke) as address, PushClient(address) as client:
-        subscription = await client.subscribe(STORE, GROUP)
-        with pytest.raises(PushRefusedError, match="revoked"):
-            await next_offset(subscription)
-
-
-async def test_the_access_is_renewed_with_a_ticket_before_it_expires() -> None:
-    shown: list[str] = []
-
+async def test_what_was_on_its_way_to_an_earlier_subscription_is_not_told_to_the_next() -> None:
     async def script(peer: Peer) -> None:
-        for left in (0.2, 3600):
-            frame = await peer.asked()
-            shown.append(frame.auth_refresh.ticket)
-            authenticated = Authenticated()
-            authenticated.expires_at.FromNanoseconds(int((time() + left) * 1e9))
-            await peer.say(id=frame.id, authenticated=authenticated)
+        await peer.admitted()
         await peer.change(1)
         await peer.asked()
+        frame = await peer.asked()
         await peer.change(2)
+        await peer.say(id=frame.id, subscribed=Subscribed(start=Start.START_SNAPSHOT))
+        await peer.change(3)
         await peer.socket.wait_closed()
 
-    tickets = iter(["first", "second"])
+    async with server(script) as address, PushClient(address) as client:
+        first = await client.subscribe(STORE, GROUP)
+        assert await next_offset(first) == 1
+        await first.unsubscribe()
+        second = await client.subscribe(STORE, GROUP)
+        await first.unsubscribe()
 
-    async def ticket() -> str:
-        return next(tickets)
-
-    async with server(script) as address, PushClient(address, ticket=ticket) as client:
-        async with asyncio.timeout(30):
-            while len(shown) < 2:  # noqa: ASYNC110  the server is told, not the test
-                await asyncio.sleep(0.01)
-        subscription = await client.subscribe(STORE, GROUP)
-
-        assert await next_offset(subscription) == 2
-    assert shown == ["first", "second"]
-
-
-async def test_a_ticket_that_cannot_be_had_ends_the_client_with_the_reason() -> None:
-    async def ticket() -> str:
-        raise ValueError("no key at hand")
-
-    async def script(peer: Peer) -> None:
-        await peer.socket.wait_closed()
-
-    async with server(script) as address, PushClient(address, ticket=ticket) as client:
-        subscription = await client.subscribe(STORE, GROUP)
-        with pytest.raises(PushError, match="no key at hand"):
-            await next_offset(subscription)
+        assert await next_offset(second) == 3
 
 
 async def test_it_is_used_within_its_context_and_watches_a_key_once() -> None:
@@ -171,6 +115,10 @@ async def test_it_is_used_within_its_context_and_watches_a_key_once() -> None:
     client = PushClient("ws://127.0.0.1:1")
     with pytest.raises(PushError, match="not open"):
         await client.subscribe(STORE, GROUP)
+    with pytest.raises(PushError, match="not open"):
+        await client.opened()
+    with pytest.raises(PushError, match="`gateway:8080` is not the address"):
+        PushClient("gateway:8080")
     async with server(script) as address, PushClient(address) as client:
         subscription = await client.subscribe(STORE, GROUP)
         with pytest.raises(PushError, match="already"):

@@ -124,7 +124,7 @@ class BrowserParticipant:
 @asynccontextmanager
 async def python_participant(address: str, headers: Mapping[str, str]) -> AsyncIterator[PythonParticipant]:
     """The Python client, connected to `host:port` with the headers."""
-    async with PushClient(f"ws://{address}/v1/stream", headers=lambda: headers) as client:
+    async with PushClient(f"ws://{address}/v1/stream", credentials=headers) as client:
         participant = PythonParticipant(client)
         yield participant
     await asyncio.gather(*participant.readers)

@@ -1,7 +1,7 @@
 """What can go wrong on a live connection. That it breaks is not among it: it is made again.
 
 StatecastError
-└── PushError             the client has been closed, or is used wrongly
+└── PushError             the client has been closed, is used wrongly, or cannot connect at the moment
     └── PushRefusedError  the server refuses a subscription, or the connection; `code` is its stable word
 """
 

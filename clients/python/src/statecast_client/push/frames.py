@@ -10,6 +10,9 @@ from statecast.push.v1.subscription_pb2 import Subscribe, Unsubscribe
 from statecast.state.v1.state_pb2 import Position, StateKey
 
 SUBPROTOCOL = Subprotocol("statecast.push.v1+proto")
+RENEWAL = "renewal"
+"""The id of the frame that renews access; those of the others are numbers."""
+
 Name = tuple[str | bool, ...]
 """What tells a subscription from others."""
 
@@ -46,9 +49,9 @@ def unwatch_range(frame_id: str, watched: Range) -> bytes:
     return ClientFrame(id=frame_id, unwatch_range=UnwatchRange(range=watched)).SerializeToString()
 
 
-def auth_refresh(frame_id: str, ticket: str) -> bytes:
+def auth_refresh(ticket: str) -> bytes:
     """Renews the access of the open socket."""
-    return ClientFrame(id=frame_id, auth_refresh=AuthRefresh(ticket=ticket)).SerializeToString()
+    return ClientFrame(id=RENEWAL, auth_refresh=AuthRefresh(ticket=ticket)).SerializeToString()
 
 
 def key_of(key: str | Sequence[str]) -> StateKey:

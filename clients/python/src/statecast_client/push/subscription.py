@@ -8,7 +8,7 @@ from typing import Generic, Self, TypeVar
 from statecast.push.v1.range_pb2 import MemberChange, RangeChanged, RangeWatched
 from statecast.push.v1.subscription_pb2 import Changed, Removed, Start
 from statecast.state.v1.state_pb2 import Position
-from statecast_client.push.errors import PushError
+from statecast_client.errors import StatecastError
 from statecast_client.push.frames import Name
 
 T = TypeVar("T")
@@ -37,10 +37,12 @@ class Watched(ABC, Generic[T]):
         self.name: Name = ()
         self.request = ""
         """The id of the frame that asked for it last."""
+        self.in_force = False
+        """Whether the server has confirmed it: what comes before then was on its way to an earlier one."""
         self.recovered: bool | None = None
         """Whether the server took up the position when the subscription came into force last; None before."""
         self._end = end
-        self._error: PushError | None = None
+        self._error: StatecastError | None = None
         self._ended = False
         self._woken = asyncio.Event()
 
@@ -50,7 +52,7 @@ class Watched(ABC, Generic[T]):
         self.finish(None)
         await self._end()
 
-    def finish(self, error: PushError | None) -> None:
+    def finish(self, error: StatecastError | None) -> None:
         """Nothing more comes; the reader is told why when there is a reason."""
         self._ended, self._error = True, error
         self._woken.set()

@@ -7,7 +7,7 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
-from statecast.push.v1.subscription_pb2 import Changed
+from statecast.push.v1.subscription_pb2 import Changed, Start, Subscribed
 from statecast.state.v1.state_pb2 import Position, StateKey
 from statecast_client.push.frames import SUBPROTOCOL
 
@@ -23,6 +23,12 @@ class Peer:
     async def asked(self) -> ClientFrame:
         """The next frame of the client."""
         return ClientFrame.FromString(await self.socket.recv(decode=False))
+
+    async def admitted(self) -> ClientFrame:
+        """The next frame of the client, a subscription to a key, which is put into force."""
+        frame = await self.asked()
+        await self.say(id=frame.id, subscribed=Subscribed(start=Start.START_SNAPSHOT))
+        return frame
 
     async def say(self, **event: object) -> None:
         """Sends a ServerFrame."""

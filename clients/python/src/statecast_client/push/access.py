@@ -1,0 +1,69 @@
+"""The credentials of a live connection, and the tickets that renew it while it is open."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal, TypeAlias
+from urllib.error import HTTPError
+from urllib.parse import urljoin
+from urllib.request import Request, urlopen
+
+from statecast_client.push.errors import PushError, PushRefusedError
+
+Need = Literal["connect", "expiring", "expired"]
+"""Why credentials are asked for: to connect, to renew an open connection in time, or because the last ones ended."""
+
+Headers: TypeAlias = Mapping[str, str]
+Credentials: TypeAlias = Headers | Callable[[Need], Awaitable[Headers]]
+"""HTTP headers, for example `{"apikey": KEY}`, or what returns them."""
+
+TIMEOUT_S = 10.0
+RENEWED_AT = 0.8
+"""The share of the remaining time after which access is renewed, …"""
+LONGEST_AHEAD_S = 300.0
+"""… but not more than so many seconds ahead, …"""
+SHORTEST_PAUSE_S = 1.0
+"""… and not more often than this, whatever the clocks say."""
+
+
+class Access:
+    """Asks for credentials when they are needed."""
+
+    def __init__(self, credentials: Credentials, tls: ssl.SSLContext | None) -> None:
+        self._credentials = credentials
+        self._tls = tls
+
+    @property
+    def renewable(self) -> bool:
+        """Whether newer credentials can be had."""
+        return callable(self._credentials)
+
+    async def headers(self, need: Need) -> Headers:
+        """Returns the credentials; raises what their function raises."""
+        return await self._credentials(need) if callable(self._credentials) else self._credentials
+
+    async def ticket(self, address: str) -> str:
+        """Gets newer credentials, and for them a ticket from the `/v1/tickets` beside the socket at `address`.
+
+        Raises PushRefusedError when they are refused, OSError when nobody answers, and what their function raises.
+        """
+        headers = await self.headers("expiring")
+        url = urljoin(address, "tickets").replace("ws", "http", 1)
+        return await asyncio.to_thread(self._post, url, headers)
+
+    def _post(self, url: str, headers: Headers) -> str:
+        request = Request(url, data=b"", headers=dict(headers), method="POST")  # noqa: S310  the client checks addresses
+        try:
+            with urlopen(request, timeout=TIMEOUT_S, context=self._tls) as answer:  # noqa: S310  as above
+                return str(json.load(answer)["ticket"])
+        except HTTPError as refusal:
+            with refusal:
+                raise PushRefusedError(str(refusal.code), f"{url} answers {refusal.code} {refusal.reason}") from refusal
+        except (ValueError, KeyError, TypeError) as error:
+            raise PushError(f"{url} does not answer as ws-edge does: {error!r}") from error
+
+
+def renewal_pause(left_s: float) -> float:
+    """How many seconds to wait before access that ends in `left_s` is renewed."""
+    return max(SHORTEST_PAUSE_S, left_s * RENEWED_AT, left_s - LONGEST_AHEAD_S)

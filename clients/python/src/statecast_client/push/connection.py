@@ -1,0 +1,170 @@
+"""Keeps one socket to an edge: connects again when it breaks, and renews its access before that ends."""
+
+import asyncio
+import itertools
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from time import monotonic, time
+
+from google.protobuf.message import DecodeError
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
+from websockets.uri import parse_uri
+
+from statecast.push.v1.push_pb2 import ServerFrame
+from statecast_client.errors import StatecastError
+from statecast_client.push import endings, frames
+from statecast_client.push.access import Access, Need, renewal_pause
+from statecast_client.push.backoff import Backoff
+from statecast_client.push.endings import Ending, Then
+from statecast_client.push.errors import PushError, PushRefusedError
+
+MAX_FRAME_BYTES = 2**24
+"""Above what an edge lets wait for a client."""
+
+
+class Connection:
+    """One socket at a time. `on_open` is awaited for each new one before it is read; `on_frame` gets each frame."""
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        access: Access,
+        tls: ssl.SSLContext | None,
+        on_open: Callable[[], Awaitable[None]],
+        on_frame: Callable[[ServerFrame], None],
+    ) -> None:
+        """The addresses are tried in turn. Raises PushError when one is none."""
+        for address in addresses or [""]:
+            try:
+                parse_uri(address)
+            except InvalidURI as error:
+                raise PushError(f"`{address}` is not the address of a socket: give ws://… or wss://…") from error
+        self._addresses = itertools.cycle(addresses)
+        self._access = access
+        self._tls = tls
+        self._on_open = on_open
+        self._on_frame = on_frame
+        self._backoff = Backoff()
+        self._need: Need = "connect"
+        self._renewed = False
+        self._wait_until = 0.0
+        self._expires_at = 0.0
+        self._socket: ClientConnection | None = None
+        self._renewal: asyncio.Task[None] | None = None
+        self.opened = asyncio.Event()
+        """Set while there is an open socket."""
+        self.reason: StatecastError | None = None
+        """Why there is none, or why its access could not be renewed; None while all is well."""
+
+    async def run(self) -> StatecastError:
+        """Stays connected; returns why it does not try any more."""
+        while True:
+            ending = await self._connect(next(self._addresses))
+            self.reason = ending.error
+            if ending.then is Then.END or (ending.then is Then.RENEW and not self._may_renew()):
+                return ending.error
+            if ending.then is Then.RENEW:
+                self._need, self._renewed = "expired", True
+            asked_for = max(ending.pause_s, self._wait_until - monotonic(), 0.0)
+            await asyncio.sleep(asked_for + self._backoff.next())
+
+    async def send(self, frame: bytes) -> None:
+        """Sends a frame, if there is an open socket."""
+        if self._socket is not None:
+            with suppress(ConnectionClosed):  # `on_open` of the next one asks for all that is watched
+                await self._socket.send(frame)
+
+    def _may_renew(self) -> bool:
+        return self._access.renewable and not self._renewed
+
+    async def _connect(self, address: str) -> Ending:
+        try:
+            headers = await self._access.headers(self._need)
+        except StatecastError as error:
+            return Ending(Then.END, error)
+        except Exception as error:  # noqa: BLE001  the function is the application's
+            return _not_had(error)
+        try:
+            async with connect(
+                address,
+                additional_headers=headers,
+                subprotocols=[frames.SUBPROTOCOL],
+                ssl=self._tls,
+                max_size=MAX_FRAME_BYTES,
+            ) as socket:
+                return await self._serve(socket, address)
+        except InvalidStatus as refusal:
+            answer = refusal.response
+            return endings.of_refusal(answer.status_code, answer.headers.get("Retry-After"), answer.body)
+        except ConnectionClosed as closed:
+            ended = closed.sent if closed.rcvd_then_sent is False else closed.rcvd or closed.sent
+            return endings.lost(address, closed) if ended is None else endings.of_close(ended.code, ended.reason)
+        except (OSError, WebSocketException) as error:
+            return endings.lost(address, error)
+        finally:
+            self._disconnected()
+
+    async def _serve(self, socket: ClientConnection, address: str) -> Ending:
+        if socket.subprotocol != frames.SUBPROTOCOL:
+            text = f"{address} does not speak {frames.SUBPROTOCOL}: give the socket /v1/stream of ws-edge"
+            return Ending(Then.END, PushError(text))
+        self._socket, self._need, self.reason = socket, "connect", None
+        await self._on_open()
+        self.opened.set()
+        while True:
+            try:
+                frame = ServerFrame.FromString(await socket.recv(decode=False))
+            except DecodeError as error:
+                return Ending(Then.END, PushError(f"{address} sends what is no frame of {frames.SUBPROTOCOL}: {error}"))
+            self._backoff.reset()
+            self._receive(frame, address)
+
+    def _receive(self, frame: ServerFrame, address: str) -> None:
+        event = frame.WhichOneof("event")
+        if event == "authenticated":
+            self._stop_renewal()
+            self.reason = None
+            if frame.authenticated.HasField("expires_at") and self._access.renewable:
+                self._renew_before(frame.authenticated.expires_at.ToNanoseconds() / 1e9, address)
+        if event == "error" and frame.id == frames.RENEWAL:
+            self.reason = PushRefusedError(frame.error.code, frame.error.message)
+            self._renew_before(self._expires_at, address)
+        if event != "authenticated" or frame.id:
+            self._renewed = False
+        if event == "reconnect":
+            self._wait_until = monotonic() + frame.reconnect.delay_ms / 1000
+        self._on_frame(frame)
+
+    def _renew_before(self, expires_at: float, address: str) -> None:
+        self._expires_at = expires_at
+        self._renewal = asyncio.create_task(self._renew(address))
+
+    async def _renew(self, address: str) -> None:
+        """Sends a ticket in time; what fails is tried again until access ends, and then the server says so."""
+        while (left := self._expires_at - time()) > 0:
+            await asyncio.sleep(renewal_pause(left))
+            try:
+                ticket = await self._access.ticket(address)
+            except Exception as error:  # noqa: BLE001  the function is the application's
+                self.reason = _not_had(error).error
+            else:
+                await self.send(frames.auth_refresh(ticket))
+                return
+
+    def _stop_renewal(self) -> None:
+        if self._renewal is not None:
+            self._renewal.cancel()
+            self._renewal = None
+
+    def _disconnected(self) -> None:
+        self._socket = None
+        self.opened.clear()
+        self._stop_renewal()
+
+
+def _not_had(cause: Exception) -> Ending:
+    error = PushError(f"the credentials could not be had: {cause!r}")
+    error.__cause__ = cause
+    return Ending(Then.CONNECT, error)
