@@ -30,8 +30,8 @@ async def channel_of(client: AsyncClient, *orders: str) -> str:
     return channel
 
 
-async def add(client: AsyncClient, channel: str, *orders: str) -> None:
-    subscriptions = [{"store": STORE, "key": {"group": order}, "interval_ms": 20} for order in orders]
+async def add(client: AsyncClient, channel: str, *orders: str, interval_ms: int = 20) -> None:
+    subscriptions = [{"store": STORE, "key": {"group": order}, "interval_ms": interval_ms} for order in orders]
     answer = await client.post(f"/v1/channels/{channel}/subscriptions", json={"subscriptions": subscriptions})
 
     assert answer.status_code == 200, answer.text
@@ -90,6 +90,21 @@ async def test_what_is_added_and_removed_later_follows(edge: RunningEdge, alice:
     assert snapshot["changed"]["row"]["status"] == "ORDER_STATUS_PLACED"
     assert change["changed"]["row"]["status"] == "ORDER_STATUS_PAID"
     assert ended["unsubscribed"]["key"]["group"] == "a"
+
+
+async def test_another_interval_repeats_nothing(edge: RunningEdge, alice: AsyncClient) -> None:
+    put(edge, "a")
+    channel = await channel_of(alice, "a")
+    async with edge.socket(f"/v1/channels/{channel}/stream") as socket:
+        await begin(socket)
+        await told(socket, "changed")
+        await add(alice, channel, "a", interval_ms=0)
+        subscribed = await told(socket, "subscribed")
+        newer = put(edge, "a", "PAID")
+        change = await told(socket)
+
+    assert (subscribed["subscribed"]["start"], "interval_ms" in subscribed["subscribed"]) == ("START_RECOVERED", False)
+    assert change["changed"]["position"]["offset"] == str(newer)
 
 
 async def test_the_channel_goes_on_at_another_edge_with_positions(alice: AsyncClient, edge: RunningEdge) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from ws_edge.hub.subscription import Watch
 from ws_edge.sockets.surroundings import Surroundings
-from ws_edge.states import Version
+from ws_edge.states import Position, Version
 from ws_edge.testing.edge import until
-from ws_edge.testing.session import begin, begin_and_stop_reading, due, only, version
+from ws_edge.testing.session import KEY, begin, begin_and_stop_reading, due, only, version
 
 
 def tell(watch: Watch, news: Version) -> None:
@@ -58,6 +58,23 @@ async def test_a_client_for_whom_too_many_bytes_wait_is_sent_away(around: Surrou
     socket.open.set()
     socket.leaves()
     await task
+
+
+async def test_what_was_not_sent_is_not_reached(around: Surroundings) -> None:
+    socket, session, task, watch = await begin_and_stop_reading(around)
+    first = session.reached(KEY)
+    for offset in (2, 3):
+        around.hub.answered(watch, version(offset))
+        only(watch).deliver(snapshot=False)
+        await asyncio.sleep(0)
+    waiting = session.reached(KEY)
+    socket.open.set()
+    await until(lambda: len(socket.sent) == 3)
+
+    assert (first, waiting, session.reached(KEY)) == (Position(1, 1), None, Position(1, 3))
+    socket.leaves()
+    await task
+    assert (session.watches(KEY), session.reached(KEY)) == (False, None)
 
 
 async def test_what_waits_of_a_row_that_was_withdrawn_is_never_sent(around: Surroundings) -> None:

@@ -44,6 +44,9 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._items)
 
+    def __contains__(self, key: AnyKey) -> bool:
+        return key in self._items
+
     @property
     def replies(self) -> int:
         """How many replies wait; whoever makes requests must stop when they are many."""

@@ -99,9 +99,9 @@ class ChannelFeed:
         for key, interval in channel.subscriptions.items():
             if key in self._fed and self._fed[key] == interval:
                 continue
-            held = session.subscription(key)
-            if held is None or key in self._fed:
-                after = self._after.get(key) if held is None else held.position
+            watched = session.watches(key)
+            if key in self._fed or not watched:
+                after = session.reached(key) if watched else self._after.get(key)
                 session.act(WatchRequest(key, after, interval, self._reference))
             self._fed[key] = interval
         self._after.clear()

@@ -27,12 +27,11 @@ from ws_edge.errors import (
     RequestError,
 )
 from ws_edge.hub.outbox import Reply
-from ws_edge.hub.subscription import Subscription
 from ws_edge.sockets.session_keys import SessionKeys
 from ws_edge.sockets.session_ranges import SessionRanges
 from ws_edge.sockets.socket_writer import Send, SocketWriter
 from ws_edge.sockets.surroundings import Feed, Surroundings
-from ws_edge.states import StoreKey
+from ws_edge.states import Position, StoreKey
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
@@ -121,9 +120,13 @@ class Session:
         except RequestError as error:
             self.fail(error, request.reference)
 
-    def subscription(self, key: StoreKey) -> Subscription | None:
-        """The subscription of the key, if there is one."""
-        return self._keys.find(key)
+    def watches(self, key: StoreKey) -> bool:
+        """Whether the key is watched on this socket."""
+        return key in self._keys
+
+    def reached(self, key: StoreKey) -> Position | None:
+        """Through which the client has been sent everything of the key; None when that is nothing, or not all."""
+        return self._keys.reached(key)
 
     def count(self) -> None:
         """Tells the quotas how much is watched."""

@@ -8,7 +8,7 @@ from ws_edge.hub.subscription import Subscription
 from ws_edge.sockets.desk import Desk
 from ws_edge.sockets.socket_writer import SocketWriter
 from ws_edge.sockets.surroundings import Surroundings
-from ws_edge.states import StoreKey, Version
+from ws_edge.states import Position, StoreKey, Version
 from ws_edge.stores import find
 
 
@@ -31,9 +31,13 @@ class SessionKeys:
     def __len__(self) -> int:
         return len(self._subscriptions)
 
-    def find(self, key: StoreKey) -> Subscription | None:
-        """The subscription of the key, if there is one."""
-        return self._subscriptions.get(key)
+    def __contains__(self, key: StoreKey) -> bool:
+        return key in self._subscriptions
+
+    def reached(self, key: StoreKey) -> Position | None:
+        """Through which the client has been sent everything of the key; None when that is nothing, or not all."""
+        subscription = self._subscriptions.get(key)
+        return None if subscription is None or self._writer.holds(key) else subscription.position
 
     def watch(self, request: WatchRequest) -> None:
         """Starts watching a key, or changes how it is watched. Raises RequestError."""

@@ -67,6 +67,10 @@ class SocketWriter:
         """Sends nothing more of the range."""
         self._outbox.withdraw_range(key)
 
+    def holds(self, key: StoreKey) -> bool:
+        """Whether something of the key is unsent."""
+        return key in self._outbox
+
     def withdraw(self, key: StoreKey) -> None:
         """Forgets what is unsent of the key."""
         self._outbox.withdraw(key)
