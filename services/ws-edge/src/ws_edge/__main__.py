@@ -81,7 +81,8 @@ def build(
         hub, client, metrics, clock, given.live_wait_ms / 1000, float(given.live_keys_per_s), given.batch_keys
     )
     poller = Poller(hub, client, {**table, **own_stores.ALL}, metrics, clock, live, given.batch_keys)
-    channels = Channels(client, table, writer, calendar, given.channel_lifetime_s, given.max_channel_subscriptions)
+    most, most_ranges = given.max_channel_subscriptions, given.max_ranges
+    channels = Channels(client, table, writer, calendar, given.channel_lifetime_s, most, most_ranges)
     revocations = Revocations(hub, client, writer is not None, given.unavailable_after_ms / 1000)
     around = Surroundings(hub, table, _limits(given), metrics, tickets, clock, calendar)
     sockets = Sockets(around, channels, revocations, gateway, _admission(given, clock), given.stall_timeout_s)

@@ -94,7 +94,7 @@ class Settings(BaseSettings):
 
     max_sockets: int = Field(default=15_000, ge=1, description="Open sockets of this edge; more are refused with 503.")
     max_subscriptions: int = Field(default=1000, ge=1, description="Keys that one socket may watch.")
-    max_ranges: int = Field(default=20, ge=1, description="Ranges that one socket may watch.")
+    max_ranges: int = Field(default=20, ge=1, description="Ranges that one socket may watch, and one channel may have.")
     max_members: int = Field(
         default=1000, ge=1, le=1000, description="Members of a range that is watched; larger limits get this."
     )

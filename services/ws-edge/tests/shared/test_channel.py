@@ -14,11 +14,13 @@ from ws_edge.shared.channel import (
     subscription_record,
 )
 from ws_edge.shared.own_stores import CHANNELS
-from ws_edge.states import Position, StoreKey, Version
+from ws_edge.states import AnyKey, Position, RangeKey, StoreKey, Version
 
 ID = "AAAAAAAAAAAAAAAAAAAAAA"
 ORDER = StoreKey("orders-by-key", "12345")
 MEMBER = StoreKey("orders-by-customer", "customer-0001", "2024-08-28", "order-1")
+RANGE = RangeKey("orders-by-customer", "customer-0001", "", "", 0, False)
+WINDOW = RANGE._replace(sort_from="2024", sort_to="2025", limit=5, reverse=True)
 AT = Position(7, 9)
 
 
@@ -29,7 +31,7 @@ def head() -> Version:
     return Version(StoreKey(CHANNELS.name, ID), Position(7, 1), record)
 
 
-def subscription(key: StoreKey, interval_ms: int | None = None) -> Version:
+def subscription(key: AnyKey, interval_ms: int | None = None) -> Version:
     return Version(subscription_key(ID, key), Position(7, 2), subscription_record(key, interval_ms))
 
 
@@ -42,14 +44,39 @@ def test_a_channel_is_its_head_and_its_subscriptions() -> None:
     assert channel.subscriptions == {ORDER: 0, MEMBER: None}
 
 
+def test_a_range_stands_beside_keys_with_all_that_names_it() -> None:
+    channel = channel_of(ID, [head(), subscription(RANGE, 0), subscription(WINDOW), subscription(MEMBER)], AT)
+
+    assert channel is not None
+    assert channel.subscriptions == {RANGE: 0, WINDOW: None, MEMBER: None}
+
+
+def test_a_form_that_a_newer_edge_has_written_is_left_out() -> None:
+    newer = ChannelRecord.FromString(b"\x7a\x02\x08\x01")  # a message in field 15
+    unknown = Version(subscription_key(ID, MEMBER), Position(7, 3), newer)
+    channel = channel_of(ID, [head(), unknown, subscription(ORDER)], AT)
+
+    assert channel is not None
+    assert channel.subscriptions == {ORDER: None}
+
+
 def test_without_its_head_there_is_no_channel() -> None:
     assert channel_of(ID, [subscription(ORDER)], AT) is None
 
 
 def test_each_subscription_has_a_record_of_its_own_in_the_channels_group() -> None:
-    keys = [subscription_key(ID, key) for key in (ORDER, MEMBER, ORDER._replace(group="2"), ORDER._replace(store="x"))]
+    named = (
+        ORDER,
+        MEMBER,
+        ORDER._replace(group="2"),
+        ORDER._replace(store="x"),
+        RANGE,
+        WINDOW,
+        RANGE._replace(limit=1),
+    )
+    keys = [subscription_key(ID, key) for key in named]
 
-    assert len(set(keys)) == 4
+    assert len(set(keys)) == len(named)
     assert {key.group for key in keys} == {ID}
     assert record_key(keys[0]).split(b"\0")[:2] == [ID.encode(), b"subscription"]
     assert record_key(StoreKey(CHANNELS.name, ID)) == ID.encode()

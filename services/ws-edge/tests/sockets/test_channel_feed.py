@@ -1,17 +1,16 @@
 """A socket that is attached to a channel is fed what is added to it, from wherever."""
 
 import json
-from typing import Any
 
 import pytest
 from httpx import AsyncClient
-from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from ws_edge.dialects.stream_frames import BINARY_SUBPROTOCOL
 from ws_edge.states import StoreKey
+from ws_edge.testing.channels import add, begin, channel_of, order, told
 from ws_edge.testing.edge import RunningEdge, until
 
 STORE = "orders-by-key"
@@ -23,52 +22,20 @@ def edge(keeping_edge: RunningEdge) -> RunningEdge:
     return keeping_edge
 
 
-async def channel_of(client: AsyncClient, *orders: str) -> str:
-    channel = str((await client.post("/v1/channels")).json()["channel"])
-    if orders:
-        await add(client, channel, *orders)
-    return channel
-
-
-async def add(client: AsyncClient, channel: str, *orders: str, interval_ms: int = 20) -> None:
-    subscriptions = [{"store": STORE, "key": {"group": order}, "interval_ms": interval_ms} for order in orders]
-    answer = await client.post(f"/v1/channels/{channel}/subscriptions", json={"subscriptions": subscriptions})
-
-    assert answer.status_code == 200, answer.text
-
-
 def put(edge: RunningEdge, order_id: str, status: str = "PLACED") -> int:
     row = Order(order_id=order_id, customer_id="customer-0001", status=OrderStatus.Value(f"ORDER_STATUS_{status}"))
     return edge.query.put(StoreKey(STORE, order_id), row)
 
 
-async def begin(socket: ClientConnection, **after: int) -> Any:
-    attached = json.loads(await socket.recv())["channel_attached"]
-    positions = [
-        {"store": STORE, "key": {"group": group}, "position": {"epoch": "7", "offset": str(offset)}}
-        for group, offset in after.items()
-    ]
-    await socket.send(json.dumps({"id": "b", "begin": {"after": positions}}))
-    return attached
-
-
-async def told(socket: ClientConnection, *kinds: str) -> dict[str, Any]:
-    """The next frame of one of the kinds."""
-    while True:
-        frame: dict[str, Any] = json.loads(await socket.recv())
-        if not kinds or set(kinds) & set(frame):
-            return frame
-
-
 async def test_nothing_comes_before_begin_and_then_all_of_the_channel(edge: RunningEdge, alice: AsyncClient) -> None:
     put(edge, "a")
     put(edge, "b")
-    channel = await channel_of(alice, "a", "b")
-    async with edge.socket(f"/v1/channels/{channel}/stream") as socket:
+    channel = await channel_of(alice, order("a"), order("b"))
+    async with edge.socket(f"{channel}/stream") as socket:
         attached = await begin(socket)
         first, second = await told(socket, "subscribed"), await told(socket, "subscribed")
 
-    assert (attached["channel"], attached["subscriptions"]) == (channel, 2)
+    assert (attached["channel"], attached["subscriptions"]) == (channel.rpartition("/")[2], 2)
     assert "expires_at" in attached
     assert (first["id"], second["id"]) == ("b", "b")
     assert {first["subscribed"]["key"]["group"], second["subscribed"]["key"]["group"]} == {"a", "b"}
@@ -77,13 +44,13 @@ async def test_nothing_comes_before_begin_and_then_all_of_the_channel(edge: Runn
 async def test_what_is_added_and_removed_later_follows(edge: RunningEdge, alice: AsyncClient) -> None:
     put(edge, "a")
     channel = await channel_of(alice)
-    async with edge.socket(f"/v1/channels/{channel}/stream") as socket:
+    async with edge.socket(f"{channel}/stream") as socket:
         await begin(socket)
-        await add(alice, channel, "a")
+        await add(alice, channel, order("a"))
         snapshot = await told(socket, "changed")
         put(edge, "a", "PAID")
         change = await told(socket, "changed")
-        await alice.delete(f"/v1/channels/{channel}/subscriptions", params={"store": STORE, "group": "a"})
+        await alice.delete(f"{channel}/subscriptions", params={"store": STORE, "group": "a"})
         ended = await told(socket, "unsubscribed")
         await until(lambda: StoreKey(STORE, "a") not in edge.parts.hub._watches)
 
@@ -94,11 +61,11 @@ async def test_what_is_added_and_removed_later_follows(edge: RunningEdge, alice:
 
 async def test_another_interval_repeats_nothing(edge: RunningEdge, alice: AsyncClient) -> None:
     put(edge, "a")
-    channel = await channel_of(alice, "a")
-    async with edge.socket(f"/v1/channels/{channel}/stream") as socket:
+    channel = await channel_of(alice, order("a"))
+    async with edge.socket(f"{channel}/stream") as socket:
         await begin(socket)
         await told(socket, "changed")
-        await add(alice, channel, "a", interval_ms=0)
+        await add(alice, channel, order("a", interval_ms=0))
         subscribed = await told(socket, "subscribed")
         newer = put(edge, "a", "PAID")
         change = await told(socket)
@@ -109,12 +76,13 @@ async def test_another_interval_repeats_nothing(edge: RunningEdge, alice: AsyncC
 
 async def test_the_channel_goes_on_at_another_edge_with_positions(alice: AsyncClient, edge: RunningEdge) -> None:
     offset = put(edge, "a")
-    channel = await channel_of(alice, "a")
+    channel = await channel_of(alice, order("a"))
     async with (
         RunningEdge(kafka=True, beside=edge, min_interval_ms=20, tick_ms=5) as other,
-        other.socket(f"/v1/channels/{channel}/stream") as socket,
+        other.socket(f"{channel}/stream") as socket,
     ):
-        await begin(socket, a=offset)
+        held = {"store": STORE, "key": {"group": "a"}, "position": {"epoch": "7", "offset": str(offset)}}
+        await begin(socket, after=[held])
         subscribed = await told(socket, "subscribed")
         newer = put(edge, "a", "PAID")
         change = await told(socket)
@@ -126,8 +94,8 @@ async def test_the_channel_goes_on_at_another_edge_with_positions(alice: AsyncCl
 async def test_a_key_that_the_client_watches_itself_stays_as_it_is(edge: RunningEdge, alice: AsyncClient) -> None:
     put(edge, "a")
     put(edge, "z")
-    channel = await channel_of(alice, "a", "z")
-    async with edge.socket(f"/v1/channels/{channel}/stream") as socket:
+    channel = await channel_of(alice, order("a"), order("z"))
+    async with edge.socket(f"{channel}/stream") as socket:
         await told(socket, "channel_attached")
         await socket.send(json.dumps({"id": "own", "subscribe": {"store": STORE, "key": {"group": "a"}}}))
         await told(socket, "changed")
@@ -139,8 +107,8 @@ async def test_a_key_that_the_client_watches_itself_stays_as_it_is(edge: Running
 
 async def test_the_binary_dialect_does_the_same(edge: RunningEdge, alice: AsyncClient) -> None:
     put(edge, "a")
-    channel = await channel_of(alice, "a")
-    path = f"/v1/channels/{channel}/stream"
+    channel = await channel_of(alice, order("a"))
+    path = f"{channel}/stream"
     async with edge.socket(path, subprotocols=[BINARY_SUBPROTOCOL]) as socket:
         frames = [ServerFrame.FromString(await socket.recv(decode=False))]
         request = ClientFrame(id="b")
@@ -153,10 +121,10 @@ async def test_the_binary_dialect_does_the_same(edge: RunningEdge, alice: AsyncC
 
 async def test_a_deleted_channel_closes_its_sockets(edge: RunningEdge, alice: AsyncClient) -> None:
     channel = await channel_of(alice)
-    async with edge.socket(f"/v1/channels/{channel}/stream") as socket:
+    async with edge.socket(f"{channel}/stream") as socket:
         await begin(socket)
         await until(lambda: edge.parts.hub.unique_keys == 2)
-        await alice.delete(f"/v1/channels/{channel}")
+        await alice.delete(channel)
         with pytest.raises(ConnectionClosed) as closing:
             await told(socket, "nothing of the kind")
 
@@ -170,7 +138,7 @@ async def test_an_expired_channel_closes_its_sockets() -> None:
         headers = edge.headers()
         async with AsyncClient(base_url=f"http://{edge.address}", headers=headers, verify=False) as client:
             channel = await channel_of(client)
-        async with edge.socket(f"/v1/channels/{channel}/stream") as socket:
+        async with edge.socket(f"{channel}/stream") as socket:
             edge.calendar.now += 1
             with pytest.raises(ConnectionClosed) as closing:
                 await told(socket, "nothing of the kind")
@@ -182,7 +150,7 @@ async def test_an_expired_channel_closes_its_sockets() -> None:
 async def test_a_foreign_or_unknown_channel_is_not_attached(edge: RunningEdge, alice: AsyncClient) -> None:
     channel = await channel_of(alice)
     for path, consumer, status in (
-        (f"/v1/channels/{channel}/stream", "customer-0002", 403),
+        (f"{channel}/stream", "customer-0002", 403),
         (f"/v1/channels/{'A' * 22}/stream", "customer-0001", 404),
         ("/v1/channels//stream", "customer-0001", 404),
     ):

@@ -11,6 +11,7 @@ from websockets.asyncio.client import ClientConnection
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from ws_edge.states import StoreKey
+from ws_edge.testing.channels import channel_of, order, orders_of
 from ws_edge.testing.edge import RunningEdge
 from ws_edge.web.asyncapi import document
 
@@ -107,6 +108,23 @@ async def test_the_frames_of_a_session_on_the_stream_are_as_described(edge: Runn
         "range_changed",
         "range_unwatched",
     }
+
+
+async def test_the_frames_of_a_session_on_a_channel_are_as_described(keeping_edge: RunningEdge) -> None:
+    headers = keeping_edge.headers()
+    async with AsyncClient(base_url=f"http://{keeping_edge.address}", headers=headers, verify=False) as client:
+        channel = await channel_of(client, order(ORDER.group), orders_of(CUSTOMER))
+    position = {"epoch": "7", "offset": "0"}
+    after = {
+        "after": [{"store": ORDER.store, "key": KEY, "position": position}],
+        "after_ranges": [{"range": RANGE, "through": position}],
+    }
+    async with keeping_edge.socket(f"{channel}/stream") as socket:
+        told = [check(json.loads(await socket.recv()), "ServerFrame")]
+        told += await say(socket, {"id": "a", "begin": after}, 3)
+
+    events = {event for frame in told for event in frame}
+    assert events == {"id", "channel_attached", "subscribed", "removed", "range_watched"}
 
 
 async def test_the_frames_of_a_session_about_orders_are_as_described(edge: RunningEdge) -> None:

@@ -7,8 +7,10 @@ import grpc
 import pytest
 from httpx import AsyncClient
 
+from ws_edge.states import StoreKey
 from ws_edge.testing.edge import RunningEdge
-from ws_edge.web.documents import ChannelDocument, RevocationDocument
+from ws_edge.web.channel_documents import ChannelDocument
+from ws_edge.web.documents import RevocationDocument
 
 KEY = {"store": "orders-by-key", "group": "12345"}
 MEMBER = {"store": "orders-by-customer", "group": "customer-0001", "sort": "2024-08-28", "member": "order-1"}
@@ -42,9 +44,9 @@ async def test_a_channel_holds_what_was_added_to_it(alice: AsyncClient) -> None:
     answer = await alice.get(f"/v1/channels/{channel}")
 
     found = ChannelDocument.model_validate(answer.json())
-    assert [(each.store, each.key.group, each.interval_ms) for each in found.subscriptions] == [
-        ("orders-by-customer", "customer-0001", None),
-        ("orders-by-key", "12345", 250),
+    assert [(each.named(), each.interval_ms) for each in found.subscriptions] == [
+        (StoreKey(**MEMBER), None),
+        (StoreKey(**KEY), 250),
     ]
 
 

@@ -106,6 +106,14 @@ async def test_by_a_channel_of_ones_own(edge: RunningEdge, alice: AsyncClient) -
     assert frame["error"]["code"] == "forbidden"
 
 
+async def test_by_a_range_in_a_channel_of_ones_own(edge: RunningEdge, alice: AsyncClient) -> None:
+    channel = (await alice.post("/v1/channels")).json()["channel"]
+    subscriptions = [{"range": {"store": MEMBER.store, "group": MEMBER.group}}]
+    answer = await alice.post(f"/v1/channels/{channel}/subscriptions", json={"subscriptions": subscriptions})
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+
+
 @pytest.mark.parametrize("headers", [{}, {"If-None-Match": '"7-1"'}, {"If-None-Match": "*"}])
 @pytest.mark.parametrize(
     "path",

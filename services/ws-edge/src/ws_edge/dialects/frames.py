@@ -12,7 +12,7 @@ from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.outbox import Reply
 from ws_edge.hub.range_subscription import RangeSubscription
 from ws_edge.hub.subscription import Subscription
-from ws_edge.states import Position, RangeKey, StoreKey, Version
+from ws_edge.states import AnyKey, Position, RangeKey, StoreKey, Version
 
 LONGEST_REFERENCE = 64
 
@@ -47,7 +47,7 @@ class RefreshRequest:
 class BeginRequest:
     """Start the subscriptions of the channel to which the socket is attached, each after what the client has."""
 
-    after: Mapping[StoreKey, Position]
+    after: Mapping[AnyKey, Position]
     reference: str
 
 

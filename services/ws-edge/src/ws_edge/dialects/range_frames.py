@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from statecast.push.v1.range_pb2 import MemberChange as Kind
-from statecast.push.v1.range_pb2 import Range, RangeChanged, RangeUnwatched, RangeWatched
+from statecast.push.v1.range_pb2 import Range, RangeChanged, RangePosition, RangeUnwatched, RangeWatched
 from statecast.push.v1.subscription_pb2 import Start
 from statecast.state.v1.state_pb2 import Position as PositionProto
 from statecast.state.v1.state_pb2 import StateKey
@@ -34,6 +34,10 @@ class RangeFrames:
         if frame.HasField("unwatch_range"):
             return CancelRangeRequest(self._key(frame.unwatch_range.range), frame.id)
         return None
+
+    def position(self, held: RangePosition) -> tuple[RangeKey, Position]:
+        """Reads how far a client has read a range. Raises MalformedFrameError or UnknownStoreError."""
+        return self._key(held.range), check_position(held.through.epoch, held.through.offset)
 
     def started(self, subscription: RangeSubscription, recovered: bool) -> Reply:
         """A RangeWatched frame."""

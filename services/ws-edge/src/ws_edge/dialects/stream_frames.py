@@ -6,8 +6,8 @@ from typing import Any
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
-from statecast.push.v1.push_pb2 import Authenticated, ChannelAttached, ClientFrame, Error, Reconnect, ServerFrame
-from statecast.push.v1.subscription_pb2 import Changed, KeyPosition, Removed, Start, Subscribe, Subscribed, Unsubscribed
+from statecast.push.v1.push_pb2 import Authenticated, Begin, ChannelAttached, ClientFrame, Error, Reconnect, ServerFrame
+from statecast.push.v1.subscription_pb2 import Changed, Removed, Start, Subscribe, Subscribed, Unsubscribed
 from statecast.state.v1.state_pb2 import Position as PositionProto
 from statecast.state.v1.state_pb2 import StateKey
 from ws_edge.dialects.frames import (
@@ -28,7 +28,7 @@ from ws_edge.errors import EdgeError, MalformedFrameError, RequestError
 from ws_edge.hub.outbox import Reply
 from ws_edge.hub.subscription import Subscription
 from ws_edge.shared.channel import Channel
-from ws_edge.states import Position, StoreKey, Version
+from ws_edge.states import AnyKey, Position, StoreKey, Version
 from ws_edge.stores import Stores, find
 
 BINARY_SUBPROTOCOL = "statecast.push.v1+proto"
@@ -126,15 +126,19 @@ class StreamFrames:
         if frame.HasField("auth_refresh"):
             return RefreshRequest(frame.auth_refresh.ticket, frame.id)
         if frame.HasField("begin"):
-            return BeginRequest(dict(map(self._key_position, frame.begin.after)), frame.id)
+            return BeginRequest(self._positions(frame.begin), frame.id)
         range_request = self.ranges.parse(frame)
         if range_request is not None:
             return range_request
         fields = ", ".join(field.name for field in frame.DESCRIPTOR.oneofs_by_name["request"].fields)
         raise MalformedFrameError(f"the frame asks for nothing: set one of {fields}")
 
-    def _key_position(self, held: KeyPosition) -> tuple[StoreKey, Position]:
-        return self._store_key(held.store, held.key), check_position(held.position.epoch, held.position.offset)
+    def _positions(self, begin: Begin) -> dict[AnyKey, Position]:
+        positions: dict[AnyKey, Position] = {
+            self._store_key(held.store, held.key): check_position(held.position.epoch, held.position.offset)
+            for held in begin.after
+        }
+        return positions | dict(map(self.ranges.position, begin.after_ranges))
 
     def _store_key(self, store: str, key: StateKey) -> StoreKey:
         found = find(self._stores, store)

@@ -1,6 +1,6 @@
 """Creates, changes and reads channels: written to Kafka, read from the query service, the same at every edge."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from google.protobuf.message import Message
 
@@ -22,7 +22,7 @@ from ws_edge.shared.channel import (
 )
 from ws_edge.shared.kafka_writer import Record, Writer
 from ws_edge.shared.own_stores import CHANNELS
-from ws_edge.states import Position, StoreKey, Version
+from ws_edge.states import AnyKey, Position, RangeKey, StoreKey, Version
 from ws_edge.stores import Stores, find
 
 PAGE = 1000
@@ -39,14 +39,19 @@ class Channels:
         calendar: Callable[[], float],
         lifetime_s: float,
         most: int,
+        most_ranges: int,
     ) -> None:
-        """A channel ends after `lifetime_s` seconds of the `calendar`, and has at most `most` subscriptions."""
+        """A channel ends after `lifetime_s` seconds of the `calendar`.
+
+        It has at most `most` subscriptions, of which at most `most_ranges` are ranges.
+        """
         self._client = client
         self._stores = stores
         self._kafka = writer
         self._calendar = calendar
         self._lifetime_s = lifetime_s
         self._most = most
+        self._most_ranges = most_ranges
 
     async def create(self, consumer: Consumer) -> Channel:
         """A new channel of the consumer, without subscriptions."""
@@ -69,22 +74,25 @@ class Channels:
             raise ForbiddenError(f"the channel {channel_id} belongs to somebody else")
         return channel
 
-    async def add(self, channel_id: str, consumer: Consumer, wanted: Mapping[StoreKey, int | None]) -> Channel:
-        """Adds subscriptions, or changes the interval of those that are there. All of them, or none."""
+    async def add(self, channel_id: str, consumer: Consumer, wanted: Mapping[AnyKey, int | None]) -> Channel:
+        """Adds subscriptions, or changes the interval of those that are there. All of them, or none.
+
+        Besides what `open` raises: UnknownStoreError and MalformedFrameError for what no store has, ForbiddenError for
+        what the consumer may not watch, TooManySubscriptionsError.
+        """
         for key in wanted:
             store = find(self._stores, key.store)
-            store.check_key(key)
+            store.check(key)
             check_key(consumer, store.rule, key)
         channel = await self.open(channel_id, consumer)
-        if len(channel.subscriptions.keys() | wanted.keys()) > self._most:
-            raise TooManySubscriptionsError(f"a channel may have {self._most} subscriptions: create another one")
+        self._check_room(channel.subscriptions.keys() | wanted.keys())
         records = [
             _record(subscription_key(channel_id, key), subscription_record(key, interval))
             for key, interval in wanted.items()
         ]
         return await self._change(channel_id, consumer, [*records, _revision(channel_id)])
 
-    async def remove(self, channel_id: str, consumer: Consumer, keys: Iterable[StoreKey]) -> Channel:
+    async def remove(self, channel_id: str, consumer: Consumer, keys: Iterable[AnyKey]) -> Channel:
         """Ends subscriptions; those that are not there are left alone."""
         await self.open(channel_id, consumer)
         records = [_record(subscription_key(channel_id, key), None) for key in keys]
@@ -97,6 +105,13 @@ class Channels:
         keys += [subscription_key(channel_id, key) for key in channel.subscriptions]
         keys.append(revision_key(channel_id))
         await self._writer().write(CHANNELS.name, channel_id, [_record(key, None) for key in keys])
+
+    def _check_room(self, keys: Set[AnyKey]) -> None:
+        if len(keys) > self._most:
+            raise TooManySubscriptionsError(f"a channel may have {self._most} subscriptions: create another one")
+        if sum(isinstance(key, RangeKey) for key in keys) > self._most_ranges:
+            text = f"a channel may have {self._most_ranges} ranges, as many as a socket: create another one"
+            raise TooManySubscriptionsError(text)
 
     async def _change(self, channel_id: str, consumer: Consumer, records: Sequence[Record]) -> Channel:
         """Writes the records and returns the channel as it stands with them."""

@@ -5,7 +5,14 @@ import asyncio
 import structlog
 
 from ws_edge.access.lease import Lease
-from ws_edge.dialects.frames import BeginRequest, CancelRequest, WatchRequest
+from ws_edge.dialects.frames import (
+    BeginRequest,
+    CancelRangeRequest,
+    CancelRequest,
+    Request,
+    WatchRangeRequest,
+    WatchRequest,
+)
 from ws_edge.errors import CLOSE_CHANNEL_ENDED, ForbiddenError, RequestError, UnknownChannelError
 from ws_edge.hub.subscription import Subscription
 from ws_edge.shared.channel import Channel, revision_key
@@ -13,7 +20,7 @@ from ws_edge.shared.channels import Channels
 from ws_edge.shared.own_stores import EDGE
 from ws_edge.sockets.session import Session
 from ws_edge.sockets.surroundings import Surroundings
-from ws_edge.states import Position, StoreKey, Version
+from ws_edge.states import AnyKey, Position, RangeKey, Version
 
 AT_ONCE = 0.0
 """The revision of a channel is read by long poll."""
@@ -32,9 +39,10 @@ class ChannelFeed:
         self.channel = channel
         self._channels = channels
         self._hub = around.hub
+        self._limits = around.limits
         self._session = session
-        self._fed: dict[StoreKey, int | None] = {}
-        self._after: dict[StoreKey, Position] = {}
+        self._fed: dict[AnyKey, int | None] = {}
+        self._after: dict[AnyKey, Position] = {}
         self._reference = ""
         self._revision: Position | None = None
         self._subscription: Subscription | None = None
@@ -45,7 +53,8 @@ class ChannelFeed:
     def begin(self, request: BeginRequest) -> None:
         """Starts the subscriptions; a second time it changes nothing."""
         if self._subscription is None:
-            self._after, self._reference = dict(request.after), request.reference
+            self._after = {self._in_force(key): position for key, position in request.after.items()}
+            self._reference = request.reference
             key = revision_key(self.channel.id)
             self._subscription = self._hub.subscribe(self, EDGE, key, None, AT_ONCE)
 
@@ -93,18 +102,29 @@ class ChannelFeed:
 
     def _apply(self, channel: Channel) -> None:
         session = self._session
-        for key in self._fed.keys() - channel.subscriptions.keys():
+        wanted = {self._in_force(key): interval for key, interval in channel.subscriptions.items()}
+        for key in self._fed.keys() - wanted.keys():
             del self._fed[key]
-            session.act(CancelRequest(key, ""))
-        for key, interval in channel.subscriptions.items():
+            session.act(CancelRangeRequest(key, "") if isinstance(key, RangeKey) else CancelRequest(key, ""))
+        for key, interval in wanted.items():
             if key in self._fed and self._fed[key] == interval:
                 continue
             watched = session.watches(key)
             if key in self._fed or not watched:
                 after = session.reached(key) if watched else self._after.get(key)
-                session.act(WatchRequest(key, after, interval, self._reference))
+                session.act(_watch(key, after, interval, self._reference))
             self._fed[key] = interval
         self._after.clear()
 
+    def _in_force(self, key: AnyKey) -> AnyKey:
+        """What is watched for it: two ranges may be one when their limits are capped."""
+        return self._limits.in_force(key) if isinstance(key, RangeKey) else key
+
     def _end(self) -> None:
         self._session.end(CLOSE_CHANNEL_ENDED, "the channel has expired or was deleted: create another one")
+
+
+def _watch(key: AnyKey, after: Position | None, interval_ms: int | None, reference: str) -> Request:
+    if isinstance(key, RangeKey):
+        return WatchRangeRequest(key, after, interval_ms, reference)
+    return WatchRequest(key, after, interval_ms, reference)

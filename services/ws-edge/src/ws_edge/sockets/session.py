@@ -31,7 +31,7 @@ from ws_edge.sockets.session_keys import SessionKeys
 from ws_edge.sockets.session_ranges import SessionRanges
 from ws_edge.sockets.socket_writer import Send, SocketWriter
 from ws_edge.sockets.surroundings import Feed, Surroundings
-from ws_edge.states import Position, StoreKey
+from ws_edge.states import AnyKey, Position, RangeKey
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
@@ -120,13 +120,13 @@ class Session:
         except RequestError as error:
             self.fail(error, request.reference)
 
-    def watches(self, key: StoreKey) -> bool:
-        """Whether the key is watched on this socket."""
-        return key in self._keys
+    def watches(self, key: AnyKey) -> bool:
+        """Whether the key or range is watched on this socket."""
+        return key in self._ranges if isinstance(key, RangeKey) else key in self._keys
 
-    def reached(self, key: StoreKey) -> Position | None:
-        """Through which the client has been sent everything of the key; None when that is nothing, or not all."""
-        return self._keys.reached(key)
+    def reached(self, key: AnyKey) -> Position | None:
+        """Through which the client has been sent everything of it; None when that is nothing, or not all."""
+        return self._ranges.reached(key) if isinstance(key, RangeKey) else self._keys.reached(key)
 
     def count(self) -> None:
         """Tells the quotas how much is watched."""

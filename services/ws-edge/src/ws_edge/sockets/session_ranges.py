@@ -8,7 +8,7 @@ from ws_edge.hub.range_subscription import RangeSubscription
 from ws_edge.sockets.desk import Desk
 from ws_edge.sockets.socket_writer import SocketWriter
 from ws_edge.sockets.surroundings import Surroundings
-from ws_edge.states import RangeKey
+from ws_edge.states import Position, RangeKey
 from ws_edge.stores import find
 
 
@@ -30,6 +30,16 @@ class SessionRanges:
 
     def __len__(self) -> int:
         return len(self._subscriptions)
+
+    def __contains__(self, key: RangeKey) -> bool:
+        return key in self._subscriptions
+
+    def reached(self, key: RangeKey) -> Position | None:
+        """Through which the client has been sent everything of the range; None when that is nothing, or not all."""
+        subscription = self._subscriptions.get(key)
+        if subscription is None:
+            return None
+        return subscription.through if subscription.started else subscription.position
 
     def watch(self, request: WatchRangeRequest) -> None:
         """Starts watching a range, or changes how it is watched. Raises RequestError."""

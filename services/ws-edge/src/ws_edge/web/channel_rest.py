@@ -1,25 +1,19 @@
 """The calls about channels and revocations."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from google.protobuf import json_format
 
 from ws_edge.authorization import Consumer, check_staff
-from ws_edge.dialects.frames import rfc3339
 from ws_edge.shared.channel import Channel
 from ws_edge.shared.channels import Channels
 from ws_edge.shared.revocation_log import RevocationLog
 from ws_edge.states import StoreKey
-from ws_edge.web.documents import (
-    ChannelDocument,
-    ChannelSubscriptionDocument,
-    RevocationDocument,
-    RevocationRequest,
-    SubscriptionsRequest,
-)
+from ws_edge.web.channel_documents import ChannelDocument, RangeDocument, SubscriptionsRequest
+from ws_edge.web.documents import RevocationDocument, RevocationRequest
 from ws_edge.web.rest import failures
 
 Identify = Callable[[Request], Awaitable[Consumer]]
@@ -50,6 +44,7 @@ class ChannelRest:
             ("DELETE", channel, self.delete, 204, None),
             ("POST", subscriptions, self.add, 200, ChannelDocument),
             ("DELETE", subscriptions, self.remove, 200, ChannelDocument),
+            ("DELETE", subscriptions + "/range", self.remove_range, 200, ChannelDocument),
             ("POST", revocations, self.revoke, 201, RevocationDocument),
             ("DELETE", revocations + "/{consumer}", self.lift, 204, None),
         ):
@@ -74,18 +69,18 @@ class ChannelRest:
 
     async def add(self, request: Request, channel: str, body: SubscriptionsRequest) -> Response:
         """Adds subscriptions, all or none; sockets that have begun are told of them from now on."""
-        wanted = {
-            StoreKey(each.store, each.key.group, each.key.sort or "", each.key.member or ""): each.interval_ms
-            for each in body.subscriptions
-        }
-        return _answer(await self._channels.add(channel, await self._identify(request), wanted))
+        return _answer(await self._channels.add(channel, await self._identify(request), body.wanted()))
 
     async def remove(
         self, request: Request, channel: str, store: StoreName, group: Group, sort: Sort = "", member: Member = ""
     ) -> Response:
-        """Ends one subscription; one that is not there is left alone."""
+        """Ends the subscription of a key; one that is not there is left alone."""
         key = StoreKey(store, group, sort, member)
         return _answer(await self._channels.remove(channel, await self._identify(request), [key]))
+
+    async def remove_range(self, request: Request, channel: str, asked: Annotated[RangeDocument, Query()]) -> Response:
+        """Ends the subscription of a range, named as it was added; one that is not there is left alone."""
+        return _answer(await self._channels.remove(channel, await self._identify(request), [asked.named()]))
 
     async def revoke(self, request: Request, body: RevocationRequest) -> Response:
         """Staff only: refuses the consumer from now on, and closes the consumer's sockets with 4403."""
@@ -102,19 +97,4 @@ class ChannelRest:
 
 
 def _answer(channel: Channel, status: int = 200) -> Response:
-    subscriptions = [
-        ChannelSubscriptionDocument.model_validate(
-            {
-                "store": key.store,
-                "key": {"group": key.group} | ({"sort": key.sort, "member": key.member} if key.member else {}),
-                "interval_ms": interval,
-            }
-        ).model_dump(exclude_none=True)
-        for key, interval in sorted(channel.subscriptions.items())
-    ]
-    document: dict[str, Any] = {
-        "channel": channel.id,
-        "expires_at": rfc3339(round(channel.expires_at * 1e9)),
-        "subscriptions": subscriptions,
-    }
-    return JSONResponse(document, status_code=status)
+    return JSONResponse(ChannelDocument.of(channel).model_dump(exclude_defaults=True), status_code=status)

@@ -5,31 +5,33 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class _Document(BaseModel):
+class Document(BaseModel):
+    """What all have in common: nothing but what is described may stand in them."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class ErrorBody(_Document):
+class ErrorBody(Document):
     """Why a call failed."""
 
     code: str = Field(description="A stable word for programs.", examples=["forbidden"])
     message: str = Field(description="What is wrong and what to do about it, for people.")
 
 
-class ErrorReply(_Document):
+class ErrorReply(Document):
     """The body of every failed call."""
 
     error: ErrorBody
 
 
-class PositionDocument(_Document):
+class PositionDocument(Document):
     """How far a key has been read; pass it back on a socket to be told only what is newer."""
 
     epoch: str = Field(examples=["4611686018427387904"])
     offset: str = Field(examples=["1042"])
 
 
-class OrderStatusDocument(_Document):
+class OrderStatusDocument(Document):
     """An order as customers see it; fields that are not known yet are empty."""
 
     order_id: str = Field(examples=["order-000001"])
@@ -38,7 +40,7 @@ class OrderStatusDocument(_Document):
     tracking_number: str = Field(examples=["1Z999AA10123456784"])
 
 
-class OrderUpdatesReply(_Document):
+class OrderUpdatesReply(Document):
     """One answer: the same document as a frame of the socket."""
 
     type: Literal["order_status_update"]
@@ -47,7 +49,7 @@ class OrderUpdatesReply(_Document):
     commit_time: str | None = Field(None, description="When the change was committed, RFC 3339. Absent when unknown.")
 
 
-class KeyDocument(_Document):
+class KeyDocument(Document):
     """The key of a row; sort and member are absent in stores with one value per group."""
 
     group: str = Field(examples=["customer-0001"])
@@ -55,7 +57,7 @@ class KeyDocument(_Document):
     member: str | None = Field(None, examples=["order-000001"])
 
 
-class StateDocument(_Document):
+class StateDocument(Document):
     """One row of a store."""
 
     key: KeyDocument
@@ -64,14 +66,14 @@ class StateDocument(_Document):
     row: dict[str, Any] = Field(description="The row in proto3 JSON, in the message of the store.")
 
 
-class PageDocument(_Document):
+class PageDocument(Document):
     """A page of a group, in the order of sort."""
 
     states: list[StateDocument]
     next_page_token: str = Field(description="Pass it back as page_token; empty after the last page.")
 
 
-class ReplicaDocument(_Document):
+class ReplicaDocument(Document):
     """One instance that serves a partition."""
 
     instance: str
@@ -83,7 +85,7 @@ class ReplicaDocument(_Document):
     current_through: PositionDocument | None = None
 
 
-class ShardDocument(_Document):
+class ShardDocument(Document):
     """One partition of a store."""
 
     store: str
@@ -91,7 +93,7 @@ class ShardDocument(_Document):
     replicas: list[ReplicaDocument]
 
 
-class StoreDocument(_Document):
+class StoreDocument(Document):
     """One store."""
 
     store: str
@@ -103,14 +105,14 @@ class StoreDocument(_Document):
     partitioner: str
 
 
-class ShardMapDocument(_Document):
+class ShardMapDocument(Document):
     """The shard map as an instance of the query service sees it."""
 
     stores: list[StoreDocument]
     shards: list[ShardDocument]
 
 
-class ConsumerDocument(_Document):
+class ConsumerDocument(Document):
     """Who the gateway says is asking."""
 
     id: str = Field(description="The customer whose rows may be seen; empty for staff without one.")
@@ -118,7 +120,7 @@ class ConsumerDocument(_Document):
     staff: bool = Field(description="Whether every row may be seen.")
 
 
-class TotalsDocument(_Document):
+class TotalsDocument(Document):
     """Counted since the edge has started."""
 
     frames_sent: int
@@ -130,14 +132,14 @@ class TotalsDocument(_Document):
     stalled_sockets: int = Field(description="Sockets closed because their client did not read.")
 
 
-class AgesDocument(_Document):
+class AgesDocument(Document):
     """How old changes were, from the commit at the source, when their frames were handed to sockets."""
 
     bounds_s: list[float] = Field(description="Upper bounds, in seconds, rising.")
     counts: list[int] = Field(description="Changes per bound, each counted once; last those above all bounds.")
 
 
-class EdgeDocument(_Document):
+class EdgeDocument(Document):
     """What the edge that answers is doing."""
 
     instance: str
@@ -150,14 +152,14 @@ class EdgeDocument(_Document):
     ages: AgesDocument
 
 
-class HealthDocument(_Document):
+class HealthDocument(Document):
     """Whether the edge lives, or is ready."""
 
     status: Literal["ok", "not ready"]
     reason: str | None = None
 
 
-class TicketDocument(_Document):
+class TicketDocument(Document):
     """A ticket for the credential of the call."""
 
     ticket: str = Field(description="Soon, send it in a frame `auth_refresh` or open `/v1/tickets/stream?ticket=`.")
@@ -168,35 +170,13 @@ class TicketDocument(_Document):
     )
 
 
-class ChannelSubscriptionDocument(_Document):
-    """One subscription of a channel."""
-
-    store: str = Field(examples=["orders-by-key"])
-    key: KeyDocument
-    interval_ms: int | None = Field(None, ge=0, le=2**31 - 1, description="As in `subscribe`.", examples=[250])
-
-
-class SubscriptionsRequest(_Document):
-    """What is to be added to a channel."""
-
-    subscriptions: list[ChannelSubscriptionDocument] = Field(min_length=1, max_length=1000)
-
-
-class ChannelDocument(_Document):
-    """A channel."""
-
-    channel: str = Field(description="Its identifier. Whoever has it still needs its owner's credentials.")
-    expires_at: str = Field(description="When it ends, RFC 3339.")
-    subscriptions: list[ChannelSubscriptionDocument]
-
-
-class RevocationRequest(_Document):
+class RevocationRequest(Document):
     """Whose access is to end."""
 
     consumer: str = Field(min_length=1, description="The consumer's custom id, or its username when it has none.")
 
 
-class RevocationDocument(_Document):
+class RevocationDocument(Document):
     """A revocation."""
 
     consumer: str
