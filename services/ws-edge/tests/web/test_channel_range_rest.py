@@ -86,6 +86,7 @@ async def test_a_deleted_channel_leaves_no_range_behind(edge: RunningEdge, alice
         (orders_of(ME) | order("12345"), 422, "wrong_parameter", "store"),
         ({"interval_ms": 0}, 422, "wrong_parameter", "store"),
         ("everything", 422, "wrong_parameter", "dictionary"),
+        (orders_of("\ud800"), 422, "wrong_parameter", "group: Value error, it has half of a character"),
     ],
 )
 async def test_a_range_that_could_never_be_served_is_refused_with_all_that_came_with_it(

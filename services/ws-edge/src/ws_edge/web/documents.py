@@ -1,14 +1,26 @@
 """The JSON documents of the REST answers, as OpenAPI describes them; int64 fields are strings, as in proto3 JSON."""
 
+import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Document(BaseModel):
-    """What all have in common: nothing but what is described may stand in them."""
+    """What all have in common: nothing but what is described may stand in them, and texts are Unicode."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @field_validator("*")
+    @classmethod
+    def _check_text(cls, value: Any) -> Any:
+        """JSON can escape one half of a surrogate pair, which no key and no record can hold."""
+        if isinstance(value, str) and SURROGATE.search(value):
+            raise ValueError("it has half of a character: send both escapes of a surrogate pair")
+        return value
 
 
 class ErrorBody(Document):
