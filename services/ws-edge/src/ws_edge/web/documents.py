@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
