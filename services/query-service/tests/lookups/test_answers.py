@@ -44,6 +44,15 @@ def test_nothing_known_is_absent_as_of_the_last_record() -> None:
     assert not absence.HasField("commit_time")
 
 
+def test_nothing_known_has_not_changed_since_the_last_deletion_that_was_forgotten() -> None:
+    absence, deletion = query_pb2.Absence(), query_pb2.Absence()
+    fill_absence(absence, 77, None, NOWHERE, purged_through=3)
+    fill_absence(deletion, 77, HEADER.pack(1, 2, 5, 1_700_000_000, 0, DELETED), NOWHERE, purged_through=3)
+
+    assert absence.unchanged_since == state_pb2.Position(epoch=77, offset=3)
+    assert not deletion.HasField("unchanged_since")
+
+
 def test_only_a_row_is_a_value() -> None:
     assert is_value(HEADER.pack(1, 1, 1, 0, 0, 0))
     assert not is_value(HEADER.pack(1, 1, 1, 0, 0, DELETED))

@@ -63,6 +63,8 @@ class Version:
     """When the change was committed at the source, in nanoseconds since 1970; None when that is not known."""
     size: int = 0
     """The bytes of the encoded row."""
+    unchanged_since: Position | None = None
+    """Of a key of which nothing is known: who knows it as of this position knows that; None when it is not certain."""
     frames: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 

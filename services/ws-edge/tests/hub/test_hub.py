@@ -177,6 +177,15 @@ def test_an_unknown_key_is_said_to_be_unknown_once_and_then_its_row_appears(hub:
     assert watch.position == Position(1, 13)
 
 
+def test_who_resumes_knowing_that_a_key_is_unknown_is_not_told_so_again(hub: Hub, clock: Clock) -> None:
+    hub.subscribe(phone := Recorder(), ALICE, KEY, Position(1, 5), 0.1)
+    watch_of(hub, Version(KEY, Position(1, 9), unchanged_since=Position(1, -1)))
+    clock.now += 0.1
+    watch_of(hub, row(12))
+
+    assert phone.told == ["recovered", "12"]
+
+
 def test_a_row_of_somebody_else_is_refused_and_its_watching_ends(hub: Hub) -> None:
     hub.subscribe(mine := Recorder(), ALICE, KEY, None, 0.1)
     hub.subscribe(theirs := Recorder(), BOB, KEY, None, 0.1, "ref")

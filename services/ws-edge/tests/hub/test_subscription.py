@@ -24,6 +24,18 @@ def test_a_subscription_lacks_what_is_newer_or_of_another_epoch() -> None:
     assert not subscription(watch, Position(1, 6)).lacks(version)
 
 
+def test_who_knows_that_there_is_nothing_lacks_nothing_while_that_is_certain() -> None:
+    nothing = Version(KEY, Position(1, 9), unchanged_since=Position(1, 5))
+    watch = Watch(KEY, 0.0)
+
+    assert subscription(watch).lacks(nothing)
+    assert subscription(watch, Position(1, 4)).lacks(nothing)
+    assert subscription(watch, Position(2, 7)).lacks(nothing)
+    assert not subscription(watch, Position(1, 5)).lacks(nothing)
+    assert not subscription(watch, Position(1, 9)).lacks(nothing)
+    assert subscription(watch, Position(1, 7)).lacks(Version(KEY, Position(1, 9)))
+
+
 def test_the_fastest_interval_is_that_of_whoever_is_left() -> None:
     watch = Watch(KEY, 0.0)
     slow, fast, as_fast = (subscription(watch, interval=seconds) for seconds in (1.0, 0.1, 0.1))

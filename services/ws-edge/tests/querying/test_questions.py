@@ -59,6 +59,16 @@ def test_answers_stand_where_their_questions_stand() -> None:
     assert (found[2].row, found[2].deleted, found[2].commit_ns) == (None, True, None)
 
 
+def test_nothing_known_says_since_when_it_is_certain() -> None:
+    response = BatchGetStatesResponse()
+    certain, uncertain = (response.results.add(index=index).absence for index in (0, 1))
+    certain.unchanged_since.epoch, certain.unchanged_since.offset = 7, 3
+    uncertain.position.epoch, uncertain.position.offset = 7, 9
+    found = answers(STORE, [question(A), question(B)], response, None)
+
+    assert [each.unchanged_since for each in found if isinstance(each, Version)] == [Position(7, 3), None]
+
+
 def test_a_row_of_another_message_is_a_failure_that_names_the_key() -> None:
     result = KeyResult(index=0)
     result.state.payload = b"\xff\xff\xff"

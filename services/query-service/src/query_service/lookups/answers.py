@@ -25,11 +25,21 @@ def fill_state(state: query_pb2.State, key: state_pb2.StateKey, epoch: int, valu
 
 
 def fill_absence(
-    absence: query_pb2.Absence, epoch: int, value: bytes | None, current_through: state_pb2.Position
+    absence: query_pb2.Absence,
+    epoch: int,
+    value: bytes | None,
+    current_through: state_pb2.Position,
+    purged_through: int | None = None,
 ) -> None:
-    """Fills an empty Absence from a remembered deletion, or from nothing known as of `current_through`."""
+    """Fills an empty Absence from a remembered deletion, or from nothing known as of `current_through`.
+
+    `purged_through` is the offset through which deletions may have been forgotten, read after the value.
+    """
     if value is None:
         absence.position.CopyFrom(current_through)
+        if purged_through is not None:
+            absence.unchanged_since.epoch = epoch
+            absence.unchanged_since.offset = purged_through
         return
     _, _, offset, seconds, nanos, flags = _unpack(value)
     absence.deleted = True

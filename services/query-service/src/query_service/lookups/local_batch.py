@@ -152,7 +152,7 @@ class LocalBatch:
             result = add()
             result.index = index
             if value is None or value[FLAGS_AT] & DELETED:
-                fill_absence(result.absence, epoch, value, freshness.current_through)
+                fill_absence(result.absence, epoch, value, freshness.current_through, purged_through)
             else:
                 fill_state(result.state, each.key, epoch, value)
 

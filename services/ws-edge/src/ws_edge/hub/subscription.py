@@ -52,8 +52,8 @@ class Subscription(AnySubscription):
 
     def lacks(self, version: Version) -> bool:
         """Whether the subscriber must still be told the version: this is what keeps state from going backwards."""
-        position = self.position
-        return position is None or position.epoch != version.position.epoch or position.offset < version.position.offset
+        known, needed = self.position, version.unchanged_since or version.position
+        return known is None or known.epoch != needed.epoch or known.offset < needed.offset
 
     def check(self) -> None:
         """See AnySubscription."""

@@ -212,7 +212,11 @@ def failure_of(code: int, text: str) -> RequestError:
 
 
 def _version_of_absence(key: StoreKey, absence: Absence) -> Version:
-    return Version(key, _position(absence.position), deleted=absence.deleted, commit_ns=_commit_ns(absence))
+    since = _position(absence.unchanged_since) if absence.HasField("unchanged_since") else None
+    commit_ns = _commit_ns(absence)
+    return Version(
+        key, _position(absence.position), deleted=absence.deleted, commit_ns=commit_ns, unchanged_since=since
+    )
 
 
 def _commit_ns(absence: Absence) -> int | None:
