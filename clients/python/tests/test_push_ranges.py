@@ -85,3 +85,52 @@ async def test_a_range_is_resumed_and_a_new_snapshot_drops_what_is_unread() -> N
     assert [type(each) for each in heard] == [RangeWatched, RangeChanged]
     assert isinstance(heard[1], RangeChanged)
     assert heard[1].key.member == "order-2"
+
+
+def told_with_more_to_come(change: "MemberChange.ValueType", offset: int, name: str) -> RangeChanged:
+    """A change after which more wait: where it stands cannot be resumed from."""
+    changed = member(change, offset, name)
+    changed.ClearField("through")
+    return changed
+
+
+def watched(start: "Start.ValueType") -> RangeWatched:
+    return RangeWatched(range=RANGE, start=start)
+
+
+async def heard_of(subscription: RangeSubscription) -> list[tuple[str, int]]:
+    """The members that a reader is told from now on, with the offsets; the subscription ends."""
+    subscription.finish(None)
+    told = [each async for each in subscription]
+    return [(each.key.member, each.position.offset) for each in told if isinstance(each, RangeChanged)]
+
+
+async def test_what_a_resumption_tells_again_is_left_out() -> None:
+    subscription = RangeSubscription(Position(epoch=7, offset=1), lambda *_: b"", lambda: asyncio.sleep(0))
+    subscription.begin(watched(Start.START_RECOVERED))
+    subscription.put(told_with_more_to_come(ENTERED, 2, "a"))
+    subscription.put(told_with_more_to_come(LEFT, 3, "b"))
+    read = [await anext(subscription), await anext(subscription)]
+    resumed_from = subscription.position
+    subscription.begin(watched(Start.START_RECOVERED))
+    subscription.put(told_with_more_to_come(CHANGED, 2, "a"))
+    subscription.put(told_with_more_to_come(LEFT, 3, "b"))
+    subscription.put(told_with_more_to_come(CHANGED, 4, "c"))
+    subscription.put(member(CHANGED, 5, "a"))
+
+    assert [type(each) for each in read] == [RangeChanged, RangeChanged]
+    assert resumed_from == Position(epoch=7, offset=1)
+    assert await heard_of(subscription) == [("c", 4), ("a", 5)]
+    assert subscription.position == Position(epoch=7, offset=5)
+
+
+async def test_a_snapshot_that_was_not_told_to_its_end_is_asked_for_again() -> None:
+    subscription = RangeSubscription(Position(epoch=7, offset=9), lambda *_: b"", lambda: asyncio.sleep(0))
+    subscription.begin(watched(Start.START_SNAPSHOT))
+    subscription.put(told_with_more_to_come(ENTERED, 2, "a"))
+
+    assert subscription.position is None
+    subscription.begin(watched(Start.START_SNAPSHOT))
+    subscription.put(told_with_more_to_come(ENTERED, 2, "a"))
+    subscription.put(member(ENTERED, 3, "b"))
+    assert await heard_of(subscription) == [("a", 2), ("b", 3)]

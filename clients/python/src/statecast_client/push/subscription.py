@@ -108,24 +108,35 @@ class RangeSubscription(Watched[RangeUpdate]):
     def __init__(self, position: Position | None, ask: Ask, end: Callable[[], Awaitable[None]]) -> None:
         super().__init__(position, ask, end)
         self._unread: dict[str, RangeChanged] = {}
+        self._ahead: dict[str, Position] = {}
+        """How far members have been told beyond `position`: a resumption from there tells them again."""
 
     def begin(self, watched: RangeWatched) -> None:
         """The server has put the subscription into force."""
-        if watched.HasField("through"):
-            self.position = watched.through
         if watched.start == Start.START_SNAPSHOT:
             self._drop()
             self._began = watched
+            self._reached(None)
             self._woken.set()
+        if watched.HasField("through"):
+            self._reached(watched.through)
 
     def put(self, changed: RangeChanged) -> None:
-        """The server has sent a change."""
+        """The server has sent a change, perhaps once more."""
+        told = self._ahead.get(changed.key.member)
+        self._ahead[changed.key.member] = changed.position
         if changed.HasField("through"):
-            self.position = changed.through
+            self._reached(changed.through)
+        if told is not None and told.epoch == changed.position.epoch and changed.position.offset <= told.offset:
+            return
         merged = _merged(self._unread.pop(changed.key.member, None), changed)
         if merged is not None:
             self._unread[changed.key.member] = merged
             self._woken.set()
+
+    def _reached(self, through: Position | None) -> None:
+        self.position = through
+        self._ahead.clear()
 
     def _take(self) -> RangeUpdate | None:
         began, self._began = self._began, None
