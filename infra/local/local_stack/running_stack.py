@@ -55,11 +55,13 @@ class RunningStack:
 
         The supervisor starts it again: wait for that by `wait_ready`.
         """
-        pid = self.entry(name).pid
-        if pid is None:
-            raise NotRunningError(f"{name} does not run")
-        child_process.kill_family(pid)
+        pid = self._kill(name)
         self._wait(lambda: self.entry(name).pid != pid, f"the end of {name} was not seen", 10)
+
+    def kill_and_hold(self, name: str) -> None:
+        """Kills a process as `kill` does, and keeps it down until `start`."""
+        self._kill(name)
+        self.stop(name)
 
     def stop(self, name: str) -> None:
         """Ends a process gracefully and keeps it down until `start`; returns when it has ended."""
@@ -78,6 +80,13 @@ class RunningStack:
     def wait_announced(self, timeout_s: float) -> None:
         """Returns when the stack file is there, which is when all processes have become ready."""
         self._wait(self.directory.stack_file.exists, "the stack is not ready", timeout_s)
+
+    def _kill(self, name: str) -> int:
+        pid = self.entry(name).pid
+        if pid is None:
+            raise NotRunningError(f"{name} does not run")
+        child_process.kill_family(pid)
+        return pid
 
     def _wait(self, reached: Callable[[], bool], otherwise: str, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s

@@ -44,6 +44,21 @@ def test_a_stopped_process_stays_down_until_it_is_started(running: RunningStack)
     assert running.file.processes["server"].pid not in (None, pid)
 
 
+def test_a_killed_process_that_is_held_stays_down_until_it_is_started(running: RunningStack) -> None:
+    pid = running.file.processes["server"].pid
+    assert pid is not None
+
+    running.kill_and_hold("server")
+    held = running.entry("server").state
+    alive = psutil.pid_exists(pid)
+    running.start("server")
+    running.wait_ready("server")
+
+    assert held == "held"
+    assert not alive
+    assert running.file.processes["server"].pid not in (None, pid)
+
+
 def test_an_unknown_process_is_named(running: RunningStack) -> None:
     with pytest.raises(NotRunningError, match="no process databse in the stack"):
         running.kill("databse")
