@@ -30,6 +30,33 @@ def test_whoever_resumes_at_an_edge_that_does_not_know_the_range_has_it_ask_for_
     assert resumed.told == again.told == ["recovered", "-b@7", "~d@8"]
 
 
+def test_whoever_resumes_from_further_back_than_was_asked_for_has_it_ask_again() -> None:
+    watched = Range()
+    first = watched.join(after=at(8))
+    watch, _ = watched.due()
+    late = watched.join(after=at(6))
+    watched.hub.answered(watch, RangeAnswer(at(8), at(9), True, False, [row("a", 1)], [], True))
+    told_at_first = list(late.told)
+    asked = watched.answer(RangeAnswer(at(6), at(9), True, False, [row("a", 1)], [gone("b", 7)], True))
+
+    assert first.told == ["recovered"]
+    assert told_at_first == []
+    assert (asked.after, asked.whole) == (at(6), True)
+    assert late.told == ["recovered", "-b@7"]
+
+
+def test_whoever_comes_while_news_is_asked_for_has_it_ask_again() -> None:
+    watched = Range()
+    watched.join(after=at(8))
+    watched.answer(RangeAnswer(at(8), at(9), True, False, [row("a", 1)], [], True))
+    watch, _ = watched.due()
+    late = watched.join(after=at(6))
+    watched.hub.unchanged(watch)
+    watched.answer(RangeAnswer(at(6), at(9), True, False, [row("a", 1)], [gone("b", 7)], True))
+
+    assert late.told == ["recovered", "-b@7"]
+
+
 @pytest.mark.parametrize(
     ("after", "sees_all"), [(at(5), True), (at(6, epoch=2), True), (at(6), False)], ids=["old", "epoch", "hidden rows"]
 )

@@ -105,6 +105,9 @@ class Hub:
                 watch.in_flight = True
                 watch.due = slot * self._polls.quantum
                 due.append(watch)
+        for watch in due:
+            if watch.waiting:
+                watch.waiting = dict.fromkeys(watch.waiting, True)
         return due
 
     def advance(self) -> None:
@@ -156,17 +159,21 @@ class Hub:
             self._hasten(watch)
             self._start(subscription, now)
         else:
-            watch.waiting[subscription] = None
+            watch.waiting[subscription] = False
             self._unanswered.append((now + self._patience, subscription))
             self._ask_at_once(watch)
 
     def _go_on(self, watch: AnyWatch, now: float) -> None:
         watch.confirmed_at = now
         if watch.is_known:
-            waiting, watch.waiting = watch.waiting, {}
-            for subscription in waiting:
+            for subscription in [each for each, asked in watch.waiting.items() if asked or watch.suffices(each)]:
+                del watch.waiting[subscription]
                 self._start(subscription, now)
-        self._schedule(watch, now)
+        if watch.is_known and watch.waiting:
+            watch.in_flight = False  # what was asked for left out those who came meanwhile
+            self._ask_at_once(watch)
+        else:
+            self._schedule(watch, now)
 
     def _start(self, subscription: AnySubscription, now: float) -> None:
         if not self._is_refused(subscription):

@@ -94,8 +94,8 @@ class AnyWatch(ABC):
         self.insisted = 0
         """How many answers in a row were of retired epochs."""
         self.subscriptions: set[AnySubscription] = set()
-        self.waiting: dict[AnySubscription, None] = {}
-        """Those that have not been told what stands there."""
+        self.waiting: dict[AnySubscription, bool] = {}
+        """Those that have not been told what stands there, and whether it has been asked for with regard to them."""
         self.intervals: Counter[float] = Counter()
         self.interval = 0.0
         """The fastest interval that a subscription asks for; 0 keeps it in a long poll."""

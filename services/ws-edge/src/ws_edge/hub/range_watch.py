@@ -35,7 +35,7 @@ class RangeWatch(AnyWatch):
     __slots__ = ("_known_since", "_question", "_removals", "_stale", "members", "more")
     key: RangeKey
     subscriptions: set[RangeListener]  # type: ignore[assignment]  # the hub adds no others to a range
-    waiting: dict[RangeListener, None]  # type: ignore[assignment]  # as above
+    waiting: dict[RangeListener, bool]  # type: ignore[assignment]  # as above
 
     def __init__(self, key: RangeKey, now: float) -> None:
         super().__init__(key, now)
