@@ -4,12 +4,13 @@ import os
 import subprocess
 import sys
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 import pytest
 from drivers.mobile import Frame, Gateway, Phone, Watch
 from drivers.participants import phone_of
+from drivers.range_reader import RangeReader, orders_of
 from drivers.source import OrderSource
 from drivers.waiting import eventually, scaled
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -19,6 +20,7 @@ from statecast.orders.v1.order_pb2 import OrderStatus
 
 ALICE, BOB = "customer-0001", "customer-0002"
 STORE = "orders-by-key"
+PLACED, PAID, PACKED = "ORDER_STATUS_PLACED", "ORDER_STATUS_PAID", "ORDER_STATUS_PACKED"
 
 
 class ChannelOwner:
@@ -50,8 +52,15 @@ class ChannelOwner:
 
     def add(self, order_id: str) -> None:
         """Adds an order to the channel, to be told of at once."""
-        subscription = {"store": STORE, "key": {"group": order_id}, "interval_ms": 0}
-        self.call("POST", f"{self.path}/subscriptions", json={"subscriptions": [subscription]})
+        self._add({"store": STORE, "key": {"group": order_id}})
+
+    def add_range(self, asked: Frame) -> None:
+        """Adds a range to the channel, to be told of at once."""
+        self._add({"range": asked})
+
+    def _add(self, subscription: Frame) -> None:
+        body = {"subscriptions": [subscription | {"interval_ms": 0}]}
+        self.call("POST", f"{self.path}/subscriptions", json=body)
 
 
 def until_status(watch: Watch, order_id: str, status: "OrderStatus.ValueType") -> Frame:
@@ -74,6 +83,33 @@ def edge_with_a_socket(stack: RunningStack) -> str:
     return eventually(found)
 
 
+def read_on(watch: Watch) -> NoReturn:
+    """Reads until the socket is closed."""
+    while True:
+        watch.next()
+
+
+def kill_the_edge_of(stack: RunningStack, watch: Watch) -> str:
+    """Kills the edge that has the only open socket, and returns its name when the socket has noticed."""
+    killed = edge_with_a_socket(stack)
+    stack.kill(killed)
+    with pytest.raises(ConnectionClosed):
+        read_on(watch)
+    return killed
+
+
+def attached(opening: ExitStack, phone: Phone, path: str) -> Watch:
+    """A socket of the channel, opened as soon as the gateway leads to an edge that lives."""
+
+    def attach() -> Watch:
+        try:
+            return opening.enter_context(phone.open(f"{path}/stream"))
+        except InvalidStatus as refusal:
+            raise AssertionError(refusal) from refusal
+
+    return eventually(attach)
+
+
 @pytest.mark.timeout(240)
 def test_a_channel_goes_on_at_another_edge_without_a_gap_or_a_repeat(
     stack: RunningStack, gateway: Gateway, source: OrderSource, alice: Phone
@@ -88,20 +124,10 @@ def test_a_channel_goes_on_at_another_edge_without_a_gap_or_a_repeat(
         other = until_status(before, two, OrderStatus.ORDER_STATUS_PLACED)
         source.advance(one, OrderStatus.ORDER_STATUS_PAID)
         last = until_status(before, one, OrderStatus.ORDER_STATUS_PAID)
-        killed = edge_with_a_socket(stack)
-        stack.kill(killed)
-        with pytest.raises(ConnectionClosed):
-            until_status(before, one, OrderStatus.ORDER_STATUS_DELIVERED)
+        killed = kill_the_edge_of(stack, before)
     source.advance(one, OrderStatus.ORDER_STATUS_PACKED)
-
-    def attached() -> Watch:
-        try:
-            return opening.enter_context(alice.open(f"{owner.path}/stream"))
-        except InvalidStatus as refusal:
-            raise AssertionError(refusal) from refusal
-
     with ExitStack() as opening:
-        after = eventually(attached)
+        after = attached(opening, alice, owner.path)
         after.send({"begin": {"after": [last, other]}})
         until_status(after, one, OrderStatus.ORDER_STATUS_PACKED)
         source.advance(two, OrderStatus.ORDER_STATUS_PAID)
@@ -116,6 +142,53 @@ def test_a_channel_goes_on_at_another_edge_without_a_gap_or_a_repeat(
         offsets = [int(each["position"]["offset"]) for each in mine]
         assert offsets == sorted(set(offsets))
         assert [each["row"]["status"] for each in mine] == [f"ORDER_STATUS_{status}" for status in statuses]
+
+
+@pytest.mark.timeout(240)
+def test_a_range_of_a_channel_goes_on_at_another_edge_with_what_was_missed(
+    stack: RunningStack, gateway: Gateway, source: OrderSource, alice: Phone
+) -> None:
+    owner = ChannelOwner(gateway, alice)
+    with alice.open(f"{owner.path}/stream") as socket:
+        socket.next()
+        owner.add_range(orders_of(ALICE))
+        before = RangeReader(socket, {"begin": {}})
+        kept, changed, removed = (source.place(ALICE, {"item-a": 1}).order_id for _ in range(3))
+        for order_id in (kept, changed, removed):
+            before.until(order_id, PLACED)
+        source.advance(changed, OrderStatus.ORDER_STATUS_PAID)
+        before.until(changed, PAID)
+        killed = kill_the_edge_of(stack, socket)
+    source.delete(removed)
+    entered = source.place(ALICE, {"item-a": 1}).order_id
+    with ExitStack() as opening:
+        socket = attached(opening, alice, owner.path)
+        socket.next()
+        held = {"range": before.range, "through": before.through}
+        after = RangeReader(socket, {"begin": {"after_ranges": [held]}}, before.through)
+        after.until(entered, PLACED)
+        if not after.of(removed):
+            after.until(removed, None)
+        source.advance(changed, OrderStatus.ORDER_STATUS_PACKED)
+        after.until(changed, PACKED)
+        source.delete(entered)
+        after.until(entered, None)
+    stack.wait_ready(killed)
+
+    assert before.through is not None
+    assert (before.start, after.start) == ("START_SNAPSHOT", "START_RECOVERED")
+    assert all(offset > int(before.through["offset"]) for offset in after.offsets)
+    assert after.of(removed) == [("LEFT", "")]
+    assert after.of(kept) == []
+    assert (after.of(changed)[-1][1], after.of(entered)[-1]) == (PACKED, ("LEFT", ""))
+
+
+def test_a_range_of_another_customers_orders_is_not_taken_into_a_channel(gateway: Gateway, alice: Phone) -> None:
+    owner = ChannelOwner(gateway, alice)
+
+    with pytest.raises(AssertionError, match="forbidden"):
+        owner.add_range(orders_of(BOB))
+    assert owner.call("GET", owner.path).json()["subscriptions"] == []
 
 
 def test_another_consumers_channel_is_refused(gateway: Gateway, alice: Phone, bob: Phone) -> None:

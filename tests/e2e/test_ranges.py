@@ -1,7 +1,7 @@
 """A phone watches the orders of its owner without knowing one of them."""
 
-from drivers.mobile import Frame, Phone
-from drivers.range_reader import RangeReader, sort_value_of_now
+from drivers.mobile import Phone
+from drivers.range_reader import RangeReader, orders_of, watch_range
 from drivers.source import OrderSource
 
 from statecast.orders.v1.order_pb2 import OrderStatus
@@ -10,14 +10,9 @@ ALICE, BOB = "customer-0001", "customer-0002"
 PLACED, PAID = "ORDER_STATUS_PLACED", "ORDER_STATUS_PAID"
 
 
-def orders_of(customer: str) -> Frame:
-    """The orders of a customer that change from now on."""
-    return {"store": "orders-by-customer", "group": customer, "sort_from": sort_value_of_now(), "limit": 1000}
-
-
 def test_orders_enter_change_and_leave_in_order(source: OrderSource, alice: Phone) -> None:
     with alice.open("/v1/stream") as socket:
-        mine = RangeReader(socket, orders_of(ALICE))
+        mine = RangeReader(socket, watch_range(orders_of(ALICE)))
         order_id = source.place(ALICE, {"item-a": 1}).order_id
         mine.until(order_id, PLACED)
         source.advance(order_id, OrderStatus.ORDER_STATUS_PAID)
@@ -37,7 +32,9 @@ def test_an_order_that_is_handed_over_leaves_the_one_and_enters_the_other(
     source: OrderSource, alice: Phone, bob: Phone
 ) -> None:
     with alice.open("/v1/stream") as hers, bob.open("/v1/stream") as his:
-        of_alice, of_bob = RangeReader(hers, orders_of(ALICE)), RangeReader(his, orders_of(BOB))
+        of_alice, of_bob = (
+            RangeReader(socket, watch_range(orders_of(customer))) for socket, customer in ((hers, ALICE), (his, BOB))
+        )
         order_id = source.place(ALICE, {"item-a": 1}).order_id
         of_alice.until(order_id, PLACED)
         source.hand_over(order_id, BOB)
@@ -51,14 +48,14 @@ def test_an_order_that_is_handed_over_leaves_the_one_and_enters_the_other(
 def test_a_range_is_resumed_with_what_was_missed(source: OrderSource, alice: Phone) -> None:
     asked = orders_of(ALICE)
     with alice.open("/v1/stream") as socket:
-        before = RangeReader(socket, asked)
+        before = RangeReader(socket, watch_range(asked))
         kept, removed = (source.place(ALICE, {"item-a": 1}).order_id for _ in range(2))
         for order_id in (kept, removed):
             before.until(order_id, PLACED)
     source.delete(removed)
     late = source.place(ALICE, {"item-a": 1}).order_id
     with alice.open("/v1/stream") as socket:
-        resumed = RangeReader(socket, asked, after=before.through)
+        resumed = RangeReader(socket, watch_range(asked, before.through), before.through)
         resumed.until(late, PLACED)
         if not resumed.of(removed):
             resumed.until(removed, None)

@@ -13,18 +13,32 @@ def sort_value_of_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-class RangeReader:
-    """Watches a range on an open socket of `/v1/stream`, from its beginning or after a position."""
+def orders_of(customer: str) -> Frame:
+    """The orders of a customer that change from now on."""
+    return {"store": "orders-by-customer", "group": customer, "sort_from": sort_value_of_now(), "limit": 1000}
 
-    def __init__(self, watch: Watch, asked: Frame, after: Frame | None = None, interval_ms: int = 0) -> None:
+
+def watch_range(asked: Frame, after: Frame | None = None, interval_ms: int = 0) -> Frame:
+    """The frame that asks for a range from its beginning, or after a position."""
+    return {"watch_range": {"range": asked, "interval_ms": interval_ms} | ({"after": after} if after else {})}
+
+
+class RangeReader:
+    """Reads the only range of an open socket, which `request` starts, after the position `after` if it has one."""
+
+    def __init__(self, watch: Watch, request: Frame, after: Frame | None = None) -> None:
         self._watch = watch
         self.rows: dict[str, dict[str, Any]] = {}
         self.told: list[tuple[str, str, str]] = []
         """Member, what has happened, and the status of the row, in the order in which it was told."""
+        self.offsets: list[int] = []
+        """The offset of each, in the same order."""
         self.through: Frame | None = after
-        request: Frame = {"range": asked, "interval_ms": interval_ms} | ({"after": after} if after else {})
-        watch.send({"id": "range", "watch_range": request})
-        self.start: str = watch.next()["range_watched"]["start"]
+        """How far the range has been told; what resumes it."""
+        watch.send(request)
+        began: Frame = watch.next()["range_watched"]
+        self.range: Frame = began["range"]
+        self.start: str = began["start"]
 
     def until(self, member: str, status: str | None, timeout_s: float = 30.0) -> None:
         """Reads on until the member's row has the status, or, for None, is not in the range any more.
@@ -48,6 +62,7 @@ class RangeReader:
         member, change = changed["key"]["member"], changed["change"].removeprefix("MEMBER_CHANGE_")
         row = changed.get("row", {})
         self.told.append((member, change, row.get("status", "")))
+        self.offsets.append(int(changed["position"]["offset"]))
         self.through = changed.get("through", self.through)
         if change == "LEFT":
             self.rows.pop(member, None)
