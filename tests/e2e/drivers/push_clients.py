@@ -9,23 +9,24 @@ from playwright.async_api import Page
 
 from drivers.browser import chromium
 from drivers.push_scenario import Heard, HeardRange
+from drivers.wallet import Wallet
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged
 from statecast.push.v1.subscription_pb2 import Removed
-from statecast_client.push import PushClient, PushRefusedError, RangeSubscription, Subscription, Update
+from statecast_client.push import Need, PushClient, PushRefusedError, RangeSubscription, Subscription, Update
 
 CONNECT = """async (address) => {
     const { Statecast } = await import("/statecast.js");
-    window.live = new Statecast(address);
+    window.live = new Statecast(address, { credentials: window.credentials });
     window.heard = {};
 }"""
 SUBSCRIBE = """([name, store, group]) => {
-    const heard = { updates: [], recovered: null, refused: null };
+    const heard = { updates: [], recovered: null, refused: null, reason: "" };
     const subscription = window.live.subscribe(store, { group }, {
         intervalMs: 1,
         onStart: ({ recovered }) => { heard.recovered = recovered; },
         onUpdate: ({ row, position }) => heard.updates.push([Number(position.offset), row?.status ?? ""]),
-        onError: ({ code }) => { heard.refused = code; },
+        onError: ({ code, message }) => { heard.refused = code; heard.reason = message; },
     });
     window.heard[name] = { heard, subscription };
 }"""
@@ -108,7 +109,7 @@ class BrowserParticipant:
         """As the scenario asks."""
         told = await self._told(name)
         updates = [(offset, word(status)) for offset, status in told["updates"]]
-        return Heard(updates, told["recovered"], told["refused"])
+        return Heard(updates, told["recovered"], told["refused"], told["reason"])
 
     async def heard_range(self, name: str) -> HeardRange:
         """As the scenario asks."""
@@ -122,20 +123,35 @@ class BrowserParticipant:
 
 
 @asynccontextmanager
-async def python_participant(address: str, headers: Mapping[str, str]) -> AsyncIterator[PythonParticipant]:
-    """The Python client, connected to `host:port` with the headers."""
-    async with PushClient(f"ws://{address}/v1/stream", credentials=headers) as client:
+async def python_participant(
+    address: str, headers: Mapping[str, str], wallet: Wallet | None = None
+) -> AsyncIterator[PythonParticipant]:
+    """The Python client, connected to `host:port` with the headers, or with those of a wallet beside them."""
+
+    async def credentials(need: Need) -> Mapping[str, str]:
+        assert wallet is not None
+        return {**headers, **wallet(need)}
+
+    given = headers if wallet is None else credentials
+    async with PushClient(f"ws://{address}/v1/stream", credentials=given) as client:
         participant = PythonParticipant(client)
         yield participant
     await asyncio.gather(*participant.readers)
 
 
 @asynccontextmanager
-async def browser_participant(address: str, headers: Mapping[str, str]) -> AsyncIterator[BrowserParticipant]:
-    """The JavaScript client in a page from `host:port`; its browser sends the headers, as a gateway would add them."""
+async def browser_participant(
+    address: str, headers: Mapping[str, str], wallet: Wallet | None = None
+) -> AsyncIterator[BrowserParticipant]:
+    """The JavaScript client in a page from `host:port`, with the headers of a wallet if there is one.
+
+    Its browser sends the other headers, as a gateway would add them.
+    """
     async with chromium() as browser:
         context = await browser.new_context(extra_http_headers=dict(headers))
         page = await context.new_page()
+        if wallet is not None:
+            await page.expose_function("credentials", wallet)
         await page.goto(f"http://{address}/")
         await page.evaluate(CONNECT, f"ws://{address}/v1/stream")
         yield BrowserParticipant(page)
@@ -146,7 +162,7 @@ async def _read(order: Subscription, heard: Heard) -> None:
         async for update in order:
             heard.updates.append((update.position.offset, _status(update)))
     except PushRefusedError as refusal:
-        heard.refused = refusal.code
+        heard.refused, heard.reason = refusal.code, str(refusal)
 
 
 async def _read_range(orders: RangeSubscription, heard: HeardRange) -> None:

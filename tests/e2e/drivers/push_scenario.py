@@ -1,7 +1,7 @@
 """What every client of the live connection must do, whatever it is written in."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,6 +19,7 @@ class Heard:
     updates: list[tuple[int, str]] = field(default_factory=list)
     recovered: bool | None = None
     refused: str | None = None
+    reason: str = ""
 
     @property
     def statuses(self) -> list[str]:
@@ -72,17 +73,17 @@ class OrderWorld(Protocol):
 async def play(client: PushParticipant, world: OrderWorld) -> None:
     """Plays the scenario: the order is placed when it begins."""
     await client.subscribe(MINE, "orders-by-key", world.mine)
-    await _until(client, MINE, lambda heard: heard.statuses == ["Placed"] and heard.recovered is False)
+    await until(client, MINE, lambda heard: heard.statuses == ["Placed"] and heard.recovered is False)
 
     await world.advance("Paid")
-    await _until(client, MINE, lambda heard: heard.statuses == ["Placed", "Paid"])
+    await until(client, MINE, lambda heard: heard.statuses == ["Placed", "Paid"])
 
     await world.cut()
     await world.advance("Packed")
-    await _until(client, MINE, lambda heard: heard.recovered is True and heard.statuses[2:] == ["Packed"])
+    await until(client, MINE, lambda heard: heard.recovered is True and heard.statuses[2:] == ["Packed"])
 
     await world.advance("Shipped")
-    heard = await _until(client, MINE, lambda heard: heard.statuses[3:] == ["Shipped"])
+    heard = await until(client, MINE, lambda heard: heard.statuses[3:] == ["Shipped"])
     offsets = [offset for offset, _ in heard.updates]
 
     assert offsets == sorted(set(offsets)), "a repeat, or a step back"
@@ -96,19 +97,39 @@ async def play(client: PushParticipant, world: OrderWorld) -> None:
     await _until_range(client, ALL_MINE, lambda heard: delivered in heard.changes and heard.recovered is True)
     await client.unsubscribe(ALL_MINE)
     await client.subscribe(UNWATCHED, "orders-by-key", world.mine)
-    await _until(client, UNWATCHED, lambda heard: heard.statuses[-1:] == ["Delivered"])
+    await until(client, UNWATCHED, lambda heard: heard.statuses[-1:] == ["Delivered"])
 
     assert (await client.heard(MINE)).statuses == heard.statuses, "an update after the end"
 
     await client.subscribe(SOMEBODY_ELSES, "orders-by-key", world.foreign)
-    await _until(client, SOMEBODY_ELSES, lambda heard: heard.refused == "forbidden")
+    await until(client, SOMEBODY_ELSES, lambda heard: heard.refused == "forbidden")
     await client.watch_range(ALL_OF_OTHERS, "orders-by-customer", world.somebody_else)
     await _until_range(client, ALL_OF_OTHERS, lambda heard: heard.refused == "forbidden")
     await client.subscribe(NOWHERE, "no-such-store", world.mine)
-    await _until(client, NOWHERE, lambda heard: heard.refused == "unknown_store")
+    await until(client, NOWHERE, lambda heard: heard.refused == "unknown_store")
 
 
-async def _until(client: PushParticipant, name: str, condition: Callable[[Heard], bool]) -> Heard:
+async def play_expiry(client: PushParticipant, world: OrderWorld, needs: Sequence[str]) -> None:
+    """Plays how access ends, with a `Wallet` whose `needs` these are: the order is placed when it begins."""
+    await client.subscribe(MINE, "orders-by-key", world.mine)
+    await until(client, MINE, lambda heard: heard.statuses == ["Placed"])
+    await until(client, MINE, lambda _: needs[:2] == ["connect", "expiring"])
+    await world.advance("Paid")
+    await until(client, MINE, lambda heard: heard.statuses[1:] == ["Paid"] and heard.recovered is False)
+
+    await until(client, MINE, lambda heard: heard.recovered is True)
+
+    assert needs[-1] == "expired"
+
+    await world.advance("Packed")
+    heard = await until(client, MINE, lambda heard: heard.statuses[2:] == ["Packed"])
+
+    assert needs.count("connect") == needs.count("expired") == 1, "the first renewal needed no new connection"
+    assert heard.refused is None
+
+
+async def until(client: PushParticipant, name: str, condition: Callable[[Heard], bool]) -> Heard:
+    """Waits until what was heard under the name is so, and returns it."""
     deadline = asyncio.get_running_loop().time() + scaled(PATIENCE_S)
     while not condition(heard := await client.heard(name)):
         assert asyncio.get_running_loop().time() < deadline, f"{name} has heard {heard}"

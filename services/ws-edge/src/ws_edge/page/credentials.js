@@ -20,7 +20,7 @@ export function forget() {
   sessionStorage.removeItem(PLACE);
 }
 
-/** Calls the edge as the holder of the credentials; returns its JSON. Throws a StatecastError when it refuses them, and an Error when it fails. */
+/** Calls the edge as their holder; returns its JSON. Throws a StatecastError when they are refused, else an Error. */
 export async function call(credentials, path, options = {}) {
   const response = await fetch(path, { ...options, headers: headersOf(credentials), cache: "no-store" });
   if (response.ok) return response.json();
@@ -28,16 +28,8 @@ export async function call(credentials, path, options = {}) {
   throw REFUSED.includes(response.status) ? new StatecastError("refused", reason) : new Error(reason);
 }
 
-/** The address of a socket for the holder of the credentials. It has a ticket: a browser's socket sends no headers. */
-export async function socketAddress(credentials) {
-  const { ticket } = await call(credentials, "/v1/tickets", { method: "POST" });
-  const address = new URL("/v1/tickets/stream", location.href);
-  address.protocol = location.protocol.replace("http", "ws");
-  address.searchParams.set("ticket", ticket);
-  return address.href;
-}
-
-function headersOf({ kind, value, name }) {
+/** The HTTP headers that show the credentials. */
+export function headersOf({ kind, value, name }) {
   if (kind === "key") return { apikey: value };
   if (kind === "token") return { Authorization: `Bearer ${value}` };
   const bytes = new TextEncoder().encode(`${name}:${value}`);

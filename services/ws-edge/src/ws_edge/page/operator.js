@@ -1,10 +1,12 @@
 /** The page of operators: how fresh frames are, what the edges do, who serves the shards. */
 
 import { draw } from "/page/chart.js";
-import { call } from "/page/credentials.js";
+import { call, forget, held } from "/page/credentials.js";
 import { count, make, span } from "/page/elements.js";
 import { Edges, Freshness } from "/page/rates.js";
+import { Renewal } from "/page/renewal.js";
 import { showSession, signIn } from "/page/sign-in.js";
+import { StatecastError } from "/statecast.js";
 
 const EDGES_MS = 1000;
 const SHARDS_MS = 3000;
@@ -35,11 +37,11 @@ class Operations {
   #chart = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   #rows = make("tbody");
   #stores = make("tbody");
-  #credentials;
+  #renewal;
   #showState;
 
-  constructor(credentials, showState) {
-    this.#credentials = credentials;
+  constructor(consumer, showState) {
+    this.#renewal = new Renewal(consumer, main, () => showState("expired"));
     this.#showState = showState;
     this.#chart.classList.add("chart");
     this.#chart.setAttribute("role", "img");
@@ -58,12 +60,13 @@ class Operations {
       this.#alert.textContent = error.message;
       this.#alert.hidden = false;
       this.#showState("waiting");
+      if (error instanceof StatecastError) await this.#renewal.headers("expired").catch(leave);
     }
     setTimeout(() => this.#repeat(read, pauseMs), pauseMs);
   }
 
   async #readEdge() {
-    const report = await call(this.#credentials, "/v1/edge");
+    const report = await call(held(), "/v1/edge");
     const now = Date.now();
     const added = this.#edges.take(report, now);
     if (added) this.#freshness.add(added, report.ages.bounds_s, now);
@@ -72,7 +75,7 @@ class Operations {
   }
 
   async #readShards() {
-    const { stores, shards } = await call(this.#credentials, "/v1/shards");
+    const { stores, shards } = await call(held(), "/v1/shards");
     this.#stores.replaceChildren(
       ...stores.map(({ store }) => {
         const own = shards.filter((shard) => shard.store === store);
@@ -165,11 +168,16 @@ function rate(value) {
   return value === undefined ? "…" : count(value);
 }
 
+function leave() {
+  forget();
+  location.reload();
+}
+
 async function begin() {
-  const { credentials, consumer } = await signIn(main, "Operations");
+  const { consumer } = await signIn(main, "Operations");
   const showState = showSession(consumer);
   if (consumer.staff) {
-    new Operations(credentials, showState);
+    new Operations(consumer, showState);
     return;
   }
   showState("closed");

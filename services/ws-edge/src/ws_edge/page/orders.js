@@ -1,8 +1,9 @@
 /** The page of a customer: the orders that changed last, live, in one range. */
 
-import { forget, socketAddress } from "/page/credentials.js";
+import { forget } from "/page/credentials.js";
 import { announce, make, span } from "/page/elements.js";
 import { OrderCard } from "/page/order-card.js";
+import { Renewal } from "/page/renewal.js";
 import { showSession, signIn } from "/page/sign-in.js";
 import { Statecast } from "/statecast.js";
 
@@ -101,7 +102,7 @@ function figure(name, value) {
 }
 
 async function begin(reason = "") {
-  const { credentials, consumer } = await signIn(main, "See your orders live", reason);
+  const { consumer } = await signIn(main, "See your orders live", reason);
   if (!consumer.id || consumer.staff) {
     const elsewhere = make("a", { href: "/operator" }, "Go to operations");
     main.replaceChildren(make("p", { className: "notice" }, "You are staff and have no orders. ", elsewhere));
@@ -109,8 +110,9 @@ async function begin(reason = "") {
     return;
   }
   const showState = showSession(consumer);
-  const live = new Statecast(() => socketAddress(credentials));
   const orders = new Orders();
+  const renewal = new Renewal(consumer, main, () => showState("expired"));
+  const live = new Statecast("/v1/stream", { credentials: (need, until) => renewal.headers(need, until) });
   orders.watch(live, consumer.id);
   live.addEventListener("state", () => showState(live.state));
   live.addEventListener("error", ({ detail }) => {

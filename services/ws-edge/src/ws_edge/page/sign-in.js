@@ -8,7 +8,13 @@ const KINDS = {
   password: { label: "Password", value: "Password" },
   token: { label: "Token", value: "Token (JWT)" },
 };
-const STATES = { connecting: "Connecting", open: "Live", waiting: "Reconnecting", closed: "Ended" };
+const STATES = {
+  connecting: "Connecting",
+  open: "Live",
+  waiting: "Reconnecting",
+  expired: "Sign-in ended",
+  closed: "Ended",
+};
 
 /** Resolves to `{credentials, consumer}` when somebody is signed in; `reason` is said above the form. */
 export async function signIn(main, title, reason = "") {
@@ -68,7 +74,8 @@ function ask(main, title, reason) {
   });
 }
 
-function field(label, properties) {
+/** A labelled input: `{input, text, row}`. */
+export function field(label, properties) {
   const input = make("input", { id: `sign-in-${properties.name}`, ...properties });
   const text = make("label", { for: input.id }, label);
   return { input, text, row: make("div", { className: "field" }, text, input) };

@@ -1,28 +1,33 @@
 /**
  * Statecast's client for browsers: what keys hold, now and from now on, over one WebSocket. One file, no dependencies.
  *
- *     const live = new Statecast("wss://gateway/v1/stream?apikey=KEY");
+ *     import { Statecast } from "/statecast.js";
+ *     const live = new Statecast("/v1/stream", { credentials: () => ({ apikey: "alice-demo-key" }) });
  *     const order = live.subscribe("orders-by-key", { group: "order-000001" }, {
  *       onUpdate: ({ row, position, commitTime }) => …,     // row is null while the key has no value
  *       onError: (error) => …,                              // the subscription has ended; error.code says why
  *     });                                                   // order.unsubscribe() and live.close() end it
  *
  * It connects again by itself, with jittered and growing pauses, and resumes each subscription after the last position
- * that it was told: nothing newer is missed, nothing is told twice, whichever edge answers.
+ * that it was told: nothing newer is missed, nothing is told twice, whichever edge answers. After a close code, or the
+ * status of a refused `POST …/tickets` (browsers keep that of a handshake to themselves), it connects again, but:
+ *     4401, 401         asks `credentials` once for newer ones, and resumes; when that does not help it ends
+ *     4403, 4404, 1009  ends: access or channel ended, frame too large; so do other codes from 4000 on, and 400–499
+ *     4429              connects again after half a minute; 429 and 503 after `Retry-After`; 1012 as `reconnect` told
+ * When it ends, `onError` of all subscriptions and the event `error` are told why; `live.reason` keeps it.
  */
 
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 10_000;
-const RENEWED_AT = 0.8; // of the time that is left
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-const CLOSE_EXPIRED = 4401;
-const FIRST_REFUSAL = 4000; // close codes from here on mean that another attempt would be closed as well
+const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, FLOOD_PAUSE_MS, CALL_TIMEOUT_MS] = [250, 10_000, 30_000, 10_000];
+const [RENEWED_AT, LONGEST_AHEAD_MS] = [0.8, 300_000]; // of the time that is left, but not more than so long ahead
+const [SHORTEST_TIMER_MS, LONGEST_TIMER_MS] = [1000, 2 ** 31 - 1]; // whatever the clocks say
+const [TOO_LARGE, FLOOD, EXPIRED] = [1009, 4429, [401, 4401]];
+const PASSING = ["408", "429", "4408", "4429", "unreachable"];
 
-/** Why the server, or this client, refused something. `code` is a stable word, the message is for people. */
+/** Why the server, or this client, refused something. `code` is a stable word or number, the message is for people. */
 export class StatecastError extends Error {
-  constructor(code, message) {
+  constructor(code, message, pauseMs = 0) {
     super(message);
-    this.code = code;
+    Object.assign(this, { code: String(code), pauseMs }); // and how long to wait before another attempt
   }
 }
 
@@ -32,50 +37,49 @@ export class StatecastError extends Error {
  */
 export class Statecast extends EventTarget {
   #address;
-  #ticket;
+  #credentials;
   #socket = null;
   #subscriptions = new Map(); // by name
   #requests = new Map(); // by the id of a frame: the subscription that asked
   #lastId = 0;
   #failures = 0;
+  #need = "connect"; // why credentials are asked for next
+  #renewed = false; // whether the last ones were refused, and nothing has come of newer ones yet
   #reconnectAt = 0; // as the server asked for, before it goes away
-  #pause = null;
-  #renewal = null;
+  #timer = null; // of the next attempt, or while the socket is open of the next renewal
 
   /**
-   * `address` is a URL, or a function, asynchronous or not, that returns one and is called for each attempt; a
-   * StatecastError that it throws closes the client, other errors are tried again. `ticket` is a function that
-   * returns a ticket from `POST /v1/tickets`: with it the access of the open socket is renewed before it expires.
+   * `address` is that of the socket `/v1/stream`. `credentials` is a function, asynchronous or not, that returns HTTP
+   * headers; with it the socket is opened by a ticket, else the address says who comes, by `?apikey=`. It is called for
+   * each connection ("connect"), when a fifth of the time is left until access ends, but at most 5 minutes ahead
+   * ("expiring", and the Date of the end: the open socket goes on without a gap), and after an expiry ("expired"). A
+   * StatecastError that it throws closes the client; after other errors it is asked again.
    */
-  constructor(address, { ticket = null } = {}) {
+  constructor(address, { credentials = null } = {}) {
     super();
-    this.#address = address;
-    this.#ticket = ticket;
+    this.#address = new URL(address, globalThis.location?.href).href.replace(/^http/, "ws");
+    this.#credentials = credentials;
     this.state = "connecting";
+    this.reason = null; // why it is closed, or not connected now
     this.#connect();
   }
 
   /**
-   * Watches one key: `{group}`, or `{group, sort, member}`. `after` resumes from a position. `intervalMs` is the
-   * shortest time between two updates. `onStart` is told `{recovered}` whenever the subscription is in force anew,
-   * `onDelay` that the first answer takes long.
+   * Watches one key: `{group}`, or `{group, sort, member}`. `after` resumes from a position; `intervalMs` is the shortest
+   * time between two updates. `onStart` is told `{recovered}` when it is in force anew, `onDelay` that this takes long.
    */
-  subscribe(store, key, { intervalMs, after = null, ...handlers } = {}) {
-    const ask = (position) => ({ subscribe: { store, key, after: position, interval_ms: intervalMs } });
-    const cancel = { unsubscribe: { store, key } };
-    return this.#watch(nameOfKey(store, key), { ...handlers, position: after, ask, cancel });
+  subscribe(store, key, options = {}) {
+    return this.#watch(nameOfKey(store, key), "subscribe", { store, key }, options);
   }
 
   /**
    * Watches the members of a group, or those from `sortFrom` and before `sortTo`: the first `limit`, or with `reverse`
-   * the last. `onChange` is told `{change, key, row, …}`: a member has "entered", "changed" or "left". After an
-   * `onStart` with `recovered: false` all members enter again, and what was told before is to be dropped.
+   * the last. `onChange` is told `{change: "entered" | "changed" | "left", key, row, …}`. After an `onStart` with
+   * `recovered: false` all members enter again: drop what was told before.
    */
-  watchRange(store, group, { sortFrom, sortTo, limit, reverse, intervalMs, ...handlers } = {}) {
+  watchRange(store, group, { sortFrom, sortTo, limit, reverse, ...options } = {}) {
     const range = { store, group, sort_from: sortFrom, sort_to: sortTo, limit, reverse };
-    const ask = (position) => ({ watch_range: { range, after: position, interval_ms: intervalMs } });
-    const cancel = { unwatch_range: { range } };
-    return this.#watch(nameOfRange(range), { ...handlers, position: null, ask, cancel });
+    return this.#watch(nameOfRange(range), "watch_range", { range }, options);
   }
 
   /** Connects at once if the client waits for its next attempt: for example because the network is back. */
@@ -89,60 +93,70 @@ export class Statecast extends EventTarget {
   }
 
   async #connect() {
-    clearTimeout(this.#pause);
+    clearTimeout(this.#timer);
     this.#become("connecting");
-    let address;
     try {
-      address = typeof this.#address === "function" ? await this.#address() : this.#address;
+      const address = new URL(this.#credentials ? "tickets/stream" : this.#address, this.#address);
+      if (this.#credentials) address.searchParams.set("ticket", await this.#ticket(this.#need));
+      if (this.state !== "closed") this.#listen((this.#socket = new WebSocket(address)));
     } catch (error) {
-      if (error instanceof StatecastError) this.#end(error);
-      else this.#retry();
-      return;
+      this.#over(error instanceof StatecastError ? error : new StatecastError("unreachable", error.message));
     }
-    if (this.state === "closed") return;
-    const socket = (this.#socket = new WebSocket(address));
+  }
+
+  async #ticket(need, until = null) {
+    const headers = await this.#credentials(need, until);
+    const options = { method: "POST", headers, cache: "no-store", signal: AbortSignal.timeout(CALL_TIMEOUT_MS) };
+    const answer = await fetch(new URL("tickets", this.#address.replace(/^ws/, "http")), options);
+    const { ticket, error, message } = await answer.json().catch(() => ({}));
+    if (answer.ok) return ticket;
+    const reason = error?.message ?? message ?? `the server answers ${answer.status}`;
+    throw new StatecastError(answer.status, reason, 1000 * answer.headers.get("Retry-After") || 0);
+  }
+
+  #listen(socket) {
     socket.onopen = () => {
+      this.#need = "connect";
       for (const subscription of this.#subscriptions.values()) this.#ask(subscription);
-      this.#become("open");
-      if (this.#ticket) this.#renew();
+      this.#become("open", null);
     };
     socket.onmessage = (event) => this.#receive(JSON.parse(event.data));
-    socket.onclose = (event) => this.#closed(event);
+    socket.onclose = ({ code, reason }) => {
+      this.#socket = null;
+      clearTimeout(this.#timer);
+      for (const request of this.#requests.values()) request.ended?.();
+      this.#requests.clear();
+      this.#over(new StatecastError(code, reason || `closed with ${code}`, code === FLOOD ? FLOOD_PAUSE_MS : 0));
+    };
   }
 
-  #closed({ code, reason }) {
-    this.#socket = null;
-    clearTimeout(this.#renewal);
-    for (const request of this.#requests.values()) request.ended?.();
-    this.#requests.clear();
-    const renewable = code === CLOSE_EXPIRED && typeof this.#address === "function";
-    if (code < FIRST_REFUSAL || renewable) this.#retry();
-    else this.#end(new StatecastError(String(code), reason || "the server has closed the socket for good"));
-  }
-
-  #retry() {
-    if (this.state === "closed") return;
+  #over(error) {
+    const code = Number(error.code);
+    const renewable = EXPIRED.includes(code) && this.#credentials && !this.#renewed;
+    const passing = PASSING.includes(error.code) || (code >= 500 && code < 4000 && code !== TOO_LARGE);
+    if (renewable) [this.#need, this.#renewed] = ["expired", true];
+    if (this.state === "closed" || !(renewable || passing)) return this.#end(error);
     const ceiling = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures++, LONGEST_PAUSE_MS);
-    const asked = Math.max(0, this.#reconnectAt - Date.now());
-    this.#reconnectAt = 0;
-    this.#pause = setTimeout(() => this.#connect(), asked + ceiling * (0.5 + Math.random() / 2));
-    this.#become("waiting");
+    const asked = Math.max(error.pauseMs, this.#reconnectAt - Date.now(), 0);
+    this.#timer = setTimeout(() => this.#connect(), asked + ceiling * (0.5 + Math.random() / 2));
+    this.#become("waiting", error);
   }
 
   #end(error) {
     if (this.state === "closed") return;
-    clearTimeout(this.#pause);
-    clearTimeout(this.#renewal);
+    clearTimeout(this.#timer);
+    for (const { onError } of this.#subscriptions.values()) if (error) queueMicrotask(() => onError?.(error));
     this.#subscriptions.clear();
-    this.#become("closed");
+    this.#become("closed", error);
     this.#socket?.close();
     if (error) this.#fail(error);
   }
 
-  #watch(name, subscription) {
-    if (this.state === "closed") throw new StatecastError("closed", "this client is closed: make another one");
+  #watch(name, verb, what, { intervalMs, after = null, ...handlers }) {
+    if (this.state === "closed") throw this.reason ?? new StatecastError("closed", "this client is closed");
     if (this.#subscriptions.has(name)) throw new StatecastError("already_subscribed", `${name} is watched already`);
-    subscription.name = name;
+    const ask = (position) => ({ [verb]: { ...what, after: position, interval_ms: intervalMs } });
+    const subscription = { ...handlers, name, ask, position: after, cancel: { [`un${verb}`]: what } };
     subscription.unsubscribe = () => this.#unsubscribe(subscription);
     this.#subscriptions.set(name, subscription);
     if (this.state === "open") this.#ask(subscription);
@@ -150,6 +164,7 @@ export class Statecast extends EventTarget {
   }
 
   #ask(subscription) {
+    subscription.inForce = false; // what comes until it is was on its way to an earlier one
     subscription.request = this.#send(subscription.ask(subscription.position), subscription);
   }
 
@@ -169,62 +184,57 @@ export class Statecast extends EventTarget {
 
   #receive(frame) {
     this.#failures = 0;
-    const [update, member] = [frame.changed ?? frame.removed, frame.range_changed];
-    if (update) this.#tell(nameOfKey(update.store, update.key), update.position, "onUpdate", valueOf(update));
-    else if (member) this.#tell(nameOfRange(member.range), member.through, "onChange", memberOf(member));
+    if (frame.id || !frame.authenticated) this.#renewed = false;
+    const update = frame.changed ?? frame.removed ?? frame.range_changed;
+    if (update) this.#update(update);
     else if (frame.reconnect) this.#reconnectAt = Date.now() + (frame.reconnect.delay_ms ?? 0);
     else this.#answer(frame, this.#requests.get(frame.id));
   }
 
-  #tell(name, position, handler, told) {
-    const subscription = this.#subscriptions.get(name);
-    if (!subscription) return; // it was on its way when the subscription was ended
-    subscription.position = position ?? subscription.position;
-    subscription[handler]?.(told);
+  #update({ store, range, change, through, ...update }) {
+    const subscription = this.#subscriptions.get(range ? nameOfRange(range) : nameOfKey(store, update.key));
+    if (!subscription?.inForce) return;
+    subscription.position = (range ? through : update.position) ?? subscription.position;
+    if (!range) subscription.onUpdate?.(valueOf(update));
+    else subscription.onChange?.({ change: change.replace("MEMBER_CHANGE_", "").toLowerCase(), ...valueOf(update) });
   }
 
-  #answer(frame, asker) {
-    if (frame.error) {
-      this.#refused(frame, asker);
-    } else if (frame.subscribed ?? frame.range_watched) {
-      const { start, through, members = 0 } = frame.subscribed ?? frame.range_watched;
-      if (asker) asker.position = through ?? asker.position;
-      asker?.onStart?.({ recovered: start === "START_RECOVERED", members });
-    } else {
-      if (frame.authenticated) this.#renewBefore(frame.authenticated.expires_at);
-      this.#requests.delete(frame.id);
-      asker?.ended?.();
-    }
-  }
-
-  #refused({ id, error: { code, message } }, asker) {
-    const error = new StatecastError(code, message);
-    if (asker?.name && code === "unavailable") return void asker.onDelay?.(error); // it stays, and its answer follows
+  #answer({ id, authenticated, error: refusal, ...frame }, asker) {
+    const began = frame.subscribed ?? frame.range_watched;
+    const error = refusal && new StatecastError(refusal.code, refusal.message);
+    if (asker?.name && refusal?.code === "unavailable") return asker.onDelay?.(error); // its answer follows
+    if (began && asker) Object.assign(asker, { inForce: true, position: began.through ?? asker.position });
+    if (began) return asker?.onStart?.({ recovered: began.start === "START_RECOVERED", members: began.members ?? 0 });
     this.#requests.delete(id);
-    if (!asker?.name) this.#fail(error);
+    if (authenticated) this.#renewBefore(authenticated.expires_at);
+    if (error && !asker?.name) this.#fail(error);
+    if (error) this.#subscriptions.delete(asker?.name);
+    if (error) asker?.onError?.(error);
     asker?.ended?.();
-    this.#subscriptions.delete(asker?.name);
-    asker?.onError?.(error);
-  }
-
-  async #renew() {
-    try {
-      const ticket = await this.#ticket();
-      if (this.state === "open") this.#send({ auth_refresh: { ticket } }, {});
-    } catch (error) {
-      this.#fail(new StatecastError("not_renewed", `the access could not be renewed: ${error.message}`));
-    }
   }
 
   #renewBefore(expiresAt) {
-    clearTimeout(this.#renewal);
-    if (!expiresAt) return;
-    const pause = (new Date(expiresAt) - Date.now()) * RENEWED_AT;
-    this.#renewal = setTimeout(() => this.#renew(), Math.min(pause, LONGEST_TIMER_MS));
+    clearTimeout(this.#timer);
+    if (!expiresAt || !this.#credentials) return;
+    const left = new Date(expiresAt) - Date.now();
+    const pause = Math.max(SHORTEST_TIMER_MS, left * RENEWED_AT, left - LONGEST_AHEAD_MS);
+    this.#timer = setTimeout(() => this.#renew(expiresAt, this.#socket), Math.min(pause, LONGEST_TIMER_MS));
   }
 
-  #become(state) {
-    this.state = state;
+  async #renew(expiresAt, socket) {
+    const again = () => this.#renewBefore(expiresAt); // until the server says that it is too late
+    try {
+      const ticket = await this.#ticket("expiring", new Date(expiresAt));
+      if (socket === this.#socket) this.#send({ auth_refresh: { ticket } }, { onError: again });
+    } catch ({ message }) {
+      if (socket !== this.#socket) return;
+      this.#fail(new StatecastError("not_renewed", `the access could not be renewed: ${message}`));
+      again();
+    }
+  }
+
+  #become(state, reason = this.reason) {
+    Object.assign(this, { state, reason });
     this.dispatchEvent(new Event("state"));
   }
 
@@ -233,18 +243,8 @@ export class Statecast extends EventTarget {
   }
 }
 
-function valueOf({ key, row = null, position, commit_time: committed, skipped = 0 }) {
-  return { key, row, position, commitTime: committed ? new Date(committed) : null, skipped: Number(skipped) };
-}
-
-function memberOf({ change, ...value }) {
-  return { change: change.replace("MEMBER_CHANGE_", "").toLowerCase(), ...valueOf(value) };
-}
-
-function nameOfKey(store, { group, sort = "", member = "" }) {
-  return JSON.stringify([store, group, sort, member]);
-}
-
-function nameOfRange({ store, group, sort_from: from = "", sort_to: to = "", reverse = false }) {
-  return JSON.stringify([store, group, from, to, reverse]); // the limit in force is the server's
-}
+const nameOfKey = (store, { group, sort = "", member = "" }) => JSON.stringify([store, group, sort, member]);
+const nameOfRange = ({ store, group, sort_from: from = "", sort_to: to = "", reverse = false }) =>
+  JSON.stringify([store, group, from, to, reverse]); // the limit in force is the server's
+const valueOf = ({ key, row = null, position, commit_time: time, skipped = 0 }) =>
+  ({ key, row, position, commitTime: time ? new Date(time) : null, skipped: Number(skipped) });

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -27,6 +28,13 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class Today(Clock):
+    """The time of this machine, by which clients renew their access."""
+
+    def __call__(self) -> float:
+        return time.time()
 
 
 class Recorder:
@@ -62,7 +70,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def claims(**times: float | None) -> str:
     """The claims of a token as the gateway sends them."""
-    known = {name: time for name, time in times.items() if time is not None}
+    known = {name: moment for name, moment in times.items() if moment is not None}
     return urlsafe_b64encode(json.dumps(known).encode()).rstrip(b"=").decode()
 
 
@@ -81,13 +89,19 @@ PATIENT = {
 class RunningEdge:
     """A real edge on a free port before a FakeQueryService: `async with RunningEdge(max_sockets=1) as edge`.
 
-    Credentials expire by its `calendar`, which is set by hand.
+    Credentials expire by its `calendar`, which is set by hand unless it is given.
     """
 
-    def __init__(self, kafka: bool = False, beside: "RunningEdge | None" = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        kafka: bool = False,
+        beside: "RunningEdge | None" = None,
+        calendar: Clock | None = None,
+        **settings: Any,
+    ) -> None:
         """`kafka` lets it keep channels and revocations; `beside` is an edge whose query service this one uses too."""
         self.query: FakeQueryService = FakeQueryService() if beside is None else beside.query
-        self.calendar = Clock()
+        self.calendar = calendar or Clock()
         self._owns_query = beside is None
         self._kafka = kafka
         self._settings = settings

@@ -13,6 +13,7 @@ PLACES = {
     "/page/icon.svg": "icon.svg",
     "/page/credentials.js": "credentials.js",
     "/page/sign-in.js": "sign-in.js",
+    "/page/renewal.js": "renewal.js",
     "/page/elements.js": "elements.js",
     "/page/orders.js": "orders.js",
     "/page/order-card.js": "order-card.js",

@@ -1,0 +1,171 @@
+"""What ends the JavaScript client, what does not, and how a page sees why; its server is scripted."""
+
+from collections.abc import AsyncIterator
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from drivers.browser import chromium
+from playwright.async_api import Page, Route, WebSocketRoute
+
+from ws_edge.web.pages import PLACES
+
+ORIGIN = "http://edge.test"
+CONNECT = """async (tokens) => {
+    const { Statecast, StatecastError } = await import("/statecast.js");
+    window.needs = [];
+    window.refusals = [];
+    window.addEventListener("unhandledrejection", () => window.refusals.push("unhandled"));
+    const credentials = tokens && ((need) => {
+        window.needs.push(need);
+        const token = tokens.shift() ?? "last";
+        if (token === "signed out") throw new StatecastError("signed_out", "the person has left");
+        if (token === "no issuer") throw new TypeError("the issuer is down");
+        return { Authorization: token };
+    });
+    window.live = new Statecast("/v1/stream", { credentials });
+    window.live.addEventListener("error", ({ detail }) => window.refusals.push(detail.code));
+    const onError = ({ code }) => window.refusals.push(`of a key: ${code}`);
+    for (const group of ["a", "b"]) window.live.subscribe("orders-by-key", { group }, { onError });
+}"""
+SEEN = "() => [window.live.state, window.live.reason?.code ?? null]"
+
+
+class Server:
+    """Answers a page with the files of the edge, and scripted sockets and tickets."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.sockets: list[str] = []
+        self.close_codes: list[int] = []
+        self.ticket_answers: list[tuple[int, dict[str, str]]] = []
+
+    async def start(self) -> None:
+        await self.page.route(f"{ORIGIN}/**", self._answer)
+        await self.page.route_web_socket("**/stream*", self._accept)
+        await self.page.clock.install()
+        await self.page.goto(f"{ORIGIN}/blank")
+
+    async def connect(self, *tokens: str) -> None:
+        """Makes a client; without tokens it has no credentials."""
+        await self.page.evaluate(CONNECT, list(tokens) or None)
+
+    async def seen(self, state: str) -> Any:
+        """Waits for the state; returns the code of the reason."""
+        await self.page.wait_for_function("(state) => window.live.state === state", arg=state, polling=10)
+        return (await self.page.evaluate(SEEN))[1]
+
+    async def told(self) -> Any:
+        """All that the page was told to have been refused."""
+        return await self.page.evaluate("() => window.refusals")
+
+    async def needs(self) -> Any:
+        """What credentials were asked for."""
+        return await self.page.evaluate("() => window.needs")
+
+    async def _accept(self, socket: WebSocketRoute) -> None:
+        self.sockets.append(socket.url.removeprefix(ORIGIN.replace("http", "ws")))
+        if self.close_codes:
+            await socket.close(code=self.close_codes.pop(0), reason="so it is")
+
+    async def _answer(self, route: Route) -> None:
+        path = route.request.url.removeprefix(ORIGIN)
+        if path == "/v1/tickets":
+            status, headers = self.ticket_answers.pop(0) if self.ticket_answers else (200, {})
+            await route.fulfill(status=status, headers=headers, json={"ticket": "t"} if status == 200 else {})
+        elif path in PLACES:
+            script = files("ws_edge").joinpath("page", PLACES[path]).read_text()
+            await route.fulfill(body=script, content_type="text/javascript")
+        else:
+            await route.fulfill(body="<!doctype html>", content_type="text/html")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    async with chromium() as browser:
+        scripted = Server(await browser.new_page())
+        await scripted.start()
+        yield scripted
+
+
+@pytest.mark.parametrize("code", [1009, 4403, 4404, 4999])
+async def test_a_fatal_close_code_ends_the_client_and_all_are_told_why(server: Server, code: int) -> None:
+    server.close_codes = [code]
+    await server.connect("a", "b")
+
+    assert await server.seen("closed") == str(code)
+    assert await server.told() == [str(code), f"of a key: {code}", f"of a key: {code}"]
+    assert await server.needs() == ["connect"]
+
+
+@pytest.mark.parametrize("code", [1001, 1011, 1012, 4408])
+async def test_after_other_close_codes_it_connects_again(server: Server, code: int) -> None:
+    server.close_codes = [code]
+    await server.connect()
+    await server.seen("open")
+
+    assert server.sockets == ["/v1/stream", "/v1/stream"]
+    assert await server.told() == []
+
+
+async def test_expired_credentials_are_asked_for_anew_once(server: Server) -> None:
+    server.close_codes = [4401, 4401]
+    await server.connect("old", "new", "another")
+
+    assert await server.seen("closed") == "4401"
+    assert await server.needs() == ["connect", "expired"]
+    assert server.sockets == ["/v1/tickets/stream?ticket=t"] * 2
+
+
+async def test_without_credentials_an_expiry_ends_it(server: Server) -> None:
+    server.close_codes = [4401]
+    await server.connect()
+
+    assert await server.seen("closed") == "4401"
+
+
+@pytest.mark.parametrize(("status", "needs"), [(401, ["connect", "expired"]), (403, ["connect"]), (404, ["connect"])])
+async def test_refused_credentials_end_it(server: Server, status: int, needs: list[str]) -> None:
+    server.ticket_answers = [(status, {})] * 2
+    await server.connect("old", "new")
+
+    assert await server.seen("closed") == str(status)
+    assert await server.needs() == needs
+    assert server.sockets == []
+
+
+async def test_whoever_floods_the_server_stays_away_for_half_a_minute(server: Server) -> None:
+    server.close_codes = [4429]
+    await server.connect()
+
+    assert await server.seen("waiting") == "4429"
+    await server.page.clock.run_for(25_000)
+    assert await server.seen("waiting") == "4429"
+    await server.page.clock.run_for(6_000)
+    assert await server.seen("open") is None
+
+
+async def test_it_comes_back_when_it_was_told_to(server: Server) -> None:
+    server.ticket_answers = [(503, {"Retry-After": "20"})]
+    await server.connect("a")
+
+    assert await server.seen("waiting") == "503"
+    await server.page.clock.run_for(15_000)
+    assert await server.seen("waiting") == "503"
+    await server.page.clock.run_for(6_000)
+    assert await server.seen("open") is None
+
+
+async def test_credentials_that_cannot_be_had_now_are_asked_for_again(server: Server) -> None:
+    await server.connect("no issuer", "a")
+    await server.seen("open")
+
+    assert await server.needs() == ["connect", "connect"]
+    assert await server.told() == []
+
+
+async def test_whoever_has_left_ends_it(server: Server) -> None:
+    await server.connect("signed out")
+
+    assert await server.seen("closed") == "signed_out"
+    assert await server.told() == ["signed_out"] + ["of a key: signed_out"] * 2
