@@ -23,6 +23,10 @@ EXCLUDED_RULES = (
 )
 
 
+COMPILE_ALL = "-XX:-DontCompileHugeMethods"
+"""Spark makes one method of a query's whole stage; above 8,000 bytes of it Java would interpret it for ever."""
+
+
 def start_session(master: str, jars: Path, driver_memory: str, java_options: str = "") -> SparkSession:
     """Starts Spark's JVM, or joins the one of this process. Raises NotBuiltError if Java or the jars are missing.
 
@@ -57,9 +61,9 @@ def configuration(jars: list[Path], driver_memory: str, java_options: str = "") 
     return {
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {java_options}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {COMPILE_ALL} {java_options}",
         # Executors elsewhere keep Spark's own logging: this file need not be there.
-        "spark.executor.extraJavaOptions": java_options,
+        "spark.executor.extraJavaOptions": f"{COMPILE_ALL} {java_options}",
         "spark.ui.enabled": "false",
         # Not for streams; Spark would warn of each query.
         "spark.sql.adaptive.enabled": "false",
