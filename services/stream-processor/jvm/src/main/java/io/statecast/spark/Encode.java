@@ -11,6 +11,6 @@ public final class Encode implements UDF3<Row, String, byte[], byte[]> {
 
   @Override
   public byte[] call(Row row, String message, byte[] descriptors) {
-    return row == null ? null : RowToMessage.convert(row, type.resolve(message, descriptors)).toByteArray();
+    return row == null ? null : MessageWriter.of(type.resolve(message, descriptors)).write(row);
   }
 }

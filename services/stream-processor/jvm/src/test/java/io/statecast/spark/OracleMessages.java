@@ -12,9 +12,9 @@ import java.time.Instant;
 import java.util.List;
 import org.apache.spark.sql.Row;
 
-/** Turns a row into a message; the inverse of {@link MessageReader}, with the same types and the same order of fields. */
-final class RowToMessage {
-  private RowToMessage() {}
+/** The messages that {@link MessageWriter} must write, made of rows by Protobuf's own builder. */
+final class OracleMessages {
+  private OracleMessages() {}
 
   /**
    * The message of a row. A null leaves its field unset.
