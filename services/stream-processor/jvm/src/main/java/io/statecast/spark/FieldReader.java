@@ -20,9 +20,12 @@ final class FieldReader {
   final int wireType;
   final boolean packable;
   final boolean isMessage;
+  final boolean isRepeated;
   /** The indices of the fields that this one replaces: those of its oneof. */
   final int[] alternatives;
   private final FieldDescriptor.Type type;
+  private final boolean isRequired;
+  private final Object unset;
   private MessageReader messageReader;
 
   FieldReader(FieldDescriptor field) {
@@ -32,6 +35,9 @@ final class FieldReader {
     this.wireType = field.getLiteType().getWireType();
     this.packable = field.isPackable();
     this.isMessage = type == FieldDescriptor.Type.MESSAGE;
+    this.isRepeated = field.isRepeated();
+    this.isRequired = field.isRequired();
+    this.unset = isRepeated ? List.of() : field.hasPresence() ? null : zero();
     OneofDescriptor oneof = field.getRealContainingOneof();
     this.alternatives =
         oneof == null
@@ -49,13 +55,10 @@ final class FieldReader {
 
   /** What a row holds of a field that its message lacks. Throws UndecodableException for one that it must have. */
   Object unset() {
-    if (field.isRequired()) {
+    if (isRequired) {
       throw new UndecodableException(field.getFullName() + " is required");
     }
-    if (field.isRepeated()) {
-      return List.of();
-    }
-    return field.hasPresence() ? null : zero();
+    return unset;
   }
 
   /**

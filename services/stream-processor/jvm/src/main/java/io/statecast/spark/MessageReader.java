@@ -8,7 +8,8 @@ import com.google.protobuf.WireFormat;
 import java.io.IOException;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.HashMap;
+import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -31,16 +32,17 @@ final class MessageReader {
 
   private static final long LAST_SECOND = 253_402_300_799L;
 
-  private final Map<Integer, FieldReader> byNumber = new HashMap<>();
   private final FieldReader[] fields;
+  private final FieldReader[] byNumber;
+  private final int[] numbers;
   private final boolean isTimestamp;
 
   private MessageReader(Descriptor type) {
     isTimestamp = isTimestamp(type);
     fields = type.getFields().stream().map(FieldReader::new).toArray(FieldReader[]::new);
-    for (FieldReader each : fields) {
-      byNumber.put(each.field.getNumber(), each);
-    }
+    byNumber = fields.clone();
+    Arrays.sort(byNumber, Comparator.comparingInt(each -> each.field.getNumber()));
+    numbers = Arrays.stream(byNumber).mapToInt(each -> each.field.getNumber()).toArray();
   }
 
   /** The reader of a type of message. */
@@ -77,7 +79,8 @@ final class MessageReader {
   private void merge(Object[] values, CodedInputStream in, ReadBudget budget) throws IOException {
     for (int tag = in.readTag(); tag != 0; tag = in.readTag()) {
       budget.count();
-      FieldReader field = byNumber.get(WireFormat.getTagFieldNumber(tag));
+      int found = Arrays.binarySearch(numbers, WireFormat.getTagFieldNumber(tag));
+      FieldReader field = found < 0 ? null : byNumber[found];
       int wireType = WireFormat.getTagWireType(tag);
       if (field != null && field.isMessage && wireType == WireFormat.WIRETYPE_LENGTH_DELIMITED) {
         readMessage(field, values, in, budget);
@@ -94,14 +97,14 @@ final class MessageReader {
   private static void readMessage(FieldReader field, Object[] values, CodedInputStream in, ReadBudget budget)
       throws IOException {
     MessageReader reader = field.messageReader();
-    Object begun = field.field.isRepeated() ? null : values[field.index];
+    Object begun = field.isRepeated ? null : values[field.index];
     Object[] inner = begun == null ? new Object[reader.fields.length] : (Object[]) begun;
     int limit = in.pushLimit(in.readRawVarint32());
     budget.descend();
     reader.merge(inner, in, budget);
     budget.ascend();
     in.popLimit(limit);
-    put(field, values, field.field.isRepeated() ? reader.finish(field.field, inner) : inner);
+    put(field, values, field.isRepeated ? reader.finish(field.field, inner) : inner);
   }
 
   private static void readPacked(FieldReader field, Object[] values, CodedInputStream in, ReadBudget budget)
@@ -116,7 +119,7 @@ final class MessageReader {
 
   @SuppressWarnings("unchecked")
   private static void put(FieldReader field, Object[] values, Object value) {
-    if (!field.field.isRepeated()) {
+    if (!field.isRepeated) {
       for (int other : field.alternatives) {
         values[other] = null;
       }
