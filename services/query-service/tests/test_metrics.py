@@ -15,6 +15,18 @@ def test_every_name_begins_with_the_service(metrics: Metrics) -> None:
     assert b"query_service_call_seconds" in generate_latest(metrics.registry)
 
 
+def test_a_call_is_in_flight_until_it_ends(metrics: Metrics) -> None:
+    def in_flight() -> float | None:
+        return metrics.registry.get_sample_value("query_service_calls_in_flight", {"method": "GetState"})
+
+    with metrics.measured("GetState"):
+        within = in_flight()
+    with pytest.raises(NotServedError), metrics.measured("GetState"):
+        raise NotServedError("still reading")
+
+    assert (within, in_flight()) == (1, 0)
+
+
 def test_a_call_is_counted_by_how_it_ended(metrics: Metrics) -> None:
     with metrics.measured("GetState"):
         pass

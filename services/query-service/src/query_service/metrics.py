@@ -27,6 +27,10 @@ class Metrics:
         )
         # Public calls by how they ended: ok, the name of the error, or interrupted (cancelled, or a defect).
         self.calls = Counter("query_service_calls", "Public calls.", ["method", "outcome"], registry=registry)
+        # Public calls in work, held long polls among them: what MAX_CONCURRENT_CALLS bounds.
+        self.calls_in_flight = Gauge(
+            "query_service_calls_in_flight", "Public calls in work.", ["method"], registry=registry
+        )
         # Calls passed on to peers, by what the peer did: answered, not_served, unreachable, refused.
         self.forwards = Counter("query_service_forwards", "Calls passed on to a peer.", ["outcome"], registry=registry)
         # Forwards that were slow: the second replica answered first (won), or the first one did after all (lost), or
@@ -66,9 +70,11 @@ class Metrics:
 
     @contextmanager
     def measured(self, method: str) -> Iterator[None]:
-        """Counts the public call within the block, and how long it takes."""
+        """Counts the public call within the block, while it lasts and when it has ended, and how long it takes."""
         began = perf_counter()
         outcome = "interrupted"
+        in_flight = self.calls_in_flight.labels(method)
+        in_flight.inc()
         try:
             yield
             outcome = "ok"
@@ -76,5 +82,6 @@ class Metrics:
             outcome = type(error).__name__
             raise
         finally:
+            in_flight.dec()
             self.calls.labels(method, outcome).inc()
             self.call_seconds.labels(method).observe(perf_counter() - began)
