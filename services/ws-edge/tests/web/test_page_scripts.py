@@ -134,3 +134,40 @@ async def test_while_the_query_service_is_down_the_page_says_so_and_goes_on_when
 
         await expect(page.get_by_role("listitem").filter(has_text="order-1")).to_be_visible(timeout=30_000)
         await expect(page.get_by_role("alert")).to_be_hidden()
+
+
+async def test_developers_read_of_every_call_socket_and_document(edge: RunningEdge, page: Page) -> None:
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.goto("/docs")
+    await page.get_by_role("heading", name="Interface").wait_for()
+    described = await page.evaluate("""async () => {
+      const [calls, sockets] = await Promise.all(
+        ["/openapi.json", "/asyncapi.json"].map(async (place) => (await fetch(place)).json()));
+      return [
+        ...Object.entries(calls.paths).flatMap(([path, item]) =>
+          Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`)),
+        ...Object.values(sockets.channels).map((channel) => channel.address),
+        ...[calls, sockets].flatMap((document) => Object.keys(document.components.schemas)),
+      ];
+    }""")
+    shown = await page.evaluate("[...document.querySelectorAll('details')].map((each) => each.id)")
+    dangling = await page.evaluate(
+        "[...document.querySelectorAll('main a')].filter((each) => !document.getElementById(each.hash.slice(1))).length"
+    )
+
+    assert sorted(shown) == sorted(described)
+    assert (dangling, complaints) == (0, [])
+    assert all(address.startswith(f"http://{edge.address}/") for address in asked)
+
+
+async def test_a_link_to_a_document_opens_it(page: Page) -> None:
+    await page.goto("/docs#ErrorReply")
+    await expect(page.locator("details[open]")).to_have_count(1)
+    await page.locator("details[open]").get_by_role("link", name="ErrorBody").click()
+
+    await expect(page.locator("details#ErrorBody")).to_contain_text("A stable word for programs.")
+    await expect(page.locator("details#ErrorBody")).to_have_attribute("open", "")

@@ -1,4 +1,4 @@
-"""The page for people: every file is served, safe by policy, whole by its references, and cached by its ETag."""
+"""The pages for people: every file is served, safe by policy, whole by its references, and cached by its ETag."""
 
 import re
 
@@ -31,7 +31,12 @@ async def test_what_a_file_refers_to_is_served_and_nothing_is_fetched_from_elsew
 ) -> None:
     text = (await alice.get(place)).text
 
-    assert set(REFERENCES.findall(text)) <= set(PLACES)
+    assert set(REFERENCES.findall(text)) <= {*PLACES, "/openapi.json", "/asyncapi.json"}
     assert "http://" not in text.replace("http://www.w3.org/", "")
     assert "https://" not in text
     assert not re.search(r"innerHTML|style=|\bon[a-z]+=\"|<script>", text)
+
+
+@pytest.mark.parametrize("place", ["/redoc", "/docs/oauth2-redirect"])
+async def test_the_framework_serves_no_pages_with_scripts_of_other_hosts(alice: AsyncClient, place: str) -> None:
+    assert (await alice.get(place)).status_code == 404

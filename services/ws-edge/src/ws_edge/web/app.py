@@ -27,7 +27,8 @@ RETRY_AFTER_S = "1"
 
 def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable[[], str | None]) -> FastAPI:
     """The calls. `not_ready` says why the edge should get no traffic, or None."""
-    app = FastAPI(title="Statecast edge", version="1", description=DESCRIPTION)
+    # FastAPI's own pages of the interface load their scripts from other hosts; ours is one of pages().
+    app = FastAPI(title="Statecast edge", version="1", description=DESCRIPTION, docs_url=None, redoc_url=None)
     for router in routers:
         app.include_router(router)
     app.include_router(pages())

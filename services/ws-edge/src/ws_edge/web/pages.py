@@ -1,4 +1,4 @@
-"""Serves the page for people, the operators' page, and the JavaScript client: files of this package, to everybody."""
+"""Serves the pages of customers, operators and developers, and the JavaScript client: files of this package."""
 
 from hashlib import sha256
 from importlib.resources import files
@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 PLACES = {
     "/": "orders.html",
     "/operator": "operator.html",
+    "/docs": "docs.html",
     "/statecast.js": "statecast.js",
     "/page/style.css": "style.css",
     "/page/icon.svg": "icon.svg",
@@ -20,6 +21,7 @@ PLACES = {
     "/page/operator.js": "operator.js",
     "/page/rates.js": "rates.js",
     "/page/chart.js": "chart.js",
+    "/page/docs.js": "docs.js",
 }
 """Every address, with the file that answers."""
 
