@@ -13,6 +13,7 @@ import uvloop
 
 from ws_edge import logs, settings, stores, tls
 from ws_edge.access.admission import Admission
+from ws_edge.access.channel_quota import ChannelQuota
 from ws_edge.access.gateway import Gateway
 from ws_edge.access.origins import Origins
 from ws_edge.access.pace import Pace
@@ -92,7 +93,8 @@ def build(
 
     report = EdgeReport(given.instance, metrics, not_ready, clock)
     rest = Rest(client, table, gateway, tickets, revocations, given.page_size, report)
-    channel_rest = ChannelRest(channels, RevocationLog(writer, calendar), rest.consumer)
+    quota = ChannelQuota(given.consumer_channels_per_hour, clock)
+    channel_rest = ChannelRest(channels, quota, RevocationLog(writer, calendar), rest.consumer)
     metrics.sockets.set_function(lambda: len(sockets))
     metrics.subscriptions.set_function(lambda: hub.subscriptions)
     metrics.unique_keys.set_function(lambda: hub.unique_keys)

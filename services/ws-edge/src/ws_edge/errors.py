@@ -8,6 +8,7 @@ EdgeError                        any of them; the text says what to do
 │   ├── NoStateError             not_found                404   (REST only: a socket is told `Unknown`)
 │   ├── ForbiddenError           forbidden                403   somebody else's row, or a store for staff
 │   ├── TooManySubscriptionsError too_many_subscriptions  429
+│   ├── TooManyChannelsError     too_many_channels        429   more than so many an hour
 │   ├── TooManyFramesError       too_many_frames          429   more than so many a second
 │   │   └── FrameFloodError      too_many_frames          429   and no end: the socket is closed with CLOSE_FLOOD
 │   ├── TicketRefusedError       ticket_refused           403   not ours, too old, or somebody else's
@@ -93,6 +94,13 @@ class TooManySubscriptionsError(RequestError):
     """The socket watches as many keys as it may."""
 
     code = "too_many_subscriptions"
+    http_status = 429
+
+
+class TooManyChannelsError(RequestError):
+    """The consumer creates more channels than it may."""
+
+    code = "too_many_channels"
     http_status = 429
 
 

@@ -88,6 +88,9 @@ class Settings(BaseSettings):
     channel_lifetime_s: float = Field(
         default=86_400, gt=0, description="How long a channel lives; shorter than its topic keeps records."
     )
+    consumer_channels_per_hour: int = Field(
+        default=1000, ge=1, description="Channels that one consumer may create in an hour; so many may come at once."
+    )
     max_channel_subscriptions: int = Field(
         default=200, ge=1, le=1000, description="Subscriptions that one channel may have."
     )

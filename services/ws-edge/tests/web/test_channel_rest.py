@@ -200,3 +200,15 @@ async def test_nobody_else_revokes(alice: AsyncClient) -> None:
     ]
 
     assert {(answer.status_code, answer.json()["error"]["code"]) for answer in answers} == {(403, "forbidden")}
+
+
+async def test_a_consumer_creates_so_many_channels_an_hour_and_others_theirs() -> None:
+    async with (
+        RunningEdge(kafka=True, consumer_channels_per_hour=1) as edge,
+        AsyncClient(base_url=f"http://{edge.address}", verify=False) as client,
+    ):
+        own, others = edge.headers(), edge.headers("customer-0002")
+        answers = [await client.post("/v1/channels", headers=headers) for headers in (own, own, others)]
+
+    assert [answer.status_code for answer in answers] == [201, 429, 201]
+    assert answers[1].json()["error"]["code"] == "too_many_channels"

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from google.protobuf import json_format
 
+from ws_edge.access.channel_quota import ChannelQuota
 from ws_edge.authorization import Consumer, check_staff
 from ws_edge.shared.channel import Channel
 from ws_edge.shared.channels import Channels
@@ -27,9 +28,10 @@ Member = Annotated[str, Query(description="The member of its key, in stores with
 class ChannelRest:
     """Answers when every edge can see what was asked for. Every method raises EdgeError."""
 
-    def __init__(self, channels: Channels, revocations: RevocationLog, identify: Identify) -> None:
+    def __init__(self, channels: Channels, quota: ChannelQuota, revocations: RevocationLog, identify: Identify) -> None:
         """`identify` tells who calls."""
         self._channels = channels
+        self._quota = quota
         self._revocations = revocations
         self._identify = identify
 
@@ -56,7 +58,9 @@ class ChannelRest:
 
     async def create(self, request: Request) -> Response:
         """Creates a channel. Add subscriptions to it, attach a socket at `/v1/channels/{channel}/stream`, and begin."""
-        return _answer(await self._channels.create(await self._identify(request)), 201)
+        consumer = await self._identify(request)
+        self._quota.take(consumer)
+        return _answer(await self._channels.create(consumer), 201)
 
     async def get(self, request: Request, channel: str) -> Response:
         """Answers with the channel's subscriptions."""
