@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from bench import edge_measurements as measurements
+from bench.edge_resumes import resumes
+from bench.edge_revocation import revocation
 from bench.edge_rig import EdgeRig, edge_rig
 from bench.results import Metric, combine, measure_each, table, write
 
@@ -20,6 +22,8 @@ MEASUREMENTS: Mapping[str, Callable[[EdgeRig], dict[str, float]]] = {
     "stalled": measurements.stalled,
     "hot_key": measurements.hot_key,
     "frames": measurements.frames,
+    "resumes": resumes,
+    "revocation": revocation,
 }
 SETTINGS: dict[str, object] = {
     "sockets": SOCKETS,

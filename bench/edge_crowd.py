@@ -11,7 +11,8 @@ from typing import Any
 
 import uvloop
 
-from bench.edge_socket import SMALL_WINDOW, EdgeSocket, Tally
+from bench.edge_resumers import Resumers
+from bench.edge_socket import SMALL_WINDOW, EdgeSocket, Tally, handshake
 
 AT_ONCE = 100
 """Handshakes under way at the same time."""
@@ -28,13 +29,17 @@ class Crowd:
         self._sockets: list[EdgeSocket] = []
         self._tally = Tally()
 
-    async def open(self, count: int, small_window: bool = False) -> float:
-        """Opens so many more sockets, each of another consumer at another address; returns the seconds it took."""
+    async def open(self, count: int, small_window: bool = False, consumer: str | None = None) -> float:
+        """Opens so many more sockets, each at another address; returns the seconds it took.
+
+        Each is of another consumer, or all of one `consumer`.
+        """
         began = time.monotonic()
         slots = asyncio.Semaphore(AT_ONCE)
         first = len(self._sockets)
         numbers = range(first, first + count)
-        self._sockets += await asyncio.gather(*(self._open_one(number, slots, small_window) for number in numbers))
+        requests = [handshake(self._host, self._secret, number, consumer) for number in numbers]
+        self._sockets += await asyncio.gather(*(self._open_one(request, slots, small_window) for request in requests))
         return time.monotonic() - began
 
     async def subscribe(
@@ -65,6 +70,15 @@ class Crowd:
         for client in self._sockets[first:]:
             client.stop_reading()
 
+    async def watch_end(self) -> None:
+        """From now on it counts when the last frame comes."""
+        self._tally.aging = True
+
+    async def ended(self) -> tuple[float, float, set[int | None]]:
+        """When all sockets are closed: the monotonic times of the last frame and of the last close, and the codes."""
+        await asyncio.gather(*(client.closed for client in self._sockets))
+        return self._tally.last_at, time.monotonic(), {client.close_code for client in self._sockets}
+
     async def leave(self) -> None:
         """Closes all sockets."""
         sockets, self._sockets = self._sockets, []
@@ -72,7 +86,7 @@ class Crowd:
             client.close()
         await asyncio.gather(*(client.closed for client in sockets))
 
-    async def _open_one(self, number: int, slots: asyncio.Semaphore, small_window: bool) -> EdgeSocket:
+    async def _open_one(self, request: bytes, slots: asyncio.Semaphore, small_window: bool) -> EdgeSocket:
         async with slots:
             connection = socket.socket()
             if small_window:
@@ -80,30 +94,13 @@ class Crowd:
             connection.setblocking(False)
             loop = asyncio.get_running_loop()
             await loop.sock_connect(connection, (self._host, self._port))
-            _, client = await loop.create_connection(
-                lambda: EdgeSocket(self._tally, self._handshake(number)), sock=connection
-            )
+            _, client = await loop.create_connection(lambda: EdgeSocket(self._tally, request), sock=connection)
             await client.opened
             return client
 
-    def _handshake(self, number: int) -> bytes:
-        headers = {
-            "Host": self._host,
-            "Upgrade": "websocket",
-            "Connection": "Upgrade",
-            "Sec-WebSocket-Version": "13",
-            "Sec-WebSocket-Key": "c3RhdGVjYXN0LWJlbmNoMQ==",
-            "X-Gateway-Secret": self._secret,
-            "X-Consumer-Custom-ID": f"bench-{number}",
-            "X-Consumer-Groups": "staff",
-            "X-Forwarded-For": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
-        }
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        return f"GET /v1/stream HTTP/1.1\r\n{lines}\r\n".encode()
-
 
 class CrowdProcess:
-    """Calls the methods of a Crowd where it lives: `ask("open", 5000)`."""
+    """Calls the methods of a Crowd, or of Resumers, where they live: `ask("open", 5000)`."""
 
     def __init__(self, connection: "Connection[Any, Any]") -> None:
         self._connection = connection
@@ -120,11 +117,11 @@ class CrowdProcess:
 
 
 @contextmanager
-def crowd(address: str, secret: str) -> Iterator[CrowdProcess]:
-    """A crowd without sockets; its process ends with the block."""
+def crowd(address: str, secret: str, kind: type[Crowd | Resumers] = Crowd) -> Iterator[CrowdProcess]:
+    """A crowd, or resumers, without sockets; their process ends with the block."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, address, secret), daemon=True)
+    process = context.Process(target=_serve, args=(theirs, kind(address, secret)), daemon=True)
     process.start()
     theirs.close()
     try:
@@ -136,11 +133,11 @@ def crowd(address: str, secret: str) -> Iterator[CrowdProcess]:
         process.join()
 
 
-def _serve(connection: "Connection[Any, Any]", address: str, secret: str) -> None:
-    uvloop.run(_answer(connection, Crowd(address, secret)))
+def _serve(connection: "Connection[Any, Any]", clients: Crowd | Resumers) -> None:
+    uvloop.run(_answer(connection, clients))
 
 
-async def _answer(connection: "Connection[Any, Any]", clients: Crowd) -> None:
+async def _answer(connection: "Connection[Any, Any]", clients: Crowd | Resumers) -> None:
     loop = asyncio.get_running_loop()
     while True:
         try:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
@@ -21,6 +21,10 @@ from local_stack.ports import free_ports
 
 NAMES = ("query-1", "query-2")
 SECRET = "bench-gateway-secret"
+EDGE_STORES = {
+    "push-channels": "statecast.push.v1.ChannelRecord",
+    "revoked-consumers": "statecast.push.v1.Revocation",
+}
 PATIENCE_S = 60.0
 PAUSE_S = 0.1
 UNLIMITED = 1_000_000
@@ -54,8 +58,8 @@ class EdgeRig:
         )
 
     @contextmanager
-    def edge(self) -> Iterator["EdgeProcess"]:
-        """A new edge with its own crowd; both end with the block."""
+    def edge(self, **settings: object) -> Iterator["EdgeProcess"]:
+        """A new edge with its own crowd, which end with the block; `settings` go on top of those of the rig."""
         (port,) = free_ports(1)
         values: dict[str, object] = {
             "port": port,
@@ -63,19 +67,15 @@ class EdgeRig:
             "query_addresses": ",".join(instance.address for instance in self.cluster.instances.values()),
             "stores": self._stores,
             **EDGE,
+            **settings,
         }
-        environment = {f"WS_EDGE_{name.upper()}": str(value) for name, value in values.items()}
-        process = child_process.start(
-            [sys.executable, "-m", "ws_edge", "run"], self._directory / "edge.log", environment
-        )
+        edge = EdgeProcess(f"127.0.0.1:{port}", values, self._directory / "edge.log")
         try:
-            address = f"127.0.0.1:{port}"
-            wait_until(lambda: _answers(f"http://{address}/readyz"))
-            with crowd(address, SECRET) as clients:
-                yield EdgeProcess(process, address, clients)
+            edge.start()
+            with crowd(edge.address, SECRET) as edge.clients:
+                yield edge
         finally:
-            process.kill()
-            process.wait()
+            edge.kill()
 
     def upstream(self) -> tuple[float, float]:
         """The keys and the calls that the query service has been asked for so far."""
@@ -90,21 +90,36 @@ class EdgeRig:
 
 
 class EdgeProcess:
-    """A running edge and its clients."""
+    """An edge that keeps its address from one start to the next, and its clients."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", address: str, clients: CrowdProcess) -> None:
-        self.clients = clients
-        self._process = psutil.Process(process.pid)
-        self._address = address
+    clients: CrowdProcess
+
+    def __init__(self, address: str, settings: Mapping[str, object], log: Path) -> None:
+        self.address = address
+        self._environment = {f"WS_EDGE_{name.upper()}": str(value) for name, value in settings.items()}
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts the process, and returns when it is ready."""
+        self._process = child_process.start([sys.executable, "-m", "ws_edge", "run"], self._log, self._environment)
+        wait_until(lambda: _answers(f"http://{self.address}/readyz"))
+
+    def kill(self) -> None:
+        """Ends the process at once, as `kill -9` does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
     @property
     def rss_kb(self) -> float:
         """The memory that it has in use, in KB."""
-        return self._process.memory_info().rss / 1e3
+        assert self._process is not None
+        return psutil.Process(self._process.pid).memory_info().rss / 1e3
 
     def metric(self, name: str) -> float:
         """The sum of a metric over its labels."""
-        with urlopen(f"http://{self._address}/metrics", timeout=30) as answer:
+        with urlopen(f"http://{self.address}/metrics", timeout=30) as answer:
             lines = answer.read().decode().splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
 
@@ -127,6 +142,8 @@ def edge_rig(sockets: int, seconds: float) -> Iterator[EdgeRig]:
             own_broker(directory) as broker,
             query_cluster(broker.bootstrap, directory / "query", session_timeout_ms=6000) as cluster,
         ):
+            for name, message in EDGE_STORES.items():
+                cluster.add_plain_store(name, message)
             cluster.start(*NAMES)
             yield EdgeRig(cluster, directory, sockets, seconds)
 

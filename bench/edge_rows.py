@@ -24,6 +24,8 @@ class OrderWriter:
     """Writes orders to one topic; every record of a key has a higher sequence than the one before."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
+        self.newest: dict[str, int] = {}
+        """The sequence of the last record of each key; it stands in the row as well."""
         self._topic = topic
         self._sequence = 0
         self._producer = producer(bootstrap, linger_ms=1)
@@ -55,4 +57,5 @@ class OrderWriter:
         order.tracking_number = f"{self._sequence}".ljust(padding, "x")
         record = StateRecord(epoch=1, sequence=self._sequence, payload=order.SerializeToString())
         record.source.commit_time.FromNanoseconds(time.time_ns())
+        self.newest[key] = self._sequence
         self._producer.produce(self._topic, record.SerializeToString(), key.encode())

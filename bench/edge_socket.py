@@ -5,21 +5,41 @@ import json
 import os
 import struct
 import time
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 SMALL_WINDOW = 4096
+
+
+class RefusedError(ConnectionError):
+    """The handshake was answered with another status."""
+
+    def __init__(self, head: str) -> None:
+        """`head` is the answer without its body."""
+        super().__init__(head)
+        names = (line.partition(":") for line in head.lower().splitlines())
+        self.retry_after_s = next((float(value) for name, _, value in names if name == "retry-after"), 0.0)
+
+
+class Taker(Protocol):
+    """Who takes the frames of a socket."""
+
+    def take(self, data: bytes, start: int, end: int) -> None:
+        """A text frame's payload, from `start` to before `end`."""
 
 
 class EdgeSocket(asyncio.Protocol):
     """One WebSocket to an edge, straight and unencrypted. Whole messages in single frames only, as edges send them."""
 
-    def __init__(self, tally: "Tally", request: bytes) -> None:
+    def __init__(self, taker: Taker, request: bytes) -> None:
         """`request` opens the socket."""
         loop = asyncio.get_running_loop()
         self.opened: asyncio.Future[None] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
-        self._tally = tally
+        self.close_code: int | None = None
+        """The code with which the edge has closed the socket."""
+        self._taker = taker
         self._request = request
         self._transport: Any = None
         self._buffer = b""
@@ -38,7 +58,7 @@ class EdgeSocket(asyncio.Protocol):
                 self._buffer = head
                 return
             if b" 101 " not in head.split(b"\r\n", 1)[0]:
-                self.opened.set_exception(ConnectionError(head.decode("latin-1")))
+                self.opened.set_exception(RefusedError(head.decode("latin-1")))
                 return
             self.opened.set_result(None)
         self._buffer = self._take_frames(data)
@@ -50,9 +70,10 @@ class EdgeSocket(asyncio.Protocol):
         if not self.closed.done():
             self.closed.set_result(None)
 
-    def subscribe(self, store: str, key: str, interval_ms: int) -> None:
-        """Asks to be told of a key."""
-        frame = {"subscribe": {"store": store, "key": {"group": key}, "interval_ms": interval_ms}}
+    def subscribe(self, store: str, key: str, interval_ms: int, after: Mapping[str, str] | None = None) -> None:
+        """Asks to be told of a key, or only of what is newer than a position."""
+        request = {"store": store, "key": {"group": key}, "interval_ms": interval_ms}
+        frame = {"subscribe": request if after is None else {**request, "after": after}}
         self._transport.write(_masked(0x81, json.dumps(frame).encode()))
 
     def stop_reading(self) -> None:
@@ -85,7 +106,11 @@ class EdgeSocket(asyncio.Protocol):
         if opcode == 9:
             self._transport.write(_masked(0x8A, data[start:end]))
         elif opcode == 1:
-            self._tally.take(data, start, end)
+            self._taker.take(data, start, end)
+        elif opcode == 8:
+            self.close_code = int.from_bytes(data[start : start + 2], "big")
+            self._transport.write(_masked(0x88, data[start:end]))
+            self._transport.close()
 
 
 class Tally:
@@ -96,6 +121,8 @@ class Tally:
         self.ages_ms: list[float] = []
         self.aging = False
         """Whether the age of every change is taken, which costs more than the frame itself."""
+        self.last_at = 0.0
+        """When the last of those came, in monotonic seconds."""
 
     def take(self, data: bytes, start: int, end: int) -> None:
         """Counts a frame."""
@@ -105,6 +132,24 @@ class Tally:
             if changed is not None:
                 committed = datetime.fromisoformat(changed["commit_time"]).timestamp()
                 self.ages_ms.append((time.time() - committed) * 1000)
+                self.last_at = time.monotonic()
+
+
+def handshake(host: str, secret: str, number: int, consumer: str | None = None) -> bytes:
+    """The request that opens a socket: that of another consumer, at another address, for each number."""
+    headers = {
+        "Host": host,
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "c3RhdGVjYXN0LWJlbmNoMQ==",
+        "X-Gateway-Secret": secret,
+        "X-Consumer-Custom-ID": consumer or f"bench-{number}",
+        "X-Consumer-Groups": "staff",
+        "X-Forwarded-For": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"GET /v1/stream HTTP/1.1\r\n{lines}\r\n".encode()
 
 
 def _masked(first: int, payload: bytes) -> bytes:

@@ -12,6 +12,24 @@ from pathlib import Path
 import psutil
 
 RESULTS = Path(__file__).resolve().parent / "results"
+UNITS = (
+    ("_mb_per_s", "MB/s"),
+    ("_reads", "reads"),
+    ("_us_", "us"),
+    ("_ms", "ms"),
+    ("_bytes", "B"),
+    ("_kb", "KB"),
+    ("stalled_sockets", "sockets"),
+    ("stalled_skipped", "versions"),
+    ("_mb", "MB"),
+    ("_per_s", "1/s"),
+    ("_percent", "%"),
+    ("_in_flight", "calls"),
+    ("_refused", "handshakes"),
+    ("_frames_", "frames"),
+    ("_keys", "keys"),
+)
+"""Parts of metrics' names with the units that they tell; the first that is there counts."""
 
 
 @dataclass(frozen=True)
@@ -26,23 +44,7 @@ class Metric:
 
 def unit_of(metric: str) -> str:
     """The unit that a metric's name tells: times, sizes, counts, or things per second."""
-    if "_mb_per_s" in metric:
-        return "MB/s"
-    if "_reads" in metric:
-        return "reads"
-    if "_us_" in metric:
-        return "us"
-    if "_ms" in metric:
-        return "ms"
-    if "_bytes" in metric:
-        return "B"
-    if "_kb" in metric:
-        return "KB"
-    if metric == "stalled_sockets":
-        return "sockets"
-    if metric == "stalled_skipped":
-        return "versions"
-    return "MB" if "_mb" in metric else "1/s"
+    return next((unit for part, unit in UNITS if part in metric), "1/s")
 
 
 def percentiles(name: str, samples: Sequence[float], suffix: str = "") -> dict[str, float]:

@@ -12,6 +12,7 @@ from drivers.waiting import eventually
 from local_stack.ports import free_ports
 
 STORE = "states"
+MESSAGE = "statecast.orders.v1.Order"
 PARTITIONS = 4
 REPLICAS = 2
 SESSION_TIMEOUT_MS = 3000
@@ -28,12 +29,14 @@ class QueryCluster:
         self.instances: dict[str, QueryInstance] = {}
         self._directory = directory
         self._settings = settings
-        config = {"cleanup.policy": "compact", **topic}
-        new = NewTopic(self.topic, num_partitions=PARTITIONS, replication_factor=1, config=config)
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([new])[self.topic].result()
-        message = "statecast.orders.v1.Order"
-        self._stores.write_text(f"stores: [{{name: {STORE}, topic: {self.topic}, message: {message}}}]\n")
+        self._make_topic(self.topic, topic)
+        self._stores.write_text(f"stores:\n  - {{name: {STORE}, topic: {self.topic}, message: {MESSAGE}}}\n")
+
+    def add_plain_store(self, name: str, message: str) -> None:
+        """Makes a topic, which instances that are started from now on serve as it is, under its own name."""
+        self._make_topic(name, {})
+        with self._stores.open("a") as stores:
+            stores.write(f"  - {{name: {name}, topic: {name}, message: {message}, format: plain}}\n")
 
     def add(self, name: str) -> QueryInstance:
         """Starts a new instance and returns it before it is ready."""
@@ -56,6 +59,12 @@ class QueryCluster:
     @property
     def _stores(self) -> Path:
         return self._directory / "stores.yaml"
+
+    def _make_topic(self, name: str, settings: Mapping[str, str]) -> None:
+        config = {"cleanup.policy": "compact", **settings}
+        new = NewTopic(name, num_partitions=PARTITIONS, replication_factor=1, config=config)
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.create_topics([new])[name].result()
 
     def _environment(self, name: str) -> dict[str, str]:
         port, shard_port, metrics_port = free_ports(3)

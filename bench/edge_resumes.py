@@ -1,0 +1,118 @@
+"""What the query service and its other callers notice when an edge with many sockets dies and all of them come back."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import Any
+
+import grpc
+from drivers.meanwhile import meanwhile
+
+from bench.edge_crowd import CrowdProcess, crowd
+from bench.edge_resumers import Resumers, Tidings
+from bench.edge_rig import SECRET, EdgeProcess, EdgeRig
+from bench.edge_rows import key_of
+from bench.results import percentiles
+from statecast.query.v1.query_service_pb2 import GetStateRequest
+from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
+from statecast.state.v1.state_pb2 import StateKey
+
+TIMES = 2
+"""So many times the sockets of the other measurements: ten thousand."""
+INTERVAL_MS = 1000
+RATE = 500
+"""Changes a second, before the kill, through it and after it."""
+LOOKUP_PAUSE_S = 0.01
+SAMPLE_S = 0.05
+CALM_S = 2.0
+PACED = {"sockets_per_s": 1000, "slow_start_s": 10}
+"""The edge's own defaults, which the rig takes away."""
+BATCHES = '{method="BatchGetStates"}'
+"""What the edge alone asks for: the other caller looks up single keys."""
+
+
+def resumes(rig: EdgeRig) -> dict[str, float]:
+    """Kills an edge whose sockets all hold a position, starts it again, and waits until all have resumed."""
+    keys = [key_of(number) for number in range(TIMES * rig.sockets)]
+    rig.writer.write(keys)
+    with rig.edge(**PACED) as edge, crowd(edge.address, SECRET, Resumers) as clients:
+        with rig.writer.writing(keys, RATE):
+            clients.ask("begin", rig.store, keys, INTERVAL_MS)
+            time.sleep(CALM_S)
+            with _lookups(rig) as before_ms:
+                time.sleep(rig.seconds)
+            with _lookups(rig) as during_ms:
+                found = _restart(rig, edge, clients)
+        tidings, missed = clients.ask("settled", [rig.writer.newest[key] for key in keys])
+    return {
+        **found,
+        **percentiles("lookup_ms", before_ms, ".before_resumes"),
+        **percentiles("lookup_ms", during_ms, ".resumes"),
+        "resumes_recovered_percent": round(100 * tidings.recovered / (tidings.recovered + tidings.snapshots), 2),
+        "resumes_frames_repeated": tidings.repeated,
+        "resumes_frames_missed": missed,
+    }
+
+
+def _restart(rig: EdgeRig, edge: EdgeProcess, clients: CrowdProcess) -> dict[str, float]:
+    clients.ask("begin_count")
+    keys_before, calls_before = _batches(rig)
+    with _load(rig) as load:
+        killed_at = time.monotonic()
+        edge.kill()
+        edge.start()
+        tidings: Tidings = clients.ask("resumed")
+    keys, calls = _batches(rig)
+    seconds = tidings.resumed_at - killed_at
+    return {
+        "resumes_ms": round(seconds * 1000),
+        "resumes_refused": tidings.refused,
+        "resumes_keys": keys - keys_before,
+        "resumes_calls_per_s": round((calls - calls_before) / seconds, 1),
+        "resumes_calls_in_flight": max(load),
+    }
+
+
+def _batches(rig: EdgeRig) -> tuple[float, float]:
+    """The keys and the calls of batches so far."""
+    keys, _ = rig.upstream()
+    instances = rig.cluster.instances.values()
+    return keys, sum(instance.metric(f"query_service_call_seconds_count{BATCHES}") for instance in instances)
+
+
+@contextmanager
+def _lookups(rig: EdgeRig) -> Iterator[list[float]]:
+    """What single lookups of another caller take meanwhile, in milliseconds, one after the other."""
+    times_ms: list[float] = []
+    address = next(iter(rig.cluster.instances.values())).address
+
+    def look_up(done: Event) -> None:
+        with grpc.insecure_channel(address) as channel:
+            stub: Any = QueryServiceStub(channel)
+            while not done.wait(LOOKUP_PAUSE_S):
+                key = StateKey(group=rig.keys[len(times_ms) % len(rig.keys)])
+                began = time.perf_counter()
+                stub.GetState(GetStateRequest(store=rig.store, key=key), timeout=30)
+                times_ms.append((time.perf_counter() - began) * 1000)
+
+    with meanwhile(look_up):
+        yield times_ms
+
+
+@contextmanager
+def _load(rig: EdgeRig) -> Iterator[list[float]]:
+    """The most batches that an instance has in work, looked at again and again meanwhile."""
+    found = [0.0]
+
+    def look(done: Event) -> None:
+        while not done.wait(SAMPLE_S):
+            found.append(
+                max(
+                    instance.metric(f"query_service_calls_in_flight{BATCHES}")
+                    for instance in rig.cluster.instances.values()
+                )
+            )
+
+    with meanwhile(look):
+        yield found
