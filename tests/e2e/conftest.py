@@ -1,6 +1,7 @@
 """The real stack that the stories are told on, and who takes part in them."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,19 @@ from drivers.waiting import scaled
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
 
+EDGES_PATIENCE_S = {"WS_EDGE_STALL_TIMEOUT_S": 20, "WS_EDGE_PING_INTERVAL_S": 25, "WS_EDGE_PING_TIMEOUT_S": 20}
+"""What the edges allow their clients, by default; a slow machine needs it stretched like all other time-outs."""
+
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
     """The stack that most stories share; whoever kills a part waits until it is ready again."""
     settings = Settings(directory=tmp_path_factory.mktemp("stack"), rate=20, start_timeout_s=scaled(180))
-    with running_stack(settings) as running:
+    with ExitStack() as ends:
+        with pytest.MonkeyPatch.context() as environment:
+            for name, seconds in EDGES_PATIENCE_S.items():
+                environment.setenv(name, str(scaled(seconds)))
+            running = ends.enter_context(running_stack(settings))
         yield running
 
 

@@ -5,13 +5,14 @@ import json
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import connect
 
+from drivers.unread_connection import UnreadConnection
 from drivers.waiting import scaled
 
 Frame = dict[str, Any]
@@ -36,11 +37,21 @@ class Gateway:
         return ssl.create_default_context(cafile=self.ca_certificate)
 
 
+class Connection(Protocol):
+    """What a watch needs of a client's connection; websockets' own is one."""
+
+    def send(self, message: str, /) -> None:
+        """Sends a frame."""
+
+    def recv(self, timeout: float | None = None) -> str | bytes:
+        """The next frame; TimeoutError when none comes in time, ConnectionClosed at the end."""
+
+
 @dataclass
 class Watch:
     """One open socket and every frame that came over it."""
 
-    connection: ClientConnection
+    connection: Connection
     frames: list[Frame] = field(default_factory=list)
 
     def send(self, frame: Frame | str) -> None:
@@ -87,6 +98,13 @@ class Phone:
             open_timeout=scaled(10),
             compression=None,
         ) as connection:
+            yield Watch(connection)
+
+    @contextmanager
+    def open_unread(self, path: str = "/update/orders") -> Iterator[Watch]:
+        """As `open`, but nothing is read except by who asks for a frame: in between, the phone is stalled."""
+        url = self._gateway.wss + path
+        with closing(UnreadConnection(url, self.headers, self._gateway.tls(), scaled(10))) as connection:
             yield Watch(connection)
 
     @contextmanager
