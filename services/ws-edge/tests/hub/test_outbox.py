@@ -52,7 +52,7 @@ def test_a_range_waits_once_in_its_turn_and_its_rows_count_nothing() -> None:
     assert [item is not None and item.range is subscription for item in items] == [True, False, False]
     assert items[2] is None
     outbox.put_range(subscription)
-    outbox.withdraw_range(watch.key)
+    outbox.withdraw(watch.key)
     assert outbox.take() is None
 
 

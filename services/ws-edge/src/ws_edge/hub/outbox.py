@@ -4,7 +4,7 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from ws_edge.hub.range_subscription import RangeSubscription
-from ws_edge.states import AnyKey, RangeKey, StoreKey, Version
+from ws_edge.states import AnyKey, Version
 
 Reply = dict[str, Any]
 """An encoded frame that answers a request; it is never dropped or replaced."""
@@ -34,8 +34,8 @@ class Outbox:
 
     def __init__(self) -> None:
         self._items: OrderedDict[AnyKey | int, Version | RangeSubscription | Reply] = OrderedDict()
-        self._skipped: dict[StoreKey, int] = {}
-        self._snapshots: set[StoreKey] = set()
+        self._skipped: dict[AnyKey, int] = {}
+        self._snapshots: set[AnyKey] = set()
         self._serial = 0
         self._replies = 0
         self.size = 0
@@ -70,10 +70,6 @@ class Outbox:
         """Adds a range of which something is pending, unless it waits already."""
         self._items.setdefault(subscription.watch.key, subscription)
 
-    def withdraw_range(self, key: RangeKey) -> None:
-        """Forgets that something of the range is pending."""
-        self._items.pop(key, None)
-
     def reply(self, reply: Reply) -> None:
         """Adds a reply."""
         self._serial += 1
@@ -81,8 +77,8 @@ class Outbox:
         self._items[self._serial] = reply
         self.size += _size(reply)
 
-    def withdraw(self, key: StoreKey) -> None:
-        """Forgets what is unsent of the key."""
+    def withdraw(self, key: AnyKey) -> None:
+        """Forgets what is unsent of the key or range."""
         old = self._items.pop(key, None)
         if old is not None:
             self.size -= _size(old)

@@ -12,7 +12,7 @@ from ws_edge.hub.outbox import Item, Outbox, Reply
 from ws_edge.hub.range_subscription import RangeSubscription
 from ws_edge.metrics import FrameTally
 from ws_edge.sockets import eager_task
-from ws_edge.states import RangeKey, StoreKey, Version
+from ws_edge.states import AnyKey, StoreKey, Version
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -63,16 +63,12 @@ class SocketWriter:
         self._outbox.put_range(subscription)
         self._begin()
 
-    def withdraw_range(self, key: RangeKey) -> None:
-        """Sends nothing more of the range."""
-        self._outbox.withdraw_range(key)
-
     def holds(self, key: StoreKey) -> bool:
         """Whether something of the key is unsent."""
         return key in self._outbox
 
-    def withdraw(self, key: StoreKey) -> None:
-        """Forgets what is unsent of the key."""
+    def withdraw(self, key: AnyKey) -> None:
+        """Forgets what is unsent of the key or range."""
         self._outbox.withdraw(key)
 
     async def catch_up(self, most_replies: int) -> None:
