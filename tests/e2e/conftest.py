@@ -23,8 +23,14 @@ EDGES_PATIENCE_S = {"WS_EDGE_STALL_TIMEOUT_S": 20, "WS_EDGE_PING_INTERVAL_S": 25
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
-    """The stack that most stories share; whoever kills a part waits until it is ready again."""
-    settings = Settings(directory=tmp_path_factory.mktemp("stack"), rate=20, start_timeout_s=scaled(180))
+    """The stack that most stories share; whoever kills a part waits until it is ready again, and may do so often."""
+    settings = Settings(
+        directory=tmp_path_factory.mktemp("stack"),
+        rate=20,
+        start_timeout_s=scaled(180),
+        restart_most_s=0.5,
+        restart_limit=1000,
+    )
     with ExitStack() as ends:
         with pytest.MonkeyPatch.context() as environment:
             for name, seconds in EDGES_PATIENCE_S.items():

@@ -1,0 +1,93 @@
+"""Kills processes of a stack at moments that a seed decides: time is counted in changes, to tell a story again."""
+
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from drivers.waiting import eventually, scaled
+from local_stack.running_stack import RunningStack
+
+SHORTEST_OUTAGE, LONGEST_OUTAGE = 100, 400
+"""After how many more changes a victim is started again, at the earliest."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """`victim` dies before the change number `at`, and stays down until `outage` more have been made."""
+
+    victim: str
+    at: int
+    outage: int
+
+
+def plan_kills(seed: int, victims: Sequence[str], count: int, changes: int) -> list[Kill]:
+    """`count` kills among the victims, one in each of as many equal parts of the changes but the last tenth."""
+    chance = random.Random(f"kills {seed} {victims}")
+    part = changes * 9 // 10 // count
+    return [
+        Kill(
+            chance.choice(victims),
+            number * part + chance.randrange(part // 2),
+            chance.randint(SHORTEST_OUTAGE, LONGEST_OUTAGE),
+        )
+        for number in range(count)
+    ]
+
+
+class RandomKills:
+    """Carries out a plan of kills beside the changes, while it is entered; on leaving, all victims are back.
+
+    A victim has come back before the next one of the same plan dies.
+    """
+
+    def __init__(
+        self, stack: RunningStack, plan: Sequence[Kill], made: Callable[[], int], while_down: Callable[[str], None]
+    ) -> None:
+        """`made` says how many changes have been made. `while_down` is called with each victim before it is started
+        again, and may raise AssertionError for a while.
+        """
+        self._stack = stack
+        self._left = list(plan)
+        self._made = made
+        self._while_down = while_down
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kills")
+        self._under_way: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._wait()
+        finally:
+            self._thread.shutdown()
+
+    def before(self, number: int) -> None:
+        """Begins the kill that is due before a change, if there is one; raises what was wrong with the kill before."""
+        if self._left and self._left[0].at <= number:
+            self._wait()
+            self._under_way = self._thread.submit(self._carry_out, self._left.pop(0))
+
+    def _wait(self) -> None:
+        if self._under_way is not None:
+            self._under_way.result()
+
+    def _carry_out(self, kill: Kill) -> None:
+        self._stack.kill_and_hold(kill.victim)
+        due = self._made() + kill.outage
+        try:
+            eventually(lambda: self._assert_down(kill.victim, due), timeout_s=60)
+        finally:
+            self._stack.start(kill.victim)
+        self._stack.wait_ready(kill.victim, scaled(60))
+
+    def _assert_down(self, victim: str, due: int) -> None:
+        made = self._made()
+        assert made >= due, f"{due - made} more changes are to be made while {victim} is down"
+        self._while_down(victim)

@@ -1,0 +1,162 @@
+"""Edges and query instances die at random; whoever watches goes on at another edge and has missed and repeated nothing.
+
+A seed decides the changes and the kills. It stands in the test's name; RANDOM_KILLS_SEED tells its story again.
+"""
+
+import os
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import httpx
+import pytest
+from drivers.mobile import Gateway
+from drivers.order_changes import OrderChanges
+from drivers.order_history import UNKNOWN, OrderHistory, read_history, row_of
+from drivers.participants import phone_of
+from drivers.push_audience import PushAudience, Seat
+from drivers.random_kills import RandomKills, plan_kills
+from drivers.source import OrderSource
+from drivers.waiting import eventually, scaled
+
+from local_stack.running_stack import RunningStack
+from statecast.orders.v1.order_pb2 import Order
+from statecast.push.v1.range_pb2 import MemberChange, RangeChanged, RangeWatched
+from statecast_client.push import RangeUpdate, Update
+
+SEED = int(os.environ.get("RANDOM_KILLS_SEED") or random.randrange(1_000_000))
+
+CHANGES = 10_000
+CHANGES_PER_S = 200
+EDGE_KILLS, QUERY_KILLS = 6, 5
+SEATS = 8
+WATCHED_ONCE = 1_200
+INTERVALS_MS = (0, 200)
+
+
+def seats_for(changes: OrderChanges) -> list[Seat]:
+    """Clients that together watch each busy order once, some that are yet to be placed, and each customer twice."""
+    order_ids = changes.busy + changes.placed_once[:: len(changes.placed_once) // WATCHED_ONCE]
+    return [
+        Seat(
+            order_ids[number::SEATS],
+            changes.customers[number // len(INTERVALS_MS) :: SEATS // len(INTERVALS_MS)],
+            INTERVALS_MS[number % len(INTERVALS_MS)],
+        )
+        for number in range(SEATS)
+    ]
+
+
+@pytest.mark.timeout(scaled(900))
+@pytest.mark.parametrize("seed", [SEED])
+def test_watchers_resume_at_other_edges_without_gap_or_repeat(
+    stack: RunningStack, gateway: Gateway, source: OrderSource, seed: int
+) -> None:
+    changes = OrderChanges(source, seed, CHANGES)
+
+    def made() -> int:
+        return changes.made
+
+    edges = plan_kills(seed, [edge.name for edge in stack.file.edges], EDGE_KILLS, CHANGES)
+    queries = plan_kills(seed, [query.name for query in stack.file.queries], QUERY_KILLS, CHANGES)
+    with PushAudience(gateway, phone_of(stack, "operator"), seats_for(changes)) as audience:
+        eventually(lambda: _assert_begun(audience))
+        with (
+            RandomKills(stack, edges, made, lambda edge: _assert_resumed(stack, audience, edge)) as edge_kills,
+            RandomKills(stack, queries, made, lambda _: audience.check()) as query_kills,
+        ):
+            for number in range(CHANGES):
+                edge_kills.before(number)
+                query_kills.before(number)
+                changes.make_next()
+                time.sleep(1 / CHANGES_PER_S)
+        history = read_history(stack.file.kafka.bootstrap, changes.prefix)
+        eventually(lambda: _assert_all_told(audience.seats, history), timeout_s=60)
+
+    assert sum(map(len, history.changes.values())) == CHANGES
+    assert sum(seat.attempts for seat in audience.seats) > SEATS, "no socket broke, so the kills proved nothing"
+    _assert_recovered(audience.seats)
+    for seat in audience.seats:
+        for order_id, told in seat.told.items():
+            _assert_told_once(order_id, told, history)
+        for customer, told_of_range in seat.ranges.items():
+            _assert_range_told_once(customer, told_of_range, history)
+
+
+def _assert_begun(audience: PushAudience) -> None:
+    audience.check()
+    assert all(seat.has_begun for seat in audience.seats)
+
+
+def _assert_resumed(stack: RunningStack, audience: PushAudience, victim: str) -> None:
+    audience.check()
+    elsewhere = sum(_open_sockets(edge.metrics) for edge in stack.file.edges if edge.name != victim)
+    assert elsewhere >= SEATS, f"{elsewhere} sockets are open while {victim} is down"
+    _assert_recovered(audience.seats)
+
+
+def _open_sockets(metrics: str) -> int:
+    lines = httpx.get(metrics, timeout=scaled(5)).text.splitlines()
+    return next(int(float(line.split()[1])) for line in lines if line.startswith("ws_edge_sockets "))
+
+
+def _assert_recovered(seats: Iterable[Seat]) -> None:
+    for seat in seats:
+        started_anew = [each.name for each in seat.subscriptions if each.recovered is not True]
+        assert seat.attempts == 1 or not started_anew, f"resumed with a snapshot: {started_anew}"
+
+
+def _assert_all_told(seats: Iterable[Seat], history: OrderHistory) -> None:
+    for seat in seats:
+        for order_id in seat.order_ids:
+            last = seat.told[order_id][-1]
+            assert history.version(order_id, last) == history.newest(order_id), f"{order_id} is shown as {last}"
+        for customer in seat.customers:
+            assert _shown(customer, seat.ranges[customer]) == history.orders_of(customer)
+
+
+def _shown(customer: str, told: Sequence[RangeUpdate]) -> dict[str, Order]:
+    """What somebody holds of a customer's orders who has applied all that was told."""
+    held: dict[str, Order] = {}
+    for each in told:
+        if isinstance(each, RangeWatched):
+            held.clear()
+            continue
+        member, row = each.key.member, row_of(each)
+        if each.change == MemberChange.MEMBER_CHANGE_ENTERED:
+            assert member not in held, f"{member} has entered the range of {customer} twice"
+        if row is None:
+            held.pop(member, None)
+        else:
+            held[member] = row
+    return held
+
+
+def _assert_told_once(order_id: str, told: Sequence[Update], history: OrderHistory) -> None:
+    versions = [history.version(order_id, each) for each in told]
+    assert _is_rising(versions), f"{order_id} was told in the versions {versions}"
+    if history.newest(order_id) == 0:
+        assert versions == [UNKNOWN, 0]
+
+
+def _assert_range_told_once(customer: str, told: Sequence[RangeUpdate], history: OrderHistory) -> None:
+    assert [place for place, each in enumerate(told) if isinstance(each, RangeWatched)] == [0]
+    by_member: defaultdict[str, list[RangeChanged]] = defaultdict(list)
+    for each in told:
+        if isinstance(each, RangeChanged):
+            by_member[each.key.member].append(each)
+    for order_id, changes in by_member.items():
+        assert _is_rising([each.position.offset for each in changes]), f"told more than once: {changes}"
+        versions = [history.version(order_id, each) for each in changes]
+        assert versions == sorted(versions), f"{order_id} was told to watchers of {customer} in the versions {versions}"
+        rows = [history.version(order_id, each) for each in changes if each.HasField("row")]
+        assert _is_rising(rows), f"{order_id} was told to watchers of {customer} in the versions {rows}"
+    placed_once = {order for order, changes in history.changes.items() if len(changes) == 1}
+    for order_id in placed_once & history.orders_of(customer).keys():
+        assert len(by_member[order_id]) == 1, f"{order_id} was told to watchers of {customer}: {by_member[order_id]}"
+
+
+def _is_rising(numbers: Sequence[int]) -> bool:
+    return all(older < newer for older, newer in pairwise(numbers))
