@@ -1,5 +1,6 @@
 """What ends the JavaScript client, what does not, and how a page sees why; its server is scripted."""
 
+import json
 from collections.abc import AsyncIterator
 from importlib.resources import files
 from typing import Any
@@ -28,6 +29,7 @@ CONNECT = """async (tokens) => {
     const onError = ({ code }) => window.refusals.push(`of a key: ${code}`);
     for (const group of ["a", "b"]) window.live.subscribe("orders-by-key", { group }, { onError });
 }"""
+RANGE = {"store": "orders-by-customer", "group": "customer-1"}
 SEEN = "() => [window.live.state, window.live.reason?.code ?? null]"
 
 
@@ -39,6 +41,9 @@ class Server:
         self.sockets: list[str] = []
         self.close_codes: list[int] = []
         self.ticket_answers: list[tuple[int, dict[str, str]]] = []
+        self.range_answers: list[list[dict[str, Any]]] = []
+        """The frames that answer the watching of a range; the socket breaks after all but the last ones."""
+        self.asked_after: list[Any] = []
 
     async def start(self) -> None:
         await self.page.route(f"{ORIGIN}/**", self._answer)
@@ -65,8 +70,17 @@ class Server:
 
     async def _accept(self, socket: WebSocketRoute) -> None:
         self.sockets.append(socket.url.removeprefix(ORIGIN.replace("http", "ws")))
+        socket.on_message(lambda text: self._hear(socket, json.loads(text)))
         if self.close_codes:
             await socket.close(code=self.close_codes.pop(0), reason="so it is")
+
+    async def _hear(self, socket: WebSocketRoute, frame: dict[str, Any]) -> None:
+        if "watch_range" in frame:
+            self.asked_after.append(frame["watch_range"]["after"])
+            for answer in self.range_answers.pop(0):
+                socket.send(json.dumps({"id": frame["id"], **answer}))
+            if self.range_answers:
+                await socket.close(code=1001)
 
     async def _answer(self, route: Route) -> None:
         path = route.request.url.removeprefix(ORIGIN)
@@ -169,3 +183,21 @@ async def test_whoever_has_left_ends_it(server: Server) -> None:
 
     assert await server.seen("closed") == "signed_out"
     assert await server.told() == ["signed_out"] + ["of a key: signed_out"] * 2
+
+
+async def test_a_snapshot_of_a_range_that_was_not_told_to_its_end_is_asked_for_again(server: Server) -> None:
+    told_through = {"epoch": "7", "offset": "9"}
+    begun = {"range": RANGE, "start": "START_SNAPSHOT"}
+    entered = {"range": RANGE, "change": "MEMBER_CHANGE_ENTERED", "key": {"member": "a"}, "position": {"epoch": "7"}}
+    server.range_answers = [
+        [{"range_watched": {**begun, "through": told_through}}],
+        [{"range_watched": begun}, {"range_changed": entered}],
+        [{"range_watched": {**begun, "through": told_through}}],
+    ]
+    await server.connect()
+    await server.page.evaluate("([store, group]) => { window.live.watchRange(store, group); }", list(RANGE.values()))
+    await server.page.wait_for_function("() => window.live.state === 'open'", polling=10)
+    while server.range_answers:
+        await server.page.wait_for_timeout(10)
+
+    assert server.asked_after == [None, told_through, None]

@@ -59,7 +59,6 @@ export class Statecast extends EventTarget {
     super();
     this.#address = new URL(address, globalThis.location?.href).href.replace(/^http/, "ws");
     this.#credentials = credentials;
-    this.state = "connecting";
     this.reason = null; // why it is closed, or not connected now
     this.#connect();
   }
@@ -74,8 +73,8 @@ export class Statecast extends EventTarget {
 
   /**
    * Watches the members of a group, or those from `sortFrom` and before `sortTo`: the first `limit`, or with `reverse`
-   * the last. `onChange` is told `{change: "entered" | "changed" | "left", key, row, …}`. After an `onStart` with
-   * `recovered: false` all members enter again: drop what was told before.
+   * the last. `onChange` is told `{change: "entered" | "changed" | "left", key, row, …}`, and the last changes again
+   * when the connection broke amid many. After an `onStart` with `recovered: false` drop all: members enter anew.
    */
   watchRange(store, group, { sortFrom, sortTo, limit, reverse, ...options } = {}) {
     const range = { store, group, sort_from: sortFrom, sort_to: sortTo, limit, reverse };
@@ -203,7 +202,8 @@ export class Statecast extends EventTarget {
     const began = frame.subscribed ?? frame.range_watched;
     const error = refusal && new StatecastError(refusal.code, refusal.message);
     if (asker?.name && refusal?.code === "unavailable") return asker.onDelay?.(error); // its answer follows
-    if (began && asker) Object.assign(asker, { inForce: true, position: began.through ?? asker.position });
+    const held = began?.start === "START_RECOVERED" ? asker?.position : null; // a snapshot begins anew
+    if (began && asker) Object.assign(asker, { inForce: true, position: began.through ?? held });
     if (began) return asker?.onStart?.({ recovered: began.start === "START_RECOVERED", members: began.members ?? 0 });
     this.#requests.delete(id);
     if (authenticated) this.#renewBefore(authenticated.expires_at);
