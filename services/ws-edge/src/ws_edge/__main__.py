@@ -42,6 +42,7 @@ from ws_edge.web.app import edge_app, http_app
 from ws_edge.web.channel_rest import ChannelRest
 from ws_edge.web.edge_report import EdgeReport
 from ws_edge.web.rest import Rest
+from ws_edge.web.revocation_rest import RevocationRest
 
 log = structlog.get_logger(__name__)
 
@@ -94,12 +95,14 @@ def build(
     report = EdgeReport(given.instance, metrics, not_ready, clock)
     rest = Rest(client, table, gateway, tickets, revocations, given.page_size, report)
     quota = ChannelQuota(given.consumer_channels_per_hour, clock)
-    channel_rest = ChannelRest(channels, quota, RevocationLog(writer, calendar), rest.consumer)
+    channel_rest = ChannelRest(channels, quota, rest.consumer)
+    revocation_rest = RevocationRest(RevocationLog(writer, calendar), rest.consumer)
     metrics.sockets.set_function(lambda: len(sockets))
     metrics.subscriptions.set_function(lambda: hub.subscriptions)
     metrics.unique_keys.set_function(lambda: hub.unique_keys)
     metrics.query_available.set_function(lambda: shard_watch.reason is None)
-    app = edge_app(http_app((rest.router(), channel_rest.router()), metrics, not_ready), sockets)
+    routers = [calls.router() for calls in (rest, channel_rest, revocation_rest)]
+    app = edge_app(http_app(routers, metrics, not_ready), sockets)
 
     async def drain() -> None:
         await sockets.drain(given.drain_notice_ms / 1000, given.drain_window_ms / 1000)

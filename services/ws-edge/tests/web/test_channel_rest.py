@@ -1,4 +1,4 @@
-"""Channels are made and changed by calls, each by its owner alone, and revocations by staff."""
+"""Channels are made and changed by calls, each by its owner alone."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,6 @@ from httpx import AsyncClient
 from ws_edge.states import StoreKey
 from ws_edge.testing.edge import RunningEdge
 from ws_edge.web.channel_documents import ChannelDocument
-from ws_edge.web.documents import RevocationDocument
 
 KEY = {"store": "orders-by-key", "group": "12345"}
 MEMBER = {"store": "orders-by-customer", "group": "customer-0001", "sort": "2024-08-28", "member": "order-1"}
@@ -168,38 +167,16 @@ async def test_an_outage_is_told(edge: RunningEdge, alice: AsyncClient) -> None:
 async def test_an_edge_without_kafka_says_what_to_set() -> None:
     async with (
         RunningEdge() as edge,
-        AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers("", "staff"), verify=False) as client,
+        AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client,
     ):
         answers = [
             await client.post("/v1/channels"),
             await client.get("/v1/channels/AAAAAAAAAAAAAAAAAAAAAA"),
-            await client.post("/v1/revocations", json={"consumer": "customer-0001"}),
         ]
 
     for answer in answers:
         assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_configured")
         assert "WS_EDGE_KAFKA_BOOTSTRAP" in answer.json()["error"]["message"]
-
-
-async def test_staff_revoke_and_lift(alice: AsyncClient, operator: AsyncClient) -> None:
-    before = await alice.post("/v1/channels")
-    revoked = await operator.post("/v1/revocations", json={"consumer": "customer-0001"})
-    refused = await alice.post("/v1/channels")
-    lifted = await operator.delete("/v1/revocations/customer-0001")
-    after = await alice.post("/v1/channels")
-
-    assert RevocationDocument.model_validate(revoked.json()).consumer == "customer-0001"
-    assert (before.status_code, revoked.status_code, lifted.status_code, after.status_code) == (201, 201, 204, 201)
-    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "revoked")
-
-
-async def test_nobody_else_revokes(alice: AsyncClient) -> None:
-    answers = [
-        await alice.post("/v1/revocations", json={"consumer": "customer-0002"}),
-        await alice.delete("/v1/revocations/customer-0002"),
-    ]
-
-    assert {(answer.status_code, answer.json()["error"]["code"]) for answer in answers} == {(403, "forbidden")}
 
 
 async def test_a_consumer_creates_so_many_channels_an_hour_and_others_theirs() -> None:

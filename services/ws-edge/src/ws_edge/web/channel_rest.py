@@ -1,23 +1,16 @@
-"""The calls about channels and revocations."""
+"""The calls about channels."""
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
-from google.protobuf import json_format
 
 from ws_edge.access.channel_quota import ChannelQuota
-from ws_edge.authorization import Consumer, check_staff
 from ws_edge.shared.channel import Channel
 from ws_edge.shared.channels import Channels
-from ws_edge.shared.revocation_log import RevocationLog
 from ws_edge.states import StoreKey
 from ws_edge.web.channel_documents import ChannelDocument, RangeDocument, SubscriptionsRequest
-from ws_edge.web.documents import RevocationDocument, RevocationRequest
-from ws_edge.web.rest import failures
-
-Identify = Callable[[Request], Awaitable[Consumer]]
+from ws_edge.web.rest import Identify, failures
 
 StoreName = Annotated[str, Query(description="The store of the subscription.")]
 Group = Annotated[str, Query(description="The group of its key.")]
@@ -28,18 +21,15 @@ Member = Annotated[str, Query(description="The member of its key, in stores with
 class ChannelRest:
     """Answers when every edge can see what was asked for. Every method raises EdgeError."""
 
-    def __init__(self, channels: Channels, quota: ChannelQuota, revocations: RevocationLog, identify: Identify) -> None:
-        """`identify` tells who calls."""
+    def __init__(self, channels: Channels, quota: ChannelQuota, identify: Identify) -> None:
         self._channels = channels
         self._quota = quota
-        self._revocations = revocations
         self._identify = identify
 
     def router(self) -> APIRouter:
         """The routes with their documentation."""
-        router = APIRouter()
+        router = APIRouter(responses=failures(400, 404, 429, 501))
         channel, subscriptions = "/v1/channels/{channel}", "/v1/channels/{channel}/subscriptions"
-        revocations = "/v1/revocations"
         for method, path, call, status, model in (
             ("POST", "/v1/channels", self.create, 201, ChannelDocument),
             ("GET", channel, self.get, 200, ChannelDocument),
@@ -47,13 +37,8 @@ class ChannelRest:
             ("POST", subscriptions, self.add, 200, ChannelDocument),
             ("DELETE", subscriptions, self.remove, 200, ChannelDocument),
             ("DELETE", subscriptions + "/range", self.remove_range, 200, ChannelDocument),
-            ("POST", revocations, self.revoke, 201, RevocationDocument),
-            ("DELETE", revocations + "/{consumer}", self.lift, 204, None),
         ):
-            failed = failures(400, 404, 429, 501)
-            router.add_api_route(
-                path, call, methods=[method], status_code=status, response_model=model, responses=failed
-            )
+            router.add_api_route(path, call, methods=[method], status_code=status, response_model=model)
         return router
 
     async def create(self, request: Request) -> Response:
@@ -85,19 +70,6 @@ class ChannelRest:
     async def remove_range(self, request: Request, channel: str, asked: Annotated[RangeDocument, Query()]) -> Response:
         """Ends the subscription of a range, named as it was added; one that is not there is left alone."""
         return _answer(await self._channels.remove(channel, await self._identify(request), [asked.named()]))
-
-    async def revoke(self, request: Request, body: RevocationRequest) -> Response:
-        """Staff only: refuses the consumer from now on, and closes the consumer's sockets with 4403."""
-        check_staff(await self._identify(request), "revoking")
-        revocation = await self._revocations.revoke(body.consumer)
-        revoked_at = json_format.MessageToDict(revocation.revoked_at)
-        return JSONResponse({"consumer": body.consumer, "revoked_at": revoked_at}, status_code=201)
-
-    async def lift(self, request: Request, consumer: str) -> Response:
-        """Staff only: lets the consumer in again."""
-        check_staff(await self._identify(request), "revoking")
-        await self._revocations.lift(consumer)
-        return Response(status_code=204)
 
 
 def _answer(channel: Channel, status: int = 200) -> Response:

@@ -1,5 +1,6 @@
 """The calls that are answered once: an order, a key, a range, the shard map."""
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -34,6 +35,9 @@ from ws_edge.web.edge_report import EdgeReport
 LARGEST_PAGE = 1000
 PRIVATE = "private, no-cache"
 """A copy may be kept by its owner alone, and must be checked by its ETag each time."""
+
+Identify = Callable[[Request], Awaitable[Consumer]]
+"""Tells who calls; raises HandshakeError when nobody may be named, or whose access was revoked."""
 
 IfNoneMatch = Annotated[str | None, Header(description="The ETag of a copy; answered with 304 while it still holds.")]
 SortFrom = Annotated[str, Query(alias="from", description="The lowest sort value, inclusive; empty for the first.")]
