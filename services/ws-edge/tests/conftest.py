@@ -6,8 +6,15 @@ import pytest
 from httpx import AsyncClient
 
 from ws_edge.sockets.surroundings import Surroundings
-from ws_edge.testing.edge import RunningEdge
+from ws_edge.testing.edge import FakeQueryService, RunningEdge
 from ws_edge.testing.session import surroundings
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[FakeQueryService]:
+    """A scripted query service that listens."""
+    async with FakeQueryService() as running:
+        yield running
 
 
 @pytest.fixture

@@ -49,14 +49,6 @@ class Live:
 
 
 @pytest.fixture
-async def service() -> AsyncIterator[FakeQueryService]:
-    service = FakeQueryService()
-    await service.start()
-    yield service
-    await service.stop()
-
-
-@pytest.fixture
 async def live(service: FakeQueryService) -> AsyncIterator[Live]:
     live = Live(service)
     task = asyncio.create_task(live.poller.run())

@@ -29,14 +29,6 @@ def key(number: int) -> StoreKey:
 
 
 @pytest.fixture
-async def service() -> AsyncIterator[FakeQueryService]:
-    service = FakeQueryService()
-    await service.start()
-    yield service
-    await service.stop()
-
-
-@pytest.fixture
 async def client(service: FakeQueryService) -> AsyncIterator[QueryClient]:
     client = QueryClient(Addresses([service.address], time.monotonic, 0.0), timeout=30.0, batch_limit=1000)
     yield client

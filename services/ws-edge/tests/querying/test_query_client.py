@@ -21,18 +21,14 @@ KEYS = [StoreKey("orders-by-key", f"order-{n}") for n in range(10)]
 
 @pytest.fixture
 async def owner() -> AsyncIterator[FakeQueryService]:
-    service = FakeQueryService()
-    await service.start()
-    yield service
-    await service.stop()
+    async with FakeQueryService() as service:
+        yield service
 
 
 @pytest.fixture
 async def other() -> AsyncIterator[FakeQueryService]:
-    service = FakeQueryService()
-    await service.start()
-    yield service
-    await service.stop()
+    async with FakeQueryService() as service:
+        yield service
 
 
 @pytest.fixture
@@ -100,14 +96,11 @@ async def test_when_nobody_answers_every_key_has_its_error(
         await client.list_shards()
 
 
-async def test_a_slow_instance_is_given_up_in_time() -> None:
-    slow = FakeQueryService()
-    address = await slow.start()
-    slow.delay = 5.0
-    client = QueryClient(Addresses([address], Clock(), 1.0), timeout=0.05, batch_limit=10)
+async def test_a_slow_instance_is_given_up_in_time(service: FakeQueryService) -> None:
+    service.delay = 5.0
+    client = QueryClient(Addresses([service.address], Clock(), 1.0), timeout=0.05, batch_limit=10)
     (answer,) = await client.ask(STORE, [question(KEYS[0])])
     await client.close()
-    await slow.stop()
 
     assert isinstance(answer, UnavailableError)
 

@@ -10,10 +10,9 @@ from ws_edge.querying.shard_watch import ShardWatch
 from ws_edge.testing.edge import Clock, FakeQueryService, until
 
 
-async def test_a_failure_is_noticed_at_once_and_the_return_soon() -> None:
-    service = FakeQueryService()
+async def test_a_failure_is_noticed_at_once_and_the_return_soon(service: FakeQueryService) -> None:
     service.failing = grpc.StatusCode.UNAVAILABLE
-    client = QueryClient(Addresses([await service.start()], Clock(), 0.0), timeout=30.0, batch_limit=10)
+    client = QueryClient(Addresses([service.address], Clock(), 0.0), timeout=30.0, batch_limit=10)
     watch = ShardWatch(client, interval=3600.0)
     assert watch.reason == "the query service has not answered yet"
 
@@ -29,4 +28,3 @@ async def test_a_failure_is_noticed_at_once_and_the_return_soon() -> None:
 
     task.cancel()
     await client.close()
-    await service.stop()

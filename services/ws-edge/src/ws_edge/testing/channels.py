@@ -1,10 +1,14 @@
 """Both ends of a channel: the calls that fill it, and the socket that is attached to it."""
 
-import json
-from typing import Any
+from __future__ import annotations
 
-from httpx import AsyncClient
+import json
+from typing import TYPE_CHECKING, Any
+
 from websockets.asyncio.client import ClientConnection
+
+if TYPE_CHECKING:
+    from httpx import AsyncClient
 
 Document = dict[str, Any]
 

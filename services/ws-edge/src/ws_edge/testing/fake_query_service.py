@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from datetime import UTC, datetime
+from typing import Self
 
 import grpc
 import grpc.aio
@@ -20,7 +21,10 @@ STORES = ("orders-by-key", "orders-by-customer", "orders-by-item", *own_stores.A
 
 
 class FakeQueryService(QueryServiceServicer):
-    """Scripted: `put` and `delete` change it, `failing` makes every call fail, `delay` makes it slow."""
+    """Scripted: `put` and `delete` change it, `failing` makes every call fail, `delay` makes it slow.
+
+    `async with FakeQueryService() as service` listens on a free port.
+    """
 
     def __init__(self, epoch: int = 7) -> None:
         self.epoch = epoch
@@ -39,6 +43,13 @@ class FakeQueryService(QueryServiceServicer):
         self._changed = asyncio.Event()
         self._at_once = 0
         self.address = ""
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
 
     async def start(self, address: str = "127.0.0.1:0", credentials: grpc.ServerCredentials | None = None) -> str:
         """Listens and returns the address, with TLS if there are `credentials`; may be called again after `stop`."""
