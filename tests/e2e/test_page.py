@@ -113,3 +113,14 @@ async def test_each_page_sends_the_others_on(visits: Visits) -> None:
 
     await expect(alice.page.get_by_role("link", name="Go to your orders")).to_be_visible()
     await expect(operator.page.get_by_role("link", name="Go to operations")).to_be_visible()
+
+
+async def test_developers_read_the_interface_without_signing_in(visits: Visits) -> None:
+    developer = await visits.person()
+    await developer.page.goto("/docs")
+    await developer.sees(developer.page.get_by_role("region", name="Sockets", exact=True), "/update/orders/{order_id}")
+    await developer.page.get_by_text("GET /update/orders/{order_id}").click()
+    await developer.sees(developer.page.locator("details[open]"), "OrderUpdatesReply")
+    await developer.picture("interface")
+
+    assert developer.complaints == []
