@@ -73,7 +73,7 @@ def test_watchers_resume_at_other_edges_without_gap_or_repeat(
                 changes.make_next()
                 time.sleep(1 / CHANGES_PER_S)
         history = read_history(stack.file.kafka.bootstrap, changes.prefix)
-        eventually(lambda: _assert_all_told(audience.seats, history), timeout_s=60)
+        eventually(lambda: _assert_all_told(audience, history), timeout_s=60)
 
     assert sum(map(len, history.changes.values())) == CHANGES
     assert sum(seat.attempts for seat in audience.seats) > SEATS, "no socket broke, so the kills proved nothing"
@@ -108,8 +108,9 @@ def _assert_recovered(seats: Iterable[Seat]) -> None:
         assert seat.attempts == 1 or not started_anew, f"resumed with a snapshot: {started_anew}"
 
 
-def _assert_all_told(seats: Iterable[Seat], history: OrderHistory) -> None:
-    for seat in seats:
+def _assert_all_told(audience: PushAudience, history: OrderHistory) -> None:
+    audience.check()
+    for seat in audience.seats:
         for order_id in seat.order_ids:
             last = seat.told[order_id][-1]
             assert history.version(order_id, last) == history.newest(order_id), f"{order_id} is shown as {last}"
