@@ -45,6 +45,27 @@ def test_whoever_resumes_from_further_back_than_was_asked_for_has_it_ask_again()
     assert late.told == ["recovered", "-b@7"]
 
 
+def test_a_replica_that_is_behind_may_tell_what_was_removed_before() -> None:
+    watched = Range()
+    watched.join()
+    watched.answer(whole(row("a", 1), row("c", 2), through=9))
+    watched.answer(news(row("d", 11), gone("c", 12), after=9, through=12))
+    resumed = watched.join(after=at(6))
+    watched.answer(RangeAnswer(at(6), at(10), True, False, [row("a", 1)], [gone("b", 7), gone("c", 8)], True))
+
+    assert resumed.told == ["recovered", "-b@7", "~d@11", "-c@12"]
+
+
+def test_a_replica_that_is_too_far_behind_cannot_tell_what_was_removed_before() -> None:
+    watched = Range()
+    watched.join()
+    watched.answer(whole(row("a", 1), through=9))
+    resumed = watched.join(after=at(6))
+    watched.answer(RangeAnswer(at(6), at(8), True, False, [row("a", 1)], [gone("b", 7)], True))
+
+    assert resumed.told == ["snapshot", "+a@1"]
+
+
 def test_whoever_comes_while_news_is_asked_for_has_it_ask_again() -> None:
     watched = Range()
     watched.join(after=at(8))

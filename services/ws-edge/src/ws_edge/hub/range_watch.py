@@ -96,6 +96,7 @@ class RangeWatch(AnyWatch):
         """See AnyWatch: takes a RangeAnswer over, and notes for each subscriber what it changes."""
         found: RangeAnswer = answer
         if not self._is_current(found):
+            self._note_earlier_removals(found)
             return False
         before = dict(self.members)
         if found.whole:
@@ -163,6 +164,12 @@ class RangeWatch(AnyWatch):
     def _is_behind_window(self, row: Version, last: tuple[bytes, bytes]) -> bool:
         return _order(row) < last if self.key.reverse else _order(row) > last
 
+    def _note_earlier_removals(self, found: RangeAnswer) -> None:
+        """A replica that is behind still knows what was removed before the removals that are remembered."""
+        reaches = self.position is not None and self.position.epoch == found.position.epoch
+        if reaches and found.removals_complete and found.position.offset >= self._known_since:
+            self._note_removals(found)
+
     def _note_removals(self, found: RangeAnswer) -> None:
         if found.whole and found.after is not None and found.removals_complete:
             after = found.after.offset
@@ -170,8 +177,9 @@ class RangeWatch(AnyWatch):
         elif found.whole:
             self._known_since = found.position.offset
         for removal in found.removals:
-            self._removals[removal.key] = removal
-            self._removals.move_to_end(removal.key)
+            if removal.position >= self._removals.get(removal.key, removal).position:
+                self._removals[removal.key] = removal
+                self._removals.move_to_end(removal.key)
         while len(self._removals) > self.key.limit + REMOVALS:
             _, oldest = self._removals.popitem(last=False)
             self._known_since = max(self._known_since, oldest.position.offset)
