@@ -17,6 +17,13 @@ def test_files_of_tls_come_from_the_environment_too() -> None:
     assert (str(options.tls_ca), options.tls_key) == ("/ca.pem", None)
 
 
+def test_the_gateway_and_what_to_sign_in_with_come_from_the_environment_too() -> None:
+    known = {"STATECAST_GATEWAY": "wss://a", "STATECAST_API_KEY": "k", "STATECAST_TOKEN": "t", "STATECAST_USER": "u:p"}
+    options = parse(["watch", "s", "k", "--push", "--token", "u"], known)
+
+    assert (options.gateway, options.api_key, options.token, options.user) == ("wss://a", "k", "u", "u:p")
+
+
 def test_a_scan_takes_a_part_of_a_group() -> None:
     options = parse(["scan", "s", "g", "--from", "1", "--to", "2", "--prefix", "1", "--reverse", "--limit", "5"], {})
 
@@ -31,6 +38,9 @@ def test_a_scan_takes_a_part_of_a_group() -> None:
         (["gte", "s", "k"], "invalid choice: 'gte'"),
         (["get", "s"], "KEY"),
         (["watch", "s"], "KEY"),
+        (["watch", "s", "k", "--push"], "--push needs --gateway"),
+        (["watch", "s", "--group", "g"], "--group needs --push"),
+        (["watch", "s", "k", "--group", "g", "--push", "--gateway", "ws://a"], "name at least one KEY, or"),
         (["scan", "s", "--limit", "0"], "--limit: `0` is not a number of 1 or more"),
         (["shards", "--timeout", "soon"], "--timeout: `soon` is not a number of seconds"),
     ],

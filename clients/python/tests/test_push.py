@@ -123,8 +123,6 @@ async def test_it_is_used_within_its_context_and_watches_a_key_once() -> None:
         subscription = await client.subscribe(STORE, GROUP)
         with pytest.raises(PushError, match="already"):
             await client.subscribe(STORE, GROUP)
-        with pytest.raises(ValueError, match="2 parts"):
-            await client.subscribe(STORE, ("a", "b"))
     with pytest.raises(StopAsyncIteration):
         await anext(subscription)
     with pytest.raises(PushError, match="closed"):

@@ -1,4 +1,4 @@
-"""The command `statecast`: asks the query service from the shell."""
+"""The command `statecast`: asks the query service from the shell, or watches through the gateway."""
 
 import asyncio
 import os
@@ -6,6 +6,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
+from statecast_client import push_command
 from statecast_client.client import StatecastClient
 from statecast_client.command_line import parse
 from statecast_client.commands import run
@@ -31,6 +32,9 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
 
 
 async def _run(options: Namespace) -> None:
+    if options.command == "watch" and options.push:
+        await push_command.watch(options, _write)
+        return
     encrypted = options.tls or options.tls_ca or options.tls_certificate or options.tls_key
     secrets = credentials(options.tls_ca, options.tls_certificate, options.tls_key) if encrypted else None
     addresses = [address.strip() for address in options.address.split(",") if address.strip()]

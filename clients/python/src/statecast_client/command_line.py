@@ -13,8 +13,8 @@ contains it.
 exit status:
   0  answered
   1  the key has no value
-  2  an argument, the store or a file is wrong; standard error says which
-  3  no instance answered in time, or the service is overloaded
+  2  an argument, the store, a file or the credential is wrong; standard error says which
+  3  no instance, or gateway, answered in time, or the service is overloaded
   4  no answer is as fresh as --max-lag-ms asks
 """
 
@@ -32,8 +32,13 @@ def parse(arguments: Sequence[str] | None, environment: Mapping[str, str]) -> ar
     _add_get(commands.add_parser("get", help="show the value of one key", parents=shared))
     _add_scan(commands.add_parser("scan", help="show the rows of a group, or of a whole store", parents=shared))
     _add_shards(commands.add_parser("shards", help="show who serves what, and how fresh it is", parents=shared))
-    _add_watch(commands.add_parser("watch", help="show what keys hold, and every change", parents=shared))
-    return parser.parse_args(arguments)
+    watch = commands.add_parser("watch", help="show what keys hold, and every change", parents=shared)
+    _add_watch(watch)
+    _add_push(watch.add_argument_group("over the gateway's WebSocket"), environment)
+    options = parser.parse_args(arguments)
+    if options.command == "watch":
+        _check_watch(watch, options)
+    return options
 
 
 def _connection(environment: Mapping[str, str]) -> argparse.ArgumentParser:
@@ -80,8 +85,36 @@ def _add_shards(parser: argparse.ArgumentParser) -> None:
 
 def _add_watch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("store", metavar="STORE")
-    parser.add_argument("keys", metavar="KEY", nargs="+")
+    parser.add_argument("keys", metavar="KEY", nargs="*")
     parser.add_argument("--limit", type=_count, metavar="N", help="stop after so many changes")
+
+
+def _add_push(group: argparse._ArgumentGroup, environment: Mapping[str, str]) -> None:
+    add = group.add_argument
+    add("--push", action="store_true", help="watch there, not at the instances of --address")
+    for name, metavar, what in (
+        ("gateway", "URL", "where it is, as ws://host:port or wss://host"),
+        ("api-key", "KEY", "what to sign in with: a key,"),
+        ("token", "JWT", "or a token,"),
+        ("user", "NAME:PASSWORD", "or a name and a password"),
+    ):
+        variable = f"STATECAST_{name.upper().replace('-', '_')}"
+        add(f"--{name}", default=environment.get(variable), metavar=metavar, help=f"{what} [${variable}]")
+    add("--group", default="", metavar="GROUP", help="watch the members of a group, in the place of keys")
+    add("--from", dest="sort_from", default="", metavar="SORT", help="from this sort value on")
+    add("--to", dest="sort_to", default="", metavar="SORT", help="the sort value to stop before")
+    add("--reverse", action="store_true", help="the members with the highest sort values")
+    add("--members", type=_count, default=0, metavar="N", help="so many members at the most")
+    add("--interval-ms", type=_count, metavar="MS", help="the shortest time between two lines of a key")
+
+
+def _check_watch(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    if not options.push and options.group:
+        parser.error("--group needs --push")
+    if bool(options.keys) == bool(options.group):
+        parser.error("name at least one KEY, or with --push a --group")
+    if options.push and not options.gateway:
+        parser.error("--push needs --gateway, or $STATECAST_GATEWAY")
 
 
 def _add_lag(parser: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ async def run(client: StatecastClient, options: Namespace, write: Write) -> None
 
 
 async def _get(client: StatecastClient, options: Namespace, write: Write) -> None:
-    key = _key(options.key, options.separator)
+    key = key_parts(options.key, options.separator)
     decode = await _decoder(client, options.store)
     try:
         answer = await client.get(options.store, key, bounds=_bounds(options))
@@ -76,20 +76,21 @@ async def _shards(client: StatecastClient, options: Namespace, write: Write) -> 
 
 
 async def _watch(client: StatecastClient, options: Namespace, write: Write) -> None:
-    keys = [_key(text, options.separator) for text in options.keys]
+    keys = [key_parts(text, options.separator) for text in options.keys]
     decode = await _decoder(client, options.store)
     changes = client.watch(options.store, keys)
     count = 0
     async with aclosing(changes):
         async for change in changes:
-            write(_change(change, decode, options))
+            value = decode(change.state.payload) if change.state is not None else None
+            write(change_line(change, value, options))
             count += 1
             if count == options.limit:
                 break
 
 
-def _change(change: Change, decode: Decode, options: Namespace) -> str:
-    value = decode(change.state.payload) if change.state is not None else None
+def change_line(change: Change, value: object, options: Namespace) -> str:
+    """What `watch` writes for a change."""
     if not options.json:
         return rendering.change_text(change, value, options.separator)
     if change.state is not None:
@@ -108,7 +109,8 @@ def _bounds(options: Namespace) -> query_pb2.Bounds | None:
     return None if options.max_lag_ms is None else query_pb2.Bounds(max_lag_ms=options.max_lag_ms)
 
 
-def _key(text: str, separator: str) -> KeyParts:
+def key_parts(text: str, separator: str) -> KeyParts:
+    """Reads a KEY. Raises InvalidError."""
     parts = text.split(separator) if separator else [text]
     if len(parts) == 1:
         return text

@@ -11,6 +11,7 @@ from statecast.push.v1.push_pb2 import Error, ServerFrame
 from statecast.push.v1.range_pb2 import Range, RangeChanged, RangeWatched
 from statecast.push.v1.subscription_pb2 import Start, Subscribed
 from statecast.state.v1.state_pb2 import Position
+from statecast_client.batches import KeyParts, key_of
 from statecast_client.errors import StatecastError
 from statecast_client.push import frames
 from statecast_client.push.access import Access, Credentials
@@ -78,12 +79,14 @@ class PushClient:
             raise self._ended
 
     async def subscribe(
-        self, store: str, key: str | Sequence[str], *, after: Position | None = None, interval_ms: int | None = None
+        self, store: str, key: KeyParts, *, after: Position | None = None, interval_ms: int | None = None
     ) -> Subscription:
-        """Watches a key: its group, or group, sort and member. `after` resumes from a position; `interval_ms` is the
-        shortest time between two updates. Raises PushError when the key is watched already, or the client is closed.
+        """Watches a key: its group, a tuple of group, sort and member, or a StateKey.
+
+        `after` resumes from a position; `interval_ms` is the shortest time between two updates. Raises PushError when
+        the key is watched already, and why the client has ended.
         """
-        state_key = frames.key_of(key)
+        state_key = key_of(key)
         name = frames.name_of_key(store, state_key)
         subscription = Subscription(
             after,

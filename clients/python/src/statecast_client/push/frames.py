@@ -1,7 +1,5 @@
 """The frames of the socket `/v1/stream`, in their binary form."""
 
-from collections.abc import Sequence
-
 from websockets.typing import Subprotocol
 
 from statecast.push.v1.push_pb2 import AuthRefresh, ClientFrame
@@ -52,12 +50,3 @@ def unwatch_range(frame_id: str, watched: Range) -> bytes:
 def auth_refresh(ticket: str) -> bytes:
     """Renews the access of the open socket."""
     return ClientFrame(id=RENEWAL, auth_refresh=AuthRefresh(ticket=ticket)).SerializeToString()
-
-
-def key_of(key: str | Sequence[str]) -> StateKey:
-    """A key given as a group, or as group, sort and member. Raises ValueError for any other number of parts."""
-    if isinstance(key, str):
-        return StateKey(group=key)
-    if len(key) != 3:
-        raise ValueError(f"the key {key!r} has {len(key)} parts: give a group, or group, sort and member")
-    return StateKey(group=key[0], sort=key[1], member=key[2])
