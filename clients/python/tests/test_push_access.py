@@ -45,6 +45,15 @@ async def test_a_ticket_is_had_beside_the_socket_for_newer_credentials(socket_ad
     assert needs == ["expiring"]
 
 
+async def test_credentials_are_headers_or_what_returns_them() -> None:
+    async def later(need: Need) -> dict[str, str]:
+        return {"apikey": f"to {need}"}
+
+    assert await Access({"apikey": "a"}, None).headers("connect") == {"apikey": "a"}
+    assert await Access(lambda need: {"apikey": f"to {need}"}, None).headers("connect") == {"apikey": "to connect"}
+    assert await Access(later, None).headers("expired") == {"apikey": "to expired"}
+
+
 async def test_a_ticket_that_is_refused_or_none_is_said_so(socket_address: str) -> None:
     with pytest.raises(PushRefusedError, match="/edges/v1/tickets answers 401") as refusal:
         await Access({"apikey": "bad"}, None).ticket(socket_address)

@@ -50,6 +50,19 @@ async def test_unread_changes_of_a_member_become_one(
     assert subscription.position == Position(epoch=7, offset=2)
 
 
+async def test_what_waits_for_an_absent_reader_is_bounded_by_what_it_knows() -> None:
+    subscription = RangeSubscription(None, lambda *_: b"", lambda: asyncio.sleep(0))
+    for offset in range(1000):
+        subscription.put(member(ENTERED, 3 * offset, f"passing-{offset}"))
+        subscription.put(member(CHANGED, 3 * offset + 1, f"passing-{offset}"))
+        subscription.put(member(LEFT, 3 * offset + 2, f"passing-{offset}"))
+        subscription.put(member(CHANGED, 3 * offset + 2, "known"))
+    subscription.finish(None)
+    heard = [update async for update in subscription]
+
+    assert [each.key.member for each in heard if isinstance(each, RangeChanged)] == ["known"]
+
+
 async def test_a_range_is_resumed_and_a_new_snapshot_drops_what_is_unread() -> None:
     resumed: list[Position] = []
 

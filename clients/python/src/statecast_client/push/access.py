@@ -4,6 +4,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from inspect import isawaitable
 from typing import Literal, TypeAlias
 from urllib.error import HTTPError
 from urllib.parse import urljoin
@@ -15,8 +16,8 @@ Need = Literal["connect", "expiring", "expired"]
 """Why credentials are asked for: to connect, to renew an open connection in time, or because the last ones ended."""
 
 Headers: TypeAlias = Mapping[str, str]
-Credentials: TypeAlias = Headers | Callable[[Need], Awaitable[Headers]]
-"""HTTP headers, for example `{"apikey": KEY}`, or what returns them."""
+Credentials: TypeAlias = Headers | Callable[[Need], Headers | Awaitable[Headers]]
+"""HTTP headers, for example `{"apikey": KEY}`, or what returns them, asynchronously or not."""
 
 TIMEOUT_S = 10.0
 RENEWED_AT = 0.8
@@ -41,7 +42,10 @@ class Access:
 
     async def headers(self, need: Need) -> Headers:
         """Returns the credentials; raises what their function raises."""
-        return await self._credentials(need) if callable(self._credentials) else self._credentials
+        if not callable(self._credentials):
+            return self._credentials
+        given = self._credentials(need)
+        return await given if isawaitable(given) else given
 
     async def ticket(self, address: str) -> str:
         """Gets newer credentials, and for them a ticket from the `/v1/tickets` beside the socket at `address`.

@@ -37,7 +37,7 @@ class PushClient:
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`credentials` are the headers of the handshake, or an asynchronous function that returns them.
+        """`credentials` are the headers of the handshake, or a function that returns them, asynchronously or not.
 
         The function is called for each connection (`"connect"`); while one is open, with a fifth of the time left until
         its access ends, but at most 5 minutes ahead (`"expiring"`): it is renewed with a ticket from `/v1/tickets`, and
