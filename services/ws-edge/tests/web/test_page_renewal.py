@@ -1,11 +1,11 @@
-"""The page of customers while a sign-in ends: it asks for another token, and goes on as it is."""
+"""The pages while a sign-in ends: they ask for another token, and go on as they are."""
 
 import time
 from collections.abc import AsyncIterator
 
 import pytest
 from drivers.browser import chromium
-from playwright.async_api import BrowserContext, Page, expect
+from playwright.async_api import BrowserContext, Page, Route, expect
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from ws_edge.states import StoreKey
@@ -25,17 +25,18 @@ class Tab:
         self.card = page.get_by_role("listitem").filter(has_text="order-1")
         page.on("websocket", lambda _: self._count())
 
-    async def is_given_a_token(self, seconds: float, consumer: str = "customer-0001") -> None:
+    async def is_given_a_token(
+        self, seconds: float, consumer: str = "customer-0001", groups: str = "customers"
+    ) -> None:
         """From now on the gateway tells of another token."""
-        headers = self._edge.headers(consumer, expires_at=time.time() + seconds)
+        headers = self._edge.headers(consumer, groups, expires_at=time.time() + seconds)
         await self._context.set_extra_http_headers(headers)
 
-    async def signs_in(self) -> None:
-        await self.page.goto("/")
+    async def signs_in(self, path: str = "/") -> None:
+        await self.page.goto(path)
         await self.page.get_by_role("radio", name="Token").check()
         await self.page.locator("input[type=password]").fill("any: the edge leaves tokens to the gateway")
         await self.page.keyboard.press("Enter")
-        await expect(self.card).to_contain_text("Placed")
 
     async def renews(self) -> None:
         await self.banner.get_by_label("New token").fill("another")
@@ -62,6 +63,7 @@ async def tab() -> AsyncIterator[Tab]:
 async def test_a_token_is_renewed_in_time_without_another_socket(tab: Tab) -> None:
     await tab.is_given_a_token(SOON_S)
     await tab.signs_in()
+    await expect(tab.card).to_contain_text("Placed")
     await tab.page.get_by_role("button", name="Sign out").focus()
     await expect(tab.banner).to_contain_text("ends in", timeout=30_000)
     await expect(tab.page.get_by_role("status")).to_contain_text("Your sign-in ends in")
@@ -80,9 +82,10 @@ async def test_a_token_is_renewed_in_time_without_another_socket(tab: Tab) -> No
 async def test_when_it_was_too_late_the_page_resumes_where_it_was(tab: Tab) -> None:
     await tab.is_given_a_token(SOONER_S)
     await tab.signs_in()
+    await expect(tab.card).to_contain_text("Placed")
     await expect(tab.banner).to_contain_text("has ended", timeout=30_000)
     await expect(tab.banner.get_by_label("New token")).to_be_focused()
-    await expect(tab.page.locator("#session")).to_contain_text("Sign-in ended")
+    await expect(tab.page.locator("#session")).to_contain_text("Paused")
     await expect(tab.card).to_contain_text("Placed")
     tab.put(OrderStatus.ORDER_STATUS_PAID)
     card = await tab.card.element_handle()
@@ -100,9 +103,26 @@ async def test_when_it_was_too_late_the_page_resumes_where_it_was(tab: Tab) -> N
 async def test_a_token_of_somebody_else_renews_nothing(tab: Tab) -> None:
     await tab.is_given_a_token(SOONER_S)
     await tab.signs_in()
+    await expect(tab.card).to_contain_text("Placed")
     await expect(tab.banner).to_contain_text("has ended", timeout=30_000)
     await tab.is_given_a_token(LATER_S, "customer-0002")
     await tab.renews()
 
     await expect(tab.banner.get_by_role("alert")).to_contain_text("not a token of")
     await expect(tab.banner.get_by_label("New token")).to_be_focused()
+
+
+async def test_the_page_of_operators_asks_for_another_token_when_the_last_is_refused(tab: Tab) -> None:
+    async def refuse(route: Route) -> None:
+        await route.fulfill(status=401, json={"message": "Unauthorized"})
+
+    await tab.is_given_a_token(LATER_S, "", "staff")
+    await tab.signs_in("/operator")
+    await expect(tab.page.locator("#session")).to_contain_text("Live")
+    await tab.page.route("**/v1/edge", refuse)
+    await expect(tab.banner).to_contain_text("has ended")
+    await tab.page.unroute("**/v1/edge")
+    await tab.renews()
+
+    await expect(tab.banner).to_be_hidden()
+    await expect(tab.page.locator("#session")).to_contain_text("Live")

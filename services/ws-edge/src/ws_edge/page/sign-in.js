@@ -12,7 +12,7 @@ const STATES = {
   connecting: "Connecting",
   open: "Live",
   waiting: "Reconnecting",
-  expired: "Sign-in ended",
+  expired: "Paused",
   closed: "Ended",
 };
 
