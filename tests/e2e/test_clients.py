@@ -1,19 +1,37 @@
 """The live clients in Python and in Chromium keep their promises through the real gateway."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from signal import SIGINT
+from typing import Protocol
 
 import pytest
 from drivers.push_clients import browser_participant, python_participant
-from drivers.push_scenario import PushParticipant, play
+from drivers.push_scenario import PushParticipant, play, play_expiry
 from drivers.relay import Relay
 from drivers.source import OrderSource
+from drivers.token_phone import TokenPhone
+from drivers.waiting import scaled
+from drivers.wallet import Wallet
 
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import OrderStatus
 
-Connect = Callable[[str, Mapping[str, str]], AbstractAsyncContextManager[PushParticipant]]
+SHORT_S, LONG_S = 8.0, 600.0
+
+
+class Connect(Protocol):
+    """Connects a client."""
+
+    def __call__(
+        self, address: str, headers: Mapping[str, str], wallet: Wallet | None = None
+    ) -> AbstractAsyncContextManager[PushParticipant]: ...
+
+
+both_clients = pytest.mark.parametrize("connect", [python_participant, browser_participant], ids=["python", "browser"])
 
 
 class RealWorld:
@@ -34,7 +52,7 @@ class RealWorld:
         await self._relay.cut()
 
 
-@pytest.mark.parametrize("connect", [python_participant, browser_participant], ids=["python", "browser"])
+@both_clients
 async def test_a_client_keeps_the_promises_of_the_protocol(
     stack: RunningStack, source: OrderSource, connect: Connect
 ) -> None:
@@ -44,3 +62,37 @@ async def test_a_client_keeps_the_promises_of_the_protocol(
         world = RealWorld(source, relay)
         async with connect(relay.address, headers) as client:
             await play(client, world)
+
+
+@both_clients
+async def test_a_client_renews_its_access_in_time_and_resumes_when_it_is_too_late(
+    stack: RunningStack, source: OrderSource, connect: Connect
+) -> None:
+    wallet = Wallet(lambda seconds: TokenPhone(stack, "alice", seconds).headers, SHORT_S, LONG_S)
+    gateway = stack.file.gateway.http.removeprefix("http://")
+    async with Relay(gateway) as relay, connect(relay.address, {}, wallet) as client:
+        await play_expiry(client, RealWorld(source, relay), wallet.needs)
+
+
+async def test_the_command_watches_through_the_gateway_until_it_is_interrupted(
+    stack: RunningStack, source: OrderSource
+) -> None:
+    gateway, key = stack.file.gateway, stack.file.credentials["alice"].key or ""
+    order_id = source.place(RealWorld.me, {"item-a": 1}).order_id
+    command = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "statecast_client", "watch", "orders-by-key", order_id, "--interval-ms", "1"),
+        *("--push", "--gateway", gateway.wss, "--api-key", key, "--tls-ca", str(gateway.ca_certificate)),
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+    assert command.stdout is not None
+    async with asyncio.timeout(scaled(60)):
+        while "ORDER_STATUS_PLACED" not in (line := (await command.stdout.readline()).decode()):
+            assert line.startswith(order_id)
+        await asyncio.to_thread(source.advance, order_id, OrderStatus.ORDER_STATUS_PAID)
+        paid = (await command.stdout.readline()).decode()
+    command.send_signal(SIGINT)
+    _, errors = await command.communicate()
+
+    assert '"status":"ORDER_STATUS_PAID"' in paid
+    assert (command.returncode, errors) == (130, b"")

@@ -8,13 +8,21 @@ import pytest
 from drivers.mobile import Gateway
 from drivers.pages import Visits, browser_at
 from drivers.source import OrderSource
+from drivers.token_phone import TokenPhone
+from drivers.waiting import eventually
 from playwright.async_api import expect
 
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import OrderStatus
 
 ALICE = "customer-0001"
+SHORT_S, LONG_S = 15, 600
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
+
+
+def is_refused(phone: TokenPhone) -> None:
+    """The gateway does not take the phone's credential."""
+    assert phone.get("/v1/consumer").status_code == 401
 
 
 @pytest.fixture
@@ -52,6 +60,41 @@ async def test_a_customer_watches_their_orders_and_the_loss_of_an_edge_does_not_
     await alice.sees(alice.page.get_by_role("status"), "is now")
     for edge in stack.file.edges:
         await asyncio.to_thread(stack.wait_ready, edge.name)
+
+
+@pytest.mark.timeout(240)
+async def test_a_token_is_renewed_in_the_open_page_and_when_it_was_too_late_the_page_resumes(
+    visits: Visits, stack: RunningStack, source: OrderSource
+) -> None:
+    alice, first = await visits.person(), TokenPhone(stack, "alice", SHORT_S)
+    await alice.sign_in("/", "Token", first.token)
+    order_id = (await asyncio.to_thread(source.place, ALICE, {"item-a": 1})).order_id
+    card = alice.card(order_id)
+    await alice.sees(card, "Placed")
+    await alice.sees(alice.banner, "Your sign-in ends in")
+    await alice.pictures("renewal-in-time")
+    await alice.renew(TokenPhone(stack, "alice", 2 * SHORT_S).token)
+    await expect(alice.banner).to_be_hidden()
+    await asyncio.to_thread(eventually, lambda: is_refused(first), 2 * SHORT_S)
+    await asyncio.to_thread(source.advance, order_id, OrderStatus.ORDER_STATUS_PAID)
+    await alice.sees(card, "Paid")
+
+    assert alice.sockets == 1, "the socket that the first token has opened"
+
+    await alice.sees(alice.banner, "Your sign-in has ended")
+    await alice.sees_light("Paused")
+    await asyncio.to_thread(source.advance, order_id, OrderStatus.ORDER_STATUS_SHIPPED)
+    await alice.sees(card, "Paid")
+    await alice.pictures("renewal-too-late")
+    shown = await card.element_handle()
+    await alice.renew(TokenPhone(stack, "alice", LONG_S).token)
+    await alice.sees(card, "Shipped")
+    await alice.sees_light("Live")
+
+    assert shown is not None
+    assert await shown.evaluate("(card) => card.isConnected"), "the card stayed where it was"
+    assert alice.sockets == 2
+    assert alice.complaints == []
 
 
 async def test_wrong_credentials_are_said_so_and_can_be_corrected(visits: Visits) -> None:

@@ -22,6 +22,9 @@ class Person:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.complaints: list[str] = []
+        self.sockets = 0
+        """How many sockets the page has opened."""
+        page.on("websocket", lambda _: self._count_socket())
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
 
@@ -37,6 +40,16 @@ class Person:
         """Fills the secret into the form that is there, and sends it."""
         await self.page.locator("input[type=password]").fill(value)
         await self.page.keyboard.press("Enter")
+
+    async def renew(self, token: str) -> None:
+        """Fills another token into the banner that asks for it, and sends it."""
+        await self.banner.get_by_label("New token").fill(token)
+        await self.banner.get_by_role("button", name="Renew").click()
+
+    @property
+    def banner(self) -> Locator:
+        """What asks for another token, while the page goes on."""
+        return self.page.get_by_role("form", name="Your sign-in")
 
     def card(self, order_id: str) -> Locator:
         """The card of an order."""
@@ -55,6 +68,15 @@ class Person:
         SCREENSHOTS.mkdir(exist_ok=True)
         path = SCREENSHOTS / f"{name}.png"
         await self.page.screenshot(path=path, animations="allow" if moving else "disabled", full_page=whole)
+
+    async def pictures(self, name: str) -> None:
+        """Keeps what is to be seen by light and in the dark."""
+        for scheme in ("dark", "light"):
+            await self.page.emulate_media(color_scheme=scheme)
+            await self.picture(f"{name}-{scheme}")
+
+    def _count_socket(self) -> None:
+        self.sockets += 1
 
 
 @asynccontextmanager

@@ -23,8 +23,8 @@ class Heard:
 
     @property
     def statuses(self) -> list[str]:
-        """The statuses in the order in which they came."""
-        return [status for _, status in self.updates]
+        """The statuses in the order in which they came; not that the order was unknown at first."""
+        return [status for _, status in self.updates if status]
 
 
 @dataclass

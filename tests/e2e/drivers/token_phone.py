@@ -18,9 +18,9 @@ class TokenPhone(Phone):
         credentials = stack.file.credentials[user].jwt
         assert credentials is not None, f"{user} has no secret for tokens"
         claims = {"iss": credentials.key, "iat": int(time.time()), "exp": int(time.time() + scaled(seconds))}
-        token = jwt.encode(claims, credentials.secret, algorithm=credentials.algorithm)
+        self.token = jwt.encode(claims, credentials.secret, algorithm=credentials.algorithm)
         self._gateway = as_gateway(stack)
-        self.headers = {"Authorization": f"Bearer {token}"}
+        self.headers = {"Authorization": f"Bearer {self.token}"}
 
     def ticket(self) -> Frame:
         """What the edge answers to whoever asks for a ticket with this token."""
