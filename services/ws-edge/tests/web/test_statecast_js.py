@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from drivers.browser import chromium
-from playwright.async_api import Page, Route, WebSocketRoute
+from playwright.async_api import Error, Page, Route, WebSocketRoute
 
 from ws_edge.web.pages import PLACES
 
@@ -176,6 +176,13 @@ async def test_credentials_that_cannot_be_had_now_are_asked_for_again(server: Se
 
     assert await server.needs() == ["connect", "connect"]
     assert await server.told() == []
+
+
+async def test_what_is_no_address_of_a_socket_is_refused_at_once(server: Server) -> None:
+    making = "import('/statecast.js').then(({ Statecast }) => new Statecast('gateway:8080'))"
+
+    with pytest.raises(Error, match="gateway:8080 is not that of a socket"):
+        await server.page.evaluate(making)
 
 
 async def test_whoever_has_left_ends_it(server: Server) -> None:

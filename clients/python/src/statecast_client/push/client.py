@@ -41,8 +41,9 @@ class PushClient:
 
         The function is called for each connection (`"connect"`); while one is open, with a fifth of the time left until
         its access ends, but at most 5 minutes ahead (`"expiring"`): it is renewed with a ticket from `/v1/tickets`, and
-        goes on without a gap; and once when the server no longer accepts the last ones (`"expired"`). A StatecastError
-        that it raises ends the client; after other errors it is called again. Raises PushError for a wrong address.
+        goes on without a gap; and once when the server no longer accepts the last ones (`"expired"`). When it raises it
+        is called again; but a StatecastError ends the client, unless it is connected. Raises PushError for a wrong
+        address.
         """
         given = [addresses] if isinstance(addresses, str) else addresses
         access = Access(credentials or {}, tls)

@@ -52,12 +52,13 @@ export class Statecast extends EventTarget {
    * `address` is that of the socket `/v1/stream`. `credentials` is a function, asynchronous or not, that returns HTTP
    * headers; with it the socket is opened by a ticket, else the address says who comes, by `?apikey=`. It is called for
    * each connection ("connect"), when a fifth of the time is left until access ends, but at most 5 minutes ahead
-   * ("expiring", and the Date of the end: the open socket goes on without a gap), and after an expiry ("expired"). A
-   * StatecastError that it throws closes the client; after other errors it is asked again.
+   * ("expiring", and the Date of the end: the open socket goes on without a gap), and after an expiry ("expired"). When
+   * it throws it is called again; but a StatecastError ends the client, unless a socket is open.
    */
   constructor(address, { credentials = null } = {}) {
     super();
     this.#address = new URL(address, globalThis.location?.href).href.replace(/^http/, "ws");
+    if (!/^wss?:/.test(this.#address)) throw new StatecastError("bad_address", `${address} is not that of a socket`);
     this.#credentials = credentials;
     this.reason = null; // why it is closed, or not connected now
     this.#connect();
