@@ -49,11 +49,10 @@ export class Statecast extends EventTarget {
   #timer = null; // of the next attempt, or while the socket is open of the next renewal
 
   /**
-   * `address` is that of the socket `/v1/stream`. `credentials` is a function, asynchronous or not, that returns HTTP
-   * headers; with it the socket is opened by a ticket, else the address says who comes, by `?apikey=`. It is called for
-   * each connection ("connect"), when a fifth of the time is left until access ends, but at most 5 minutes ahead
-   * ("expiring", and the Date of the end: the open socket goes on without a gap), and after an expiry ("expired"). When
-   * it throws it is called again; but a StatecastError ends the client, unless a socket is open.
+   * `address` is that of the socket `/v1/stream`. `credentials` is a function, async or not, that returns HTTP headers for
+   * a ticket to open the socket; else the address has `?apikey=`. It is called to "connect", when a fifth of the time is
+   * left until access ends, 5 minutes at most ("expiring", and the Date of the end: the socket goes on without a gap), and
+   * after an expiry ("expired"). When it throws it is called again; a StatecastError ends the client if no socket is open.
    */
   constructor(address, { credentials = null } = {}) {
     super();
