@@ -111,6 +111,16 @@ def test_a_client_that_reads_nothing_stops_the_upstream_soon(
         assert len(FRAME) < flood.taken < MOST_ON_THE_WAY
 
 
+def test_every_listener_and_every_cluster_is_bounded(document: dict[str, Any], environment: dict[str, str]) -> None:
+    config = render(document, environment=environment, listen_http="127.0.0.1:18000", listen_https="127.0.0.1:18443")
+    listeners, clusters = (config["static_resources"][name] for name in ("listeners", "clusters"))
+    options = [each["socket_options"] for each in (*listeners, *(each["upstream_bind_config"] for each in clusters))]
+
+    assert len(listeners) == 2
+    assert {each["per_connection_buffer_limit_bytes"] for each in (*listeners, *clusters)} == {HELD}
+    assert {option["int_value"] for [option] in options} == {HELD}
+
+
 def test_nothing_but_the_edge_ends_a_socket_within_the_hour(
     document: dict[str, Any], environment: dict[str, str]
 ) -> None:
