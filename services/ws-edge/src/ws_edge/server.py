@@ -17,6 +17,10 @@ from ws_edge.sockets.socket_protocol import EdgeSocketProtocol
 from ws_edge.tls import PortTls
 from ws_edge.web.app import App
 
+BACKLOG = 16_384
+"""Connections that may wait to be accepted, of which the kernel keeps net.core.somaxconn at the most. What does not fit
+when everybody comes back is tried again by the caller's kernel, after one second, then three, seven, fifteen."""
+
 LAST_CALLS_S = 3
 """How long calls that are being answered may take when all sockets are closed."""
 
@@ -27,7 +31,7 @@ def listen(settings: Settings) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
-        listener.listen(2048)
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         reason = error.strerror or str(error)
