@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from bench.edge_socket import EdgeSocket, RefusedError, handshake
 from statecast_client.push.backoff import Backoff
 
+OPENING_S = 10.0
+"""How long a handshake may take, as with the Python client."""
 PAUSE_S = 0.05
 SETTLING_S = 20.0
 
@@ -47,20 +49,30 @@ class Resumer:
 
     async def run(self, host: str, port: int, request: bytes) -> None:
         """Goes on until it is cancelled. Waits after a failure as the Python client does, and as long as it is told."""
-        loop = asyncio.get_running_loop()
         while True:
             asked_for = 0.0
             try:
-                _, client = await loop.create_connection(lambda: EdgeSocket(self, request), host, port)
-                await client.opened
+                client = await self._connect(host, port, request)
                 client.subscribe(self._store, self._key, self._interval_ms, self._position)
                 await client.closed
             except RefusedError as error:
                 self.refused += 1
                 asked_for = error.retry_after_s
             except OSError:
-                asked_for = 0.0  # nobody listens, or not any more
+                asked_for = 0.0  # nobody listens, or answers in time
             await asyncio.sleep(max(asked_for, self._backoff.next()))
+
+    async def _connect(self, host: str, port: int, request: bytes) -> EdgeSocket:
+        """Opens a socket. Raises RefusedError, or another OSError, also when that takes too long."""
+        async with asyncio.timeout(OPENING_S):
+            loop = asyncio.get_running_loop()
+            _, client = await loop.create_connection(lambda: EdgeSocket(self, request), host, port)
+            try:
+                await client.opened
+            except BaseException:
+                client.close()
+                raise
+        return client
 
     def take(self, data: bytes, start: int, end: int) -> None:
         """A frame."""
