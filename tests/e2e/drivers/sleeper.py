@@ -9,7 +9,6 @@ from drivers.edge_metrics import EdgeMetrics, edge_of_the_next, edges_of, opened
 from drivers.large_orders import LargeOrders, order_of, skipped_in
 from drivers.mobile import Frame, Phone, Watch, watch_request
 from drivers.participants import as_gateway
-from drivers.unread_connection import UnreadConnection
 from drivers.waiting import eventually
 from local_stack.running_stack import RunningStack
 
@@ -44,7 +43,6 @@ class Sleeper:
     """The phone's socket, the edge behind it, and the neighbours."""
 
     watch: Watch
-    connection: UnreadConnection
     edge: EdgeMetrics
     neighbours: Sequence[Neighbour]
 
@@ -90,8 +88,7 @@ def sleeping_among_neighbours(stack: RunningStack, phone: Phone, orders: LargeOr
             neighbour = Neighbour(edge_of_the_next(before), audience)
             eventually(lambda: neighbour.assert_shown(orders))  # noqa: B023  it is called at once
             neighbours.append(neighbour)
-        assert isinstance(watch.connection, UnreadConnection)
-        yield Sleeper(watch, watch.connection, edge, neighbours)
+        yield Sleeper(watch, edge, neighbours)
 
 
 def watch_all(watch: Watch, orders: LargeOrders, seen: Sequence[Frame] = ()) -> None:

@@ -24,8 +24,6 @@ class UnreadConnection:
         """Connects and opens the socket. Raises websockets' InvalidStatus when the handshake is refused."""
         self._protocol = ClientProtocol(parse_uri(url), max_size=None)
         self._texts: deque[str] = deque()
-        self.read_bytes = 0
-        """How much has been read in all, in bytes of payload."""
         address = urlsplit(url)
         plain = socket.socket()
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_HOLDS)
@@ -66,7 +64,6 @@ class UnreadConnection:
             self._protocol.receive_eof()
         for event in self._protocol.events_received():
             if isinstance(event, Frame) and event.opcode is Opcode.TEXT:
-                self.read_bytes += len(event.data)
                 self._texts.append(bytes(event.data).decode())
         if self._protocol.handshake_exc is not None:
             raise self._protocol.handshake_exc
