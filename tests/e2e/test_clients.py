@@ -20,7 +20,7 @@ from drivers.wallet import Wallet
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import OrderStatus
 
-SHORT_S, LONG_S = 8.0, 600.0
+SHORT_S, LONG_S = 15.0, 600.0
 
 
 class Connect(Protocol):

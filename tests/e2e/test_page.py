@@ -9,14 +9,14 @@ from drivers.mobile import Gateway
 from drivers.pages import Visits, browser_at
 from drivers.source import OrderSource
 from drivers.token_phone import TokenPhone
-from drivers.waiting import eventually
+from drivers.waiting import eventually, scaled
 from playwright.async_api import expect
 
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import OrderStatus
 
 ALICE = "customer-0001"
-SHORT_S, LONG_S = 15, 600
+FIRST_S, SECOND_S, LONG_S = 40, 30, 600
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
 
 
@@ -66,22 +66,22 @@ async def test_a_customer_watches_their_orders_and_the_loss_of_an_edge_does_not_
 async def test_a_token_is_renewed_in_the_open_page_and_when_it_was_too_late_the_page_resumes(
     visits: Visits, stack: RunningStack, source: OrderSource
 ) -> None:
-    alice, first = await visits.person(), TokenPhone(stack, "alice", SHORT_S)
+    alice, first = await visits.person(), TokenPhone(stack, "alice", FIRST_S)
     await alice.sign_in("/", "Token", first.token)
     order_id = (await asyncio.to_thread(source.place, ALICE, {"item-a": 1})).order_id
     card = alice.card(order_id)
     await alice.sees(card, "Placed")
-    await alice.sees(alice.banner, "Your sign-in ends in")
+    await expect(alice.banner).to_contain_text("Your sign-in ends in", timeout=scaled(2 * FIRST_S) * 1000)
     await alice.pictures("renewal-in-time")
-    await alice.renew(TokenPhone(stack, "alice", 2 * SHORT_S).token)
+    await alice.renew(TokenPhone(stack, "alice", SECOND_S).token)
     await expect(alice.banner).to_be_hidden()
-    await asyncio.to_thread(eventually, lambda: is_refused(first), 2 * SHORT_S)
+    await asyncio.to_thread(eventually, lambda: is_refused(first), FIRST_S)
     await asyncio.to_thread(source.advance, order_id, OrderStatus.ORDER_STATUS_PAID)
     await alice.sees(card, "Paid")
 
     assert alice.sockets == 1, "the socket that the first token has opened"
 
-    await alice.sees(alice.banner, "Your sign-in has ended")
+    await expect(alice.banner).to_contain_text("Your sign-in has ended", timeout=scaled(2 * SECOND_S) * 1000)
     await alice.sees_light("Paused")
     await asyncio.to_thread(source.advance, order_id, OrderStatus.ORDER_STATUS_SHIPPED)
     await alice.sees(card, "Paid")

@@ -9,6 +9,7 @@ import pytest
 from drivers.push_clients import browser_participant, python_participant
 from drivers.push_scenario import MINE, PushParticipant, play, play_expiry, until
 from drivers.relay import Relay
+from drivers.waiting import scaled
 from drivers.wallet import Wallet
 from httpx import AsyncClient
 
@@ -17,7 +18,7 @@ from ws_edge.states import StoreKey
 from ws_edge.testing.edge import RunningEdge, Today, claims
 
 SORT = "2024-08-28T12:34:56.123456Z"
-SHORT_S, LONG_S = 3.0, 3600.0
+SHORT_S, LONG_S = scaled(6), 3600.0
 
 
 class Connect(Protocol):

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from drivers.browser import chromium
+from drivers.waiting import scaled
 from playwright.async_api import BrowserContext, Page, Route, expect
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
@@ -12,7 +13,7 @@ from ws_edge.states import StoreKey
 from ws_edge.testing.edge import RunningEdge, Today
 
 MEMBER = StoreKey("orders-by-customer", "customer-0001", "2024-08-28T12:34:56.123456Z", "order-1")
-SOON_S, SOONER_S, LATER_S = 12.0, 2.0, 3600.0
+SOON_S, SOONER_S, LATER_S = scaled(20), scaled(3), 3600.0
 
 
 class Tab:
@@ -65,7 +66,7 @@ async def test_a_token_is_renewed_in_time_without_another_socket(tab: Tab) -> No
     await tab.signs_in()
     await expect(tab.card).to_contain_text("Placed")
     await tab.page.get_by_role("button", name="Sign out").focus()
-    await expect(tab.banner).to_contain_text("ends in", timeout=30_000)
+    await expect(tab.banner).to_contain_text("ends in", timeout=scaled(30) * 1000)
     await expect(tab.page.get_by_role("status")).to_contain_text("Your sign-in ends in")
     await expect(tab.page.get_by_role("button", name="Sign out")).to_be_focused()
     await tab.is_given_a_token(LATER_S)
@@ -83,7 +84,7 @@ async def test_when_it_was_too_late_the_page_resumes_where_it_was(tab: Tab) -> N
     await tab.is_given_a_token(SOONER_S)
     await tab.signs_in()
     await expect(tab.card).to_contain_text("Placed")
-    await expect(tab.banner).to_contain_text("has ended", timeout=30_000)
+    await expect(tab.banner).to_contain_text("has ended", timeout=scaled(30) * 1000)
     await expect(tab.banner.get_by_label("New token")).to_be_focused()
     await expect(tab.page.locator("#session")).to_contain_text("Paused")
     await expect(tab.card).to_contain_text("Placed")
@@ -104,7 +105,7 @@ async def test_a_token_of_somebody_else_renews_nothing(tab: Tab) -> None:
     await tab.is_given_a_token(SOONER_S)
     await tab.signs_in()
     await expect(tab.card).to_contain_text("Placed")
-    await expect(tab.banner).to_contain_text("has ended", timeout=30_000)
+    await expect(tab.banner).to_contain_text("has ended", timeout=scaled(30) * 1000)
     await tab.is_given_a_token(LATER_S, "customer-0002")
     await tab.renews()
 
