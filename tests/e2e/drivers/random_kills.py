@@ -23,14 +23,16 @@ class Kill:
     outage: int
 
 
-def plan_kills(seed: int, victims: Sequence[str], count: int, changes: int) -> list[Kill]:
-    """`count` kills among the victims, one in each of as many equal parts of the changes but the last tenth."""
+def plan_kills(seed: int, victims: Sequence[str], count: int, first: int, changes: int) -> list[Kill]:
+    """`count` kills among the victims, one in each of as many equal parts of the changes from `first` on, but the last
+    tenth of all.
+    """
     chance = random.Random(f"kills {seed} {victims}")
-    part = changes * 9 // 10 // count
+    part = (changes * 9 // 10 - first) // count
     return [
         Kill(
             chance.choice(victims),
-            number * part + chance.randrange(part // 2),
+            first + number * part + chance.randrange(part // 2),
             chance.randint(SHORTEST_OUTAGE, LONGEST_OUTAGE),
         )
         for number in range(count)
