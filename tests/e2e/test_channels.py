@@ -58,6 +58,10 @@ class ChannelOwner:
         """Adds a range to the channel, to be told of at once."""
         self._add({"range": asked})
 
+    def end_range(self, asked: Frame) -> None:
+        """Ends a range that was added."""
+        self.call("DELETE", f"{self.path}/subscriptions/range", params=asked)
+
     def _add(self, subscription: Frame) -> None:
         body = {"subscriptions": [subscription | {"interval_ms": 0}]}
         self.call("POST", f"{self.path}/subscriptions", json=body)
@@ -69,6 +73,13 @@ def until_status(watch: Watch, order_id: str, status: "OrderStatus.ValueType") -
         told = watch.next().get("changed", {})
         if told.get("key") == {"group": order_id} and told["row"]["status"] == OrderStatus.Name(status):
             return {"store": STORE, "key": {"group": order_id}, "position": told["position"]}
+
+
+def until_event(watch: Watch, event: str) -> Frame:
+    """Reads on until the event; returns it."""
+    while event not in (frame := watch.next()):
+        continue
+    return dict(frame[event])
 
 
 def edge_with_a_socket(stack: RunningStack) -> str:
@@ -148,10 +159,10 @@ def test_a_channel_goes_on_at_another_edge_without_a_gap_or_a_repeat(
 def test_a_range_of_a_channel_goes_on_at_another_edge_with_what_was_missed(
     stack: RunningStack, gateway: Gateway, source: OrderSource, alice: Phone
 ) -> None:
-    owner = ChannelOwner(gateway, alice)
+    owner, asked = ChannelOwner(gateway, alice), orders_of(ALICE)
     with alice.open(f"{owner.path}/stream") as socket:
         socket.next()
-        owner.add_range(orders_of(ALICE))
+        owner.add_range(asked)
         before = RangeReader(socket, {"begin": {}})
         kept, changed, removed = (source.place(ALICE, {"item-a": 1}).order_id for _ in range(3))
         for order_id in (kept, changed, removed):
@@ -173,8 +184,11 @@ def test_a_range_of_a_channel_goes_on_at_another_edge_with_what_was_missed(
         after.until(changed, PACKED)
         source.delete(entered)
         after.until(entered, None)
+        owner.end_range(asked)
+        ended = until_event(socket, "range_unwatched")
     stack.wait_ready(killed)
 
+    assert ended["range"] == before.range
     assert before.through is not None
     assert (before.start, after.start) == ("START_SNAPSHOT", "START_RECOVERED")
     assert all(offset > int(before.through["offset"]) for offset in after.offsets)

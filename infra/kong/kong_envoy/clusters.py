@@ -11,8 +11,9 @@ from kong_envoy.upstreams import HealthCheck, Upstream
 
 POLICIES: dict[str, dict[str, Any]] = {
     "round-robin": {"kind": "round_robin.v3.RoundRobin"},
-    # Of all targets, as Kong does, and not of two that chance picks.
-    "least-connections": {"kind": "least_request.v3.LeastRequest", "selection_method": "FULL_SCAN"},
+    # Of four that chance picks, and not of all as Kong does: a scan of all would come to a target that has just died,
+    # and so has the fewest, as often as a call is sent again.
+    "least-connections": {"kind": "least_request.v3.LeastRequest", "choice_count": 4},
 }
 NO_LIMIT = 1_000_000
 """Kong has no limit of its own; Envoy's default would refuse the 1,025th socket."""
@@ -45,7 +46,7 @@ def _cluster(name: str, connect_timeout: int, upstream: Upstream, resolve: Mappi
     }
 
 
-def _policy(kind: str, **settings: str) -> dict[str, Any]:
+def _policy(kind: str, **settings: int) -> dict[str, Any]:
     config = {"@type": f"type.googleapis.com/envoy.extensions.load_balancing_policies.{kind}", **settings}
     return {"policies": [{"typed_extension_config": {"name": kind, "typed_config": config}}]}
 

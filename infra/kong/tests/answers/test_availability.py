@@ -55,6 +55,22 @@ def test_requests_go_on_when_an_upstream_ends(gateway: GatewayUnderTest) -> None
     assert answers == [200] * 20
 
 
+def test_an_upstream_that_has_ended_is_no_refuge_from_one_with_many_sockets(gateway: GatewayUnderTest) -> None:
+    first = gateway.upstreams[0]
+    with ExitStack() as stack:
+        for _ in range(8):
+            stack.enter_context(gateway.socket("/v1/stream", ALICE))
+        first.stop()
+        try:
+            answers = [status(gateway) for _ in range(20)]
+            landed = where_sockets_land(gateway)
+        finally:
+            first.start()
+
+    assert answers == [200] * 20
+    assert landed == {"upstream-2"}
+
+
 def test_without_any_upstream_the_answer_is_503(gateway: GatewayUnderTest) -> None:
     for upstream in gateway.upstreams:
         upstream.stop()
