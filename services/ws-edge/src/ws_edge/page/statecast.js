@@ -9,7 +9,7 @@
  *     });                                                   // order.unsubscribe() and live.close() end it
  *
  * It connects again by itself, with jittered and growing pauses, and resumes each subscription after the last position
- * that it was told: nothing newer is missed, nothing is told twice, whichever edge answers. After a close code, or the
+ * that it was told: nothing newer is missed, no update of a key is told twice, at any edge. After a close code, or the
  * status of a refused `POST …/tickets` (browsers keep that of a handshake to themselves), it connects again, but:
  *     4401, 401         asks `credentials` once for newer ones, and resumes; when that does not help it ends
  *     4403, 4404, 1009  ends: access or channel ended, frame too large; so do other codes from 4000 on, and 400–499
