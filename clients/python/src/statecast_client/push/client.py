@@ -137,9 +137,11 @@ class PushClient:
         self._finish(error, error)
 
     async def _ask_all(self) -> None:
+        """Runs beside the reading: a server whose answers nobody takes does not take more requests either."""
         self._asked.clear()
         for subscription in tuple(self._subscriptions.values()):
-            await self._ask(subscription)
+            if self._subscriptions.get(subscription.name) is subscription:
+                await self._ask(subscription)
 
     async def _ask(self, subscription: Watching) -> None:
         subscription.request = frame_id = next(self._ids)

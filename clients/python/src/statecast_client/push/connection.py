@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from time import monotonic, time
 
@@ -25,14 +25,14 @@ MAX_FRAME_BYTES = 2**24
 
 
 class Connection:
-    """One socket at a time. `on_open` is awaited for each new one before it is read; `on_frame` gets each frame."""
+    """One socket at a time. `on_open` is run for each new one, while it is read; `on_frame` gets each frame."""
 
     def __init__(
         self,
         addresses: Sequence[str],
         access: Access,
         tls: ssl.SSLContext | None,
-        on_open: Callable[[], Awaitable[None]],
+        on_open: Callable[[], Coroutine[None, None, None]],
         on_frame: Callable[[ServerFrame], None],
     ) -> None:
         """The addresses are tried in turn. Raises PushError when one is none."""
@@ -52,6 +52,7 @@ class Connection:
         self._wait_until = 0.0
         self._expires_at = 0.0
         self._socket: ClientConnection | None = None
+        self._opening: asyncio.Task[None] | None = None
         self._renewal: asyncio.Task[None] | None = None
         self.opened = asyncio.Event()
         """Set while there is an open socket."""
@@ -111,7 +112,7 @@ class Connection:
             text = f"{address} does not speak {frames.SUBPROTOCOL}: give the socket /v1/stream of ws-edge"
             return Ending(Then.END, PushError(text))
         self._socket, self._need, self.reason = socket, "connect", None
-        await self._on_open()
+        self._opening = asyncio.create_task(self._on_open())
         self.opened.set()
         while True:
             try:
@@ -161,6 +162,8 @@ class Connection:
     def _disconnected(self) -> None:
         self._socket = None
         self.opened.clear()
+        if self._opening is not None:
+            self._opening.cancel()
         self._stop_renewal()
 
 

@@ -1,6 +1,7 @@
 """The live client against a server that is scripted frame by frame."""
 
 import asyncio
+import secrets
 
 import pytest
 
@@ -45,6 +46,30 @@ async def test_after_a_lost_connection_it_goes_on_behind_the_last_position() -> 
     assert (before, after) == (3, 4)
     assert resumed == [Position(epoch=7, offset=3)]
     assert subscription.recovered is True
+
+
+async def test_it_reads_while_it_asks_for_more_than_the_way_holds() -> None:
+    groups = [secrets.token_hex(4_000) for _ in range(3_000)]  # random, for sockets compress
+    asked: list[str] = []
+    all_asked = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        # No request is read before the answers to those before it, which are as large, have been taken.
+        while len(asked) < len(groups):
+            frame = await peer.asked()
+            asked.append(frame.subscribe.key.group)
+            if len(asked) == 1:
+                for group in groups:
+                    await peer.say(error=Error(code="noise", message=group))
+        all_asked.set()
+        await peer.socket.wait_closed()
+
+    async with server(script) as address, PushClient(address) as client, asyncio.timeout(60):
+        for group in groups:
+            await client.subscribe(STORE, group)
+        await all_asked.wait()
+
+    assert asked == groups
 
 
 async def test_a_slow_reader_gets_the_newest_and_is_told_what_it_replaces() -> None:
