@@ -35,6 +35,7 @@ from ws_edge.shared.channels import Channels
 from ws_edge.shared.kafka_writer import Writer
 from ws_edge.shared.revocation_log import RevocationLog
 from ws_edge.shared.revocations import Revocations
+from ws_edge.sockets.leavings import Leavings, collect_seldom
 from ws_edge.sockets.sockets import Sockets
 from ws_edge.sockets.surroundings import Limits, Surroundings
 from ws_edge.tls import Tls
@@ -116,7 +117,8 @@ async def run(edge: Edge, listener: socket.socket) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             background = [
-                group.create_task(run()) for run in (edge.shard_watch.run, edge.poller.run, edge.sockets.reap)
+                group.create_task(run())
+                for run in (edge.shard_watch.run, edge.poller.run, edge.sockets.reap, Leavings(edge.sockets).run)
             ]
             await edge.server.serve(sockets=[listener])
             for task in background:
@@ -157,6 +159,7 @@ async def _serve(given: Settings, table: stores.Stores, encryption: Tls, listene
     given = given.model_copy(update={"instance": given.instance or f"{host}:{port}"})
     structlog.contextvars.bind_contextvars(instance=given.instance)
     log.info("listening", host=host, port=port, query_addresses=given.query_addresses)
+    collect_seldom()
     await run(build(given, table, encryption, writer_of(given)), listener)
     log.info("stopped")
 

@@ -65,6 +65,8 @@ class Sockets:
         self._stall_timeout = stall_timeout
         self._open: dict[Session, asyncio.Task[Any]] = {}
         self.draining = False
+        self.closed = 0
+        """How many sockets have been open and are no longer."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -152,6 +154,7 @@ class Sockets:
                 raise
         finally:
             del self._open[session]
+            self.closed += 1
             reason = reason_of(session.stalled, session.end_code, code)
             metrics.sockets_closed.labels(reason).inc()
             told.info("socket_closed", code=code, reason=reason)
