@@ -16,6 +16,7 @@ from statecast_client import rendering, tls
 from statecast_client.change import Change
 from statecast_client.commands import Write, change_line, key_parts
 from statecast_client.errors import InvalidError, StatecastError, UnavailableError
+from statecast_client.gathering import gathered
 from statecast_client.payloads import Decode, decoder
 from statecast_client.push import PushClient, RangeSubscription, RangeUpdate, Subscription, Update
 
@@ -75,9 +76,7 @@ async def _subscribe(client: PushClient, options: Namespace) -> list[Subscriptio
     return [await client.watch_range(watched, interval_ms=options.interval_ms)]
 
 
-async def _told(
-    subscriptions: Iterable[Subscription | RangeSubscription],
-) -> AsyncGenerator[Update | RangeUpdate, None]:
+def _told(subscriptions: Iterable[Subscription | RangeSubscription]) -> AsyncGenerator[Update | RangeUpdate, None]:
     """Yields what any of them tells. Raises what ends one."""
     found: asyncio.Queue[Update | RangeUpdate | StatecastError] = asyncio.Queue(1)
 
@@ -88,17 +87,7 @@ async def _told(
         except StatecastError as error:
             await found.put(error)
 
-    readers = [asyncio.create_task(read(subscription)) for subscription in subscriptions]
-    try:
-        while True:
-            told = await found.get()
-            if isinstance(told, StatecastError):
-                raise told
-            yield told
-    finally:
-        for reader in readers:
-            reader.cancel()
-        await asyncio.gather(*readers, return_exceptions=True)
+    return gathered(found, (read(subscription) for subscription in subscriptions))
 
 
 def _line(told: Update | RangeChanged, options: Namespace) -> str:

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 from statecast.query.v1 import query_pb2
 from statecast.state.v1 import state_pb2
 from statecast_client.batches import Batch, split
 from statecast_client.change import Change
 from statecast_client.errors import InvalidError, OverloadedError, StatecastError, UnavailableError
+from statecast_client.gathering import gathered
 from statecast_client.grpc_status import error_of_key
 from statecast_client.router import Router
 
@@ -36,17 +38,10 @@ class Watch:
         """Yields changes until the reader stops. Raises what does not pass by itself."""
         shards = await self._router.shards(self._timeout_s)
         batches = split(self._keys, lambda group: shards.candidates(self._store, group))
-        polls = [asyncio.create_task(self._poll(batch)) for batch in batches]
-        try:
-            while True:
-                found = await self._found.get()
-                if isinstance(found, StatecastError):
-                    raise found
-                yield found
-        finally:
-            for poll in polls:
-                poll.cancel()
-            await asyncio.gather(*polls, return_exceptions=True)
+        changes = gathered(self._found, (self._poll(batch) for batch in batches))
+        async with aclosing(changes):
+            async for change in changes:
+                yield change
 
     async def _poll(self, batch: Batch) -> None:
         while True:
