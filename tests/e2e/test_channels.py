@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import httpx
 import pytest
+from drivers.edge_metrics import SOCKETS, edges_of
 from drivers.mobile import Frame, Gateway, Phone, Watch
 from drivers.participants import phone_of
 from drivers.range_reader import RangeReader, orders_of
@@ -86,8 +87,8 @@ def edge_with_a_socket(stack: RunningStack) -> str:
     """The name of the edge that has an open socket."""
 
     def found() -> str:
-        for edge in stack.file.edges:
-            if "ws_edge_sockets 1.0" in httpx.get(edge.metrics).text:
+        for edge in edges_of(stack):
+            if edge.value(SOCKETS) == 1:
                 return edge.name
         raise AssertionError("no edge has exactly one socket")
 

@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-import httpx
 import pytest
+from drivers.edge_metrics import SOCKETS, edges_of
 from drivers.mobile import Gateway
 from drivers.order_changes import OrderChanges
 from drivers.order_history import UNKNOWN, OrderHistory, read_history, row_of
@@ -100,14 +100,9 @@ def _assert_placed(audience: PushAudience, order_ids: Iterable[str]) -> None:
 
 def _assert_resumed(stack: RunningStack, audience: PushAudience, victim: str) -> None:
     audience.check()
-    elsewhere = sum(_open_sockets(edge.metrics) for edge in stack.file.edges if edge.name != victim)
-    assert elsewhere >= SEATS, f"{elsewhere} sockets are open while {victim} is down"
+    elsewhere = sum(edge.value(SOCKETS) for edge in edges_of(stack) if edge.name != victim)
+    assert elsewhere >= SEATS, f"{elsewhere:g} sockets are open while {victim} is down"
     _assert_recovered(audience.seats)
-
-
-def _open_sockets(metrics: str) -> int:
-    lines = httpx.get(metrics, timeout=scaled(5)).text.splitlines()
-    return next(int(float(line.split()[1])) for line in lines if line.startswith("ws_edge_sockets "))
 
 
 def _assert_recovered(seats: Iterable[Seat]) -> None:

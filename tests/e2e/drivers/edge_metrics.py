@@ -6,9 +6,10 @@ from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from drivers.waiting import eventually
+from drivers.waiting import eventually, scaled
 from local_stack.running_stack import RunningStack
 
+SOCKETS = "ws_edge_sockets"
 OPENED = "ws_edge_sockets_opened_total"
 
 
@@ -21,7 +22,7 @@ class EdgeMetrics:
 
     def value(self, metric: str, **labels: str) -> float:
         """The sum of the samples that have the labels."""
-        with urlopen(self.url, timeout=5) as answer:
+        with urlopen(self.url, timeout=scaled(5)) as answer:
             families = text_string_to_metric_families(answer.read().decode())
         samples = (sample for family in families for sample in family.samples if sample.name == metric)
         return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
