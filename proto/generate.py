@@ -1,4 +1,4 @@
-"""Generates the typed Python package of the contract, with its descriptor set, from the .proto files."""
+"""Generates the typed Python package of the contract from the .proto files, and adds the rules that belong to it."""
 
 import argparse
 import shutil
@@ -8,10 +8,14 @@ from pathlib import Path
 from grpc_tools import protoc
 
 PROTO_ROOT = Path(__file__).resolve().parent
+RULES = PROTO_ROOT / "rules"
 DESCRIPTOR_SET = Path("statecast") / "contract.binpb"
 COMMENTED_SET = Path("statecast") / "commented.binpb"
 
-PACKAGE_INIT = '''"""The Protobuf contract of Statecast, generated, with the descriptor set it was made from."""
+PACKAGE_INIT = '''"""The Protobuf contract of Statecast, with its descriptor set and the rules that belong to it.
+
+All is generated but the rules: the modules `partitioning` and `position`.
+"""
 
 from importlib.resources import files
 
@@ -44,6 +48,8 @@ def generate(out: Path) -> None:
     _compile(sources, f"--descriptor_set_out={out / COMMENTED_SET}", "--include_imports", "--include_source_info")
     (out / "statecast" / "__init__.py").write_text(PACKAGE_INIT)
     (out / "statecast" / "py.typed").touch()
+    for rules in RULES.glob("*.py"):
+        shutil.copy(rules, out / "statecast")
     for folder in {(out / source).parent for source in sources}:
         for package in (folder, folder.parent):
             (package / "__init__.py").touch()
