@@ -1,0 +1,108 @@
+"""Settings from environment variables: one frozen class per service, and one loader that finds all mistakes at once."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args
+
+from pydantic import Field, SecretBytes, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from statecast_service.errors import SettingsError
+from statecast_service.nearest import nearest
+
+Port = Annotated[int, Field(ge=0, le=65_535)]
+"""A port to listen on; 0 takes a free one."""
+
+
+class ServiceSettings(BaseSettings):
+    """What the settings of a service derive from; each field is the variable of its name in capitals after the prefix.
+
+    A service sets `model_config = SettingsConfigDict(env_prefix="WS_EDGE_")`. A variable that is empty counts as unset.
+    Rules over several fields are `model_validator`s that raise ValueError and name the variables.
+    """
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", env_ignore_empty=True, hide_input_in_errors=True)
+
+    @classmethod
+    def prefix(cls) -> str:
+        """Returns what all variables begin with."""
+        return cls.model_config.get("env_prefix", "")
+
+    @classmethod
+    def variable(cls, field: str) -> str:
+        """Returns the environment variable of a field."""
+        return f"{cls.prefix()}{field.upper()}"
+
+
+S = TypeVar("S", bound=ServiceSettings)
+
+
+def load_settings(cls: type[S], **overrides: object) -> S:
+    """Reads the environment; an override that is not None takes precedence.
+
+    Raises SettingsError with one line that names every wrong variable, every unknown one with the prefix and the valid
+    name that is nearest to it. The values of secrets are not in it.
+    """
+    overrides = {name: value for name, value in overrides.items() if value is not None}
+    environment = {name.upper(): value for name, value in os.environ.items()}
+    complaints = list(_unknown_variables(cls, environment))
+    try:
+        settings = cls(**overrides)
+    except ValidationError as error:
+        values = {**{name: environment.get(cls.variable(name)) for name in cls.model_fields}, **overrides}
+        complaints += [_complaint(cls, details, values) for details in error.errors()]
+    if complaints:
+        # Outside of the handler, because a traceback would show the inputs of the validation, secrets among them.
+        raise SettingsError("; ".join(complaints))
+    return settings
+
+
+def describe_settings(cls: type[ServiceSettings]) -> str:
+    """Returns a paragraph for each variable, for `--help`."""
+    return "\n".join(
+        f"  {cls.variable(name)} [{shown_default(field)}]\n      {field.description}"
+        for name, field in cls.model_fields.items()
+    )
+
+
+def shown_default(field: FieldInfo) -> str:
+    """Returns the default of a field for people; of an absolute path only the end, which is the same on any machine."""
+    default = field.get_default(call_default_factory=True, validated_data={})
+    if field.is_required():
+        return "required"
+    if default is None or _is_secret(field.annotation):
+        return ""
+    if isinstance(default, Path) and default.is_absolute():
+        return f"…/{default.name}"
+    if isinstance(default, tuple):
+        return ",".join(map(str, default))
+    return f"{default:g}" if isinstance(default, float) and default < 1_000_000 else str(default)
+
+
+def _unknown_variables(cls: type[ServiceSettings], environment: Mapping[str, str]) -> Iterator[str]:
+    fields = {name.upper() for name in cls.model_fields}
+    for variable in sorted(environment):
+        name = variable.removeprefix(cls.prefix())
+        if variable.startswith(cls.prefix()) and name not in fields and environment[variable]:
+            match = nearest(name, fields)
+            yield f"{variable}: there is no such variable" + (f"; did you mean {cls.variable(match)}?" if match else "")
+
+
+def _complaint(cls: type[ServiceSettings], details: ErrorDetails, values: Mapping[str, Any]) -> str:
+    message = details["msg"].removeprefix("Value error, ")
+    if not details["loc"]:
+        return message
+    name = str(details["loc"][0])
+    if details["type"] == "missing":
+        return f"{cls.variable(name)}: it must be set"
+    field = cls.model_fields.get(name)
+    if field is None or _is_secret(field.annotation):
+        return f"{cls.variable(name)}: {message}"
+    return f"{cls.variable(name)}={values.get(name)!r}: {message}"
+
+
+def _is_secret(annotation: object) -> bool:
+    return annotation in (SecretStr, SecretBytes) or any(map(_is_secret, get_args(annotation)))

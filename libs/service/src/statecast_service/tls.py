@@ -1,0 +1,119 @@
+"""TLS from PEM files that settings name: reads and checks them, and makes credentials for gRPC.
+
+Three shapes: a port (`server_tls`), connections to one (`channel_tls`), and both sides between equals (`mutual_tls`).
+Each takes the names of the settings' fields, is None when none of them is set, and raises SettingsError that names the
+variable that is wrong.
+"""
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from statecast_service.errors import SettingsError
+from statecast_service.settings import ServiceSettings
+
+
+@dataclass(frozen=True)
+class Pem:
+    """A file, and what stood in it when it was checked."""
+
+    file: Path
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Tls:
+    """What one side of a connection shows, and whose certificates it accepts."""
+
+    certificate: Pem | None
+    key: Pem | None
+    ca: Pem | None
+
+    @property
+    def mutual(self) -> bool:
+        """Whether a port lets nobody in without a certificate of the CA."""
+        return self.ca is not None
+
+    def server_credentials(self) -> grpc.ServerCredentials:
+        """Returns the credentials of a port, which needs a certificate. Raises ValueError without one."""
+        if self.certificate is None or self.key is None:
+            raise ValueError("a port needs a certificate and its key")
+        pairs = [(self.key.content, self.certificate.content)]
+        return grpc.ssl_server_credentials(pairs, _content(self.ca), require_client_auth=self.mutual)
+
+    def channel_credentials(self) -> grpc.ChannelCredentials:
+        """Returns the credentials of a connection to a port whose certificate is of the CA."""
+        return grpc.ssl_channel_credentials(_content(self.ca), _content(self.key), _content(self.certificate))
+
+
+def server_tls(settings: ServiceSettings, certificate: str, key: str, client_ca: str) -> Tls | None:
+    """Returns the TLS of a port; with a client CA, callers must show a certificate of it."""
+    if _file(settings, client_ca) and not _file(settings, certificate):
+        raise SettingsError(f"{settings.variable(client_ca)} needs {settings.variable(certificate)}: set it too")
+    return _read(settings, certificate, key, client_ca)
+
+
+def channel_tls(settings: ServiceSettings, ca: str, certificate: str, key: str) -> Tls | None:
+    """Returns the TLS of connections; the certificate is for ports that ask for one."""
+    if not _file(settings, ca):
+        for name in filter(lambda name: _file(settings, name), (certificate, key)):
+            raise SettingsError(f"{settings.variable(name)} needs {settings.variable(ca)}: set it too")
+    return _read(settings, certificate, key, ca)
+
+
+def mutual_tls(settings: ServiceSettings, certificate: str, key: str, ca: str) -> Tls | None:
+    """Returns the TLS of equals, who are both sides and all have a certificate of one CA."""
+    names = (certificate, key, ca)
+    missing = [name for name in names if not _file(settings, name)]
+    if 0 < len(missing) < len(names):
+        raise SettingsError(f"{settings.variable(missing[0])} is missing: mutual TLS needs all three files")
+    return _read(settings, *names)
+
+
+def _read(settings: ServiceSettings, certificate: str, key: str, ca: str) -> Tls | None:
+    if not any(_file(settings, name) for name in (certificate, key, ca)):
+        return None
+    for name, other in ((certificate, key), (key, certificate)):
+        if _file(settings, other) and not _file(settings, name):
+            raise SettingsError(f"{settings.variable(name)} is missing: a certificate and its key go together")
+    tls = Tls(_checked_certificates(settings, certificate), _pem(settings, key), _checked_certificates(settings, ca))
+    if tls.certificate and tls.key:
+        try:
+            chain = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            chain.load_cert_chain(tls.certificate.file, tls.key.file, password="")
+        except OSError as error:
+            problem = f"it is not the key of {tls.certificate.file}, or not PEM without a password ({error})"
+            raise SettingsError(f"{settings.variable(key)}={tls.key.file}: {problem}") from error
+    return tls
+
+
+def _file(settings: ServiceSettings, name: str) -> Path | None:
+    file: Path | None = getattr(settings, name)
+    return file
+
+
+def _pem(settings: ServiceSettings, name: str) -> Pem | None:
+    file = _file(settings, name)
+    if file is None:
+        return None
+    try:
+        return Pem(file, file.read_bytes())
+    except OSError as error:
+        raise SettingsError(f"{settings.variable(name)}={file}: it cannot be read: {error.strerror}") from error
+
+
+def _checked_certificates(settings: ServiceSettings, name: str) -> Pem | None:
+    pem = _pem(settings, name)
+    if pem is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem.content.decode("ascii"))
+        except (ssl.SSLError, ValueError) as error:
+            problem = f"it is not a certificate as PEM ({error})"
+            raise SettingsError(f"{settings.variable(name)}={pem.file}: {problem}") from error
+    return pem
+
+
+def _content(pem: Pem | None) -> bytes | None:
+    return None if pem is None else pem.content

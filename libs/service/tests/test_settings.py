@@ -1,0 +1,104 @@
+"""One loader finds all mistakes at once."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from statecast_service.errors import SettingsError
+from statecast_service.settings import describe_settings, load_settings
+
+if TYPE_CHECKING:
+    from conftest import Settings
+
+
+def test_the_defaults_hold_where_nothing_is_set(settings_class: "type[Settings]") -> None:
+    assert load_settings(settings_class).rate == 50
+
+
+def test_each_field_comes_from_its_variable(settings_class: "type[Settings]", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEMO_RATE", "0.5")
+    monkeypatch.setenv("DEMO_NAMES", "x,y")
+
+    settings = load_settings(settings_class)
+
+    assert (settings.rate, settings.names) == (0.5, ("x", "y"))
+    assert settings.variable("metrics_port") == "DEMO_METRICS_PORT"
+
+
+def test_an_empty_variable_counts_as_unset(settings_class: "type[Settings]", monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DEMO_RATE", "DEMO_TLS_KEY", "DEMO_SECRET", "DEMO_FORMER_NAME"):
+        monkeypatch.setenv(name, "")
+
+    settings = load_settings(settings_class)
+
+    assert (settings.rate, settings.tls_key, settings.secret.get_secret_value()) == (50, None, "none")
+
+
+def test_an_override_goes_before_the_variable(
+    settings_class: "type[Settings]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEMO_RATE", "2")
+
+    assert load_settings(settings_class, rate=3).rate == 3
+    assert load_settings(settings_class, rate=None).rate == 2
+    with pytest.raises(SettingsError, match=r"^DEMO_RATE='fast': "):
+        load_settings(settings_class, rate="fast")
+
+
+def test_all_mistakes_stand_in_one_line(settings_class: "type[Settings]", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEMO_RATE", "fast")
+    monkeypatch.setenv("DEMO_METRICS_PORT", "70000")
+    monkeypatch.setenv("DEMO_NAMES", "none")
+    monkeypatch.setenv("DEMO_METRIC_PORT", "1")
+
+    with pytest.raises(SettingsError) as caught:
+        load_settings(settings_class)
+
+    unknown, port, rate, names = str(caught.value).split("; DEMO_")
+    assert unknown == "DEMO_METRIC_PORT: there is no such variable; did you mean DEMO_METRICS_PORT?"
+    assert port == "METRICS_PORT='70000': Input should be less than or equal to 65535"
+    assert rate.startswith("RATE='fast': Input should be a valid number")
+    assert names == "NAMES='none': somebody must be named"
+
+
+def test_an_unknown_variable_is_an_error_although_none_is_near(
+    settings_class: "type[Settings]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEMO_QQQQQQ", "1")
+
+    with pytest.raises(SettingsError, match=r"^DEMO_QQQQQQ: there is no such variable$"):
+        load_settings(settings_class)
+
+
+def test_a_rule_over_two_fields_speaks_for_itself(
+    settings_class: "type[Settings]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEMO_SHORTEST", "10")
+
+    with pytest.raises(SettingsError, match=r"^DEMO_SHORTEST is above DEMO_LONGEST: lower it$"):
+        load_settings(settings_class)
+
+
+def test_secrets_are_never_shown(settings_class: "type[Settings]", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEMO_SECRET", "abc")
+
+    with pytest.raises(SettingsError, match=r"^DEMO_SECRET: ") as caught:
+        load_settings(settings_class)
+
+    assert "abc" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_a_setting_without_a_default_must_be_set(settings_class: "type[Settings]") -> None:
+    class Strict(settings_class):  # type: ignore[misc, valid-type]
+        token: str
+
+    with pytest.raises(SettingsError, match=r"^DEMO_TOKEN: it must be set$"):
+        load_settings(Strict)
+
+
+def test_the_help_describes_every_variable(settings_class: "type[Settings]") -> None:
+    text = describe_settings(settings_class)
+
+    assert "  DEMO_RATE [50]\n      Changes a second." in text
+    assert text.count("DEMO_") >= len(settings_class.model_fields)
