@@ -1,0 +1,68 @@
+"""What the tests of all distributions share: one real Kafka broker per run, and markers for tests that need much.
+
+`pytest -m "not kafka and not spark and not stack"` is the fast loop.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from uuid import uuid4
+
+import pytest
+
+from testkit import topics
+from testkit.broker import running_broker
+
+CreateTopic = Callable[..., str]
+
+COSTLY_FIXTURES = {"kafka": "kafka", "spark": "spark", "stack": "stack", "gateway": "stack", "query_broker": "stack"}
+"""The marker of each fixture that starts something large."""
+
+STARTS_LARGE_PROCESSES = frozenset(
+    {"Broker", "BrokerProcess", "browser_client", "chromium", "running_broker", "running_envoy", "running_gateway"}
+    | {"running_stack", "start_stack"}
+)
+"""Names that a test module imports to start a broker, a browser, a gateway or a stack of its own: marked `stack`."""
+
+
+MARKERS = (
+    "kafka: uses the real broker that the fixture `kafka` starts",
+    "spark: uses the real Spark session that the fixture `spark` starts",
+    "stack: starts other large processes: a broker, a Spark cluster, a gateway, a browser, Maven or the local stack",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the markers."""
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Marks each test by the large processes that it uses, itself or through fixtures; `-m` can select by them."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        markers = {marker for name, marker in COSTLY_FIXTURES.items() if name in fixtures}
+        module = getattr(item, "module", None)
+        if module is not None and STARTS_LARGE_PROCESSES & vars(module).keys():
+            markers.add("stack")
+        for marker in sorted(markers):
+            item.add_marker(marker)
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The bootstrap address of a real broker that lives as long as the test run."""
+    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture
+def create_topic(kafka: str) -> CreateTopic:
+    """Creates a topic with a unique name and returns the name: `create_topic("orders", partitions=4, **config)`."""
+
+    def create(name: str, partitions: int = 4, **config: str) -> str:
+        topic = f"{name}-{uuid4().hex[:8]}"
+        topics.create_topic(kafka, topic, partitions, {key.replace("_", "."): value for key, value in config.items()})
+        return topic
+
+    return create

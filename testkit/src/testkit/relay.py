@@ -1,0 +1,58 @@
+"""A place on the way of connections where they can be cut, as a network does."""
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+
+class Relay:
+    """Passes bytes between its own port and a target: `async with Relay("127.0.0.1:8080") as relay`."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._passing: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.address = ""
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        assert self._server is not None
+        self._server.close()
+        await self.cut()
+
+    async def cut(self) -> None:
+        """Ends every connection without a farewell; new ones are taken."""
+        for task in tuple(self._passing):
+            task.cancel()
+        await asyncio.gather(*self._passing, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._passing.add(task)
+        host, _, port = self._target.rpartition(":")
+        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        try:
+            await asyncio.wait(
+                [asyncio.ensure_future(_pass(reader, far_writer)), asyncio.ensure_future(_pass(far_reader, writer))],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        except asyncio.CancelledError:
+            return  # cut; the ends see it below
+        finally:
+            self._passing.discard(task)
+            for end in (writer, far_writer):
+                end.transport.abort()
+
+
+async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        return  # an end is gone, and with it the connection

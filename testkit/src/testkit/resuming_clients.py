@@ -1,0 +1,144 @@
+"""Clients that hold a position each, and come back by themselves when their edge dies."""
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from statecast_client.push.protocol import Backoff
+from testkit.edge_clients import EdgeSocket, RefusedError, handshake
+
+OPENING_S = 10.0
+"""How long a handshake may take, as with the Python client."""
+PAUSE_S = 0.05
+SETTLING_S = 20.0
+
+
+class ResumeCount(NamedTuple):
+    """What all resumers have been told since they were last asked to begin a new count."""
+
+    recovered: int
+    """Subscriptions that went on where they had been."""
+    snapshots: int
+    repeated: int
+    """Frames with a position that their client had already."""
+    refused: int
+    """Handshakes that were answered with another status than 101."""
+    resumed_at: float
+    """When the last of all subscriptions was in force again, in monotonic seconds."""
+
+
+class Resumer:
+    """A client with one key: connects, asks for what is newer than what it was told, and again when that ends."""
+
+    def __init__(self, store: str, key: str, interval_ms: int) -> None:
+        self.sequence = 0
+        """The number in the newest row that it was told."""
+        self._store = store
+        self._key = key
+        self._interval_ms = interval_ms
+        self._position: dict[str, str] | None = None
+        self._backoff = Backoff()
+        self.begin_count()
+
+    def begin_count(self) -> None:
+        """Forgets how often what has happened, not where it is."""
+        self.recovered = self.snapshots = self.repeated = self.refused = 0
+        self.resumed_at: float | None = None
+
+    async def run(self, host: str, port: int, request: bytes) -> None:
+        """Goes on until it is cancelled. Waits after a failure as the Python client does, and as long as it is told."""
+        while True:
+            asked_for = 0.0
+            try:
+                client = await self._connect(host, port, request)
+                client.subscribe(self._store, self._key, self._interval_ms, self._position)
+                await client.closed
+            except RefusedError as error:
+                self.refused += 1
+                asked_for = error.retry_after_s
+            except OSError:
+                asked_for = 0.0  # nobody listens, or answers in time
+            await asyncio.sleep(max(asked_for, self._backoff.next()))
+
+    async def _connect(self, host: str, port: int, request: bytes) -> EdgeSocket:
+        """Opens a socket. Raises RefusedError, or another OSError, also when that takes too long."""
+        async with asyncio.timeout(OPENING_S):
+            loop = asyncio.get_running_loop()
+            _, client = await loop.create_connection(lambda: EdgeSocket(self, request), host, port)
+            try:
+                await client.opened
+            except BaseException:
+                client.close()
+                raise
+        return client
+
+    def take(self, data: bytes, start: int, end: int) -> None:
+        """A frame."""
+        self._backoff.reset()
+        frame = json.loads(data[start:end])
+        if "subscribed" in frame:
+            is_recovered = frame["subscribed"]["start"] == "START_RECOVERED"
+            self.recovered += is_recovered
+            self.snapshots += not is_recovered
+            self.resumed_at = time.monotonic()
+        elif "changed" in frame:
+            self._take_change(frame["changed"])
+
+    def _take_change(self, change: dict[str, Any]) -> None:
+        position, known = change["position"], self._position
+        if known is not None and position["epoch"] == known["epoch"]:
+            self.repeated += int(position["offset"]) <= int(known["offset"])
+        self._position = position
+        self.sequence = int(change["row"]["tracking_number"])
+
+
+class Resumers:
+    """All of them. Every method is called in a process of their own; see CrowdProcess."""
+
+    def __init__(self, address: str, secret: str) -> None:
+        self._host, _, port = address.partition(":")
+        self._port = int(port)
+        self._secret = secret
+        self._resumers: list[Resumer] = []
+        self._running: list[asyncio.Task[None]] = []
+
+    async def begin(self, store: str, keys: Sequence[str], interval_ms: int) -> None:
+        """Begins with one for each key; returns when all have been told what stands there."""
+        self._resumers = [Resumer(store, key, interval_ms) for key in keys]
+        for number, each in enumerate(self._resumers):
+            request = handshake(self._host, self._secret, number)
+            self._running.append(asyncio.create_task(each.run(self._host, self._port, request)))
+        while not all(each.sequence for each in self._resumers):  # noqa: ASYNC110  frames are not announced
+            await asyncio.sleep(PAUSE_S)
+
+    async def begin_count(self) -> None:
+        """What is told from now on counts."""
+        for each in self._resumers:
+            each.begin_count()
+
+    async def resumed(self) -> ResumeCount:
+        """Returns when all have their subscriptions again."""
+        while any(each.resumed_at is None for each in self._resumers):  # noqa: ASYNC110  as above
+            await asyncio.sleep(PAUSE_S)
+        return self._count()
+
+    async def settled(self, newest: Sequence[int]) -> tuple[ResumeCount, int]:
+        """When all have the newest row of their keys, or after a while; also says how many have not."""
+        deadline = time.monotonic() + SETTLING_S
+        while (missing := self._missing(newest)) and time.monotonic() < deadline:  # noqa: ASYNC110  as above
+            await asyncio.sleep(PAUSE_S)
+        return self._count(), missing
+
+    def _missing(self, newest: Sequence[int]) -> int:
+        return sum(each.sequence != number for each, number in zip(self._resumers, newest, strict=True))
+
+    def _count(self) -> ResumeCount:
+        return ResumeCount(
+            sum(each.recovered for each in self._resumers),
+            sum(each.snapshots for each in self._resumers),
+            sum(each.repeated for each in self._resumers),
+            sum(each.refused for each in self._resumers),
+            max(each.resumed_at or 0.0 for each in self._resumers),
+        )

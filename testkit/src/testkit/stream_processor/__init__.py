@@ -1,0 +1,1 @@
+"""What the tests of this service are made with; nothing else imports it."""

@@ -1,0 +1,66 @@
+"""Stand-ins for unit tests."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class FakeTopics:
+    """Topics that exist as the dictionary says: name → end offset. Change it to make time pass."""
+
+    ends: dict[str, int]
+
+    def missing(self, names: Iterable[str]) -> str | None:
+        """The names that are not in the dictionary, as a text."""
+        absent = sorted(set(names) - self.ends.keys())
+        return f"no topic {', '.join(absent)}" if absent else None
+
+    def end(self, name: str) -> int:
+        """The end offset in the dictionary."""
+        return self.ends[name]
+
+
+class FakeQuery:
+    """A streaming query that has reported `progress` and ends with `error`; its names are Spark's."""
+
+    def __init__(self, progress: list[Mapping[str, Any]], error: Exception | None = None) -> None:
+        self.recentProgress = progress
+        self.isActive = error is None
+        self.status = {"message": "Processing new data"}
+        self._error = error
+
+    @property
+    def lastProgress(self) -> Mapping[str, Any] | None:  # noqa: N802  Spark's name
+        """The newest report."""
+        return self.recentProgress[-1] if self.recentProgress else None
+
+    def exception(self) -> Exception | None:
+        """What it has ended with."""
+        return self._error
+
+
+@dataclass
+class FakeTasks:
+    """As many running tasks as `count` says, or the error that asking for them raises."""
+
+    count: int | Exception
+
+    def running(self, query: object) -> int:
+        """The number of tasks."""
+        if isinstance(self.count, Exception):
+            raise self.count
+        return self.count
+
+
+@dataclass
+class FakeTail:
+    """Gives `seen` at each look, or raises it."""
+
+    seen: tuple[dict[str, int], dict[str, list[float]]] | Exception
+
+    def look(self) -> tuple[dict[str, int], dict[str, list[float]]]:
+        """What was written since the last look."""
+        if isinstance(self.seen, Exception):
+            raise self.seen
+        return self.seen

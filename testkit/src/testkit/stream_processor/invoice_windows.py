@@ -1,0 +1,76 @@
+"""Random histories of invoices around closing windows, and the plain model of what the windows must hold."""
+
+from collections import defaultdict
+from datetime import timedelta
+from random import Random
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from statecast.sales.v1.invoice_pb2 import Invoice, InvoiceChange
+from testkit.stream_processor.changes import START, invoice, invoice_change
+
+SIZE, LATENESS = timedelta(hours=1), timedelta(minutes=90)
+HOURLY = {"time": "created_at", "size": "1h", "lateness": "90m"}
+STEP = timedelta(minutes=7)
+"""Between two commits."""
+
+Sales = dict[str, tuple[int, int]]
+
+
+def invoice_history(chance: Random, steps: int = 120) -> list[InvoiceChange]:
+    """Changes of a few invoices: moves between stores and hours, deletes, new beginnings; some come too late."""
+    rows: dict[str, Invoice] = {}
+    changes = []
+    for sequence in range(1, steps + 1):
+        now = START + sequence * STEP
+        number = f"invoice-{chance.randrange(6)}"
+        before, after = rows.pop(number, None), None
+        if before is None or chance.random() > 0.2:
+            after = invoice(number, items=["item"] * chance.randint(1, 4))
+            after.store_id = f"store-{chance.randrange(2)}"
+            after.created_at.FromDatetime(now - timedelta(minutes=chance.randrange(180)))
+            rows[number] = after
+        made = invoice_change(before, after, sequence)
+        made.source.commit_time.FromDatetime(now)
+        changes.append(made)
+    return changes
+
+
+def sales_by_window(changes: list[InvoiceChange]) -> Sales:
+    """Key → (invoices, cents), of the windows that have any in the end.
+
+    A change that touches a closed window is set aside whole. A row that has moved leaves what it added to a window
+    that has closed since.
+    """
+    counted: dict[str, Invoice] = {}
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for each in changes:
+        rows = [getattr(each, name) for name in ("before", "after") if each.HasField(name)]
+        if not all(_open(row, each) for row in rows):
+            continue
+        was = counted.pop(rows[0].invoice_number, None)
+        if was is not None and _open(was, each):
+            _add(sums, was, -1)
+        if each.HasField("after"):
+            counted[each.after.invoice_number] = each.after
+            _add(sums, each.after, 1)
+    return {key: (invoices, cents) for key, (invoices, cents) in sums.items() if invoices}
+
+
+def _add(sums: dict[str, list[int]], row: Invoice, sign: int) -> None:
+    start = _start(row.created_at)
+    key = "\0".join([row.store_id, _text(start), _text(start + SIZE.seconds)])
+    sums[key][0] += sign
+    sums[key][1] += sign * row.total_amount_cents
+
+
+def _open(row: Invoice, change: InvoiceChange) -> bool:
+    return _start(row.created_at) + SIZE.seconds >= change.source.commit_time.seconds - LATENESS.seconds
+
+
+def _start(moment: Timestamp) -> int:
+    return moment.seconds - moment.seconds % SIZE.seconds
+
+
+def _text(seconds: int) -> str:
+    return Timestamp(seconds=seconds).ToDatetime().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

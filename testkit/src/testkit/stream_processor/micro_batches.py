@@ -1,0 +1,90 @@
+"""Feeds records to a pipeline's real flow in micro-batches of Spark, with crashes between writing and committing."""
+
+import base64
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.flow import written_records
+from stream_processor.steps.functions import Functions
+from testkit.topics import Record
+
+KAFKA_COLUMNS = (
+    "key binary, value binary, topic string, partition int, offset bigint, "
+    "headers array<struct<key:string,value:binary>>"
+)
+EPOCH = 1_000
+
+
+class MicroBatches:
+    """One checkpoint over restarts; each value list of `add` is one micro-batch.
+
+    `written` is all that a topic would have got, `state_rows` what Spark's state held at the end.
+    """
+
+    def __init__(self, directory: Path, pipeline: Pipeline, spark: SparkSession, functions: Functions) -> None:
+        self._source, self._checkpoint = directory / "source", directory / "checkpoint"
+        self._source.mkdir(parents=True)
+        self._pipeline = pipeline
+        self._spark = spark
+        self._functions = functions
+        self._added = 0
+        self.written: list[Record] = []
+        self.state_rows = 0
+
+    def add(self, values: Iterable[bytes]) -> None:
+        """Adds a micro-batch to those that `run` takes up."""
+        self._added += 1
+        lines = [
+            {"key": "", "value": base64.b64encode(value).decode(), "topic": "t", "partition": 0} for value in values
+        ]
+        hidden, file = self._source / f"_{self._added}", self._source / f"{self._added}.json"
+        hidden.write_text("\n".join(map(json.dumps, lines)))
+        os.utime(hidden, (self._added, self._added))
+        hidden.rename(file)
+
+    def run(self, crash_at: int | None = None) -> None:
+        """Works off what was added; a crash comes after the batch of that number is written, before it is committed."""
+
+        def write(batch: DataFrame, number: int) -> None:
+            self.written += map(_record, batch.collect())
+            if number == crash_at:
+                raise _Crash
+
+        reader = self._spark.readStream.schema(KAFKA_COLUMNS).option("maxFilesPerTrigger", 1)
+        records = written_records(reader.json(str(self._source)), self._pipeline, 2, EPOCH, self._functions)
+        writer = records.writeStream.foreachBatch(write).outputMode("update")
+        query = writer.option("checkpointLocation", str(self._checkpoint)).trigger(availableNow=True).start()
+        try:
+            query.awaitTermination()
+            operators = query.lastProgress["stateOperators"] if query.lastProgress else []
+            self.state_rows = sum(each["numRowsTotal"] for each in operators)
+        except StreamingQueryException as error:
+            if _Crash.__name__ not in str(error):
+                raise
+
+    def changelog_bytes(self, operator: int, batch: int) -> int:
+        """What the checkpoint holds of the state that a stateful operator changed in one batch; both count from 0."""
+        files = self._checkpoint.glob(f"state/{operator}/*/{batch + 1}*.changelog")
+        return sum(file.stat().st_size for file in files)
+
+
+class _Crash(Exception):  # noqa: N818  it is no error
+    """Ends a batch as a kill would."""
+
+
+def _record(line: Row) -> Record:
+    value = None if line.value is None else bytes(line.value)
+    headers = {each.key: bytes(each.value) for each in line.headers or []}
+    return Record(line.partition, 0, bytes(line.key), value, headers)
+
+
+def pieces(values: Sequence[bytes], count: int) -> list[Sequence[bytes]]:
+    """The values in so many runs of about the same length."""
+    size = -(-len(values) // count)
+    return [values[start : start + size] for start in range(0, len(values), size)]

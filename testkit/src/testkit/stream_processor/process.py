@@ -1,0 +1,48 @@
+"""Drives a real `stream-processor run`, and reads what it wrote."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+import psutil
+from typing_extensions import override
+
+from testkit import waiting
+from testkit.service_process import ServiceProcess
+
+TIMEOUT_S = 240.0
+"""Starting Spark, and what it writes until its next checkpoint, may take minutes on a busy machine."""
+
+wait_until = partial(waiting.wait_until, timeout_s=TIMEOUT_S, interval_s=0.1)
+
+
+class Processor(ServiceProcess):
+    """One process at a time, over restarts, with one checkpoint directory and one log below `directory`."""
+
+    def __init__(self, directory: Path, bootstrap: str, port: int, files: Iterable[Path], **settings: str) -> None:
+        own = {"kafka_bootstrap": bootstrap, "checkpoints": directory / "checkpoints", "metrics_port": port}
+        super().__init__("stream_processor", {**own, **settings}, directory / "log", port, [*map(str, files)])
+
+    @override
+    def wait_ready(self, timeout_s: float = TIMEOUT_S) -> None:
+        super().wait_ready(timeout_s)
+
+    @override
+    def wait_end(self, timeout_s: float = TIMEOUT_S) -> int:
+        return super().wait_end(timeout_s)
+
+    @override
+    def stop(self, timeout_s: float = TIMEOUT_S) -> int:
+        return super().stop(timeout_s)
+
+    @override
+    def kill(self) -> None:
+        """Kills the driver with SIGKILL and waits until its JVM is gone too, which ends by itself."""
+        jvm = self.jvm()
+        super().kill()
+        wait_until(lambda: not jvm.is_running(), f"the JVM {jvm} lives on")
+
+    def jvm(self) -> psutil.Process:
+        """Spark's JVM."""
+        children = psutil.Process(self.pid).children(recursive=True)
+        return next(child for child in children if child.name() == "java")

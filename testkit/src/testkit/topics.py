@@ -1,0 +1,100 @@
+"""Creates topics, and reads them from their start to their end as it is now."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
+
+from testkit.waiting import scaled, wait_until
+
+READER_GROUP = "testkit-reader"
+METADATA_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record of a topic; an absent key is empty; `headers` by name."""
+
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes | None
+    headers: dict[str, bytes]
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int = 4, config: Mapping[str, str] | None = None) -> None:
+    """Creates a topic, and returns when the broker tells clients about it."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+    admin.create_topics([new])[topic].result()
+
+    # The broker answers that a topic is created before it tells everybody about it.
+    def known() -> bool:
+        metadata = admin.list_topics(topic, timeout=scaled(METADATA_TIMEOUT_S))
+        return len(metadata.topics[topic].partitions) == partitions
+
+    wait_until(known, f"the broker does not list {topic}", timeout_s=30, interval_s=0.01)
+
+
+def count_records(bootstrap: str, topic: str) -> int:
+    """How many records the topic has ever held."""
+    with _reader(bootstrap) as consumer:
+        return sum(_ends(consumer, topic).values())
+
+
+def read_topic(bootstrap: str, topic: str) -> list[Record]:
+    """Returns every record between the topic's start and its end; those of one partition in their order."""
+    with _reader(bootstrap) as consumer:
+        partitions = _ends(consumer, topic)
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+        records: list[Record] = []
+        unread = set(partitions)
+        deadline = time.monotonic() + scaled(READ_TIMEOUT_S)
+        while unread:
+            assert time.monotonic() < deadline, f"{topic} could not be read to its end"
+            # Returns when so many have come, or after the time-out with those that have.
+            for message in consumer.consume(10_000, timeout=0.2):
+                error = message.error()
+                if error is None:
+                    records.append(_record(message))
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    unread.discard(cast(int, message.partition()))
+                else:
+                    raise AssertionError(f"reading {topic} failed: {error}")
+        return records
+
+
+@contextmanager
+def _reader(bootstrap: str) -> Iterator[Consumer]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": READER_GROUP,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def _ends(consumer: Consumer, topic: str) -> dict[int, int]:
+    timeout_s = scaled(METADATA_TIMEOUT_S)
+    partitions = consumer.list_topics(topic, timeout=timeout_s).topics[topic].partitions
+    return {
+        partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=timeout_s)[1]
+        for partition in partitions
+    }
+
+
+def _record(message: Message) -> Record:
+    headers = dict(cast(list[tuple[str, bytes]], message.headers() or []))
+    partition, offset = cast(int, message.partition()), cast(int, message.offset())
+    return Record(partition, offset, message.key() or b"", message.value(), headers)

@@ -1,0 +1,1 @@
+"""Test doubles of ws-edge; nothing in the service imports them."""

@@ -1,0 +1,154 @@
+"""For the edge's own tests: a real edge in front of a scripted query service, clocks and a recording subscriber."""
+
+import asyncio
+import json
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from websockets.asyncio.client import connect
+
+from testkit.ws_edge.fake_query_service import FakeQueryService as FakeQueryService
+from testkit.ws_edge.fake_query_service import FakeWriter
+from ws_edge.__main__ import build, run
+from ws_edge.errors import RequestError
+from ws_edge.hub.watch import Subscription
+from ws_edge.server import listen
+from ws_edge.settings import Settings
+from ws_edge.states import KeyState
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class SystemClock(Clock):
+    """The time of this machine, which clients use to renew their access."""
+
+    def __call__(self) -> float:
+        return time.time()
+
+
+class Recorder:
+    """A subscriber of keys that records its events as words."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def started(self, _: Subscription, recovered: bool) -> None:
+        """Records how it started."""
+        self.events.append("recovered" if recovered else "snapshot")
+
+    def changed(self, _: Subscription, state: KeyState | None, snapshot: bool) -> None:
+        """Records the offset, or a word for no row; with a ! for a snapshot."""
+        assert state is not None, "this is a subscriber of keys"
+        what = state.position.offset if state.row is not None else "deleted" if state.deleted else "unknown"
+        self.events.append(f"{what}{'!' if snapshot else ''}")
+
+    def refused(self, _: Subscription, error: RequestError) -> None:
+        """Records the code and the reference."""
+        self.events.append(f"{error.code} {error.reference}")
+
+    def delayed(self, _: Subscription) -> None:
+        """Records one word."""
+        self.events.append("delayed")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Polls until the condition holds; raises TimeoutError when it does not within half a minute."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110  whatever a test waits for cannot set an event
+            await asyncio.sleep(0.005)
+
+
+def claims(**times: float | None) -> str:
+    """The claims of a token as the gateway sends them."""
+    payload = {name: moment for name, moment in times.items() if moment is not None}
+    return urlsafe_b64encode(json.dumps(payload).encode()).rstrip(b"=").decode()
+
+
+SECRET = "throw-away-secret"
+DEFAULTS = {
+    "port": 0,
+    "gateway_secret": SECRET,
+    "drain_notice_ms": 0,
+    "drain_window_ms": 0,
+    # A busy machine is not an outage.
+    "query_timeout_ms": 20_000,
+    "unavailable_after_ms": 60_000,
+}
+
+
+class RunningEdge:
+    """A real edge on a free port before a FakeQueryService: `async with RunningEdge(max_sockets=1) as edge`.
+
+    Credentials expire by its `wall_clock`, which is set by hand unless it is given.
+    """
+
+    def __init__(
+        self,
+        kafka: bool = False,
+        beside: "RunningEdge | None" = None,
+        wall_clock: Clock | None = None,
+        **settings: Any,
+    ) -> None:
+        """`kafka` lets it keep channels and revocations; `beside` is an edge whose query service this one shares."""
+        self.query: FakeQueryService = FakeQueryService() if beside is None else beside.query
+        self.wall_clock = wall_clock or Clock()
+        self._owns_query = beside is None
+        self._kafka = kafka
+        self._settings = settings
+
+    async def __aenter__(self) -> "RunningEdge":
+        address = await self.query.start() if self._owns_query else self.query.address
+        settings = Settings.model_validate(DEFAULTS | {"query_addresses": (address,)} | self._settings)
+        listener = listen(settings)
+        self.address = f"127.0.0.1:{listener.getsockname()[1]}"
+        settings = settings.model_copy(update={"instance": self.address})
+        writer = FakeWriter(self.query) if self._kafka else None
+        self.parts = build(settings, writer, self.wall_clock)
+        self._task = asyncio.create_task(run(self.parts, listener))
+        await until(lambda: self.parts.server.started and self.parts.shard_watch.reason is None)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.parts.server.handle_exit(15, None)
+        await self._task
+        if self._owns_query:
+            await self.query.stop()
+
+    def headers(
+        self,
+        consumer: str = "customer-0001",
+        groups: str = "customers",
+        expires_at: float | None = None,
+        issued_at: float | None = None,
+    ) -> dict[str, str]:
+        """What the gateway would send; with a time, in seconds since 1970, as for a token."""
+        headers = {"X-Gateway-Secret": SECRET, "X-Consumer-Custom-ID": consumer, "X-Consumer-Groups": groups}
+        if expires_at is None and issued_at is None:
+            return headers
+        return headers | {"X-Gateway-Claims": claims(exp=expires_at, iat=issued_at)}
+
+    def socket(
+        self,
+        path: str = "/update/orders",
+        consumer: str = "customer-0001",
+        expires_at: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> connect:
+        """Connects a client as the gateway would, with more `headers`."""
+        all_headers = self.headers(consumer, expires_at=expires_at) | dict(headers or {})
+        return connect(f"ws://{self.address}{path}", additional_headers=all_headers, **options)
+
+    def stranger_socket(self, path: str) -> connect:
+        """Connects a client that the gateway did not authenticate."""
+        return connect(f"ws://{self.address}{path}", additional_headers={"X-Gateway-Secret": SECRET})

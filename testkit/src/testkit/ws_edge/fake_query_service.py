@@ -1,0 +1,258 @@
+"""A scripted query service in memory that speaks real gRPC, and a stand-in for Kafka that writes to it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Self
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+from typing_extensions import override
+
+from statecast.query.v1 import query_pb2, query_service_pb2
+from statecast.query.v1.query_service_pb2_grpc import QueryServiceServicer, add_QueryServiceServicer_to_server
+from statecast.state.v1.state_pb2 import Position, StateKey
+from ws_edge.channels import EDGE_STORES
+from ws_edge.channels.kafka_writer import Record, Writer
+from ws_edge.errors import UnavailableError
+from ws_edge.states import StoreKey
+
+Context = grpc.aio.ServicerContext[Message, Message]
+PARTITIONS = 4
+STORES = ("orders-by-key", "orders-by-customer", "orders-by-item", *EDGE_STORES)
+
+
+class FakeQueryService(QueryServiceServicer):
+    """Scripted: `put` and `delete` change it, `failing` makes every call fail, `delay` makes it slow.
+
+    `async with FakeQueryService() as service` listens on a free port.
+    """
+
+    def __init__(self, epoch: int = 7) -> None:
+        self.epoch = epoch
+        self.offset = 0
+        self.held: dict[StoreKey, query_pb2.State | query_pb2.Absence] = {}
+        self.failing: grpc.StatusCode | None = None
+        self.delay = 0.0
+        self.asked: Counter[StoreKey] = Counter()
+        self.calls: Counter[str] = Counter()
+        self.ranges: Counter[str] = Counter()
+        self.recent_since = 0
+        self.partitioner = query_pb2.PARTITIONER_UNSPECIFIED
+        self.ahead: dict[int, int] = {}
+        """The applied offset of each partition that is further than the others."""
+        self.most_at_once = 0
+        self.waiting = 0
+        self.most_waiting = 0
+        self.held_keys = 0
+        self._changed = asyncio.Event()
+        self._at_once = 0
+        self.address = ""
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self, address: str = "127.0.0.1:0", credentials: grpc.ServerCredentials | None = None) -> str:
+        """Listens and returns the address, with TLS if there are `credentials`; may be called again after `stop`."""
+        self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        add_QueryServiceServicer_to_server(self, self._server)
+        if credentials is None:
+            port = self._server.add_insecure_port(address)
+        else:
+            port = self._server.add_secure_port(address, credentials)
+        await self._server.start()
+        self.address = f"127.0.0.1:{port}"
+        return self.address
+
+    async def stop(self) -> None:
+        """Stops at once."""
+        await self._server.stop(None)
+
+    def put(self, key: StoreKey, row: Message, commit: datetime | None = None) -> int:
+        """Applies a row and returns its offset."""
+        state = query_pb2.State(key=_key(key), position=self._next(), payload=row.SerializeToString())
+        state.commit_time.FromDatetime(commit or datetime.now(UTC))
+        self.held[key] = state
+        return self.offset
+
+    def delete(self, key: StoreKey) -> int:
+        """Applies a deletion and returns its offset."""
+        absence = query_pb2.Absence(position=self._next(), deleted=True)
+        absence.commit_time.FromDatetime(datetime.now(UTC))
+        self.held[key] = absence
+        return self.offset
+
+    async def GetState(  # noqa: N802  gRPC names it
+        self, _: query_service_pb2.GetStateRequest, context: Context
+    ) -> query_service_pb2.GetStateResponse:
+        """The edge reads in batches only."""
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "the edge reads in batches only")
+
+    async def BatchGetStates(  # noqa: N802  gRPC names it
+        self, request: query_service_pb2.BatchGetStatesRequest, context: Context
+    ) -> query_service_pb2.BatchGetStatesResponse:
+        """Answers with what is newer, at once or within `max_wait`."""
+        await self._begin("BatchGetStates", context)
+        keys = [query.key for query in request.keys]
+        self.asked.update(StoreKey(request.store, key.group, key.sort, key.member) for key in keys)
+        self.ranges.update(each.group for each in request.ranges)
+        response = self._newer(request)
+        if not (response.results or response.ranges) and request.HasField("max_wait"):
+            self._wait(1, len(request.keys))
+            try:
+                async with asyncio.timeout(request.max_wait.ToNanoseconds() / 1e9):
+                    while not (response.results or response.ranges):
+                        await self._changed.wait()
+                        response = self._newer(request)
+            except TimeoutError:
+                return response
+            finally:
+                self._wait(-1, -len(request.keys))
+        return response
+
+    def _wait(self, calls: int, keys: int) -> None:
+        self.waiting += calls
+        self.held_keys += keys
+        self.most_waiting = max(self.most_waiting, self.waiting)
+
+    def _newer(self, request: query_service_pb2.BatchGetStatesRequest) -> query_service_pb2.BatchGetStatesResponse:
+        response = query_service_pb2.BatchGetStatesResponse()
+        for index, query in enumerate(request.keys):
+            key = StoreKey(request.store, query.key.group, query.key.sort, query.key.member)
+            held = self.held.get(key) or query_pb2.Absence(position=Position(epoch=self.epoch, offset=self.offset))
+            after = query.after if query.HasField("after") else Position()
+            is_known = key in self.held and after.offset < held.position.offset
+            if after.epoch == held.position.epoch and not is_known:
+                continue
+            result = response.results.add(index=index)
+            if isinstance(held, query_pb2.State):
+                result.state.CopyFrom(held)
+            else:
+                result.absence.CopyFrom(held)
+        for index, asked in enumerate(request.ranges):
+            self._fill_range(request.store, asked, response, index)
+        for n in range(PARTITIONS):
+            position = Position(epoch=self.epoch, offset=self.ahead.get(n, self.offset))
+            response.freshness.add(partition=n, current_through=position)
+        return response
+
+    def _fill_range(
+        self,
+        store: str,
+        asked: query_pb2.RangeQuery,
+        response: query_service_pb2.BatchGetStatesResponse,
+        index: int,
+    ) -> None:
+        """Knows the changes after `recent_since`, and answers whole for whoever looked before."""
+        knows = asked.HasField("after") and asked.after.epoch == self.epoch and asked.after.offset >= self.recent_since
+        whole = asked.whole or not knows
+        rows = self._range(store, asked.group, asked.sort_from, asked.sort_to, asked.reverse)
+        newer = [(key, held) for key, held in rows if not knows or held.position.offset > asked.after.offset]
+        if not whole and not newer:
+            return
+        result = response.ranges.add(index=index, whole=whole, removals_complete=knows)
+        result.position.epoch, result.position.offset = self.epoch, self.offset
+        states = [held for _, held in (rows if whole else newer) if isinstance(held, query_pb2.State)]
+        result.more = whole and len(states) > asked.limit
+        result.states.extend(states[: asked.limit] if whole else states)
+        for key, held in newer:
+            if knows and isinstance(held, query_pb2.Absence):
+                result.removals.add(key=_key(key), absence=held)
+
+    def _range(
+        self, store: str, group: str, sort_from: str, sort_to: str, reverse: bool
+    ) -> list[tuple[StoreKey, query_pb2.State | query_pb2.Absence]]:
+        rows = [
+            (key, held)
+            for key, held in self.held.items()
+            if key[:2] == (store, group) and sort_from <= key.sort and (not sort_to or key.sort < sort_to)
+        ]
+        return sorted(rows, key=lambda row: row[0], reverse=reverse)
+
+    async def ScanStates(  # noqa: N802  gRPC names it
+        self, request: query_service_pb2.ScanStatesRequest, context: Context
+    ) -> query_service_pb2.ScanStatesResponse:
+        """Answers with a page; the token is the number of rows before it."""
+        await self._begin("ScanStates", context)
+        if request.page_token and not request.page_token.isdigit():
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "page_token is not one of ours")
+        found = self._range(request.store, request.group, request.sort_from, request.sort_to, request.reverse)
+        rows = [held for _, held in found if isinstance(held, query_pb2.State)]
+        start = int(request.page_token or 0)
+        end = start + (request.page_size or 100)
+        states = rows[start:end]
+        token = str(end) if end < len(rows) else ""
+        response = query_service_pb2.ScanStatesResponse(states=states, next_page_token=token)
+        response.freshness.current_through.CopyFrom(Position(epoch=self.epoch, offset=self.offset))
+        return response
+
+    async def ListVersions(  # noqa: N802  gRPC names it
+        self, _: query_service_pb2.ListVersionsRequest, context: Context
+    ) -> query_service_pb2.ListVersionsResponse:
+        """Answers that nothing keeps versions; the edge never asks."""
+        await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "no store keeps versions")
+        raise AssertionError("abort raises")
+
+    async def ListShards(  # noqa: N802  gRPC names it
+        self, _: query_service_pb2.ListShardsRequest, context: Context
+    ) -> query_service_pb2.ListShardsResponse:
+        """Answers that this instance owns everything."""
+        await self._begin("ListShards", context)
+        replica = query_pb2.Replica(instance="fake", address=self.address, rank=1, serving=True)
+        message = "statecast.orders.v1.Order"
+        stores = [
+            query_pb2.Store(
+                store=name, topic=name, message=message, partitions=PARTITIONS, partitioner=self.partitioner
+            )
+            for name in STORES
+        ]
+        shards = [
+            query_pb2.Shard(store=name, partition=n, replicas=[replica]) for name in STORES for n in range(PARTITIONS)
+        ]
+        return query_service_pb2.ListShardsResponse(stores=stores, shards=shards)
+
+    async def _begin(self, method: str, context: Context) -> None:
+        self.calls[method] += 1
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        await asyncio.sleep(self.delay)
+        self._at_once -= 1
+        if self.failing is not None:
+            await context.abort(self.failing, "scripted to fail")
+
+    def _next(self) -> Position:
+        self.offset += 1
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+        return Position(epoch=self.epoch, offset=self.offset)
+
+
+class FakeWriter(Writer):
+    """Stands in for Kafka: what is written is in the query service at once. It fails as lookups do."""
+
+    def __init__(self, service: FakeQueryService) -> None:
+        self._service = service
+
+    @override
+    async def write(self, topic: str, group: str, records: Sequence[Record]) -> int:
+        if self._service.failing is not None:
+            raise UnavailableError("scripted to fail")
+        for record in records:
+            record_group, sort, member = (*record.key.decode().split("\0"), "", "")[:3]
+            assert record_group == group
+            key = StoreKey(topic, group, sort, member)
+            if record.value is None:
+                self._service.delete(key)
+            else:
+                self._service.put(key, EDGE_STORES[topic].message.FromString(record.value))
+        return self._service.offset
+
+
+def _key(key: StoreKey) -> StateKey:
+    return StateKey(group=key.group, sort=key.sort, member=key.member)
