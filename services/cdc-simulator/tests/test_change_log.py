@@ -3,17 +3,18 @@
 from contextlib import closing
 from pathlib import Path
 
-from cdc_simulator.basis import Basis
 from cdc_simulator.change_log import ChangeLog
 from cdc_simulator.database import Database, create_if_new
-from cdc_simulator.domain import Domain
+from cdc_simulator.domain import DatabaseParameters, Domain
 
 NOW_US = 1_724_848_496_123_456
 
 
-def test_it_is_read_in_order_from_any_place(database_path: Path, orders: Domain, basis: Basis) -> None:
+def test_it_is_read_in_order_from_any_place(
+    database_path: Path, orders: Domain, parameters: DatabaseParameters
+) -> None:
     with closing(Database(database_path)) as database:
-        create_if_new(database, orders, basis, NOW_US)
+        create_if_new(database, orders, parameters, NOW_US)
         log = ChangeLog(database, orders)
 
         assert [change.lsn for change in log.read(0, 3)] == [1, 2, 3]
@@ -22,10 +23,10 @@ def test_it_is_read_in_order_from_any_place(database_path: Path, orders: Domain,
 
 
 def test_what_is_acknowledged_is_forgotten_and_the_cursor_stays(
-    database_path: Path, orders: Domain, basis: Basis
+    database_path: Path, orders: Domain, parameters: DatabaseParameters
 ) -> None:
     with closing(Database(database_path)) as database:
-        create_if_new(database, orders, basis, NOW_US)
+        create_if_new(database, orders, parameters, NOW_US)
         log = ChangeLog(database, orders)
         before = log.acknowledged_lsn
         log.acknowledge(20)

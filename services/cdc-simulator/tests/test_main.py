@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
-from local_stack import child_process
-from local_stack.broker import Broker
-from local_stack.ports import free_ports
 from statecast.orders.v1.order_pb2 import OrderChange
+from testkit.broker import BrokerProcess
+from testkit.topics import create_topic
 
 if TYPE_CHECKING:
     from conftest import Process, ReadTopic
@@ -29,97 +27,74 @@ def run_to_its_end(*arguments: str, environment: Mapping[str, str]) -> subproces
     )
 
 
-class BrokerProcess:
-    """A broker of one's own, to be killed and started again."""
-
-    def __init__(self, directory: Path) -> None:
-        port, controller_port = free_ports(2)
-        self.broker = Broker(directory / "kafka", port, controller_port, heap="256m")
-        self.broker.prepare()
-        self._running: list[subprocess.Popen[bytes]] = []
-
-    def start(self) -> None:
-        self._running.append(child_process.start(self.broker.command(), self.broker.directory / "broker.log"))
-
-    def create(self, topic: str) -> None:
-        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
-        admin.create_topics([NewTopic(topic, 4, 1)])[topic].result()
-
-    def kill(self) -> None:
-        for each in self._running:
-            each.kill()
-            each.wait()
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker of one's own that does not run yet, to be killed and started again."""
+    broker = BrokerProcess(tmp_path / "kafka", heap="256m")
+    yield broker
+    broker.kill()
 
 
 @pytest.fixture
-def broker_process(tmp_path: Path) -> Iterator[BrokerProcess]:
-    broker_process = BrokerProcess(tmp_path)
-    yield broker_process
-    broker_process.kill()
-
-
-@pytest.fixture
-def lonely_process(tmp_path: Path, broker_process: BrokerProcess, process_type: "type[Process]") -> "Iterator[Process]":
-    process = process_type(tmp_path, broker_process.broker.bootstrap, "orders")
-    yield process
-    process.stop()
+def process_of_broker(tmp_path: Path, broker: BrokerProcess, process_type: "type[Process]") -> "Iterator[Process]":
+    with process_type(tmp_path, broker.bootstrap, "orders") as process:
+        yield process
 
 
 @pytest.mark.kafka
 def test_each_partition_has_the_changes_of_an_order_in_order(process: "Process", read_topic: "ReadTopic") -> None:
-    status = process.start(rate=5000, limit=LIMIT, rows=ORDERS).wait(process.patience_s)
+    process.start(rate=5000, limit=LIMIT, rows=ORDERS)
+    status = process.wait_end()
     records = read_topic(process.topic)
 
-    assert status == 0, process.log()
+    assert status == 0, process.log
     assert len(records) == ORDERS + LIMIT
     for partition in range(4):
-        changes = [OrderChange.FromString(value) for place, _, value in records if place == partition]
+        changes = [OrderChange.FromString(value) for number, _, value in records if number == partition]
         sequence = [change.source.log_sequence_number for change in changes]
         assert sequence == sorted(sequence)
 
 
 @pytest.mark.kafka
 def test_told_to_stop_it_publishes_the_rest_and_ends_with_success(process: "Process") -> None:
-    running = process.start(rate=2000, rows=ORDERS)
+    process.start(rate=2000, rows=ORDERS)
     process.wait_until(lambda: process.acknowledged() > ORDERS)
     ready = process.get("/readyz")
-    running.terminate()
 
-    assert running.wait(process.patience_s) == 0, process.log()
-    assert ready == (200, "ready\n")
-    assert '"left_for_the_next_start": 0' in process.log()
+    assert process.stop() == 0, process.log
+    assert ready == (200, "ok\n")
+    assert '"left_for_the_next_start": 0' in process.log
 
 
 @pytest.mark.kafka
 def test_it_waits_for_a_topic_that_is_not_there(process: "Process") -> None:
-    running = process.start(topic="nowhere")
+    process.start(topic="nowhere")
     process.wait_until(lambda: "run kafka-topics" in process.get("/readyz")[1])
     status, reason = process.get("/readyz")
-    running.terminate()
 
-    assert (status, running.wait(process.patience_s)) == (503, 0)
+    assert (status, process.stop()) == (503, 0)
     assert "topic nowhere does not exist" in reason
-    assert "topic nowhere does not exist" in process.log()
+    assert "topic nowhere does not exist" in process.log
 
 
-@pytest.mark.kafka
+@pytest.mark.stack
 @pytest.mark.timeout(300)
 def test_it_goes_on_when_the_broker_comes_and_when_it_comes_back(
-    lonely_process: "Process", broker_process: BrokerProcess
+    process_of_broker: "Process", broker: BrokerProcess
 ) -> None:
-    lonely_process.start(rate=500, rows=ORDERS)
-    lonely_process.wait_until(lambda: "no broker answers" in lonely_process.get("/readyz")[1])
-    broker_process.start()
-    lonely_process.wait_until(broker_process.broker.answers)
-    broker_process.create("orders")
-    lonely_process.wait_until(lambda: lonely_process.acknowledged() > ORDERS)
-    broker_process.kill()
-    lonely_process.wait_until(lambda: "broker away" in lonely_process.log())
-    before = lonely_process.acknowledged()
-    broker_process.start()
-    lonely_process.wait_until(lambda: lonely_process.acknowledged() > before + 500)
+    process = process_of_broker
+    process.start(rate=500, rows=ORDERS)
+    process.wait_until(lambda: "no broker answers" in process.get("/readyz")[1])
+    broker.start()
+    create_topic(broker.bootstrap, "orders")
+    process.wait_until(lambda: process.acknowledged() > ORDERS)
+    broker.kill()
+    process.wait_until(lambda: "broker away" in process.log)
+    before = process.acknowledged()
+    broker.start()
+    process.wait_until(lambda: process.acknowledged() > before + 500)
 
-    assert lonely_process.get("/readyz") == (200, "ready\n")
+    assert process.get("/readyz") == (200, "ok\n")
 
 
 def test_a_wrong_setting_ends_it_with_one_line_and_status_2() -> None:

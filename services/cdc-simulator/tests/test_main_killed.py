@@ -9,23 +9,20 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import murmur2
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
-from cdc_simulator.basis import Basis
-from cdc_simulator.change_events import change_event
-from cdc_simulator.domain import Domain
-from cdc_simulator.domain_choice import choose_domain, domain_names
-from cdc_simulator.logged_change import LoggedChange
-from cdc_simulator.table_columns import TableColumns
-from cdc_simulator.testing import memory_tables
-from cdc_simulator.workload import next_mutation
+from cdc_simulator.change_events import LoggedChange, change_event
+from cdc_simulator.domain import DatabaseParameters, Domain, next_mutation
+from cdc_simulator.domains import choose_domain, domain_names
+from cdc_simulator.schema import TableColumns
 from statecast.odds.v1 import match_pb2
 from statecast.orders.v1 import order_pb2
+from testkit.cdc_simulator import memory_tables
+from testkit.topics import create_topic
 
 if TYPE_CHECKING:
     from conftest import Process, ReadTopic
 
-BASIS = Basis(seed=5, rows=300, customers=20, items=30)
+PARAMETERS = DatabaseParameters(seed=5, rows=300, customers=20, items=30)
 LIMIT = 2000
 PARTITIONS = 4
 TIMES = ("placed_at", "updated_at", "estimated_delivery", "booked_at", "departs_at", "starts_at", "created_at")
@@ -66,12 +63,10 @@ def domain(request: pytest.FixtureRequest) -> Domain:
 @pytest.fixture
 def process(tmp_path: Path, kafka: str, process_type: "type[Process]", domain: Domain) -> "Iterator[Process]":
     process = process_type(tmp_path, kafka, f"{{topic}}-{uuid4().hex[:8]}")
-    topics = [NewTopic(topic_of(process, table.topic), PARTITIONS, 1) for table in domain.tables]
-    admin = AdminClient({"bootstrap.servers": kafka})
-    for created in admin.create_topics(topics).values():
-        created.result()
-    yield process
-    process.stop()
+    for table in domain.tables:
+        create_topic(kafka, topic_of(process, table.topic), PARTITIONS)
+    with process:
+        yield process
 
 
 @pytest.mark.kafka
@@ -81,15 +76,14 @@ def test_it_leaves_no_gap_and_goes_on_as_if_it_had_not_been_killed(
 ) -> None:
     expected = without_a_kill(domain)
     first, last = min(expected), max(expected)
-    settings = {"domain": domain.name, "limit": LIMIT, **BASIS._asdict()}
+    settings = {"domain": domain.name, "limit": LIMIT, **PARAMETERS._asdict()}
     for part in (1, 2):
-        running = process.start(rate=1500, **settings)
+        process.start(rate=1500, **settings)
         process.wait_until(reached(process, first + part * LIMIT // 4))
-        running.kill()
-        running.wait()
-    status = process.start(rate=5000, **settings).wait(process.patience_s)
+        process.kill()
+    process.start(rate=5000, **settings)
 
-    assert status == 0, process.log()
+    assert process.wait_end() == 0, process.log
     changes = published(process, read_topic, domain)
     assert sorted(changes) == list(range(1, last + 1))
     assert len({change.source.epoch for change in changes.values()}) == 1
@@ -110,15 +104,14 @@ def reached(process: "Process", lsn: int) -> Callable[[], bool]:
 def without_a_kill(domain: Domain) -> Changes:
     """What follows the snapshot, made in memory, but for times."""
     now_us = 1_724_848_496_123_456
-    tables = memory_tables(domain, BASIS, now_us)
+    tables = memory_tables(domain, PARAMETERS, now_us)
     definitions = {table.name: table for table in domain.tables}
     first = sum(map(len, tables.values())) + 1
     changes = {}
     for lsn in range(first, first + LIMIT):
-        mutation = next_mutation(domain, tables, BASIS, lsn, now_us)
+        mutation = next_mutation(domain, tables, PARAMETERS, lsn, now_us)
         tables[mutation.table].apply(mutation)
-        before, after = getattr(mutation, "before", None), getattr(mutation, "after", None)
-        change = LoggedChange(definitions[mutation.table], lsn, "", 0, False, before, after)
+        change = LoggedChange(definitions[mutation.table], lsn, "", 0, False, mutation.before, mutation.after)
         changes[lsn] = without_times(change_event(change, 0, 0))
     return changes
 

@@ -1,4 +1,4 @@
-"""The publisher."""
+"""The publisher, its account of what Kafka has, and the wait for topics."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -7,14 +7,13 @@ import pytest
 from confluent_kafka import KafkaError, Producer, murmur2
 from prometheus_client import CollectorRegistry
 
-from cdc_simulator.domains.orders.row import OrderRow
-from cdc_simulator.domains.orders.table import ORDERS
+from cdc_simulator.change_events import LoggedChange
+from cdc_simulator.domains.orders import ORDERS, OrderRow
 from cdc_simulator.errors import PublishError
-from cdc_simulator.logged_change import LoggedChange
-from cdc_simulator.metrics import Metrics
-from cdc_simulator.publisher import MOST_IN_FLIGHT, Publisher
-from cdc_simulator.testing import MemoryProducer
+from cdc_simulator.metrics import Metrics, Readiness
+from cdc_simulator.publisher import MAX_IN_FLIGHT, Acknowledgements, Publisher, wait_for_topics
 from statecast.orders.v1.order_pb2 import OrderChange
+from testkit.cdc_simulator import ManualClock, MemoryProducer
 
 
 @pytest.fixture
@@ -69,8 +68,8 @@ def test_only_what_is_delivered_counts_as_acknowledged(
     producer.away = False
     publisher.poll()
 
-    assert while_away == (20, 10, MOST_IN_FLIGHT - 10)
-    assert (publisher.acknowledged_lsn, publisher.room) == (20, MOST_IN_FLIGHT)
+    assert while_away == (20, 10, MAX_IN_FLIGHT - 10)
+    assert (publisher.acknowledged_lsn, publisher.room) == (20, MAX_IN_FLIGHT)
     published = metrics.registry.get_sample_value("cdc_simulator_changes_published_total", {"operation": "update"})
     assert published == 10
 
@@ -115,7 +114,7 @@ def test_a_real_broker_gets_each_change_once_in_the_partition_of_its_key(
     publisher.send(changes(row, 1, 500), 0)
     poll_until(publisher, 500)
 
-    records = [(place, key, OrderChange.FromString(value)) for place, key, value in read_topic(topic)]
+    records = [(partition, key, OrderChange.FromString(value)) for partition, key, value in read_topic(topic)]
     assert sorted(change.source.log_sequence_number for _, _, change in records) == list(range(1, 501))
     for partition, key, change in records:
         assert key.decode() == change.after.order_id
@@ -133,3 +132,76 @@ def test_a_real_record_that_is_too_large_is_named(
 
     with pytest.raises(PublishError, match="Kafka refuses change 1 of order-000001"):
         poll_until(publisher, 1)
+
+
+def test_a_gap_holds_acknowledgements_back_until_it_is_filled() -> None:
+    acknowledgements = Acknowledgements(10)
+    acknowledgements.add(12)
+    acknowledgements.add(13)
+    before = acknowledgements.lsn
+    acknowledgements.add(11)
+
+    assert (before, acknowledgements.lsn) == (10, 13)
+
+
+def test_acknowledgements_in_any_order_end_at_the_last() -> None:
+    numbers = list(range(1, 1001))
+    Random(3).shuffle(numbers)
+    acknowledgements = Acknowledgements(0)
+    missing = set(numbers)
+    for number in numbers:
+        acknowledgements.add(number)
+        missing.discard(number)
+
+        assert acknowledgements.lsn == min(missing, default=1001) - 1
+
+
+class ChangingClock(ManualClock):
+    """Changes the topics with the n-th sleep."""
+
+    def __init__(self, producer: MemoryProducer, topic_lists: list[dict[str, object] | None]) -> None:
+        super().__init__()
+        self.producer = producer
+        self.topic_lists = topic_lists
+        self.reasons: list[str | None] = []
+        self.readiness = Readiness("starting")
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self.reasons.append(self.readiness.reason)
+        self.producer.topics = self.topic_lists.pop(0)
+
+
+def wait(clock: ChangingClock, stopping: bool = False) -> bool:
+    return wait_for_topics(
+        clock.producer, ["matches", "markets"], "broker:9092", clock.readiness, clock, lambda: stopping
+    )
+
+
+def test_the_simulator_waits_for_the_broker_then_for_each_topic_and_says_for_which() -> None:
+    producer = MemoryProducer({})
+    producer.topics = None
+    clock = ChangingClock(producer, [None, {"matches": 1}, {"matches": 1, "markets": 1}])
+    came = wait(clock)
+
+    assert came
+    assert clock.reasons == [
+        "no broker answers at broker:9092",
+        "no broker answers at broker:9092",
+        "topic markets does not exist at broker:9092: run kafka-topics infra/kafka/topics.yaml",
+    ]
+
+
+def test_the_reason_is_logged_once_and_again_every_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    producer = MemoryProducer({})
+    producer.topics = None
+    wait(ChangingClock(producer, [*[None] * 60, {"matches": 1, "markets": 1}]))
+
+    assert capsys.readouterr().out.count("no broker answers") == 2
+
+
+def test_the_wait_for_topics_ends_when_the_simulator_is_stopped() -> None:
+    producer = MemoryProducer({})
+    producer.topics = None
+
+    assert not wait(ChangingClock(producer, []), stopping=True)

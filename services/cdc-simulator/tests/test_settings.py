@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cdc_simulator.errors import SettingsError
-from cdc_simulator.settings import Settings, describe_settings, load_settings
+from cdc_simulator.domains import choose_domain
+from cdc_simulator.settings import Settings
+from statecast_service.errors import SettingsError
+from statecast_service.settings import describe_settings, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +17,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_defaults_run_locally() -> None:
-    settings = load_settings()
+    settings = load_settings(Settings)
 
     assert (settings.kafka_bootstrap, settings.topics()) == ("127.0.0.1:9092", {"orders": "orders"})
     assert settings.database_file() == Path(".run/cdc-simulator/orders.sqlite3")
@@ -28,7 +30,10 @@ def test_each_comes_from_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_SIMULATOR_DATABASE", "somewhere/else.sqlite3")
     monkeypatch.setenv("CDC_SIMULATOR_RATE", "0.5")
 
-    assert (load_settings().database_file(), load_settings().rate) == (Path("somewhere/else.sqlite3"), 0.5)
+    assert (load_settings(Settings).database_file(), load_settings(Settings).rate) == (
+        Path("somewhere/else.sqlite3"),
+        0.5,
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +60,7 @@ def test_a_bad_value_is_one_line_naming_the_variable_and_the_value(
     monkeypatch.setenv(f"CDC_SIMULATOR_{field}", value)
 
     with pytest.raises(SettingsError) as caught:
-        load_settings()
+        load_settings(Settings)
 
     assert str(caught.value).startswith(f"CDC_SIMULATOR_{field}='{value}': ")
     assert "\n" not in str(caught.value)
@@ -63,7 +68,7 @@ def test_a_bad_value_is_one_line_naming_the_variable_and_the_value(
 
 def test_a_domain_has_its_own_file_and_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_SIMULATOR_DOMAIN", "odds")
-    settings = load_settings()
+    settings = load_settings(Settings)
 
     assert settings.database_file() == Path(".run/cdc-simulator/odds.sqlite3")
     assert settings.topics() == {"matches": "matches", "markets": "markets"}
@@ -72,21 +77,21 @@ def test_a_domain_has_its_own_file_and_topics(monkeypatch: pytest.MonkeyPatch) -
 def test_the_argument_goes_before_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_SIMULATOR_DOMAIN", "odds")
 
-    assert load_settings("bookings").chosen_domain().name == "bookings"
+    assert choose_domain(load_settings(Settings, domain="bookings").domain).name == "bookings"
 
 
 def test_topics_can_be_renamed_and_two_tables_need_two(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_SIMULATOR_TOPIC", "try-{topic}-7")
-    renamed = load_settings("odds").topics()
+    renamed = load_settings(Settings, domain="odds").topics()
     monkeypatch.setenv("CDC_SIMULATOR_TOPIC", "all")
 
     assert renamed == {"matches": "try-matches-7", "markets": "try-markets-7"}
-    assert load_settings("orders").topics() == {"orders": "all"}
+    assert load_settings(Settings, domain="orders").topics() == {"orders": "all"}
     with pytest.raises(SettingsError, match=r"^CDC_SIMULATOR_TOPIC='all': the domain odds has the tables matches, m"):
-        load_settings("odds").topics()
+        load_settings(Settings, domain="odds").topics()
 
 
 def test_the_help_describes_every_variable() -> None:
     for field in Settings.model_fields.values():
         assert field.description
-        assert field.description in describe_settings()
+        assert field.description in describe_settings(Settings)

@@ -3,30 +3,28 @@
 import argparse
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from types import FrameType
+from threading import Event
 
 import structlog
 from confluent_kafka import Producer
 from prometheus_client import CollectorRegistry
 
-from cdc_simulator.basis import Basis
 from cdc_simulator.change_log import ChangeLog
-from cdc_simulator.clock import SystemClock
 from cdc_simulator.database import Database, create_if_new
-from cdc_simulator.domain_choice import domain_names
-from cdc_simulator.errors import SimulatorError
-from cdc_simulator.health_server import health_server
-from cdc_simulator.log_format import configure_log
-from cdc_simulator.metrics import Metrics
-from cdc_simulator.pacing import Pace
-from cdc_simulator.publisher import Publisher
-from cdc_simulator.readiness import Readiness
-from cdc_simulator.settings import Settings, describe_settings, load_settings
+from cdc_simulator.domain import DatabaseParameters
+from cdc_simulator.domains import choose_domain, domain_names
+from cdc_simulator.metrics import Metrics, Readiness
+from cdc_simulator.pacing import Clock, Pace
+from cdc_simulator.publisher import Publisher, wait_for_topics
+from cdc_simulator.settings import Settings
 from cdc_simulator.simulator import Bounds, Simulator
 from cdc_simulator.tables import Tables
-from cdc_simulator.topic_wait import wait_for_topics
+from statecast_service.errors import PortInUseError, ServiceError
+from statecast_service.health import HealthServer
+from statecast_service.logs import configure_logs
+from statecast_service.settings import describe_settings, load_settings
 
 EXIT_STATUSES = """exit status:
   0  it was told to stop (SIGTERM, SIGINT), or made CDC_SIMULATOR_LIMIT changes and Kafka has them all
@@ -36,53 +34,40 @@ EXIT_STATUSES = """exit status:
 log = structlog.get_logger()
 
 
-class StopSignal:
-    """Remembers that the process was asked to end."""
-
-    def __init__(self) -> None:
-        self._came = False
-
-    def __call__(self) -> bool:
-        """Returns whether it was asked."""
-        return self._came
-
-    def note(self, _number: int, _frame: FrameType | None) -> None:
-        """The signal handler."""
-        self._came = True
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
     options = _parser().parse_args(arguments)
-    stopping = StopSignal()
+    stopping = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stopping.note)
+        signal.signal(number, lambda *_: stopping.set())
     try:
-        settings = load_settings(options.domain)
-        configure_log(sys.stderr, settings.log_level)
-        _run(settings, stopping)
-    except SimulatorError as error:
+        settings = load_settings(Settings, domain=options.domain)
+        configure_logs(settings.log_level)
+        _run(settings, stopping.is_set)
+    except ServiceError as error:
         sys.stderr.write(f"cdc-simulator: {error}\n")
-        return error.exit_status
+        # A port that is taken may be free at the next start, which a supervisor tries after status 1.
+        return 1 if isinstance(error, PortInUseError) else error.exit_status
     return 0
 
 
-def _run(settings: Settings, stopping: StopSignal) -> None:
-    clock = SystemClock()
+def _run(settings: Settings, stopping: Callable[[], bool]) -> None:
+    clock = Clock()
     metrics = Metrics(CollectorRegistry())
     readiness = Readiness("the database is being opened")
-    domain, topics, path = settings.chosen_domain(), settings.topics(), settings.database_file()
+    domain, topics = choose_domain(settings.domain), settings.topics()
+    parameters = DatabaseParameters(settings.seed, settings.rows, settings.customers, settings.items)
     with (
-        health_server(settings.metrics_host, settings.metrics_port, metrics.registry, readiness),
-        closing(Database(path)) as database,
+        HealthServer(settings, metrics.registry, readiness=lambda: readiness.reason) as health_server,
+        closing(Database(settings.database_file())) as database,
     ):
-        basis = Basis(settings.seed, settings.rows, settings.customers, settings.items)
-        is_new = create_if_new(database, domain, basis, clock.now_us())
+        is_new = create_if_new(database, domain, parameters, clock.now_us())
         change_log = ChangeLog(database, domain)
         tables = Tables(database, domain)
         log.info(
             "database open",
-            path=str(path),
+            path=str(database.path),
+            metrics_port=health_server.port,
             domain=domain.name,
             new=is_new,
             epoch=change_log.epoch,
@@ -95,7 +80,7 @@ def _run(settings: Settings, stopping: StopSignal) -> None:
         )
         simulator = Simulator(
             domain,
-            basis,
+            parameters,
             tables,
             change_log,
             publisher,
@@ -113,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="cdc-simulator",
         description="A database in miniature that streams its changes into Kafka, as a CDC connector would.",
-        epilog=f"environment variables [and defaults]:\n{describe_settings()}\n\n{EXIT_STATUSES}",
+        epilog=f"environment variables [and defaults]:\n{describe_settings(Settings)}\n\n{EXIT_STATUSES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -123,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--domain",
         metavar="NAME",
-        help=f"what the database is about: {', '.join(domain_names())}; goes before CDC_SIMULATOR_DOMAIN",
+        help=f"what the database is about: {', '.join(domain_names())}; overrides CDC_SIMULATOR_DOMAIN",
     )
     return parser
 

@@ -1,24 +1,57 @@
-"""Turns logged changes into the change messages of their tables; pure."""
+"""Changes of the log, and the change messages that they become; pure."""
+
+from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
-from cdc_simulator.domain import SourceTable
-from cdc_simulator.logged_change import LoggedChange
-from cdc_simulator.mutation import Row
-from cdc_simulator.timestamps import timestamp
+from cdc_simulator.domain import Row, SourceTable, operation_of, timestamp
 from statecast.change.v1.change_pb2 import Operation, Source
 
-OPERATIONS = {
-    "snapshot": Operation.OPERATION_SNAPSHOT,
-    "create": Operation.OPERATION_CREATE,
-    "update": Operation.OPERATION_UPDATE,
-    "delete": Operation.OPERATION_DELETE,
-}
+OPERATIONS = {name: Operation.Value(f"OPERATION_{name.upper()}") for name in ("snapshot", "create", "update", "delete")}
+
+
+class LoggedChange(NamedTuple):
+    """One change as the database's log has it.
+
+    Without `before` it is an insert or a row of the snapshot, without `after` a delete; one of them is always there.
+    """
+
+    table: SourceTable[Any]
+    lsn: int
+    transaction_id: str
+    commit_time_us: int
+    snapshot: bool
+    before: Row | None
+    after: Row | None
+
+    @property
+    def operation(self) -> str:
+        """What happened to the row: `snapshot`, `create`, `update` or `delete`."""
+        return "snapshot" if self.snapshot else operation_of(self.before, self.after)
+
+    @property
+    def row(self) -> Row:
+        """The row as the change leaves it; as it was when it is gone."""
+        row = self.after or self.before
+        if row is None:
+            raise ValueError(f"change {self.lsn} has no row: the log is damaged")
+        return row
+
+    @property
+    def row_id(self) -> str:
+        """The id of the row that changed."""
+        return self.table.row_id(self.row)
+
+    @property
+    def key(self) -> str:
+        """The change's key on Kafka: the new row's, or that of the row that is gone."""
+        return self.table.key(self.row)
 
 
 def change_event(change: LoggedChange, epoch: int, captured_at_us: int) -> Message:
     """Returns the change as the contract has it; `captured_at_us` is when it was read from the log."""
-    return change.table.change(
+    table, before, after = change.table, change.before, change.after
+    return table.change(
         operation=OPERATIONS[change.operation],
         source=Source(
             epoch=epoch,
@@ -26,13 +59,9 @@ def change_event(change: LoggedChange, epoch: int, captured_at_us: int) -> Messa
             transaction_id=change.transaction_id,
             commit_time=timestamp(change.commit_time_us),
             snapshot=change.snapshot,
-            table=change.table.name,
+            table=table.name,
         ),
-        before=_message(change.table, change.before),
-        after=_message(change.table, change.after),
+        before=None if before is None else table.message(before),
+        after=None if after is None else table.message(after),
         captured_at=timestamp(captured_at_us),
     )
-
-
-def _message(table: SourceTable[Row], row: Row | None) -> Message | None:
-    return None if row is None else table.message(row)

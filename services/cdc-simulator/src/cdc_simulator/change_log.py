@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from cdc_simulator.change_events import LoggedChange
 from cdc_simulator.database import Database
 from cdc_simulator.domain import Domain
-from cdc_simulator.logged_change import LoggedChange
-from cdc_simulator.table_columns import TableColumns
+from cdc_simulator.schema import TableColumns
 
 _READ = (
     "SELECT source_table, before, after, lsn, transaction_id, commit_time_us, snapshot FROM change_log"
@@ -31,10 +31,13 @@ class ChangeLog:
 
     def read(self, after_lsn: int, at_most: int) -> Sequence[LoggedChange]:
         """Returns the changes of all tables after a log sequence number, in order and without a gap."""
-        return [
-            self._change(name, before, after, *place)
-            for name, before, after, *place in self._database.query(_READ, after_lsn, at_most)
-        ]
+        changes = []
+        logged = self._database.query(_READ, after_lsn, at_most)
+        for name, before, after, lsn, transaction_id, commit_us, snapshot in logged:
+            table, row_of = self._tables[name]
+            rows = row_of(before), row_of(after)
+            changes.append(LoggedChange(table, lsn, transaction_id, commit_us, bool(snapshot), *rows))
+        return changes
 
     def acknowledge(self, lsn: int) -> None:
         """Remembers that Kafka has every change up to `lsn`, and forgets those changes."""
@@ -42,16 +45,3 @@ class ChangeLog:
             connection.execute("UPDATE incarnation SET acknowledged_lsn = ?", (lsn,))
             connection.execute("DELETE FROM change_log WHERE lsn <= ?", (lsn,))
         self.acknowledged_lsn = lsn
-
-    def _change(
-        self,
-        name: str,
-        before: str | None,
-        after: str | None,
-        lsn: int,
-        transaction_id: str,
-        commit_time_us: int,
-        snapshot: int,
-    ) -> LoggedChange:
-        table, row_of = self._tables[name]
-        return LoggedChange(table, lsn, transaction_id, commit_time_us, bool(snapshot), row_of(before), row_of(after))

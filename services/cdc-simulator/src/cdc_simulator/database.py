@@ -8,14 +8,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cdc_simulator.basis import Basis
-from cdc_simulator.domain import Domain
-from cdc_simulator.errors import DatabaseError, DatabaseInUseError, SettingsError
-from cdc_simulator.schema import END_SNAPSHOT, FORMAT_VERSION, LOG_TABLES, START, take_snapshot, triggers
-from cdc_simulator.settings import variable
-from cdc_simulator.table_columns import TableColumns
+from cdc_simulator.domain import DatabaseParameters, Domain
+from cdc_simulator.errors import DatabaseError, DatabaseInUseError
+from cdc_simulator.schema import END_SNAPSHOT, FORMAT_VERSION, LOG_TABLES, START, TableColumns, take_snapshot, triggers
+from cdc_simulator.settings import Settings
+from statecast_service.errors import SettingsError
 
-OTHERS_HOLD_IT_S = 10.0
+LOCK_TIMEOUT_S = 10.0  # for readers that hold SQLite's own lock
+FILE_VARIABLE = Settings.variable("database")
 
 
 class Database:
@@ -28,10 +28,10 @@ class Database:
     def __init__(self, path: Path) -> None:
         """Opens the file, or an empty one. Raises DatabaseError."""
         self.path = path
-        with ExitStack() as opened, self._named():
+        with ExitStack() as opened, self._errors_name_the_file():
             opened.enter_context(_lock(path))
             self.connection = opened.enter_context(
-                closing(sqlite3.connect(path, isolation_level=None, timeout=OTHERS_HOLD_IT_S))
+                closing(sqlite3.connect(path, isolation_level=None, timeout=LOCK_TIMEOUT_S))
             )
             self.connection.execute("PRAGMA journal_mode = WAL")
             self.connection.execute("PRAGMA synchronous = FULL")
@@ -40,7 +40,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Commits when the block ends, undoes everything when it raises. SQLite's errors come as DatabaseError."""
-        with self._named():
+        with self._errors_name_the_file():
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self.connection
@@ -52,7 +52,7 @@ class Database:
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Returns all rows that the statement selects. Raises DatabaseError."""
-        with self._named():
+        with self._errors_name_the_file():
             return self.connection.execute(statement, values).fetchall()
 
     def close(self) -> None:
@@ -60,43 +60,50 @@ class Database:
         self._opened.close()
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _errors_name_the_file(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
             raise DatabaseError(
-                f"the database {self.path} fails: {error}; make room, or correct {variable('database')}"
+                f"the database {self.path} fails: {error}; make room, or correct {FILE_VARIABLE}"
             ) from error
 
 
-def create_if_new(database: Database, domain: Domain, basis: Basis, now_us: int) -> bool:
+def create_if_new(database: Database, domain: Domain, parameters: DatabaseParameters, now_us: int) -> bool:
     """Fills an empty database with the domain's tables, its rows and the snapshot of them, all in one transaction.
 
     Returns whether it was empty. Raises DatabaseError for a file of something else, and SettingsError when the
-    database was made for another domain or from something else than `basis`.
+    database was made for another domain or from other parameters.
     """
     with database.transaction() as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if version == 0 and tables == 0:
-            _create(connection, domain, basis, now_us)
+            _create(connection, domain, parameters, now_us)
             return True
     if version != FORMAT_VERSION:
         raise DatabaseError(
             f"{database.path} is not a simulator's database of format {FORMAT_VERSION}; "
-            f"remove it, or set {variable('database')} to another file"
+            f"remove it, or set {FILE_VARIABLE} to another file"
         )
-    _check_basis(database, domain, basis)
+    stored = database.query("SELECT domain, seed, rows, customers, items FROM incarnation")[0]
+    names = ("domain", *DatabaseParameters._fields)
+    for name, present, wanted in zip(names, stored, (domain.name, *parameters), strict=True):
+        if present != wanted:
+            raise SettingsError(
+                f"{Settings.variable(name)}={wanted}: the database {database.path} was made with {present}; "
+                f"set it back, or set {FILE_VARIABLE} to another file"
+            )
     return False
 
 
-def _create(connection: sqlite3.Connection, domain: Domain, basis: Basis, now_us: int) -> None:
+def _create(connection: sqlite3.Connection, domain: Domain, parameters: DatabaseParameters, now_us: int) -> None:
     definitions = LOG_TABLES + "".join(table.definition for table in domain.tables)
     for statement in _statements(definitions):
         connection.execute(statement)
-    connection.execute(START, (now_us // 1000, domain.name, *basis, now_us))
+    connection.execute(START, (now_us // 1000, domain.name, *parameters, now_us))
     columns = {table.name: TableColumns(table) for table in domain.tables}
-    for name, inserts in groupby(domain.initial_rows(basis, now_us), lambda insert: insert.table):
+    for name, inserts in groupby(domain.initial_rows(parameters, now_us), lambda insert: insert.table):
         rows = (columns[name].insert_values(insert.after) for insert in inserts)
         connection.executemany(columns[name].insert, rows)
     for table in domain.tables:
@@ -117,28 +124,18 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-def _check_basis(database: Database, domain: Domain, basis: Basis) -> None:
-    found = database.query("SELECT domain, seed, rows, customers, items FROM incarnation")[0]
-    for name, has, wanted in zip(("domain", *Basis._fields), found, (domain.name, *basis), strict=True):
-        if has != wanted:
-            raise SettingsError(
-                f"{variable(name)}={wanted}: the database {database.path} was made with {has}; "
-                f"set it back, or set {variable('database')} to another file"
-            )
-
-
 def _lock(path: Path) -> BinaryIO:
     """Takes the lock that the kernel frees when the process ends, however it ends."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.with_name(f"{path.name}.lock").open("ab")
     except OSError as error:
-        raise DatabaseError(f"the database {path} cannot be opened: {error}; correct {variable('database')}") from error
+        raise DatabaseError(f"the database {path} cannot be opened: {error}; correct {FILE_VARIABLE}") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
         raise DatabaseInUseError(
-            f"another simulator has the database {path}: end it, or set {variable('database')} to another file"
+            f"another simulator has the database {path}: end it, or set {FILE_VARIABLE} to another file"
         ) from error
     return file

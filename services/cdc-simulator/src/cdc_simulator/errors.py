@@ -1,26 +1,21 @@
 """What ends the simulator; `__main__` maps each to an exit status and one line of text, and nothing else does.
 
-SimulatorError            status 1
-├── SettingsError         a setting is wrong (status 2)
-├── DatabaseError         the database file cannot be opened, read or written
-│   └── DatabaseInUseError  another simulator has it
-├── PublishError          Kafka refused a change for good; the cursor stays before it
-└── PortInUseError        the port for metrics and health is taken
+ServiceError (of the chassis)
+├── SettingsError           a setting is wrong, or does not fit the database (status 2)
+├── PortInUseError          the port for metrics and health is taken
+└── SimulatorError          (status 1)
+    ├── DatabaseError       the database file cannot be opened, read or written
+    │   └── DatabaseInUseError  another simulator has it
+    └── PublishError        Kafka refused a change for good; the cursor stays before it
 
-What passes by itself is no error: a broker or a topic that is not there is waited for.
+What passes by itself is no error: the simulator waits for a broker or a topic that is not there.
 """
 
+from statecast_service.errors import ServiceError
 
-class SimulatorError(Exception):
+
+class SimulatorError(ServiceError):
     """The simulator cannot go on; the text says what to do."""
-
-    exit_status = 1
-
-
-class SettingsError(SimulatorError):
-    """A setting is wrong, or does not fit the database that it names."""
-
-    exit_status = 2
 
 
 class DatabaseError(SimulatorError):
@@ -32,8 +27,4 @@ class DatabaseInUseError(DatabaseError):
 
 
 class PublishError(SimulatorError):
-    """Kafka refused a change for good."""
-
-
-class PortInUseError(SimulatorError):
-    """The port for metrics and health is taken."""
+    """Kafka refused a change for good; the cursor stays before it."""

@@ -1,23 +1,43 @@
-"""Spreads changes evenly over time; pure."""
+"""The clock that the simulator goes by, and the pace that spreads changes evenly over its time."""
 
-MOST_BEHIND_S = 0.25
-SHORTEST_WAIT_S = 0.02
-LONGEST_WAIT_S = 0.25
+import time
+
+from statecast_service.clocks import wall_us
+
+MAX_BEHIND_S = 0.25
+MIN_WAIT_S = 0.02
+MAX_WAIT_S = 0.25
+
+
+class Clock:
+    """The machine's own clocks."""
+
+    def now_us(self) -> int:
+        """Returns the wall clock's time in microseconds since 1970 UTC; it may go backwards."""
+        return wall_us()
+
+    def monotonic_s(self) -> float:
+        """Returns seconds since some fixed moment; they never go backwards."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Returns after so many seconds."""
+        time.sleep(seconds)
 
 
 class Pace:
-    """Says how many changes are due. What falls behind more than a quarter second is let go, not caught up with."""
+    """Says how many changes are due. What falls behind more than a quarter second is dropped, not caught up with."""
 
     def __init__(self, rate: float, now_s: float) -> None:
         """`rate` is in changes a second, `now_s` a monotonic time in seconds, as in all calls."""
         self._rate = rate
-        self._most_due = 1 + rate * MOST_BEHIND_S
+        self._max_due = 1 + rate * MAX_BEHIND_S
         self._due = 0.0
         self._at_s = now_s
 
     def take(self, now_s: float, at_most: int) -> int:
         """Returns how many changes to make now; they count as made. A time when none may be made is not made up for."""
-        self._due = min(self._most_due, self._due + (now_s - self._at_s) * self._rate)
+        self._due = min(self._max_due, self._due + (now_s - self._at_s) * self._rate)
         self._at_s = now_s
         if at_most <= 0:
             self._due = 0.0
@@ -31,6 +51,6 @@ class Pace:
         if self._due >= 1:
             return 0.0
         if self._rate == 0:
-            return LONGEST_WAIT_S
+            return MAX_WAIT_S
         until_due_s = (1 - self._due) / self._rate - (now_s - self._at_s)
-        return min(LONGEST_WAIT_S, max(SHORTEST_WAIT_S, until_due_s))
+        return min(MAX_WAIT_S, max(MIN_WAIT_S, until_due_s))

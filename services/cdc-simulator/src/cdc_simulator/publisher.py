@@ -1,20 +1,20 @@
 """Sends changes to Kafka and keeps account of what Kafka has."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from cdc_simulator.acknowledgements import Acknowledgements
-from cdc_simulator.change_events import change_event
+from cdc_simulator.change_events import LoggedChange, change_event
 from cdc_simulator.errors import PublishError
-from cdc_simulator.logged_change import LoggedChange
-from cdc_simulator.metrics import Metrics
+from cdc_simulator.metrics import Metrics, Readiness
+from cdc_simulator.pacing import Clock
+from statecast_service.kafka import client_options
 
-MOST_IN_FLIGHT = 10_000  # a tenth of the client's own queue, so that it is never full
+MAX_IN_FLIGHT = 10_000  # a tenth of the client's own queue, so that it is never full
 DELIVERY = {
     # Idempotent, without a time-out: each change arrives once and in its partition's order, however long it takes.
     "enable.idempotence": True,
@@ -23,9 +23,10 @@ DELIVERY = {
     "linger.ms": 2,
     "compression.type": "lz4",
     "partitioner": "murmur2_random",  # Kafka's own, so that any client finds a key's partition
-    "reconnect.backoff.max.ms": 1000,
-    "log_level": 0,  # what the client has to say comes as errors
 }
+METADATA_TIMEOUT_S = 1.0
+TOPIC_CHECK_INTERVAL_S = 0.2
+REMINDER_INTERVAL_S = 10.0
 
 log = structlog.get_logger()
 
@@ -33,14 +34,25 @@ log = structlog.get_logger()
 class Producer(Protocol):
     """What the publisher needs of confluent-kafka's Producer."""
 
-    def produce(self, topic: str, value: bytes, key: bytes, *, on_delivery: Callable[..., None]) -> None:
-        """Queues a record; raises KafkaException when it can never be sent."""
+    def produce(self, topic: str, value: bytes, key: bytes, *, on_delivery: Callable[..., None]) -> None: ...
+    def poll(self, timeout: float) -> int: ...
+    def list_topics(self, *, timeout: float) -> Any: ...
 
-    def poll(self, timeout: float) -> int:
-        """Calls back for what was delivered, waiting `timeout` seconds at most for the first."""
 
-    def list_topics(self, *, timeout: float) -> Any:
-        """Returns the cluster's metadata, or raises KafkaException when no broker answers in time."""
+class Acknowledgements:
+    """Finds how far the log is acknowledged without a gap, while partitions acknowledge in any order."""
+
+    def __init__(self, acknowledged_lsn: int) -> None:
+        self.lsn = acknowledged_lsn
+        """The highest log sequence number up to which every change is acknowledged."""
+        self._after_a_gap: set[int] = set()
+
+    def add(self, lsn: int) -> None:
+        """Notes that one change is acknowledged."""
+        self._after_a_gap.add(lsn)
+        while self.lsn + 1 in self._after_a_gap:
+            self.lsn += 1
+            self._after_a_gap.remove(self.lsn)
 
 
 class Publisher:
@@ -59,7 +71,7 @@ class Publisher:
 
         Waits for nothing.
         """
-        self.producer = connect({"bootstrap.servers": bootstrap, "error_cb": self._note_error, **DELIVERY})
+        self.producer = connect({**client_options(bootstrap, self._note_error), **DELIVERY})
         self.sent_lsn = acknowledged_lsn
         """The last change that was handed to the client."""
         self._topics = topics
@@ -78,7 +90,7 @@ class Publisher:
     @property
     def room(self) -> int:
         """How many changes may be sent now."""
-        return MOST_IN_FLIGHT - self._in_flight
+        return MAX_IN_FLIGHT - self._in_flight
 
     def send(self, changes: Sequence[LoggedChange], captured_at_us: int) -> None:
         """Queues the changes that follow `sent_lsn`, `room` at most. Success does not promise that they arrived.
@@ -88,10 +100,9 @@ class Publisher:
         for change in changes:
             value = change_event(change, self._epoch, captured_at_us).SerializeToString()
             topic = self._topics[change.table.name]
+            on_delivery = partial(self._note_delivery, change)
             try:
-                self.producer.produce(
-                    topic, value, change.key.encode(), on_delivery=partial(self._note_delivery, change)
-                )
+                self.producer.produce(topic, value, change.key.encode(), on_delivery=on_delivery)
             except KafkaException as error:
                 raise PublishError(self._refusal(change, error.args[0])) from error
             self._in_flight += 1
@@ -125,5 +136,38 @@ class Publisher:
         return (
             f"Kafka refuses change {change.lsn} of {change.row_id} for topic {self._topics[change.table.name]}: "
             f"{error.str()}; "
-            "mend the topic (kafka-topics checks it) and start again: it goes on from the first change that Kafka lacks"
+            "fix the topic (kafka-topics checks it) and start again: it continues with the first change not in Kafka"
         )
+
+
+def wait_for_topics(
+    producer: Producer,
+    topics: Collection[str],
+    bootstrap: str,
+    readiness: Readiness,
+    clock: Clock,
+    stopping: Callable[[], bool],
+) -> bool:
+    """Returns True once all topics exist, False when `stopping` came first; blocks until then, and says why."""
+    logged, logged_at_s = "", 0.0
+    while not stopping():
+        reason = _reason_to_wait(producer, topics, bootstrap)
+        if reason is None:
+            return True
+        readiness.reason = reason
+        if reason != logged or clock.monotonic_s() - logged_at_s >= REMINDER_INTERVAL_S:
+            log.warning("waiting", reason=reason)
+            logged, logged_at_s = reason, clock.monotonic_s()
+        clock.sleep(TOPIC_CHECK_INTERVAL_S)
+    return False
+
+
+def _reason_to_wait(producer: Producer, topics: Collection[str], bootstrap: str) -> str | None:
+    try:
+        existing = producer.list_topics(timeout=METADATA_TIMEOUT_S).topics
+    except KafkaException:
+        return f"no broker answers at {bootstrap}"
+    missing = [topic for topic in topics if topic not in existing]
+    if not missing:
+        return None
+    return f"topic {missing[0]} does not exist at {bootstrap}: run kafka-topics infra/kafka/topics.yaml"

@@ -1,90 +1,54 @@
 """The settings of the simulator, from environment variables that begin with CDC_SIMULATOR_."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Self
 
-from pydantic import Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import SettingsConfigDict
 
-from cdc_simulator.domain import Domain
-from cdc_simulator.domain_choice import choose_domain
-from cdc_simulator.errors import SettingsError
+from cdc_simulator.domains import choose_domain
+from statecast_service.logs import LogLevel
+from statecast_service.settings import Port, ServiceSettings
 
-PREFIX = "CDC_SIMULATOR_"
-OF_TABLE = "{topic}"
-OF_DOMAIN = "{domain}"
+TABLE_TOPIC = "{topic}"
+DOMAIN_NAME = "{domain}"
+FIXED = "Fixed at creation."
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class Settings(BaseSettings):
+class Settings(ServiceSettings):
     """Each field is the environment variable of its name in capitals after CDC_SIMULATOR_."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
+    model_config = SettingsConfigDict(env_prefix="CDC_SIMULATOR_")
 
-    kafka_bootstrap: str = Field(
-        default="127.0.0.1:9092", min_length=1, description="Kafka brokers, as host:port,host:port."
-    )
-    domain: str = Field(
-        default="orders",
-        description="What the database is about: one of the domains that `run --help` lists."
-        " Fixed when the database is made.",
-    )
+    kafka_bootstrap: str = Field(default="127.0.0.1:9092", min_length=1, description="Kafka brokers, with commas.")
+    domain: str = Field(default="orders", description=f"The domain; `run --domain NAME` overrides it. {FIXED}")
     topic: str = Field(
-        default=OF_TABLE,
+        default=TABLE_TOPIC,
         pattern=r"^([a-zA-Z0-9._-]|\{topic\}){1,249}$",
-        description=f"The topic that gets the changes of a table; {OF_TABLE} stands for the table's own.",
+        description=f"The topic of a table's changes; {TABLE_TOPIC} stands for the table's own.",
     )
     database: str = Field(
-        default=f".run/cdc-simulator/{OF_DOMAIN}.sqlite3",
+        default=f".run/cdc-simulator/{DOMAIN_NAME}.sqlite3",
         min_length=1,
-        description=f"The SQLite file; made when it does not exist. {OF_DOMAIN} stands for the domain's name.",
+        description=f"The SQLite file, made when it does not exist; {DOMAIN_NAME} stands for the domain's name.",
     )
-    seed: int = Field(
-        default=1, ge=0, lt=2**63, description="What all random choices follow from. Fixed when the database is made."
-    )
-    rows: int = Field(
-        default=1000,
-        ge=1,
-        le=5_000_000,
-        description="Rows of the domain's main table at the start, and about how many there stay."
-        " Fixed when the database is made.",
-    )
-    customers: int = Field(
-        default=100, ge=1, le=9_999_999, description="Customers or clients. Fixed when the database is made."
-    )
-    items: int = Field(
-        default=200, ge=1, le=9_999_999, description="Articles on sale. Fixed when the database is made."
-    )
-    rate: float = Field(
-        default=50.0,
-        ge=0,
-        le=1_000_000,
-        allow_inf_nan=False,
-        description="Changes a second; 0 makes none after the snapshot.",
-    )
+    seed: int = Field(default=1, ge=0, lt=2**63, description=f"What all random choices follow from. {FIXED}")
+    rows: int = Field(default=1000, ge=1, le=5_000_000, description=f"About how many rows the main table has. {FIXED}")
+    customers: int = Field(default=100, ge=1, le=9_999_999, description=f"Customers or clients. {FIXED}")
+    items: int = Field(default=200, ge=1, le=9_999_999, description=f"Articles on sale. {FIXED}")
+    rate: Finite = Field(default=50.0, ge=0, le=1_000_000, description="Changes a second after the snapshot.")
     limit: int = Field(
         default=0,
         ge=0,
-        description="Changes after the snapshot, over all starts, after which it ends with status 0; 0 = endless.",
+        description="Changes after the snapshot, over all starts, until it ends with status 0; 0 = endless.",
     )
-    backlog: int = Field(
-        default=1_000_000,
-        ge=1,
-        description="Changes not yet acknowledged by Kafka at which the table stops changing for a while.",
-    )
-    drain_s: float = Field(
-        default=5.0,
-        ge=0,
-        le=3600,
-        allow_inf_nan=False,
-        description="Seconds that Kafka gets to acknowledge the rest on SIGTERM.",
-    )
-    metrics_host: str = Field(
-        default="127.0.0.1", min_length=1, description="Where /metrics, /healthz and /readyz listen."
-    )
-    metrics_port: int = Field(default=9101, ge=1, le=65_535, description="Their port.")
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least that is logged."
-    )
+    backlog: int = Field(default=1_000_000, ge=1, description="Unacknowledged changes at which no more are made.")
+    drain_s: Finite = Field(default=5.0, ge=0, le=3600, description="Seconds to publish the rest on SIGTERM.")
+    metrics_host: str = Field(default="127.0.0.1", min_length=1, description="Where /metrics and the probes listen.")
+    metrics_port: Port = Field(default=9101, description="Their port; 0 takes a free one and logs it.")
+    log_level: LogLevel = Field(default="info", description="The lowest level that is logged.")
 
     @field_validator("domain")
     @classmethod
@@ -92,43 +56,19 @@ class Settings(BaseSettings):
         choose_domain(name)
         return name
 
-    def chosen_domain(self) -> Domain:
-        """Returns the domain of the name."""
-        return choose_domain(self.domain)
+    @model_validator(mode="after")
+    def _has_a_topic_for_each_table(self) -> Self:
+        if len(set(self.topics().values())) < len(self.topics()):
+            raise ValueError(
+                f"{self.variable('topic')}={self.topic!r}: the domain {self.domain} has the tables "
+                f"{', '.join(self.topics())}, and each needs a topic of its own; put {TABLE_TOPIC} into it"
+            )
+        return self
 
     def database_file(self) -> Path:
         """Returns the file of the database."""
-        return Path(self.database.replace(OF_DOMAIN, self.domain))
+        return Path(self.database.replace(DOMAIN_NAME, self.domain))
 
     def topics(self) -> dict[str, str]:
-        """Returns the topic of each table, by the table's name. Raises SettingsError when two have the same."""
-        tables = self.chosen_domain().tables
-        topics = {table.name: self.topic.replace(OF_TABLE, table.topic) for table in tables}
-        if len(set(topics.values())) < len(topics):
-            raise SettingsError(
-                f"{variable('topic')}={self.topic!r}: the domain {self.domain} has the tables {', '.join(topics)}, "
-                f"and each needs a topic of its own; put {OF_TABLE} into it"
-            )
-        return topics
-
-
-def load_settings(domain: str | None = None) -> Settings:
-    """Reads the environment; `domain` goes before it. Raises SettingsError with one line that names what is wrong."""
-    try:
-        return Settings() if domain is None else Settings(domain=domain)
-    except ValidationError as error:
-        complaints = [f"{variable(str(each['loc'][0]))}={each['input']!r}: {each['msg']}" for each in error.errors()]
-        raise SettingsError("; ".join(complaints)) from error
-
-
-def variable(field: str) -> str:
-    """Returns the environment variable of a field."""
-    return f"{PREFIX}{field.upper()}"
-
-
-def describe_settings() -> str:
-    """Returns a paragraph for each variable, for `--help`."""
-    lines = []
-    for name, field in Settings.model_fields.items():
-        lines.append(f"  {variable(name)} [{field.default}]\n      {field.description}")
-    return "\n".join(lines)
+        """Returns the topic of each table, by the table's name."""
+        return {table.name: self.topic.replace(TABLE_TOPIC, table.topic) for table in choose_domain(self.domain).tables}

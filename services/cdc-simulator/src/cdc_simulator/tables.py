@@ -1,12 +1,59 @@
 """The tables of a domain: applies mutations in transactions, while their triggers log them."""
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from typing_extensions import override
 
 from cdc_simulator.database import Database
-from cdc_simulator.domain import Domain, Rows
-from cdc_simulator.mutation import Mutation
-from cdc_simulator.table_rows import TableRows
+from cdc_simulator.domain import Domain, Mutation, Row, Rows, SourceTable
+from cdc_simulator.schema import TableColumns
+
+
+class TableRows(Rows):
+    """The rows on disk and, in memory, their primary keys in order, so that the n-th row is found at once."""
+
+    def __init__(self, database: Database, table: SourceTable[Any]) -> None:
+        self._database = database
+        self._table = table
+        self._columns = TableColumns(table)
+        self._numbers: list[int] = []
+        self.next_number = 1
+
+    @override
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @override
+    def nth(self, index: int) -> Row:
+        return self.find(self._numbers[index])
+
+    @override
+    def find(self, number: int) -> Row | None:
+        columns = self._database.connection.execute(self._columns.select, (number,)).fetchone()
+        return None if columns is None else self._columns.row_of_columns(columns)
+
+    def apply(self, mutation: Mutation) -> None:
+        """Makes one change of this table; only within a transaction."""
+        execute = self._database.connection.execute
+        before, after = mutation.before, mutation.after
+        if before is None:
+            execute(self._columns.insert, self._columns.insert_values(after))
+            insort(self._numbers, after.number)
+            self.next_number = max(self.next_number, after.number + 1)
+        elif after is None:
+            execute(self._columns.delete, (before.number,))
+            del self._numbers[bisect_left(self._numbers, before.number)]
+        else:
+            execute(self._columns.update, self._columns.update_values(after))
+
+    def read_keys(self, highest: int) -> None:
+        """Reads the primary keys from the disk; `highest` is the highest that ever was."""
+        select = f"SELECT number FROM {self._table.name} ORDER BY number"  # noqa: S608  a domain's constant
+        self._numbers = [number for (number,) in self._database.query(select)]
+        self.next_number = highest + 1
 
 
 class Tables:
@@ -14,15 +61,11 @@ class Tables:
 
     def __init__(self, database: Database, domain: Domain) -> None:
         self._database = database
-        self._rows = {table.name: TableRows(database, table) for table in domain.tables}
+        self.rows = {table.name: TableRows(database, table) for table in domain.tables}
+        """By the name of the table."""
         self.log_sequence_number: int
         """That of the last change."""
         self._read_keys()
-
-    @property
-    def rows(self) -> Mapping[str, Rows]:
-        """The rows of each table, by its name."""
-        return self._rows
 
     @contextmanager
     def transaction(self, now_us: int) -> Iterator[int]:
@@ -45,11 +88,11 @@ class Tables:
 
     def apply(self, mutation: Mutation) -> None:
         """Makes one change, which gets the next log sequence number; only within `transaction`."""
-        self._rows[mutation.table].apply(mutation)
+        self.rows[mutation.table].apply(mutation)
         self.log_sequence_number += 1
 
     def _read_keys(self) -> None:
         highest = dict(self._database.query("SELECT name, seq FROM sqlite_sequence"))
-        for name, rows in self._rows.items():
+        for name, rows in self.rows.items():
             rows.read_keys(highest.get(name, 0))
         self.log_sequence_number = highest["change_log"]

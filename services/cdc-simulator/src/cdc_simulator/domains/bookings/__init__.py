@@ -1,1 +1,0 @@
-"""The railway: bookings, which are changed, handed over and cancelled."""

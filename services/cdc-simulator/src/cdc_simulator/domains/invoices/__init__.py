@@ -1,1 +1,0 @@
-"""The chain of stores: stores, and the invoices of their terminals."""

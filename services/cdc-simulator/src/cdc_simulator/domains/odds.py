@@ -1,0 +1,289 @@
+"""The bookmaker: matches, and the markets on which they can be bet."""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from random import Random
+from typing import Any, NamedTuple
+
+from cdc_simulator.domain import (
+    MINUTE_US,
+    DatabaseParameters,
+    Domain,
+    Mutation,
+    Rows,
+    SourceTable,
+    StepContext,
+    timestamp,
+)
+from cdc_simulator.row_life_cycle import RowLifeCycle, Step, aged_rows, delete, next_row_mutation, take_step
+from statecast.odds.v1 import market_pb2
+from statecast.odds.v1.match_pb2 import Match, MatchChange, MatchStatus
+
+SPORTS = ("football", "handball", "ice hockey")
+SIDES = ("Aberdeen", "Bologna", "Cork", "Dijon", "Espoo", "Faro", "Gdansk", "Haifa", "Izmir", "Jena", "Kosice", "Lund")
+MAX_START_MINUTES = 7 * 24 * 60
+MARKET_OUTCOMES = (
+    ("match winner", ("home", "draw", "away")),
+    ("winner at half-time", ("home", "draw", "away")),
+    ("first goal", ("home", "nobody", "away")),
+    ("goals", ("over", "under")),
+    ("goals of the home side", ("over", "under")),
+    ("goals of the visiting side", ("over", "under")),
+    ("both score", ("yes", "no")),
+    ("extra time", ("yes", "no")),
+)
+"""The markets that a match can have, with the names of their outcomes; a market's index is its place here."""
+MAX_MARKETS = len(MARKET_OUTCOMES)
+MIN_ODDS, MAX_ODDS = 1010, 20_000
+
+
+class Status(StrEnum):
+    """The status of a match; the values stand in the table."""
+
+    SCHEDULED = "scheduled"
+    ABOUT_TO_START = "about to start"
+    IN_PLAY = "in play"
+    ENDED = "ended"
+    CANCELLED = "cancelled"
+
+
+class MatchRow(NamedTuple):
+    """One match. Times are microseconds since 1970 UTC; `number` is the primary key."""
+
+    number: int
+    sport: str
+    home: str
+    away: str
+    status: Status
+    starts_at_us: int
+
+    @property
+    def match_id(self) -> str:
+        """The match's public id, for example `match-000042`."""
+        return f"match-{self.number:06d}"
+
+
+class Outcome(NamedTuple):
+    """What a market can end with; the odds pay so many thousandths of the stake."""
+
+    name: str
+    odds_thousandths: int
+
+
+class MarketRow(NamedTuple):
+    """One market. Times are microseconds since 1970 UTC; `number`, the primary key, says which one of which match."""
+
+    number: int
+    name: str
+    outcomes: tuple[Outcome, ...]
+    suspended: bool
+    updated_at_us: int
+
+    @property
+    def match_number(self) -> int:
+        """The primary key of its match."""
+        return self.number // MAX_MARKETS
+
+    @property
+    def market_id(self) -> str:
+        """The market's public id, for example `market-000042-3`."""
+        return f"market-{self.match_number:06d}-{self.number % MAX_MARKETS}"
+
+
+STATUSES = {status: MatchStatus.Value(f"MATCH_STATUS_{status.name}") for status in Status}
+
+
+def match_message(row: MatchRow) -> Match:
+    """Returns the row as the contract has it."""
+    return Match(
+        match_id=row.match_id,
+        sport=row.sport,
+        home=row.home,
+        away=row.away,
+        status=STATUSES[row.status],
+        starts_at=timestamp(row.starts_at_us),
+    )
+
+
+def market_message(row: MarketRow) -> market_pb2.Market:
+    """Returns the row as the contract has it."""
+    return market_pb2.Market(
+        market_id=row.market_id,
+        match_id=f"match-{row.match_number:06d}",
+        name=row.name,
+        outcomes=[market_pb2.Outcome(name=name, odds_thousandths=odds) for name, odds in row.outcomes],
+        suspended=row.suspended,
+        updated_at=timestamp(row.updated_at_us),
+    )
+
+
+MATCHES = SourceTable(
+    name="matches",
+    definition="""
+CREATE TABLE matches (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    match_id TEXT GENERATED ALWAYS AS (printf('match-%06d', number)) VIRTUAL,
+    sport TEXT NOT NULL,
+    home TEXT NOT NULL,
+    away TEXT NOT NULL CHECK (away <> home),
+    status TEXT NOT NULL CHECK (status IN ('scheduled', 'about to start', 'in play', 'ended', 'cancelled')),
+    starts_at_us INTEGER NOT NULL
+);
+""",
+    row=MatchRow,
+    parsers={"status": Status},
+    row_id=lambda row: row.match_id,
+    key=lambda row: row.match_id,
+    message=match_message,
+    change=MatchChange,
+)
+MARKETS = SourceTable(
+    name="markets",
+    definition="""
+CREATE TABLE markets (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, -- eight times the match's number, plus the index of the market
+    market_id TEXT GENERATED ALWAYS AS (printf('market-%06d-%d', number / 8, number % 8)) VIRTUAL,
+    match_id TEXT GENERATED ALWAYS AS (printf('match-%06d', number / 8)) VIRTUAL,
+    name TEXT NOT NULL,
+    outcomes TEXT NOT NULL CHECK (json_array_length(outcomes) > 0), -- [[name, odds_thousandths], ...]
+    suspended INTEGER NOT NULL CHECK (suspended IN (0, 1)),
+    updated_at_us INTEGER NOT NULL
+);
+""",
+    row=MarketRow,
+    json_fields=frozenset({"outcomes"}),
+    parsers={"outcomes": lambda outcomes: tuple(map(Outcome._make, outcomes)), "suspended": bool},
+    row_id=lambda row: row.market_id,
+    key=lambda row: row.market_id,
+    message=market_message,
+    change=market_pb2.MarketChange,
+)
+
+
+def create_match(number: int, context: StepContext) -> MatchRow:
+    """Returns a new match between two random sides."""
+    home, away = context.random.sample(SIDES, 2)
+    return MatchRow(number, context.random.choice(SPORTS), home, away, Status.SCHEDULED, _start_us(context))
+
+
+def _set_status(status: Status) -> Callable[[MatchRow, StepContext], MatchRow]:
+    return lambda row, _context: row._replace(status=status)
+
+
+def _kick_off(row: MatchRow, context: StepContext) -> MatchRow:
+    return row._replace(status=Status.IN_PLAY, starts_at_us=context.now_us)
+
+
+def _reschedule(row: MatchRow, context: StepContext) -> MatchRow:
+    starts_at_us = _start_us(context)
+    return row._replace(starts_at_us=starts_at_us + MINUTE_US * (starts_at_us == row.starts_at_us))
+
+
+def _delay(row: MatchRow, context: StepContext) -> MatchRow:
+    return row._replace(starts_at_us=row.starts_at_us + MINUTE_US * (5 + context.random.randrange(25)))
+
+
+def _start_us(context: StepContext) -> int:
+    return (context.now_us // MINUTE_US + 1 + context.random.randrange(MAX_START_MINUTES)) * MINUTE_US
+
+
+_cancel = _set_status(Status.CANCELLED)
+MATCH_STEPS = {
+    Status.SCHEDULED: (Step(65, _set_status(Status.ABOUT_TO_START)), Step(25, _reschedule), Step(10, _cancel)),
+    Status.ABOUT_TO_START: (Step(70, _kick_off), Step(25, _delay), Step(5, _cancel)),
+    Status.IN_PLAY: (Step(95, _set_status(Status.ENDED)), Step(5, _cancel)),
+}
+MATCH_LIFE_CYCLE = RowLifeCycle("matches", create_match, MATCH_STEPS, creation_share=0.17)
+
+
+def create_market(match_number: int, index: int, context: StepContext) -> MarketRow:
+    """Returns a new market of a match: the one with that index, from 0 to MAX_MARKETS - 1."""
+    name, outcome_names = MARKET_OUTCOMES[index]
+    outcomes = tuple(Outcome(outcome, context.random.randrange(MIN_ODDS, MAX_ODDS, 10)) for outcome in outcome_names)
+    return MarketRow(match_number * MAX_MARKETS + index, name, outcomes, False, context.now_us)
+
+
+def advance_market(row: MarketRow, match: MatchRow | None, context: StepContext) -> MarketRow | None:
+    """Returns the market after one legal step: None when it ends, at the latest after its match.
+
+    A match that is finished has its markets suspended, then deleted.
+    """
+    if match is None:
+        return None
+    if MATCH_LIFE_CYCLE.is_finished(match):
+        return None if row.suspended else _toggle_suspension(row, context)
+    return take_step(row, SUSPENDED_STEPS if row.suspended else OPEN_STEPS, context)
+
+
+def _move_odds(row: MarketRow, context: StepContext) -> MarketRow:
+    outcomes = tuple(outcome._replace(odds_thousandths=_moved_odds(outcome, context)) for outcome in row.outcomes)
+    return row._replace(outcomes=outcomes, updated_at_us=context.now_us)
+
+
+def _moved_odds(outcome: Outcome, context: StepContext) -> int:
+    """A tenth up or down at most, and never where they were."""
+    change = 10 * (1 + context.random.randrange(max(1, outcome.odds_thousandths // 100)))
+    lower, higher = outcome.odds_thousandths - change, outcome.odds_thousandths + change
+    return higher if lower < MIN_ODDS or (higher <= MAX_ODDS and context.random.random() < 0.5) else lower
+
+
+def _toggle_suspension(row: MarketRow, context: StepContext) -> MarketRow:
+    return row._replace(suspended=not row.suspended, updated_at_us=context.now_us)
+
+
+OPEN_STEPS = (Step(85, _move_odds), Step(13, _toggle_suspension), Step(2, delete))
+SUSPENDED_STEPS = (Step(30, _move_odds), Step(65, _toggle_suspension), Step(5, delete))
+
+MATCH_SHARE = 0.15
+NEW_MARKET_SHARE = 0.15
+
+
+def initial_rows(parameters: DatabaseParameters, now_us: int) -> Iterator[Mutation]:
+    """Yields the matches, and half of the markets of those that are not finished."""
+    matches = list(aged_rows(MATCH_LIFE_CYCLE, parameters.rows, parameters, now_us))
+    yield from matches
+    for match in [insert.after for insert in matches if not MATCH_LIFE_CYCLE.is_finished(insert.after)]:
+        random = Random(f"{parameters.seed}:markets:{match.number}")  # noqa: S311  a simulation, no secret
+        for index in sorted(random.sample(range(MAX_MARKETS), MAX_MARKETS // 2)):
+            market = create_market(match.number, index, StepContext(random, parameters, now_us))
+            yield Mutation(MARKETS.name, None, market)
+
+
+def next_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation:
+    """Returns what happens to a match, or to a market, or a new market of a match that is not finished."""
+    share = context.random.random()
+    if share < MATCH_SHARE:
+        return _match_mutation(tables, context)
+    new_market = _new_market(tables, context) if share < MATCH_SHARE + NEW_MARKET_SHARE else None
+    return new_market or _market_mutation(tables, context) or _match_mutation(tables, context)
+
+
+def _match_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation:
+    return next_row_mutation(tables[MATCHES.name], MATCH_LIFE_CYCLE, context.parameters.rows, context)
+
+
+def _new_market(tables: Mapping[str, Rows], context: StepContext) -> Mutation | None:
+    """A market that the match does not have now, under the id that it had if it was withdrawn before."""
+    match = _random_row(tables[MATCHES.name], context)
+    if match is None:
+        return None
+    index = context.random.randrange(MAX_MARKETS)
+    if MATCH_LIFE_CYCLE.is_finished(match) or tables[MARKETS.name].find(match.number * MAX_MARKETS + index):
+        return None
+    return Mutation(MARKETS.name, None, create_market(match.number, index, context))
+
+
+def _market_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation | None:
+    market = _random_row(tables[MARKETS.name], context)
+    if market is None:
+        return None
+    match = tables[MATCHES.name].find(market.match_number)
+    return Mutation(MARKETS.name, market, advance_market(market, match, context))
+
+
+def _random_row(rows: Rows, context: StepContext) -> Any:
+    """None when there are no rows."""
+    return rows.nth(context.random.randrange(len(rows))) if len(rows) else None
+
+
+DOMAIN = Domain("odds", (MATCHES, MARKETS), initial_rows, next_mutation)

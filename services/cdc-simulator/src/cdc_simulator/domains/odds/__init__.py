@@ -1,1 +1,0 @@
-"""The bookmaker: matches, and the markets on which they can be bet."""

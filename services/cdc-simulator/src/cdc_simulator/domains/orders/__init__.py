@@ -1,1 +1,0 @@
-"""The shop: orders, from placed to delivered or cancelled."""

@@ -1,1 +1,0 @@
-"""The broker: open positions, which grow, shrink, change hands and are closed."""
