@@ -9,7 +9,6 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from pyspark.sql import DataFrame, SparkSession
 
 import statecast
-from local_stack.ports import free_ports
 from statecast.orders.v1.order_pb2 import OrderChange
 from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract
@@ -18,7 +17,8 @@ from stream_processor.definition.pipeline_file import PipelineFile
 from stream_processor.operation.session import start_session
 from stream_processor.settings import JARS, QUICK_START
 from stream_processor.steps.functions import Functions
-from stream_processor.testing.process import Processor
+from testkit.ports import free_ports
+from testkit.stream_processor.process import Processor
 
 PIPELINES = Path(__file__).parents[1] / "pipelines"
 KAFKA_COLUMNS = (
@@ -90,7 +90,7 @@ def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Proces
 
     yield make
     for each in made:
-        each.end()
+        each.close()
 
 
 def prefixed(file: Path, directory: Path, prefix: str, replaced: dict[str, object]) -> Path:

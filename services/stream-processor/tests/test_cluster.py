@@ -12,13 +12,13 @@ import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
-from local_stack import child_process
-from local_stack.ports import free_ports
 from statecast.orders.v1.order_pb2 import Order, OrderChange
-from stream_processor.testing.changes import change, order
-from stream_processor.testing.cluster import Cluster
-from stream_processor.testing.model import by_customer, by_order, model, wait_for_state
-from stream_processor.testing.process import Processor, read_all, wait_until
+from testkit.ports import free_ports
+from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.cluster import Cluster
+from testkit.stream_processor.model import by_customer, by_order, model, wait_for_state
+from testkit.stream_processor.process import Processor, wait_until
+from testkit.topics import read_topic
 
 CHANGES = 10_000
 CORES = 16
@@ -31,9 +31,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1200)]
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(tmp_path, free_ports(1)[0], child_process.start)
+    made = Cluster(tmp_path, free_ports(1)[0])
     yield made
-    made.end()
+    made.close()
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def processor(
     files = [written(name, tmp_path, prefix) for name in KEYS]
     made = Processor(tmp_path, kafka, free_ports(1)[0], files, checkpoint_interval="5s", master=cluster.master)
     yield made
-    made.end()
+    made.close()
 
 
 @pytest.fixture
@@ -112,8 +112,8 @@ def test_a_killed_worker_ends_the_process_and_the_next_start_goes_on(
     flow.join()
 
     for name, keys in KEYS.items():
-        wait_for_state(partial(read_all, kafka, prefix + name), model(changes, keys), processor)
-    assert processor.terminate() == 0
+        wait_for_state(partial(read_topic, kafka, prefix + name), model(changes, keys), processor)
+    assert processor.stop() == 0
 
 
 def has_checkpoint(directory: Path, name: str) -> bool:

@@ -15,14 +15,13 @@ from pyspark.sql import SparkSession
 from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
-from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
-from stream_processor.testing.changes import change, order
-from stream_processor.testing.invoice_windows import HOURLY, invoice_history, sales_by_window
-from stream_processor.testing.micro_batches import MicroBatches, pieces
-from stream_processor.testing.model import by_item, by_order
-from stream_processor.testing.process import Record
+from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.invoice_windows import HOURLY, invoice_history, sales_by_window
+from testkit.stream_processor.micro_batches import MicroBatches, pieces
+from testkit.stream_processor.model import by_item, by_order, read_fenced
+from testkit.topics import Record
 
 Playing = Callable[[Pipeline, Sequence[Message], Random], list[Record]]
 BATCHES = 3
@@ -79,17 +78,6 @@ def newest(changes: Sequence[OrderChange]) -> list[Order]:
     return [each.after for each in last.values() if each.HasField("after")]
 
 
-def held(records: Sequence[Record]) -> dict[str, bytes]:
-    """What a reader with the fence holds in the end: key → payload."""
-    last: dict[str, tuple[tuple[int, int], bytes | None]] = {}
-    for record in records:
-        state = StateRecord.FromString(record.value or record.headers["statecast-state-record"])
-        place = (state.epoch, state.sequence)
-        if record.key not in last or place > last[record.key][0]:
-            last[record.key] = (place, state.payload if record.value else None)
-    return {key: payload for key, (_, payload) in last.items() if payload is not None}
-
-
 @pytest.fixture
 def play(tmp_path: Path, spark: SparkSession, functions: Functions) -> Playing:
     """Plays changes through the pipeline, with a crash in one of its batches: the records that it writes."""
@@ -111,7 +99,7 @@ def test_latest_ends_with_the_newest_rows(shipped: Callable[..., Pipeline], play
     changes = history(chance)
     records = play(shipped("orders-by-key"), sent(changes, chance), chance)
 
-    found = {key: Order.FromString(payload) for key, payload in held(records).items()}
+    found = {key: Order.FromString(state.payload) for key, state in read_fenced(records).items()}
     assert found == {key: row for row in newest(changes) for key in by_order(row)}
 
 
@@ -123,7 +111,7 @@ def test_members_end_with_the_newest_rows_under_all_their_keys(
     changes = history(chance)
     records = play(shipped("orders-by-item"), sent(changes, chance), chance)
 
-    found = {key: Order.FromString(payload) for key, payload in held(records).items()}
+    found = {key: Order.FromString(state.payload) for key, state in read_fenced(records).items()}
     assert found == {key: row for row in newest(changes) for key in by_item(row)}
 
 
@@ -136,7 +124,7 @@ def test_sums_end_as_those_of_the_newest_rows(shipped: Callable[..., Pipeline], 
     totals: dict[str, int] = defaultdict(int)
     for item in (item for row in newest(changes) for item in row.items):
         totals[item.item_id] += item.quantity * item.unit_price_cents
-    found = {key: OrderItem.FromString(payload) for key, payload in held(records).items()}
+    found = {key: OrderItem.FromString(state.payload) for key, state in read_fenced(records).items()}
     assert found == {key: OrderItem(item_id=key, unit_price_cents=total) for key, total in totals.items()}
 
 
@@ -150,6 +138,6 @@ def test_windows_end_with_what_was_committed_before_they_closed(
     repeated = sorted([*range(len(changes)), *chance.sample(range(len(changes)), 20)])
     records = play(shipped("hourly-sales-by-store", window=HOURLY), [changes[number] for number in repeated], chance)
 
-    found = {key: HourlySales.FromString(payload) for key, payload in held(records).items()}
+    found = {key: HourlySales.FromString(state.payload) for key, state in read_fenced(records).items()}
     wanted = sales_by_window(changes)
     assert {key: (sales.invoices, sales.amount_cents) for key, sales in found.items()} == wanted

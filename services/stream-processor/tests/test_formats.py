@@ -10,8 +10,8 @@ from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
-from stream_processor.testing.changes import change, order
-from stream_processor.testing.debezium import debezium
+from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.debezium import debezium
 
 CHANGES = [
     change(None, order(items=["item-1", "item-2"]), 1),

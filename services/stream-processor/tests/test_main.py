@@ -1,5 +1,6 @@
 """The program's commands and exit statuses."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,8 +24,8 @@ def own_logging() -> Iterator[None]:
 def test_the_shipped_pipelines_are_fine(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", *map(str, PIPELINES)]) == 0
 
-    told = capsys.readouterr().err
-    assert all(file.name in told for file in PIPELINES)
+    error = capsys.readouterr().err
+    assert all(file.name in error for file in PIPELINES)
 
 
 def test_a_wrong_file_is_one_line_and_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,10 +56,10 @@ def test_checking_tells_of_each_wrong_file(tmp_path: Path, capsys: pytest.Captur
 
     assert main(["check", *map(str, files)]) == 2
 
-    told = capsys.readouterr().err.splitlines()
-    assert told[0] == f"stream-processor: {files[0]}: group_bys: unknown key; did you mean group_by?"
-    assert told[1] == f"stream-processor: {files[1]}: keeps: unknown key; did you mean keep?"
-    assert len(told) == 3
+    errors = capsys.readouterr().err.splitlines()
+    assert errors[0] == f"stream-processor: {files[0]}: group_bys: unknown key; did you mean group_by?"
+    assert errors[1] == f"stream-processor: {files[1]}: keeps: unknown key; did you mean keep?"
+    assert len(errors) == 3
 
 
 def test_checking_tells_of_files_that_cannot_run_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,9 +78,36 @@ def test_a_wrong_setting_is_one_line_and_status_2(
 
     assert main(["run", str(PIPELINES[0])]) == 2
 
-    told = capsys.readouterr().err
-    assert told.startswith("stream-processor: STREAM_PROCESSOR_METRICS_PORT: ")
-    assert told.count("\n") == 1
+    error = capsys.readouterr().err
+    assert error.startswith("stream-processor: STREAM_PROCESSOR_METRICS_PORT='x': ")
+    assert error.count("\n") == 1
+
+
+def test_an_unknown_variable_is_refused_with_the_nearest_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STREAM_PROCESSOR_METRIC_PORT", "9102")
+    monkeypatch.setenv("STREAM_PROCESSOR_DRAIN_S", "soon")
+
+    assert main(["run", str(PIPELINES[0])]) == 2
+
+    error = capsys.readouterr().err
+    assert (
+        "STREAM_PROCESSOR_METRIC_PORT: there is no such variable; did you mean STREAM_PROCESSOR_METRICS_PORT?" in error
+    )
+    assert "STREAM_PROCESSOR_DRAIN_S='soon': " in error
+
+
+def test_a_port_in_use_is_one_line_and_status_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        monkeypatch.setenv("STREAM_PROCESSOR_METRICS_PORT", str(port))
+
+        assert main(["run", str(PIPELINES[0])]) == 2
+
+    assert f"cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
 
 
 def test_accepting_needs_a_broker(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

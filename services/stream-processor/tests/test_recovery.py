@@ -12,10 +12,10 @@ import yaml
 from confluent_kafka import Producer
 
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
-from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.testing.changes import change, order
-from stream_processor.testing.model import by_customer, by_item, by_order, model, wait_for_state
-from stream_processor.testing.process import Processor, read_all, wait_until
+from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.model import by_customer, by_item, by_order, model, read_fenced, wait_for_state
+from testkit.stream_processor.process import Processor, wait_until
+from testkit.topics import read_topic
 
 CHANGES = 6_000
 PARTS = 3
@@ -99,11 +99,11 @@ def test_kills_of_driver_and_jvm_lose_nothing(
         flow.join()
 
     for name, keys in KEYS.items():
-        wait_for_state(partial(read_all, kafka, prefix + name), model(changes, keys), processor)
+        wait_for_state(partial(read_topic, kafka, prefix + name), model(changes, keys), processor)
     wanted = totals(changes)
     found = partial(read_totals, kafka, prefix + SUMS)
     wait_until(lambda: found() == wanted, lambda: f"{found()} is not {wanted}")
-    assert processor.terminate() == 0
+    assert processor.stop() == 0
 
 
 def totals(changes: list[OrderChange]) -> dict[str, int]:
@@ -117,13 +117,8 @@ def totals(changes: list[OrderChange]) -> dict[str, int]:
 
 def read_totals(bootstrap: str, topic: str) -> dict[str, int]:
     """What a reader with the fence holds of the sums."""
-    held: dict[str, tuple[tuple[int, int], int | None]] = {}
-    for record in read_all(bootstrap, topic):
-        state = StateRecord.FromString(record.value or record.headers["statecast-state-record"])
-        place = (state.epoch, state.sequence)
-        if record.key not in held or place > held[record.key][0]:
-            held[record.key] = (place, OrderItem.FromString(state.payload).unit_price_cents if record.value else None)
-    return {key: total for key, (_, total) in held.items() if total is not None}
+    held = read_fenced(read_topic(bootstrap, topic))
+    return {key: OrderItem.FromString(state.payload).unit_price_cents for key, state in held.items()}
 
 
 def checkpoints(processor: Processor) -> int:

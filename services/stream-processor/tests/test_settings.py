@@ -4,12 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from stream_processor.errors import SettingsError
-from stream_processor.settings import load
+from statecast_service.errors import SettingsError
+from statecast_service.settings import load_settings
+from stream_processor.settings import Settings
 
 
 def test_the_defaults_run_locally() -> None:
-    found = load()
+    found = load_settings(Settings)
 
     assert (found.kafka_bootstrap, found.metrics_host, found.metrics_port) == ("127.0.0.1:9092", "127.0.0.1", 9102)
     assert found.jars.parts[-3:] == ("jvm", "target", "jars")
@@ -18,7 +19,7 @@ def test_the_defaults_run_locally() -> None:
 def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAM_PROCESSOR_CHECKPOINT_INTERVAL", "10s")
 
-    assert load().checkpoint_interval == timedelta(seconds=10)
+    assert load_settings(Settings).checkpoint_interval == timedelta(seconds=10)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,12 @@ def test_a_bad_value_names_its_variable(monkeypatch: pytest.MonkeyPatch, variabl
     monkeypatch.setenv(variable, value)
 
     with pytest.raises(SettingsError) as caught:
-        load()
+        load_settings(Settings)
 
-    assert str(caught.value).startswith(f"{variable}: ")
-    assert value in str(caught.value)
+    assert str(caught.value).startswith(f"{variable}={value!r}: ")
+
+
+def test_options_for_java_can_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAM_PROCESSOR_JAVA_OPTIONS", "")
+
+    assert load_settings(Settings).java_options == ""

@@ -9,13 +9,12 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from local_stack.ports import free_ports
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
-from stream_processor.testing.changes import change, order
-from stream_processor.testing.invoices import invoice, invoice_change
-from stream_processor.testing.micro_batches import MicroBatches
-from stream_processor.testing.process import Processor, wait_until
+from testkit.ports import free_ports
+from testkit.stream_processor.changes import change, invoice, invoice_change, order
+from testkit.stream_processor.micro_batches import MicroBatches
+from testkit.stream_processor.process import Processor, wait_until
 
 GROUPS = 2_000
 NAME = 32
@@ -67,7 +66,7 @@ def processor(tmp_path: Path, kafka: str, create_topics: Callable[[str], None]) 
     file.write_text(PIPELINE.format(prefix=prefix))
     made = Processor(tmp_path, kafka, free_ports(1)[0], [file], drain_s="0")
     yield made, f"{prefix}orders"
-    made.end()
+    made.close()
 
 
 @pytest.mark.kafka
@@ -94,4 +93,4 @@ def test_rows_that_are_gone_are_forgotten_in_real_time_mode(kafka: str, processo
     send(ROWS + 1, *[(name, False) for name in names[1:]])
     held(1)
 
-    assert program.terminate() == 0
+    assert program.stop() == 0

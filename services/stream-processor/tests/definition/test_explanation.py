@@ -1,4 +1,4 @@
-"""What people are told of a pipeline."""
+"""What people read of a pipeline."""
 
 from collections.abc import Callable
 

@@ -9,7 +9,7 @@ from stream_processor.errors import PipelineFileError
 
 
 @pytest.mark.parametrize(
-    ("name", "replaced", "told"),
+    ("name", "replaced", "problem"),
     [
         ("orders-by-key", {"where": "curency = 'EUR'"}, "where: no field 'curency' .* did you mean currency?"),
         ("orders-by-key", {"where": "currency"}, "where: is of type string; a condition is true or false"),
@@ -67,7 +67,7 @@ from stream_processor.errors import PipelineFileError
     ],
 )
 def test_an_expression_that_does_not_fit_its_place_is_told(
-    shipped: Callable[..., Pipeline], name: str, replaced: dict[str, object], told: str
+    shipped: Callable[..., Pipeline], name: str, replaced: dict[str, object], problem: str
 ) -> None:
-    with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{told}"):
+    with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{problem}"):
         shipped(name, **replaced)

@@ -5,7 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import (
+    AggregatePipeline,
+    LatestPipeline,
+    MembersPipeline,
+    Pipeline,
+    RoutePipeline,
+)
 from stream_processor.errors import PipelineFileError
 
 MESSAGE = "statecast.orders.v1.OrderChange"
@@ -14,18 +20,20 @@ MESSAGE = "statecast.orders.v1.OrderChange"
 def test_latest_has_a_group_alone(shipped: Callable[..., Pipeline]) -> None:
     found = shipped("orders-by-key")
 
-    assert (str(found.group), found.member, found.sort) == ("order_id", None, None)
+    assert isinstance(found, LatestPipeline)
+    assert (str(found.group), found.key_parts) == ("order_id", ["order_id"])
     assert found.row.full_name == "statecast.orders.v1.Order"
 
 
 def test_members_have_a_key_and_a_sort(shipped: Callable[..., Pipeline]) -> None:
     found = shipped("orders-by-item")
 
+    assert isinstance(found, MembersPipeline)
     assert (str(found.group), str(found.member), str(found.sort)) == ("items.item_id", "order_id", "placed_at")
 
 
 @pytest.mark.parametrize(
-    ("replaced", "told"),
+    ("replaced", "problem"),
     [
         ({"source": {"topic": "orders", "message": MESSAGE + "s"}}, "source.message: no message"),
         ({"source": {"topic": "orders", "message": "statecast.orders.v1.Order"}}, "source.message: .* is not a change"),
@@ -41,16 +49,16 @@ def test_members_have_a_key_and_a_sort(shipped: Callable[..., Pipeline]) -> None
     ],
 )
 def test_what_does_not_fit_the_contract_is_named(
-    shipped: Callable[..., Pipeline], replaced: dict[str, object], told: str
+    shipped: Callable[..., Pipeline], replaced: dict[str, object], problem: str
 ) -> None:
-    with pytest.raises(PipelineFileError, match=f"orders-by-key.yaml: {told}"):
+    with pytest.raises(PipelineFileError, match=f"orders-by-key.yaml: {problem}"):
         shipped("orders-by-key", **replaced)
 
 
 def test_the_rows_key_is_the_groups_or_the_members_unless_said(shipped: Callable[..., Pipeline]) -> None:
-    found = {name: shipped(name).primary_key for name in ("orders-by-key", "orders-by-item", "us-share-holders")}
+    found = [shipped(name) for name in ("orders-by-key", "orders-by-item", "us-share-holders")]
 
-    assert {name: str(path) for name, path in found.items()} == {
+    assert {each.name: str(each.primary_key) for each in found if not isinstance(each, RoutePipeline)} == {
         "orders-by-key": "order_id",
         "orders-by-item": "order_id",
         "us-share-holders": "position_id",
@@ -60,13 +68,13 @@ def test_the_rows_key_is_the_groups_or_the_members_unless_said(shipped: Callable
 def test_an_aggregate_knows_its_numbers_and_its_window(shipped: Callable[..., Pipeline]) -> None:
     found = shipped("hourly-sales-by-store")
 
+    assert isinstance(found, AggregatePipeline)
     assert found.shape == "aggregate"
     assert [(each.field.name, each.function, each.argument) for each in found.aggregates] == [
         ("invoices", "count", None),
         ("amount_cents", "sum", "total_amount_cents"),
         ("average_cents", "avg", "total_amount_cents"),
     ]
-    assert found.group_field is not None
     assert found.group_field.full_name == "statecast.sales.v1.HourlySales.store_id"
     assert found.window is not None
     assert (str(found.window.time), found.window.size, found.window.lateness) == (
@@ -79,6 +87,7 @@ def test_an_aggregate_knows_its_numbers_and_its_window(shipped: Callable[..., Pi
 def test_a_join_and_a_selection_are_resolved(shipped: Callable[..., Pipeline]) -> None:
     found = shipped("invoices-with-store")
 
+    assert isinstance(found, LatestPipeline)
     assert [(join.topic, join.message.name, str(join.key), join.name) for join in found.joins] == [
         ("stores-by-key", "Store", "store_id", "store")
     ]
@@ -89,7 +98,9 @@ def test_a_join_and_a_selection_are_resolved(shipped: Callable[..., Pipeline]) -
 def test_a_route_remembers_no_rows(shipped: Callable[..., Pipeline]) -> None:
     lines, points = shipped("masked-lines"), shipped("loyalty-notifications")
 
-    assert (lines.primary_key, str(lines.explode)) == (None, "lines")
+    assert isinstance(lines, RoutePipeline)
+    assert isinstance(points, RoutePipeline)
+    assert (hasattr(lines, "primary_key"), str(lines.explode)) == (False, "lines")
     assert lines.operations == ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
     assert points.operations == ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
 
@@ -99,7 +110,7 @@ STORE = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "key":
 
 
 @pytest.mark.parametrize(
-    ("name", "replaced", "told"),
+    ("name", "replaced", "problem"),
     [
         ("orders-by-key", {"group_by": "items.item_id"}, "group_by: .* many values of one row; latest needs one"),
         (
@@ -138,9 +149,9 @@ STORE = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "key":
     ],
 )
 def test_names_and_paths_that_do_not_fit_are_told(
-    shipped: Callable[..., Pipeline], name: str, replaced: dict[str, object], told: str
+    shipped: Callable[..., Pipeline], name: str, replaced: dict[str, object], problem: str
 ) -> None:
-    with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{told}"):
+    with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{problem}"):
         shipped(name, **replaced)
 
 
@@ -158,6 +169,8 @@ def test_a_nested_group_is_summed_over_its_elements(shipped: Callable[..., Pipel
         "keep": {"aggregate": {"item_price_cents": "sum(element.item_price_cents * element.item_quantity)"}},
     }
 
-    [found] = shipped("us-share-holders", **replaced).aggregates
+    pipeline = shipped("us-share-holders", **replaced)
 
+    assert isinstance(pipeline, AggregatePipeline)
+    [found] = pipeline.aggregates
     assert found.argument == "element.item_price_cents * element.item_quantity"

@@ -1,10 +1,16 @@
-"""The form of a pipeline's file."""
+"""The form of a pipeline's file: its keys, which of them go together, and its JSON Schema."""
 
+import json
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+import jsonschema
 import pytest
+import yaml
 
+from stream_processor.definition import pipeline_file
+from stream_processor.definition.pipeline import Pipeline
 from stream_processor.definition.pipeline_file import read
 from stream_processor.errors import PipelineFileError
 
@@ -47,7 +53,7 @@ def test_a_condition_over_lines_is_one_line(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "problem"),
     [
         ("group_by", "groupby", "groupby: unknown key; did you mean group_by?"),
         ("{topic: orders,", "{topc: orders,", "source.topc: unknown key; did you mean topic?"),
@@ -91,26 +97,92 @@ def test_a_condition_over_lines_is_one_line(file: Path) -> None:
         ("keep:", "dead_letters: {limit: -1}\nkeep:", "dead_letters.limit: Input should be greater than or equal to 0"),
     ],
 )
-def test_a_wrong_key_or_value_is_named(file: Path, old: str, new: str, told: str) -> None:
+def test_a_wrong_key_or_value_is_named(file: Path, old: str, new: str, problem: str) -> None:
     file.write_text(SOUND.replace(old, new, 1))
 
     with pytest.raises(PipelineFileError) as caught:
         read(file)
 
-    assert f"{file}: {told}" in str(caught.value)
+    assert f"{file}: {problem}" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "problem"),
     [("a: [", "is not YAML"), ("- a", "is not a pipeline"), ("", "is not a pipeline"), ("\x00", "is not YAML")],
 )
-def test_something_else_than_keys_and_values_is_refused(file: Path, content: str, told: str) -> None:
+def test_something_else_than_keys_and_values_is_refused(file: Path, content: str, problem: str) -> None:
     file.write_text(content)
 
-    with pytest.raises(PipelineFileError, match=told):
+    with pytest.raises(PipelineFileError, match=problem):
         read(file)
 
 
 def test_a_missing_file_is_named(file: Path) -> None:
     with pytest.raises(PipelineFileError, match=r"pipeline\.yaml: cannot be read: No such file"):
         read(file)
+
+
+POSITIONS = {"topic": "open-positions", "message": "statecast.portfolio.v1.OpenPositionChange"}
+MESSAGE = "statecast.orders.v1.OrderChange"
+
+
+@pytest.mark.parametrize(
+    ("name", "replaced", "problem"),
+    [
+        (
+            "orders-by-customer",
+            {"source": {"topic": "o", "message": MESSAGE, "epoch": 2}},
+            "source.epoch: has no meaning",
+        ),
+        ("orders-by-key", {"window": {"time": "placed_at", "size": "1h"}}, "window: has no meaning with keep: latest"),
+        ("orders-by-key", {"explode": "items"}, "explode: has no meaning with keep: latest; it goes with: route"),
+        ("orders-by-key", {"insert_only": True}, "insert_only: has no meaning with keep: latest"),
+        ("home-delivery", {"forget_deleted": "1d"}, "forget_deleted: has no meaning with keep: route"),
+        ("orders-by-key", {"select": {"order_id": "order_id"}}, "sink.message: is missing: select fills its fields"),
+        ("invoices-with-store", {"select": None}, "select: is missing: without it nothing of the joined tables"),
+        ("masked-lines", {"select": None}, "select: is missing: without it each element"),
+        ("us-share-holders", {"source": POSITIONS}, "source.key: is missing: an aggregate needs"),
+        ("us-share-holders", {"sink": {"topic": "t"}}, "sink.message: is missing: an aggregate needs a message"),
+    ],
+)
+def test_a_key_without_meaning_or_a_missing_one_is_named(
+    shipped: Callable[..., Pipeline], name: str, replaced: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{problem}"):
+        shipped(name, **replaced)
+
+
+PIPELINES = Path(__file__).parents[2] / "pipelines"
+SHIPPED = sorted(PIPELINES.rglob("*.yaml"))
+SCHEMA = json.loads(pipeline_file.schema_text())
+
+
+def test_the_shipped_schema_is_current() -> None:
+    """If not: `stream-processor schema > pipelines/pipeline.schema.json`."""
+    assert (PIPELINES / "pipeline.schema.json").read_text() == pipeline_file.schema_text()
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
+def test_a_shipped_pipeline_fits_the_schema_that_it_names(file: Path) -> None:
+    named = file.read_text().splitlines()[0].removeprefix("# yaml-language-server: $schema=")
+
+    jsonschema.validate(yaml.safe_load(file.read_text()), SCHEMA)
+
+    assert (file.parent / named).resolve() == (PIPELINES / "pipeline.schema.json").resolve()
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong"),
+    [
+        ("keep", "newest"),
+        ("keep", {"members": {"key": "a", "sort": "b"}, "route": {}}),
+        ("joins", [{"topic": "a", "message": "b", "on": "c", "as": "d"}]),
+        ("forget_deleted", "soon"),
+        ("groupby", "order_id"),
+    ],
+)
+def test_a_wrong_value_does_not_fit(key: str, wrong: object) -> None:
+    content = yaml.safe_load((PIPELINES / "orders" / "orders-by-key.yaml").read_text())
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**content, key: wrong}, SCHEMA)

@@ -1,11 +1,13 @@
 """SQL expressions without Spark: syntax, names and types."""
 
 import pytest
+from pyspark.sql import SparkSession
 
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.sql_expression import type_of
 from stream_processor.definition.sql_types import Scope, of_message
 from stream_processor.errors import ContractError
+from stream_processor.steps import row_schema
 
 STATUS = "statecast.sales.v1.CustomerType"
 
@@ -55,7 +57,7 @@ def test_the_contract_tells_the_type(scope: Scope, sql: str, found: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "problem"),
     [
         ("curency = 'EUR'", "no field 'curency' in statecast.sales.v1.Invoice; did you mean currency?"),
         ("row.curency", "no field 'curency' .* did you mean currency?"),
@@ -93,6 +95,45 @@ def test_the_contract_tells_the_type(scope: Scope, sql: str, found: str) -> None
         ("rand() < 0.5", "is another value each time"),
     ],
 )
-def test_what_is_wrong_is_told(scope: Scope, sql: str, told: str) -> None:
-    with pytest.raises(ContractError, match=told):
+def test_what_is_wrong_is_told(scope: Scope, sql: str, problem: str) -> None:
+    with pytest.raises(ContractError, match=problem):
         type_of(sql, scope)
+
+
+def test_what_sqlglot_infers_is_what_spark_gives(scope: Scope, contract: Contract, spark: SparkSession) -> None:
+    row = row_schema.of(contract.message("statecast.sales.v1.Invoice"))
+    kinds = {"tinyint": "integer", "int": "integer", "bigint": "integer", "double": "float", "boolean": "bool"}
+    expressions = [
+        "total_amount_cents div 100 + 1",
+        "total_amount_cents / 100",
+        "-total_amount_cents",
+        "total_amount_cents * 2.5D",
+        "total_amount_cents % 3",
+        "total_amount_cents & 1",
+        "year(created_at)",
+        "unix_micros(created_at)",
+        "floor(2.5D)",
+        "ceil(total_amount_cents)",
+        "length(currency)",
+        "instr(currency, 'a')",
+        "upper(currency)",
+        "md5(currency)",
+        "concat_ws('-', currency, store_id)",
+        "lpad(currency, 9, '0')",
+        "greatest(total_amount_cents, 1)",
+        "sqrt(2)",
+        "cast(currency as timestamp)",
+        "date_format(created_at, 'y')",
+        "startswith(currency, 'E')",
+        "size(lines)",
+        "round(total_amount_cents)",
+        "trunc(created_at, 'MM')",
+        "nullif(currency, '')",
+        "abs(total_amount_cents)",
+    ]
+    frame = spark.createDataFrame([], row)
+
+    for sql in expressions:
+        inferred = type_of(sql, scope)
+        [actual] = [field.dataType.simpleString() for field in frame.selectExpr(sql).schema]
+        assert inferred is None or str(inferred) == kinds.get(actual, actual), sql

@@ -1,82 +1,105 @@
-"""The place of the checkpoints, in both of its forms."""
+"""A checkpoint and the meaning it was made with."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from stream_processor.errors import CheckpointsUnusableError, SettingsError
-from stream_processor.operation.checkpoints import Checkpoints, open_checkpoints
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.errors import PipelineChangedError
+from stream_processor.operation.checkpoint_places import LocalCheckpoints
+from stream_processor.operation.checkpoints import claim
+from stream_processor.operation.plan import QueryPlan, plan
 
-Opener = Callable[[str], Checkpoints]
-
-
-def no_spark() -> SparkSession:
-    raise AssertionError("a local directory needs no Spark")
-
-
-@pytest.fixture(params=["directory", pytest.param("uri", marks=pytest.mark.spark)])
-def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
-    """Opens a place of this test by its name: as a directory, or through Hadoop."""
-    if request.param == "directory":
-        return lambda name: open_checkpoints(str(tmp_path / name), no_spark)
-    spark: SparkSession = request.getfixturevalue("spark")
-    return lambda name: open_checkpoints((tmp_path / name).as_uri(), lambda: spark)
+IDS = {"orders": "A", "orders-by-key": "B"}
+WITH_MESSAGE = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order"}
 
 
-def test_a_note_is_what_was_written_last(opener: Opener) -> None:
-    checkpoints = opener("new/place")
-
-    assert checkpoints.read("a.json") is None
-
-    checkpoints.replace("a.json", {"end": 1})
-    checkpoints.replace("a.json", {"end": 2, "name": "Zürich"})
-
-    assert opener("new/place").read("a.json") == {"end": 2, "name": "Zürich"}
+def planned(pipeline: Pipeline, sink_partitions: int = 4) -> QueryPlan:
+    return plan([pipeline], {"orders": 4, "orders-by-key": sink_partitions, "orders.dead-letter": 1})[0]
 
 
-def test_a_query_has_a_checkpoint_once_there_is_something(opener: Opener, tmp_path: Path) -> None:
-    checkpoints = opener("place")
-
-    assert not checkpoints.exists("orders-by-key")
-
-    (tmp_path / "place" / "orders-by-key").mkdir(parents=True)
-
-    assert checkpoints.exists("orders-by-key")
-    assert checkpoints.location("orders-by-key").endswith(f"{tmp_path}/place/orders-by-key")
+@pytest.fixture
+def claimed(tmp_path: Path, shipped: Callable[..., Pipeline]) -> Path:
+    """A directory in which orders-by-key has a checkpoint."""
+    claim(LocalCheckpoints(tmp_path), planned(shipped("orders-by-key")), IDS)
+    (tmp_path / "orders-by-key").mkdir()
+    return tmp_path
 
 
-def test_a_second_process_is_refused_while_the_first_holds_the_place(opener: Opener) -> None:
-    first = opener("place")
-    with first.hold():
-        with (
-            pytest.raises(SettingsError, match=r"STREAM_PROCESSOR_CHECKPOINTS: another process.* works on"),
-            opener("place").hold(),
-        ):
-            pass
-        first.check()
-
-    with opener("place").hold():
-        pass
+@pytest.mark.parametrize(
+    "replaced", [{}, {"trigger": {"checkpoint": "9s"}}, {"dead_letters": {"limit": 1}}, {"forget_deleted": "1h"}]
+)
+def test_the_same_meaning_goes_on(claimed: Path, shipped: Callable[..., Pipeline], replaced: dict[str, object]) -> None:
+    claim(LocalCheckpoints(claimed), planned(shipped("orders-by-key", **replaced)), IDS)
 
 
-def test_a_place_that_cannot_be_made_is_named(opener: Opener, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+def test_the_epoch_of_a_restored_database_goes_on(tmp_path: Path, shipped: Callable[..., Pipeline]) -> None:
+    message = "statecast.orders.v1.OrderChange"
+    before, after = (
+        shipped(
+            "orders-by-key", source={"topic": "orders", "message": message, "format": "debezium-json", "epoch": epoch}
+        )
+        for epoch in (1, 2)
+    )
+    claim(LocalCheckpoints(tmp_path), planned(before), IDS)
+    (tmp_path / "orders-by-key").mkdir()
 
-    with pytest.raises(CheckpointsUnusableError) as caught, opener("file").hold():
-        pass
-
-    assert str(caught.value).startswith("STREAM_PROCESSOR_CHECKPOINTS: cannot ")
-    assert f"{tmp_path}/file" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    claim(LocalCheckpoints(tmp_path), planned(after), IDS)
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("uri", ["s3a://bucket/place", "nowhere://host/place"])
-def test_a_file_system_that_is_not_on_the_class_path_is_one_line(spark: SparkSession, uri: str) -> None:
-    with pytest.raises(CheckpointsUnusableError) as caught:
-        open_checkpoints(uri, lambda: spark)
+@pytest.mark.parametrize(
+    ("replaced", "key"),
+    [
+        ({"group_by": "customer_id"}, "group_by"),
+        ({"where": "total_cents > 0"}, "where"),
+        ({"keep": {"members": {"key": "order_id", "sort": "placed_at"}}}, "keep"),
+        ({"select": {"order_id": "order_id"}, "sink": WITH_MESSAGE}, "select, sink.message"),
+    ],
+)
+def test_another_meaning_is_refused(
+    claimed: Path, shipped: Callable[..., Pipeline], replaced: dict[str, object], key: str
+) -> None:
+    with pytest.raises(PipelineChangedError, match=f"orders-by-key.yaml: {key}: changed since the checkpoint"):
+        claim(LocalCheckpoints(claimed), planned(shipped("orders-by-key", **replaced)), IDS)
 
-    assert str(caught.value).startswith(f"STREAM_PROCESSOR_CHECKPOINTS: cannot use {uri}: ")
-    assert "\n" not in str(caught.value)
+
+def test_a_sink_with_other_partitions_is_refused(claimed: Path, shipped: Callable[..., Pipeline]) -> None:
+    with pytest.raises(PipelineChangedError, match=r"sink\.partitions: changed"):
+        claim(LocalCheckpoints(claimed), planned(shipped("orders-by-key"), sink_partitions=8), IDS)
+
+
+def test_without_the_checkpoint_any_meaning_begins_anew(claimed: Path, shipped: Callable[..., Pipeline]) -> None:
+    (claimed / "orders-by-key").rmdir()
+
+    claim(LocalCheckpoints(claimed), planned(shipped("orders-by-key", group_by="customer_id")), IDS)
+
+
+@pytest.mark.parametrize(("topic", "key"), [("orders", r"source\.topic\.id"), ("orders-by-key", r"sink\.topic\.id")])
+def test_a_topic_that_was_made_anew_is_refused(
+    claimed: Path, shipped: Callable[..., Pipeline], topic: str, key: str
+) -> None:
+    with pytest.raises(PipelineChangedError, match=f"{key}: changed"):
+        claim(LocalCheckpoints(claimed), planned(shipped("orders-by-key")), {**IDS, topic: "C"})
+
+
+def test_a_checkpoint_keeps_its_epoch_and_the_next_one_has_a_higher(
+    tmp_path: Path, shipped: Callable[..., Pipeline]
+) -> None:
+    made = planned(shipped("orders-by-key"))
+
+    first = claim(LocalCheckpoints(tmp_path), made, IDS, clock=lambda: 2.0)
+    (tmp_path / "orders-by-key").mkdir()
+    again = claim(LocalCheckpoints(tmp_path), made, IDS, clock=lambda: 9.0)
+    (tmp_path / "orders-by-key").rmdir()
+    second = claim(LocalCheckpoints(tmp_path), made, IDS, clock=lambda: 1.0)
+
+    assert (first, again, second) == (2000, 2000, 2001)
+
+
+def test_a_state_of_another_form_is_refused(claimed: Path, shipped: Callable[..., Pipeline]) -> None:
+    note = claimed / "orders-by-key.json"
+    note.write_text(note.read_text().replace('"state": 2', '"state": 1'))
+
+    with pytest.raises(PipelineChangedError, match="state: changed"):
+        claim(LocalCheckpoints(claimed), planned(shipped("orders-by-key")), IDS)

@@ -8,10 +8,11 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 
-from local_stack.ports import free_ports
-from stream_processor.testing.changes import change, order
-from stream_processor.testing.model import by_order, model, wait_for_state
-from stream_processor.testing.process import Processor, read_all, wait_until
+from testkit.ports import free_ports
+from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.model import by_order, model, wait_for_state
+from testkit.stream_processor.process import Processor, wait_until
+from testkit.topics import read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -49,7 +50,7 @@ def start(tmp_path: Path, kafka: str, prefix: str) -> Iterator[Callable[..., Pro
 
     yield start
     for each in made:
-        each.end()
+        each.close()
 
 
 def test_a_restart_goes_on_and_nobody_else_does(
@@ -57,7 +58,7 @@ def test_a_restart_goes_on_and_nobody_else_does(
 ) -> None:
     changes = [change(None, order(f"order-{number}"), number) for number in range(1, 5)]
     producer = Producer({"bootstrap.servers": kafka})
-    found = partial(read_all, kafka, f"{prefix}orders-by-key")
+    found = partial(read_topic, kafka, f"{prefix}orders-by-key")
 
     first = start("first")
     first.wait_ready()
@@ -89,7 +90,7 @@ def test_a_restart_goes_on_and_nobody_else_does(
     wait_for_state(found, model(changes, by_order), again)
 
     assert len(found()) == len(changes)
-    assert again.terminate() == 0
+    assert again.stop() == 0
 
 
 def commits(directory: Path) -> int:

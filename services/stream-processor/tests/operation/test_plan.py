@@ -1,4 +1,4 @@
-"""Which queries pipelines become."""
+"""Which queries pipelines become, and the task slots that they need."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.errors import PipelineFileError
-from stream_processor.operation.plan import check_together, plan, topics_of
+from stream_processor.errors import PipelineFileError, TooFewSlotsError
+from stream_processor.operation.plan import check_together, choose_master, plan, slots_needed, topics_of
 
 PARTITIONS = {"orders": 4, "orders-by-key": 3, "orders-by-item": 5, "orders.dead-letter": 1}
 
@@ -60,7 +60,7 @@ def test_the_shipped_pipelines_run_together(both: list[Pipeline]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("replaced", "told"),
+    ("replaced", "problem"),
     [
         ({"name": "orders-by-key"}, "name: orders-by-key is also the name of orders-by-key.yaml"),
         ({"sink": {"topic": "orders-by-key"}}, "sink.topic: orders-by-key is also written by orders-by-key.yaml"),
@@ -68,7 +68,31 @@ def test_the_shipped_pipelines_run_together(both: list[Pipeline]) -> None:
     ],
 )
 def test_pipelines_that_disturb_each_other_are_refused(
-    shipped: Callable[..., Pipeline], replaced: dict[str, object], told: str
+    shipped: Callable[..., Pipeline], replaced: dict[str, object], problem: str
 ) -> None:
-    with pytest.raises(PipelineFileError, match=f"orders-by-item.yaml: {told}"):
+    with pytest.raises(PipelineFileError, match=f"orders-by-item.yaml: {problem}"):
         check_together([shipped("orders-by-key"), shipped("orders-by-item", **replaced)])
+
+
+def test_realtime_queries_hold_all_their_tasks() -> None:
+    assert slots_needed([8, 8, 4], any_micro_batch=False) == 20
+
+
+def test_micro_batch_queries_share_a_few() -> None:
+    assert slots_needed([8], any_micro_batch=True) == 10
+    assert slots_needed([], any_micro_batch=True) == 2
+
+
+def test_without_a_master_it_is_a_local_one_of_the_right_size() -> None:
+    assert choose_master("", 28, cores=2) == "local[28]"
+
+
+@pytest.mark.parametrize("given", ["local[28]", "local[40,3]", "spark://master:7077", "k8s://https://host"])
+def test_a_master_that_can_be_large_enough_is_taken(given: str) -> None:
+    assert choose_master(given, 28, cores=2) == given
+
+
+@pytest.mark.parametrize(("given", "offered"), [("local[8]", 8), ("local", 1), ("local[*]", 2)])
+def test_a_local_master_that_is_too_small_is_refused(given: str, offered: int) -> None:
+    with pytest.raises(TooFewSlotsError, match=f"gives {offered} task slots, the pipelines need 28"):
+        choose_master(given, 28, cores=2)

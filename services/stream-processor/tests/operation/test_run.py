@@ -8,10 +8,11 @@ import pytest
 from confluent_kafka import Producer
 
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.steps.letter_headers import OFFSET, PIPELINES, REASON
-from stream_processor.testing.changes import change, order
-from stream_processor.testing.model import by_customer, by_item, by_order, model, wait_for_state
-from stream_processor.testing.process import Processor, read_all, wait_until
+from stream_processor.steps.dead_letters import OFFSET, PIPELINES, REASON
+from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.model import by_customer, by_item, by_order, model, wait_for_state
+from testkit.stream_processor.process import Processor, wait_until
+from testkit.topics import read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -48,17 +49,17 @@ def test_changes_become_keyed_records_and_poison_becomes_dead_letters(
     producer.flush()
 
     for name, keys in (("orders-by-key", by_order), ("orders-by-customer", by_customer), ("orders-by-item", by_item)):
-        wait_for_state(partial(read_all, kafka, prefix + name), model(changes, keys), processor)
-    moved = [each.value for each in read_all(kafka, f"{prefix}orders-by-key") if each.key == "order-1"]
+        wait_for_state(partial(read_topic, kafka, prefix + name), model(changes, keys), processor)
+    moved = [each.value for each in read_topic(kafka, f"{prefix}orders-by-key") if each.key == b"order-1"]
     assert StateRecord.FromString(moved[-1] or b"").payload.endswith(NEWER_FIELD)
-    wait_until(lambda: len(read_all(kafka, f"{prefix}orders.dead-letter")) == 1, lambda: processor.log)
-    [letter] = read_all(kafka, f"{prefix}orders.dead-letter")
-    assert (letter.key, letter.value, letter.headers[OFFSET]) == ("order-1", b"\xff", b"0")
+    wait_until(lambda: len(read_topic(kafka, f"{prefix}orders.dead-letter")) == 1, lambda: processor.log)
+    [letter] = read_topic(kafka, f"{prefix}orders.dead-letter")
+    assert (letter.key, letter.value, letter.headers[OFFSET]) == (b"order-1", b"\xff", b"0")
     assert letter.headers[PIPELINES] == b"orders-by-customer,orders-by-item,orders-by-key"
     assert letter.headers[REASON].startswith(b"not a statecast.orders.v1.OrderChange")
     assert 'stream_processor_running_tasks{query="orders-by-item"} 8.0' in processor.get("/metrics")[1]
     wait_until(lambda: "_dead_letters{" in processor.get("/metrics")[1], lambda: processor.get("/metrics")[1])
-    assert processor.terminate() == 0
+    assert processor.stop() == 0
 
 
 def test_too_many_dead_letters_stop_it_until_they_are_accepted(

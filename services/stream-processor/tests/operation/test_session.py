@@ -1,11 +1,26 @@
-"""The settings of Spark."""
+"""The Spark session: its settings and slots, and how it stops when queries hang or are gone."""
 
 from pathlib import Path
+from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark.sql import SparkSession
+from structlog.testing import capture_logs
 
 from stream_processor.errors import NotBuiltError
-from stream_processor.operation.session import COMPILE_ALL, LOGGING, configuration, start_session
+from stream_processor.operation.session import (
+    COMPILE_ALL,
+    LOGGING,
+    configuration,
+    drain,
+    missing_slots,
+    start_session,
+    stop,
+)
+from stream_processor.operation.topics import wait_while_missing
+from stream_processor.spark_internals import task_slots
 
 
 def test_missing_jars_are_told_with_the_command_that_makes_them(tmp_path: Path) -> None:
@@ -23,3 +38,80 @@ def test_options_for_java_stand_beside_the_services_own() -> None:
     assert options["spark.jars"] == "/a.jar,/b.jar"
     assert options["spark.driver.memory"] == "2g"
     assert LOGGING.exists()
+
+
+def test_it_waits_until_enough_executors_have_come_and_says_how_many_are_missing() -> None:
+    offered, reasons = iter([12, 24]), list[str]()
+
+    assert wait_while_missing(lambda: missing_slots(next(offered), 20), lambda _: False, reasons.append, 0.25)
+    assert reasons == ["the executors give 12 task slots, the pipelines need 20: add workers or cores"]
+
+
+@pytest.mark.spark
+def test_a_local_master_gives_the_slots_of_its_name(spark: SparkSession) -> None:
+    assert task_slots(spark) == 2
+
+
+class Gone:
+    """A Spark, or a query, whose JVM has ended: everything raises."""
+
+    @property
+    def sparkContext(self) -> "Gone":  # noqa: N802  Spark's name
+        return self
+
+    @property
+    def _jvm(self) -> Any:
+        raise Py4JNetworkError("gone")
+
+    def setLogLevel(self, _level: str) -> None:  # noqa: N802  Spark's name
+        raise Py4JNetworkError("gone")
+
+    def stop(self) -> None:
+        raise Py4JNetworkError("gone")
+
+
+class Stoppable(Gone):
+    """A query that stops."""
+
+    stopped = False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def test_what_is_gone_does_not_keep_the_others_from_stopping() -> None:
+    query = Stoppable()
+
+    stop(cast(Any, Gone()), cast(Any, [Gone(), query]))
+
+    assert query.stopped
+
+
+def test_a_drain_of_what_is_gone_is_told_and_no_failure() -> None:
+    with capture_logs() as events:
+        drain(cast(Any, Gone()), cast(Any, [Gone()]), timeout_s=1)
+
+    assert [each["event"] for each in events] == ["not drained"]
+
+
+def test_no_time_is_no_drain() -> None:
+    with capture_logs() as events:
+        drain(cast(Any, Gone()), cast(Any, [Gone()]), timeout_s=0)
+
+    assert events == []
+
+
+@pytest.mark.parametrize(
+    ("looks", "timeout_s", "event"),
+    [(3, 60.0, "drained"), (1000, 0.1, "some queries stop without a last checkpoint")],
+)
+def test_a_drain_waits_for_the_queries_until_its_time_is_over(looks: int, timeout_s: float, event: str) -> None:
+    query = MagicMock()
+    query.name = "q"
+    query._jsq.streamingQuery().queryExecutionThread().isAlive.side_effect = [True] * looks + [False]
+
+    with capture_logs() as events:
+        drain(MagicMock(), [query], timeout_s=timeout_s)
+
+    assert events[0]["event"] == event
+    assert events[0].get("queries", ["q"]) == ["q"]

@@ -1,11 +1,10 @@
-"""A terminal's last line."""
+"""The last line of a terminal."""
 
 import io
 
 import pytest
 
-from stream_processor import logs
-from stream_processor.operation.status_line import CLEAR, StatusLine
+from stream_processor.operation.status_line import CLEAR, StatusLine, open_status_line
 
 
 class Terminal(io.StringIO):
@@ -43,4 +42,4 @@ def test_it_is_for_people_on_a_terminal(
 ) -> None:
     monkeypatch.setattr("sys.stderr", stream)
 
-    assert (logs.status_line(environment) is not None) == there
+    assert (open_status_line(environment) is not None) == there

@@ -6,24 +6,24 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import KafkaException
 
-from stream_processor.operation.topics import Topics, wait_for
-from stream_processor.testing.fakes import FakeTopics
-from stream_processor.testing.process import wait_until
+from stream_processor.operation.topics import Topics, wait_while_missing
+from testkit.stream_processor.fakes import FakeTopics
+from testkit.stream_processor.process import wait_until
 
 
 def test_it_waits_until_all_topics_exist_and_says_what_is_missing() -> None:
-    topics, told = FakeTopics({"a": 0}), list[str]()
+    topics, reasons = FakeTopics({"a": 0}), list[str]()
 
     def pause(_seconds: float) -> bool:
         topics.ends["b"] = 0
         return False
 
-    assert wait_for(topics, ["a", "b"], pause, told.append)
-    assert told == ["no topic b"]
+    assert wait_while_missing(lambda: topics.missing(["a", "b"]), pause, reasons.append, 0.5)
+    assert reasons == ["no topic b"]
 
 
 def test_it_gives_up_when_it_is_told_to_stop() -> None:
-    assert not wait_for(FakeTopics({}), ["a"], lambda _seconds: True, lambda _reason: None)
+    assert not wait_while_missing(lambda: "no topic a", lambda _seconds: True, lambda _reason: None, 0.5)
 
 
 def test_without_a_broker_it_says_so() -> None:

@@ -15,13 +15,12 @@ from statecast.portfolio.v1.share_holder_pb2 import ShareHolder
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from statecast.sales.v1.invoice_pb2 import Invoice, InvoiceChange
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import AggregatePipeline, Pipeline
 from stream_processor.errors import PipelineFileError
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions
-from stream_processor.testing.changes import START, change, order
-from stream_processor.testing.invoices import invoice_change
+from testkit.stream_processor.changes import START, change, invoice_change, order
 
 EPOCH = 77
 BY_ITEM = {
@@ -140,6 +139,7 @@ def test_a_sum_that_spark_would_not_form_exactly_is_refused(
     shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
 ) -> None:
     pipeline = shipped("us-share-holders")
+    assert isinstance(pipeline, AggregatePipeline)
     halves = tuple(replace(each, argument="amount / 2") for each in pipeline.aggregates[1:])
     inexact = replace(pipeline, aggregates=halves)
 

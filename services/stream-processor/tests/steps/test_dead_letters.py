@@ -8,11 +8,19 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.steps.dead_letters import dead_letters
+from stream_processor.steps.dead_letters import (
+    HEADERS_BYTES,
+    OFFSET,
+    PARTITION,
+    PIPELINES,
+    REASON,
+    TOPIC,
+    TRUNCATED,
+    dead_letters,
+)
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.letter_headers import OFFSET, OWN_BYTES, PARTITION, PIPELINES, REASON, TOPIC, TRUNCATED
 from stream_processor.steps.sink import HEADERS
-from stream_processor.testing.changes import change, order
+from testkit.stream_processor.changes import change, order
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +36,7 @@ def headers(letter: Row) -> dict[str, str]:
 
 def limited(pipelines: list[Pipeline], largest_letter: int) -> list[Pipeline]:
     """The pipelines, whose dead-letter topic takes records of so many bytes."""
-    return [replace(each, largest_letter=largest_letter) for each in pipelines]
+    return [replace(each, max_dead_letter_bytes=largest_letter) for each in pipelines]
 
 
 def traced() -> Column:
@@ -87,7 +95,7 @@ def test_a_letter_that_its_topic_would_not_take_is_cut_and_says_so(
 
     cut, whole = dead_letters(poison, limited(pipelines, 1_000_000), functions).collect()
 
-    assert len(cut.value) == 1_000_000 - OWN_BYTES - len(b"key") - len("trace") * 4 - len(b"1") - 16
+    assert len(cut.value) == 1_000_000 - HEADERS_BYTES - len(b"key") - len("trace") * 4 - len(b"1") - 16
     assert headers(cut)[TRUNCATED] == "5000000"
     assert (bytes(cut.key), headers(cut)["trace"], headers(cut)[OFFSET]) == (b"key", "1", "0")
     assert len(whole.value) == 100
@@ -110,7 +118,7 @@ def test_a_key_that_leaves_no_room_is_dropped(
 def test_a_row_that_the_sinks_topic_would_not_take_is_a_letter(
     pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
 ) -> None:
-    sized = [replace(each, largest_record=size) for each, size in zip(pipelines, (10_000, 20_000, None), strict=True)]
+    sized = [replace(each, max_record_bytes=size) for each, size in zip(pipelines, (10_000, 20_000, None), strict=True)]
     large = order()
     large.tracking_number = "x" * 10_000
 

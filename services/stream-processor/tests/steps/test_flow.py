@@ -10,7 +10,7 @@ from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
-from stream_processor.testing.changes import change, order
+from testkit.stream_processor.changes import change, order
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

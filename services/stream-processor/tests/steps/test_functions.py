@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from statecast.orders.v1.order_pb2 import OrderChange
 from stream_processor.steps.functions import Functions
-from stream_processor.testing.changes import change, order
+from testkit.stream_processor.changes import change, order
 
 MESSAGE = "statecast.orders.v1.OrderChange"
 

@@ -12,12 +12,11 @@ from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.store_pb2 import Store
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline, RowPipeline
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.joining import join
-from stream_processor.steps.projection import project
-from stream_processor.testing.invoices import invoice, invoice_change
-from stream_processor.testing.process import wait_until
+from stream_processor.steps.projection import join, project
+from testkit.stream_processor.changes import invoice, invoice_change
+from testkit.stream_processor.process import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -69,6 +68,7 @@ def joined(
     """The store that an invoice of store-1 is joined with now."""
     definition = {"topic": table.topic, "message": "statecast.sales.v1.Store", "key": "store_id", "as": "store"}
     pipeline = shipped("invoices-with-store", joins=[definition])
+    assert isinstance(pipeline, RowPipeline)
     functions = Functions(spark, contract, kafka)
     change = functions.decode_change(F.col("value"), pipeline.change.full_name).getField("row")
     changes = records(invoice_change(None, invoice()).SerializeToString()).select(

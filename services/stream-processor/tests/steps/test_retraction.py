@@ -1,27 +1,30 @@
 """What a change does to its groups, with the keys and the condition that it rests on."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
+from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import OrderChange
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import LatestPipeline, MembersPipeline, Pipeline
 from stream_processor.errors import PipelineFileError
 from stream_processor.steps.decode import decode
-from stream_processor.steps.entries import entries, key_entries
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.retraction import retract
-from stream_processor.testing.changes import change, order
+from stream_processor.steps.retraction import entries, key_entries, retract
+from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.micro_batches import MicroBatches
+from testkit.stream_processor.process import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 Effect = tuple[set[str], set[str]]
 
 PLACED = "2024-08-28T12:00:00.000000Z"
 ONE_LATER = "2024-08-28T12:00:01.000001Z"
-
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -29,6 +32,7 @@ def lines(functions: Functions, records: Callable[..., DataFrame]) -> Callable[.
     """What the changes do when nothing is known of their rows; a line per row that a change speaks of."""
 
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[Row]:
+        assert isinstance(pipeline, LatestPipeline | MembersPipeline)
         sound = checked_changes(decode(records(*changes), pipeline, functions), pipeline)
         unknown = entries(key_entries(sound, pipeline), pipeline, functions).withColumn("previous", F.lit(None))
         return retract(unknown.withColumn("previous", F.col("previous").cast("array<string>"))).collect()
@@ -206,3 +210,63 @@ def test_what_does_not_match_is_not_checked(
     shipped: Callable[..., Pipeline], problems: Callable[..., list[str | None]]
 ) -> None:
     assert problems(shipped("orders-by-customer", where="false"), change(None, order(customer=""), 1)) == [None]
+
+
+@pytest.fixture
+def batches(
+    tmp_path: Path, spark: SparkSession, functions: Functions, shipped: Callable[..., Pipeline]
+) -> Callable[..., MicroBatches]:
+    """Makes micro-batches of orders-by-customer that forget rows so soon."""
+
+    def make(forget: str) -> MicroBatches:
+        return MicroBatches(tmp_path, shipped("orders-by-customer", forget_deleted=forget), spark, functions)
+
+    return make
+
+
+def test_a_row_that_is_gone_is_remembered_for_a_while_only(batches: Callable[..., MicroBatches]) -> None:
+    played = batches("1s")
+    rows = [order(f"order-{number}") for number in range(10)]
+    played.add(change(None, row, number).SerializeToString() for number, row in enumerate(rows, 1))
+    played.run()
+    lively = played.state_rows
+    played.add(change(row, None, number).SerializeToString() for number, row in enumerate(rows[:9], 11))
+    played.run()
+
+    def forgotten() -> bool:
+        played.add([change(None, order("order-9"), 10).SerializeToString()])
+        played.run()
+        return played.state_rows == 1
+
+    assert lively == 10
+    wait_until(forgotten, lambda: f"{played.state_rows} rows")
+
+
+def test_duplicates_and_late_changes_write_nothing(batches: Callable[..., MicroBatches]) -> None:
+    played = batches("1h")
+    new, gone = change(None, order(), 5), change(order(), None, 9)
+    played.add([new.SerializeToString()])
+    played.add([gone.SerializeToString()])
+    played.run()
+    written = len(played.written)
+    played.add(each.SerializeToString() for each in (new, change(None, order(second=1), 4), gone))
+    played.run()
+
+    assert written == 2
+    assert len(played.written) == written
+
+
+def test_a_change_without_before_takes_the_row_out_of_its_group(batches: Callable[..., MicroBatches]) -> None:
+    played = batches("1h")
+    blind = change(order(), order(customer="customer-2"), 2)
+    blind.ClearField("before")
+    blind.operation = OPERATION_SNAPSHOT
+    played.add([change(None, order(), 1).SerializeToString()])
+    played.add([blind.SerializeToString()])
+    played.run()
+
+    assert [(each.key[:10].decode(), each.value is None) for each in played.written] == [
+        ("customer-1", False),
+        ("customer-1", True),
+        ("customer-2", False),
+    ]

@@ -12,7 +12,7 @@ from statecast.sales.v1.masked_line_pb2 import MaskedLine
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
-from stream_processor.testing.invoices import invoice, invoice_change
+from testkit.stream_processor.changes import invoice, invoice_change
 
 pytestmark = pytest.mark.spark
 
@@ -68,8 +68,8 @@ def test_only_the_routes_operations_are_passed_on(shipped: Callable[..., Pipelin
         invoice_change(None, other, 4),
     )
 
-    told = [LoyaltyNotification.FromString(value) for _, value in found]
-    assert [(each.invoice_number, each.earned_points) for each in told] == [("new", 2), ("read", 7)]
+    notifications = [LoyaltyNotification.FromString(value) for _, value in found]
+    assert [(each.invoice_number, each.earned_points) for each in notifications] == [("new", 2), ("read", 7)]
     assert {key for key, _ in found} == {"1234567890"}
 
 

@@ -3,6 +3,18 @@
 import pytest
 from google.protobuf import text_format
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NullType,
+    StringType,
+    StructType,
+)
 
 from stream_processor.definition.contract import Contract
 from stream_processor.errors import ContractError
@@ -36,10 +48,33 @@ def test_an_order_has_the_types_of_spark_protobuf(contract: Contract) -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "told"), [("m.Mapped", "m.Mapped.counts is a map"), ("m.Tree", "contains itself")])
-def test_what_a_row_cannot_hold_is_refused(name: str, told: str) -> None:
+@pytest.mark.parametrize(("name", "problem"), [("m.Mapped", "m.Mapped.counts is a map"), ("m.Tree", "contains itself")])
+def test_what_a_row_cannot_hold_is_refused(name: str, problem: str) -> None:
     file = text_format.Parse(WITH_A_MAP, FileDescriptorProto())
     contract = Contract(FileDescriptorSet(file=[file]).SerializeToString())
 
-    with pytest.raises(ContractError, match=told):
+    with pytest.raises(ContractError, match=problem):
         row_schema.of(contract.message(name))
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "fit"),
+    [
+        (StringType(), StringType(), True),
+        (NullType(), StringType(), True),
+        (IntegerType(), LongType(), True),
+        (LongType(), DoubleType(), True),
+        (FloatType(), DoubleType(), True),
+        (DecimalType(10, 2), DoubleType(), True),
+        (LongType(), IntegerType(), False),
+        (DoubleType(), LongType(), False),
+        (LongType(), StringType(), False),
+        (ArrayType(LongType(), False), ArrayType(LongType(), False), True),
+        (ArrayType(LongType(), True), ArrayType(LongType(), False), False),
+        (StructType().add("a", IntegerType()), StructType().add("a", LongType()), True),
+        (StructType().add("a", LongType()), StructType().add("b", LongType()), False),
+        (StructType().add("a", LongType()), StructType().add("a", LongType()).add("b", LongType()), False),
+    ],
+)
+def test_a_type_fits_where_no_value_would_change(found: DataType, wanted: DataType, fit: bool) -> None:
+    assert row_schema.fits(found, wanted) is fit

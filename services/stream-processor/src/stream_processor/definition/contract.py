@@ -1,4 +1,4 @@
-"""Answers what a message of the contract holds: its fields, the paths through them, and their kinds."""
+"""The messages of the contract: their fields, the paths through them, and their kinds."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,7 +7,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from stream_processor.definition.nearest import hint
+from statecast_service.nearest import suggest
 from stream_processor.errors import ContractError
 
 TIMESTAMP = "google.protobuf.Timestamp"
@@ -34,7 +34,7 @@ def kind(field: FieldDescriptor) -> Kind:
 
 @dataclass(frozen=True)
 class FieldPath:
-    """A way through messages to a value: `items.item_id`."""
+    """A path through messages to a value: `items.item_id`."""
 
     fields: tuple[FieldDescriptor, ...]
 
@@ -79,7 +79,7 @@ class Contract:
         """The message with this full name. Raises ContractError with the nearest name."""
         if name not in self._messages:
             own = [known for known in self._messages if not known.startswith("google.")]
-            raise ContractError(f"no message {name!r} in the contract; {hint(name, own)}")
+            raise ContractError(f"no message {name!r} in the contract; {suggest(name, own)}")
         return self._messages[name]
 
     def path(self, message: Descriptor, text: str) -> FieldPath:
@@ -90,7 +90,7 @@ class Contract:
             if at is None or at.full_name == TIMESTAMP:
                 raise ContractError(f"{text!r}: {fields[-1].name} is no message, it has no field {name!r}")
             if name not in at.fields_by_name:
-                raise ContractError(f"no field {name!r} in {at.full_name}; {hint(name, at.fields_by_name)}")
+                raise ContractError(f"no field {name!r} in {at.full_name}; {suggest(name, at.fields_by_name)}")
             fields.append(at.fields_by_name[name])
             at = fields[-1].message_type
         return FieldPath(tuple(fields))

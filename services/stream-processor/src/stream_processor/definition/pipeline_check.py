@@ -6,13 +6,23 @@ from pathlib import Path
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from stream_processor.definition import aggregates, pipeline_file
-from stream_processor.definition.aggregates import Aggregate
+from stream_processor.definition import pipeline_file
 from stream_processor.definition.contract import Contract, FieldPath, Kind, kind
-from stream_processor.definition.expression_check import check_aggregate, check_condition, check_field
-from stream_processor.definition.pipeline import Join, Pipeline, Selected, Window
-from stream_processor.definition.pipeline_file import PipelineFile
-from stream_processor.definition.section_rules import first_misplaced
+from stream_processor.definition.expression_check import check_aggregate, check_condition, check_field, parse_aggregate
+from stream_processor.definition.pipeline import (
+    Aggregate,
+    AggregatePipeline,
+    Join,
+    LatestPipeline,
+    MembersPipeline,
+    Pipeline,
+    PipelineBase,
+    RoutePipeline,
+    Selection,
+    Window,
+)
+from stream_processor.definition.pipeline_file import PipelineFile, first_misplaced
+from stream_processor.definition.sections import MembersSection, RouteSection
 from stream_processor.definition.sql_types import Scope, Type, of_field, of_message
 from stream_processor.errors import ContractError, PipelineFileError
 
@@ -39,78 +49,99 @@ class _Check:
         self._file = file
         self._definition = definition
         self._contract = contract
-        if (wrong := first_misplaced(definition)) is not None:
-            raise PipelineFileError(file, *wrong)
+        if (misplaced := first_misplaced(definition)) is not None:
+            raise self._wrong(*misplaced)
         with self._at("source.message"):
             self._change, self._row = _change(contract, definition.source.message)
         with self._at("sink.message"):
-            written = definition.sink.message
-            self._sink = self._row if written is None else contract.message(written)
+            name = definition.sink.message
+            self._sink = self._row if name is None else contract.message(name)
 
     def pipeline(self) -> Pipeline:
-        joins = tuple(self._joins())
-        self._where()
+        keep, joins = self._definition.keep, tuple(self._joins())
+        if self._definition.where is not None:
+            with self._at("where"):
+                check_condition(self._definition.where, Scope(self._row, {}))
         group = self._path("group_by", self._definition.group_by, KEY_KINDS)
-        member, sort = self._member()
-        explode = self._explode(group)
-        return Pipeline(
-            self._file,
-            self._definition,
-            self._change,
-            self._row,
-            self._sink,
-            group,
-            self._primary_key(group, member),
-            member,
-            sort,
-            tuple(self._aggregates(group)),
-            self._group_field(group),
-            self._window(),
-            joins,
-            tuple(self._select(joins)),
-            explode,
-            self._operations(),
+        base = PipelineBase(
+            file=self._file,
+            definition=self._definition,
+            change=self._change,
+            row=self._row,
+            sink=self._sink,
+            group=group,
         )
+        if keep.members is not None:
+            return self._members(base, keep.members, joins)
+        if keep.aggregate is not None:
+            return self._aggregate(base, keep.aggregate)
+        return self._latest(base, joins) if keep.route is None else self._route(base, keep.route, joins)
+
+    def _latest(self, base: PipelineBase, joins: tuple[Join, ...]) -> LatestPipeline:
+        group = base.group
+        if group.repeated:
+            raise self._wrong("group_by", f"{group} gives many values of one row; latest needs one")
+        key = self._primary_key(group)
+        if str(key) != str(group):
+            problem = f"{group} is not the row's key {key}: latest keeps one row per key; others go with members"
+            raise self._wrong("group_by", problem)
+        return LatestPipeline(**vars(base), primary_key=key, joins=joins, select=self._select(joins))
+
+    def _members(self, base: PipelineBase, keep: MembersSection, joins: tuple[Join, ...]) -> MembersPipeline:
+        member = self._single("keep.members.key", keep.key, KEY_KINDS)
+        sort = self._single("keep.members.sort", keep.sort, SORT_KINDS)
+        key, select = self._primary_key(member), self._select(joins)
+        return MembersPipeline(**vars(base), member=member, sort=sort, primary_key=key, joins=joins, select=select)
+
+    def _aggregate(self, base: PipelineBase, keep: dict[str, str]) -> AggregatePipeline:
+        return AggregatePipeline(
+            **vars(base),
+            primary_key=self._primary_key(base.group),
+            aggregates=tuple(self._aggregates(keep, base.group)),
+            group_field=self._group_field(base.group),
+            window=self._window(),
+        )
+
+    def _route(self, base: PipelineBase, keep: RouteSection, joins: tuple[Join, ...]) -> RoutePipeline:
+        explode = self._explode(base.group)
+        return RoutePipeline(
+            **vars(base),
+            operations=tuple(f"OPERATION_{name.upper()}" for name in keep.operations),
+            explode=explode,
+            joins=joins,
+            select=self._select(joins, explode),
+        )
+
+    def _wrong(self, key: str, problem: str) -> PipelineFileError:
+        return PipelineFileError(self._file, key, problem)
 
     @contextmanager
     def _at(self, key: str) -> Iterator[None]:
         try:
             yield
         except ContractError as error:
-            raise PipelineFileError(self._file, key, str(error)) from error
+            raise self._wrong(key, str(error)) from error
 
     def _path(self, key: str, text: str, kinds: tuple[Kind, ...]) -> FieldPath:
         with self._at(key):
-            return _typed(self._contract.path(self._row, text), kinds)
+            path = self._contract.path(self._row, text)
+        if path.kind not in kinds:
+            raise self._wrong(key, f"{path} is of type {path.kind}; it must be one of: {', '.join(kinds)}")
+        return path
 
     def _single(self, key: str, text: str, kinds: tuple[Kind, ...]) -> FieldPath:
         path = self._path(key, text, kinds)
         if path.repeated:
-            raise PipelineFileError(self._file, key, f"{path} gives many values of one row; it must give one")
+            raise self._wrong(key, f"{path} gives many values of one row; it must give one")
         return path
 
     def _field(self, key: str, name: str) -> FieldDescriptor:
         with self._at(key):
             return self._contract.path(self._sink, name).fields[0]
 
-    def _member(self) -> tuple[FieldPath | None, FieldPath | None]:
-        members = self._definition.keep.members
-        if members is None:
-            return None, None
-        member = self._single("keep.members.key", members.key, KEY_KINDS)
-        return member, self._single("keep.members.sort", members.sort, SORT_KINDS)
-
-    def _primary_key(self, group: FieldPath, member: FieldPath | None) -> FieldPath | None:
-        shape, written = self._definition.keep.shape, self._definition.source.key
-        if shape == "route":
-            return None
-        if shape == "latest" and group.repeated:
-            raise PipelineFileError(self._file, "group_by", f"{group} gives many values of one row; latest needs one")
-        key = member or group if written is None else self._single("source.key", written, KEY_KINDS)
-        if shape == "latest" and str(key) != str(group):
-            problem = f"{group} is not the row's key {key}: latest keeps one row per key; others go with members"
-            raise PipelineFileError(self._file, "group_by", problem)
-        return key
+    def _primary_key(self, default: FieldPath) -> FieldPath:
+        text = self._definition.source.key
+        return default if text is None else self._single("source.key", text, KEY_KINDS)
 
     def _joins(self) -> Iterator[Join]:
         for number, join in enumerate(self._definition.joins):
@@ -120,51 +151,42 @@ class _Check:
             taken = [*self._row.fields_by_name, "row", "element"]
             taken += [other.as_ for other in self._definition.joins[:number]]
             if join.as_ in taken:
-                raise PipelineFileError(self._file, f"joins[{number}].as", f"{join.as_} already names something else")
+                raise self._wrong(f"joins[{number}].as", f"{join.as_} already names something else")
             yield Join(join.topic, message, key, join.as_)
 
-    def _where(self) -> None:
-        if self._definition.where is not None:
-            with self._at("where"):
-                check_condition(self._definition.where, Scope(self._row, {}))
-
-    def _select(self, joins: tuple[Join, ...]) -> Iterator[Selected]:
+    def _select(self, joins: tuple[Join, ...], explode: FieldPath | None = None) -> tuple[Selection, ...]:
         beside = {join.name: of_message(join.message) for join in joins}
-        if self._definition.explode is not None:
-            beside["element"] = _element(self._contract.path(self._row, self._definition.explode))
+        scope = Scope(self._row, beside if explode is None else {**beside, "element": _element(explode)})
+        selections = []
         for name, sql in (self._definition.select or {}).items():
             field = self._field(f"select.{name}", name)
             with self._at(f"select.{name}"):
-                check_field(sql, field, Scope(self._row, beside))
-            yield Selected(field, sql)
+                check_field(sql, field, scope)
+            selections.append(Selection(field, sql))
+        return tuple(selections)
 
-    def _aggregates(self, group: FieldPath) -> Iterator[Aggregate]:
+    def _aggregates(self, keep: dict[str, str], group: FieldPath) -> Iterator[Aggregate]:
         scope = Scope(self._row, {} if group.element is None else {"element": _element(group.element)})
-        for name, text in (self._definition.keep.aggregate or {}).items():
+        reserved = (group.names[-1], *(("window_start", "window_end") if self._definition.window else ()))
+        for name, text in keep.items():
             key = f"keep.aggregate.{name}"
             with self._at(key):
-                function, argument = aggregates.parse(text)
+                function, argument = parse_aggregate(text)
             if function in ("min", "max") and not self._definition.insert_only:
                 problem = f"{function} cannot be taken back when a row changes; say insert_only: true if none does"
-                raise PipelineFileError(self._file, key, problem)
-            if name in self._filled(group):
-                raise PipelineFileError(self._file, key, f"{name} is filled with the group or its window")
-            found = Aggregate(self._field(key, name), function, argument)
+                raise self._wrong(key, problem)
+            if name in reserved:
+                raise self._wrong(key, f"{name} is filled with the group or its window")
+            aggregate = Aggregate(self._field(key, name), function, argument)
             with self._at(key):
-                check_aggregate(found, scope)
-            yield found
+                check_aggregate(aggregate, scope)
+            yield aggregate
 
-    def _filled(self, group: FieldPath) -> tuple[str, ...]:
-        """The fields of an aggregate's message that no expression fills."""
-        return (group.names[-1], *(("window_start", "window_end") if self._definition.window else ()))
-
-    def _group_field(self, group: FieldPath) -> FieldDescriptor | None:
-        if self._definition.keep.aggregate is None:
-            return None
+    def _group_field(self, group: FieldPath) -> FieldDescriptor:
         field = self._field("group_by", group.names[-1])
         if kind(field) != group.kind or field.is_repeated or field.type != group.fields[-1].type:
             problem = f"{group} does not fit the field {field.full_name}, which the group goes into"
-            raise PipelineFileError(self._file, "group_by", problem)
+            raise self._wrong("group_by", problem)
         return field
 
     def _window(self) -> Window | None:
@@ -173,30 +195,26 @@ class _Check:
             return None
         for name in ("window_start", "window_end"):
             if kind(self._field("window", name)) != "timestamp":
-                raise PipelineFileError(self._file, "window", f"{self._sink.full_name}.{name} is no Timestamp")
+                raise self._wrong("window", f"{self._sink.full_name}.{name} is no Timestamp")
         return Window(self._single("window.time", window.time, ("timestamp",)), window.size, window.lateness)
 
     def _explode(self, group: FieldPath) -> FieldPath | None:
-        written = self._definition.explode
-        if written is None:
-            if self._definition.keep.shape == "route" and group.repeated:
-                raise PipelineFileError(self._file, "group_by", f"{group} gives many values of one row; explode them")
+        text = self._definition.explode
+        if text is None:
+            if group.repeated:
+                raise self._wrong("group_by", f"{group} gives many values of one row; explode them")
             return None
         with self._at("explode"):
-            path = self._contract.path(self._row, written)
+            path = self._contract.path(self._row, text)
         if not path.fields[-1].is_repeated:
-            raise PipelineFileError(self._file, "explode", f"{path} is not repeated, there is nothing to explode")
+            raise self._wrong("explode", f"{path} is not repeated, there is nothing to explode")
         if group.repeated and (group.element is None or str(group.element) != str(path)):
-            problem = f"{group} gives many values of one element; it must give one"
-            raise PipelineFileError(self._file, "group_by", problem)
+            raise self._wrong("group_by", f"{group} gives many values of one element; it must give one")
         return path
-
-    def _operations(self) -> tuple[str, ...]:
-        route = self._definition.keep.route
-        return () if route is None else tuple(f"OPERATION_{name.upper()}" for name in route.operations)
 
 
 def _change(contract: Contract, name: str) -> tuple[Descriptor, Descriptor]:
+    """The change message of this name, and the message of its rows."""
     message = contract.message(name)
     types = {field.name: _type_name(field) for field in message.fields}
     row = message.fields_by_name["after"].message_type if "after" in types else None
@@ -213,9 +231,3 @@ def _type_name(field: FieldDescriptor) -> str:
 
 def _element(path: FieldPath) -> Type:
     return of_field(path.fields[-1]).element
-
-
-def _typed(path: FieldPath, kinds: tuple[Kind, ...]) -> FieldPath:
-    if path.kind not in kinds:
-        raise ContractError(f"{path} is of type {path.kind}; it must be one of: {', '.join(kinds)}")
-    return path

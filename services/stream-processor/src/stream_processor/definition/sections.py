@@ -1,12 +1,12 @@
-"""The sections of a pipeline's file, and what the values of their keys look like."""
+"""The sections of a pipeline's file, and what the values of their keys look like: names, SQL, durations as `500ms`."""
 
+import re
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from stream_processor.definition.duration import CheckpointInterval, Duration
-from stream_processor.definition.nearest import hint
+from statecast_service.nearest import suggest
 
 Shape = Literal["latest", "members", "aggregate", "route"]
 RouteOperation = Literal["create", "update", "snapshot"]
@@ -20,6 +20,57 @@ def one_line(text: str) -> str:
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="A Kafka topic.")]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="A name for SQL expressions.")]
 Sql = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
+
+MIN_CHECKPOINT = timedelta(seconds=5)
+"""Spark refuses less: a checkpoint would cost more than the records between two of them."""
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
+
+
+def parse_duration(text: object) -> timedelta:
+    """The duration that `text` names. Raises ValueError for any other form."""
+    if isinstance(text, timedelta):
+        return text
+    match = _DURATION.fullmatch(str(text).strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a duration like 500ms, 60s or 2m")
+    return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+
+
+def spark_text(duration: timedelta) -> str:
+    """The duration as Spark's triggers take it."""
+    return f"{round(duration.total_seconds() * 1000)} milliseconds"
+
+
+def human(duration: timedelta) -> str:
+    """The duration as people write it, in the largest unit that it is a multiple of."""
+    if not duration:
+        return "0s"
+    milliseconds = round(duration.total_seconds() * 1000)
+    lengths = [(name, round(seconds * 1000)) for name, seconds in _UNITS.items()]
+    name, length = next(each for each in reversed(lengths) if milliseconds % each[1] == 0)
+    return f"{milliseconds // length}{name}"
+
+
+def _long_enough(interval: timedelta) -> timedelta:
+    if interval < MIN_CHECKPOINT:
+        raise ValueError(f"real-time mode needs {MIN_CHECKPOINT.seconds}s between checkpoints at least")
+    return interval
+
+
+_DURATION_SCHEMA = {
+    "type": "string",
+    "pattern": rf"^{_DURATION.pattern}$",
+    "examples": ["500ms", "60s", "2m", "1h", "7d"],
+}
+Duration = Annotated[timedelta, BeforeValidator(parse_duration), WithJsonSchema(_DURATION_SCHEMA, mode="validation")]
+CheckpointInterval = Annotated[Duration, AfterValidator(_long_enough)]
+
+
+def duration_field(default: str, description: str) -> Any:
+    """A key with a default that the JSON Schema shows as people write it."""
+    return Field(default=parse_duration(default), description=description, json_schema_extra={"default": default})
 
 
 class Section(BaseModel):
@@ -53,7 +104,7 @@ class JoinSection(Section):
     topic: TopicName
     message: str = Field(description="The full name of the message that the keyed topic holds.")
     key: str = Field(description="The path in the row of the value whose text is the table's key.")
-    as_: Name = Field(alias="as", description="The name of what was found, for `select`.")
+    as_: Name = Field(alias="as", description="The name of the joined row, for `select`.")
 
 
 class WindowSection(Section):
@@ -61,11 +112,7 @@ class WindowSection(Section):
 
     time: str = Field(description="The path of the time that decides the window.")
     size: Duration = Field(description="How long a window is. Windows begin at multiples of it since 1970, in UTC.")
-    lateness: Duration = Field(
-        default=timedelta(0),
-        description="How long after its end a window takes changes, by their commit time.",
-        json_schema_extra={"default": "0s"},
-    )
+    lateness: Duration = duration_field("0s", "How long after its end a window takes changes, by their commit time.")
 
     @model_validator(mode="after")
     def _has_a_length(self) -> "WindowSection":
@@ -113,18 +160,18 @@ class KeepSection(Section):
 
 
 def _keep(value: object) -> object:
-    shapes: tuple[Shape, ...] = ("latest", "members", "aggregate", "route")
+    shapes: tuple[Shape, ...] = get_args(Shape)
     if isinstance(value, dict) and len(value) > 1:
         raise ValueError(f"a pipeline keeps one of: {', '.join(shapes)}")
-    given = next(iter(value), "") if isinstance(value, dict) else value
-    if given not in shapes:
-        raise ValueError(f"{given!r} is not supported; {hint(str(given), shapes)}")
+    shape = next(iter(value), "") if isinstance(value, dict) else value
+    if shape not in shapes:
+        raise ValueError(f"{shape!r} is not supported; {suggest(str(shape), shapes)}")
     if value in ("members", "aggregate"):
         example = "{members: {key: ..., sort: ...}}" if value == "members" else "{aggregate: {FIELD: count(*)}}"
         raise ValueError(f"{value} needs more: {example}")
     if value == "route":
         return {"route": {}}
-    return {} if given == "latest" else value
+    return {} if shape == "latest" else value
 
 
 Keep = Annotated[KeepSection, BeforeValidator(_keep, json_schema_input_type=Literal["latest", "route"] | KeepSection)]
@@ -145,16 +192,10 @@ class TriggerSection(Section):
     mode: Literal["realtime", "micro-batch"] = Field(
         default="realtime", description="Records flow through tasks that stay, or are taken up in batches."
     )
-    checkpoint: CheckpointInterval = Field(
-        default=timedelta(seconds=60),
-        description="Of real-time mode: the time between checkpoints; 5s at least.",
-        json_schema_extra={"default": "60s"},
+    checkpoint: CheckpointInterval = duration_field(
+        "60s", "Of real-time mode: the time between checkpoints; 5s at least."
     )
-    interval: Duration = Field(
-        default=timedelta(seconds=1),
-        description="Of micro-batch mode: the time between the starts of two batches.",
-        json_schema_extra={"default": "1s"},
-    )
+    interval: Duration = duration_field("1s", "Of micro-batch mode: the time between the starts of two batches.")
 
     @model_validator(mode="after")
     def _fits_the_mode(self) -> "TriggerSection":

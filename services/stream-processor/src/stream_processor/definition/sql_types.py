@@ -1,12 +1,12 @@
-"""The types of SQL expressions, as far as the contract tells them, and the names that expressions can use."""
+"""The types of SQL expressions, as far as the contract defines them, and the names that expressions can use."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
+from statecast_service.nearest import suggest
 from stream_processor.definition.contract import Kind, kind
-from stream_processor.definition.nearest import hint
 from stream_processor.errors import ContractError
 
 _GROUPS: Mapping[Kind, str] = {
@@ -20,7 +20,7 @@ _GROUPS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True)
 class Type:
-    """What an expression gives; `declared` is the message or enum of it, `literal` the text that it always is."""
+    """The type of an expression; `declared` is its message or enum, `literal` the text of a constant."""
 
     kind: Kind
     repeated: bool = False
@@ -44,9 +44,9 @@ class Type:
 
 def of_field(field: FieldDescriptor) -> Type:
     """The type of a field's value."""
-    found = kind(field)
-    declared = field.enum_type if found == "enum" else field.message_type if found == "message" else None
-    return Type(found, field.is_repeated, declared)
+    field_kind = kind(field)
+    declared = field.enum_type if field_kind == "enum" else field.message_type if field_kind == "message" else None
+    return Type(field_kind, field.is_repeated, declared)
 
 
 def of_message(message: Descriptor) -> Type:
@@ -63,18 +63,17 @@ def field_of(parent: Type, name: str, shown: str) -> Type:
         raise ContractError(f"{shown} is no message, it has no field {name!r}")
     fields = parent.declared.fields_by_name
     if name not in fields:
-        raise ContractError(f"no field {name!r} in {parent.declared.full_name}; {hint(name, fields)}")
-    found = of_field(fields[name])
-    return replace(found, repeated=found.repeated or parent.repeated)
+        raise ContractError(f"no field {name!r} in {parent.declared.full_name}; {suggest(name, fields)}")
+    type_ = of_field(fields[name])
+    return replace(type_, repeated=type_.repeated or parent.repeated)
 
 
 def check_value(enum: EnumDescriptor, name: str) -> None:
     """Raises ContractError with the nearest name if the enum has no value of this one."""
-    names: Iterable[str] = enum.values_by_name
     if name in enum.values_by_name:
         return
-    ends = [each for each in names if each.endswith(f"_{name.upper()}")]
-    raise ContractError(f"{enum.full_name} has no value {name!r}; {hint(ends[0] if ends else name, names)}")
+    nearest = next((each for each in enum.values_by_name if each.endswith(f"_{name.upper()}")), name)
+    raise ContractError(f"{enum.full_name} has no value {name!r}; {suggest(nearest, enum.values_by_name)}")
 
 
 class Scope:
@@ -88,8 +87,8 @@ class Scope:
         """The type at the end of a path. Raises ContractError with the nearest name."""
         first = names[0]
         if first not in self._known:
-            raise ContractError(f"no field {first!r} in {self._row}; {hint(first, self._known)}")
-        found = self._known[first]
+            raise ContractError(f"no field {first!r} in {self._row}; {suggest(first, self._known)}")
+        type_ = self._known[first]
         for number, name in enumerate(names[1:], start=1):
-            found = field_of(found, name, ".".join(names[:number]))
-        return found
+            type_ = field_of(type_, name, ".".join(names[:number]))
+        return type_

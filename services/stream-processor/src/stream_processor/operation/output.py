@@ -1,54 +1,134 @@
-"""Counts what the queries write, and measures how old it is, while they run."""
+"""Counts what the queries write, and measures how old it is, by reading a sample of a topic's newest records.
+
+Spark reports on a real-time query at checkpoints only, and a measurement inside its plan would cost every row and end
+before the write. Here the cost is the same at any rate, and what is measured is seen at once.
+"""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
 
 import structlog
-from confluent_kafka import KafkaException
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message, TopicPartition
+from google.protobuf.message import DecodeError
+from prometheus_client import CollectorRegistry
 
+from statecast.state.v1.state_pb2 import StateRecord
+from statecast_service.kafka import client_options
 from stream_processor.metrics import Metrics
+from stream_processor.steps.sink import TOMBSTONE_HEADER
 
 log = structlog.get_logger()
 
-RECENT = 10
+MAX_SAMPLE = 50
+"""Records of a partition that one look reads at most, the newest ones."""
+RECENT_LOOKS = 10
 """Looks that the quantiles for people are taken over."""
+READ_TIMEOUT_S = 2.0
+"""How long a look waits for its sample; a broker that gives less by then gives less to measure."""
+
+Partition = tuple[str, int]
+OutputSample = tuple[dict[str, int], dict[str, list[float]]]
+"""By topic: how many records came since the last look, and the lags in seconds of a sample of them."""
 
 
-class Tail(Protocol):
-    """Tells what came onto topics; see SinkTail."""
+class SinkTail:
+    """Follows the ends of keyed topics from where they stand at the first look. One thread at a time."""
 
-    def look(self) -> tuple[dict[str, int], dict[str, list[float]]]:
-        """By topic, how many records came since the last look, and the lags in seconds of a sample of them."""
+    def __init__(self, bootstrap: str, topics: Sequence[str], ends: Callable[[str], Mapping[int, int]]) -> None:
+        self._topics = topics
+        self._ends = ends
+        self._last_ends: Mapping[Partition, int] = {}
+        # The group is never joined: partitions are assigned by hand, and no offset is committed.
+        group = {"group.id": "stream-processor-sink-tail", "enable.auto.commit": False}
+        tuning = {"fetch.wait.max.ms": 10, "queued.max.messages.kbytes": 1024}
+        self._consumer = Consumer({**client_options(bootstrap), **group, **tuning})
+
+    def look(self) -> OutputSample:
+        """What came since the last look.
+
+        A lag is from the commit at the source to the moment at which Spark's producer took the record, or at which the
+        broker did if the topic says so. May block for some seconds when the broker is slow; raises KafkaException when
+        it is gone.
+        """
+        ends = {(topic, number): end for topic in self._topics for number, end in self._ends(topic).items()}
+        last_ends, self._last_ends = self._last_ends, ends
+        if not last_ends:
+            return {}, {}
+        grown = {partition: end - last_ends.get(partition, end) for partition, end in ends.items()}
+        written = dict.fromkeys(self._topics, 0)
+        for (topic, _), count in grown.items():
+            written[topic] += max(count, 0)
+        samples = {partition: min(count, MAX_SAMPLE) for partition, count in grown.items() if count > 0}
+        lags: dict[str, list[float]] = {topic: [] for topic in self._topics}
+        for message in self._read(samples, ends):
+            lag = lag_of(message)
+            if lag is not None:
+                lags[cast(str, message.topic())].append(lag)
+        return written, lags
 
     def close(self) -> None:
         """Lets go of the connections."""
+        self._consumer.close()
+
+    def _read(self, samples: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Iterable[Message]:
+        if not samples:
+            return []
+        starts = [TopicPartition(*partition, ends[partition] - count) for partition, count in samples.items()]
+        self._consumer.assign(starts)
+        try:
+            messages = self._consumer.consume(sum(samples.values()), READ_TIMEOUT_S)
+        finally:
+            self._consumer.unassign()
+        for message in messages:
+            if (error := message.error()) is not None:
+                raise KafkaException(error)
+        return messages
 
 
+def lag_of(message: Message) -> float | None:
+    """The seconds between the commit at the source and the record; None for what is no StateRecord with a time."""
+    value = message.value()
+    headers = cast(list[tuple[str, bytes]], message.headers() or [])
+    encoded = dict(headers).get(TOMBSTONE_HEADER) if value is None else value
+    kind, written_ms = message.timestamp()
+    if encoded is None or kind == TIMESTAMP_NOT_AVAILABLE:
+        return None
+    try:
+        record = StateRecord.FromString(encoded)
+    except DecodeError:
+        return None
+    committed = record.source.commit_time
+    if not record.source.HasField("commit_time"):
+        return None
+    # Two machines' clocks may differ by more than the way takes.
+    return max(written_ms / 1000 - committed.seconds - committed.nanos / 1e9, 0.0)
+
+
+@dataclass
 class Output:
     """What stands on the sinks: `queries` names the query that writes each topic, `keyed` those of StateRecords."""
 
-    def __init__(self, tail: Tail, queries: Mapping[str, str], keyed: Sequence[str], metrics: Metrics) -> None:
-        self._tail = tail
-        self._queries = queries
-        self._keyed = keyed
-        self._metrics = metrics
-        self._recent: deque[tuple[int, list[float]]] = deque(maxlen=RECENT)
+    sample: Callable[[], OutputSample]
+    queries: Mapping[str, str]
+    keyed: Sequence[str]
+    metrics: Metrics
+    _recent: deque[tuple[int, list[float]]] = field(default_factory=lambda: deque(maxlen=RECENT_LOOKS), init=False)
 
     def look(self) -> None:
         """Updates the metrics; a broker that is away for a moment is no reason to stop."""
         try:
-            written, lags = self._tail.look()
+            written, lags = self.sample()
         except KafkaException as error:
             log.warning("what is written cannot be measured now", reason=str(error))
             return
         for topic, count in written.items():
-            self._metrics.output_rows.labels(self._queries[topic]).inc(count)
-        for topic in self._keyed:
-            for lag in lags.get(topic, ()):
-                self._metrics.lag.labels(self._queries[topic]).observe(lag)
-        sampled = [lag for topic in self._keyed for lag in lags.get(topic, ())]
-        self._recent.append((sum(written.values()), sampled))
+            self.metrics.output_rows.labels(self.queries[topic]).inc(count)
+        sampled = [(topic, lag) for topic in self.keyed for lag in lags.get(topic, ())]
+        for topic, lag in sampled:
+            self.metrics.lag.labels(self.queries[topic]).observe(lag)
+        self._recent.append((sum(written.values()), [lag for _, lag in sampled]))
 
     @property
     def rate(self) -> float:
@@ -60,6 +140,26 @@ class Output:
         lags = sorted(lag for _, sampled in self._recent for lag in sampled)
         return lags[round(share * (len(lags) - 1))] if lags else None
 
-    def close(self) -> None:
-        """Ends the measuring."""
-        self._tail.close()
+
+def summary(registry: CollectorRegistry, output: Output, reason: str | None, now: float) -> str:
+    """The line of a process whose readiness is `reason`; `now` is in seconds since 1970, like the metrics."""
+    if reason is not None:
+        return reason
+    checkpoints = _values(registry, "stream_processor_last_checkpoint_timestamp_seconds")
+    parts = [
+        f"in {sum(_values(registry, 'stream_processor_input_rows_per_second')):,.0f}/s",
+        f"out {output.rate:,.0f}/s",
+        f"lag p50 {_milliseconds(output.quantile(0.5))}, p99 {_milliseconds(output.quantile(0.99))}",
+        f"state {sum(_values(registry, 'stream_processor_state_rows')):,.0f} rows",
+        f"checkpoint {now - min(checkpoints):,.0f} s ago" if checkpoints else "no checkpoint yet",
+        f"dead letters {sum(_values(registry, 'stream_processor_dead_letters')):,.0f}",
+    ]
+    return " · ".join(parts)
+
+
+def _values(registry: CollectorRegistry, name: str) -> list[float]:
+    return [sample.value for family in registry.collect() for sample in family.samples if sample.name == name]
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "unknown" if seconds is None else f"{seconds * 1000:,.0f} ms"

@@ -1,16 +1,18 @@
-"""Decides which queries the pipelines become: one each, and one per source topic for its dead letters."""
+"""Plans the queries of pipelines, one each and one per source topic for its dead letters, and their task slots."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from types import MappingProxyType
 
-from stream_processor.definition.dead_letter_topic import dead_letter_topic
-from stream_processor.definition.pipeline import Pipeline
-from stream_processor.definition.sections import Shape, SourceSection, TriggerSection
-from stream_processor.errors import PipelineFileError
+from stream_processor.definition.pipeline import Pipeline, RowPipeline, dead_letter_topic
+from stream_processor.definition.sections import SourceSection, TriggerSection
+from stream_processor.errors import PipelineFileError, TooFewSlotsError
 
-SHUFFLES: Mapping[Shape, int] = MappingProxyType({"latest": 1, "members": 1, "aggregate": 2, "route": 0})
+MICRO_BATCH_SLOTS = 2
+"""What all micro-batch queries share; their tasks end, so that fewer slots only slow them."""
+
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,9 @@ class QueryPlan:
 
 def topics_of(pipelines: Sequence[Pipeline]) -> set[str]:
     """Every topic that must exist before the pipelines start."""
-    sources = {pipeline.definition.source.topic for pipeline in pipelines}
-    sinks = {pipeline.definition.sink.topic for pipeline in pipelines}
-    tables = {join.topic for pipeline in pipelines for join in pipeline.joins}
+    sources = {pipeline.source_topic for pipeline in pipelines}
+    sinks = {pipeline.sink_topic for pipeline in pipelines}
+    tables = {join.topic for pipeline in pipelines if isinstance(pipeline, RowPipeline) for join in pipeline.joins}
     return sources | sinks | tables | {dead_letter_topic(topic) for topic in sources}
 
 
@@ -69,34 +71,55 @@ def check_together(pipelines: Sequence[Pipeline]) -> None:
             raise PipelineFileError(pipeline.file, "sink.topic", f"{sink.topic} is also written by {other}")
         first = sources.setdefault(source.topic, source)
         for key in ("message", "format", "epoch"):
-            if (wanted := getattr(first, key)) != getattr(source, key):
-                told = f"is {wanted} of {source.topic}, by another file"
-                raise PipelineFileError(pipeline.file, f"source.{key}", told)
+            if (agreed := getattr(first, key)) != getattr(source, key):
+                problem = f"is {agreed} of {source.topic}, by another file"
+                raise PipelineFileError(pipeline.file, f"source.{key}", problem)
     for pipeline in pipelines:
-        if pipeline.definition.sink.topic in sources:
+        if pipeline.sink_topic in sources:
             raise PipelineFileError(pipeline.file, "sink.topic", "is a source topic; a keyed topic holds no changes")
 
 
 def plan(
     pipelines: Sequence[Pipeline], partitions: Mapping[str, int], checkpoint: timedelta | None = None
 ) -> list[QueryPlan]:
-    """The queries, given how many partitions each topic has; `checkpoint` overrides the files' intervals."""
+    """The queries, by the number of partitions of each topic; `checkpoint` overrides the files' intervals."""
     plans = []
     for pipeline in pipelines:
-        source, sink = pipeline.definition.source.topic, pipeline.definition.sink.topic
-        trigger, shuffles = _trigger([pipeline], checkpoint), SHUFFLES[pipeline.shape]
-        counts = partitions[source], partitions[sink] if shuffles else 0, shuffles
-        plans.append(QueryPlan(pipeline.name, (pipeline,), source, sink, trigger, *counts))
-    for source in dict.fromkeys(pipeline.definition.source.topic for pipeline in pipelines):
-        readers = tuple(pipeline for pipeline in pipelines if pipeline.definition.source.topic == source)
+        source, sink = pipeline.source_topic, pipeline.sink_topic
+        counts = partitions[source], partitions[sink] if pipeline.shuffles else 0, pipeline.shuffles
+        plans.append(QueryPlan(pipeline.name, (pipeline,), source, sink, _trigger(pipeline, checkpoint), *counts))
+    for source in dict.fromkeys(pipeline.source_topic for pipeline in pipelines):
+        readers = tuple(pipeline for pipeline in pipelines if pipeline.source_topic == source)
         sink = dead_letter_topic(source)
-        plans.append(QueryPlan(sink, readers, source, sink, _trigger(readers, checkpoint), partitions[source], 0))
+        plans.append(QueryPlan(sink, readers, source, sink, _trigger(readers[0], checkpoint), partitions[source], 0))
     return plans
 
 
-def _trigger(pipelines: Sequence[Pipeline], checkpoint: timedelta | None) -> TriggerSection:
-    """The first pipeline's trigger."""
-    trigger = pipelines[0].definition.trigger
+def _trigger(pipeline: Pipeline, checkpoint: timedelta | None) -> TriggerSection:
+    trigger = pipeline.definition.trigger
     if checkpoint is None or trigger.mode != "realtime":
         return trigger
     return trigger.model_copy(update={"checkpoint": checkpoint})
+
+
+def choose_master(master: str, slots: int, cores: int) -> str:
+    """The master to use: `master` as set, or `local[slots]`. Raises TooFewSlotsError if a local one is too small.
+
+    `cores` is what `local[*]` stands for. How many slots a cluster gives is known when its executors have come.
+    """
+    if not master:
+        return f"local[{slots}]"
+    local = _LOCAL.fullmatch(master)
+    if local is not None:
+        offered = {None: 1, "*": cores}.get(local[1]) or int(local[1])
+        if offered < slots:
+            raise TooFewSlotsError(
+                f"STREAM_PROCESSOR_MASTER: {master} gives {offered} task slots, the pipelines need {slots}: "
+                f"leave it empty or set local[{slots}]"
+            )
+    return master
+
+
+def slots_needed(realtime: Iterable[int], any_micro_batch: bool) -> int:
+    """The slots for real-time queries with so many tasks each, and for micro-batch queries beside them."""
+    return max(sum(realtime) + (MICRO_BATCH_SLOTS if any_micro_batch else 0), 1)

@@ -1,33 +1,42 @@
-"""Starts one streaming query in a session of its own, so that each has its own number of shuffle partitions."""
+"""Makes the streaming query of a plan, in a session of its own: so each has its own number of shuffle partitions."""
+
+import re
+from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from stream_processor.definition.contract import Contract
-from stream_processor.definition.duration import spark_text
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.sections import spark_text
 from stream_processor.errors import ContractError, PipelineFileError, QueryFailedError
 from stream_processor.operation.checkpoints import Checkpoints
 from stream_processor.operation.plan import QueryPlan
+from stream_processor.spark_internals import plan_text
 from stream_processor.steps.dead_letters import dead_letters
+from stream_processor.steps.decode import read_changes
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.sink import to_kafka
-from stream_processor.steps.source import read_changes
+
+EXPLAINED_PARTITIONS = 4
+"""An explained plan is that of a sink with so many; the real number is known to Kafka alone."""
+_DESCRIPTORS = re.compile(r"0x[0-9A-F]{64,}")
 
 
+@dataclass(frozen=True)
 class QueryStarter:
     """Starts planned queries on one Spark and one Kafka; checkpoints go to one place.
 
     All are prepared before the first is started, so that a file which Spark cannot follow stops the others in time.
     """
 
-    def __init__(self, spark: SparkSession, contract: Contract, bootstrap: str, checkpoints: Checkpoints) -> None:
-        self._spark = spark
-        self._contract = contract
-        self._bootstrap = bootstrap
-        self._checkpoints = checkpoints
+    spark: SparkSession
+    contract: Contract
+    bootstrap: str
+    checkpoints: Checkpoints
 
     def prepare(self, plan: QueryPlan) -> DataStreamWriter:
         """The query, checked by Spark as far as it can be without running; `start()` starts it and returns at once.
@@ -49,28 +58,32 @@ class QueryStarter:
             raise _not_started(plan, error) from error
 
     def _prepare(self, plan: QueryPlan) -> DataStreamWriter:
-        session = self._spark.newSession()
+        session = self.spark.newSession()
         if plan.shuffle_partitions:
             session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
-        records = read_changes(session, self._bootstrap, plan.source_topic, plan.trigger)
-        writer = to_kafka(self._transform(records, plan, session), self._bootstrap, plan.sink_topic)
-        checkpoint = self._checkpoints.location(plan.name)
-        writer = writer.queryName(plan.name).outputMode("update").option("checkpointLocation", checkpoint)
-        return _triggered(writer, plan)
-
-    def _transform(self, records: DataFrame, plan: QueryPlan, session: SparkSession) -> DataFrame:
-        functions = Functions(session, self._contract, self._bootstrap)
+        records = read_changes(session, self.bootstrap, plan.source_topic, plan.trigger)
+        functions = Functions(session, self.contract, self.bootstrap)
         if plan.sets_aside:
-            return dead_letters(records, plan.pipelines, functions)
-        return written_records(records, plan.pipelines[0], plan.shuffle_partitions, plan.epoch, functions)
+            written = dead_letters(records, plan.pipelines, functions)
+        else:
+            written = written_records(records, plan.pipelines[0], plan.shuffle_partitions, plan.epoch, functions)
+        writer = to_kafka(written, self.bootstrap, plan.sink_topic).queryName(plan.name).outputMode("update")
+        writer = writer.option("checkpointLocation", self.checkpoints.location(plan.name))
+        if not plan.realtime:
+            return writer.trigger(processingTime=spark_text(plan.trigger.interval))
+        realtime = {"realTime": spark_text(plan.trigger.checkpoint)}  # not in pyspark's own overloads
+        return writer.trigger(**realtime)
 
 
 def _not_started(plan: QueryPlan, error: PySparkException) -> QueryFailedError:
     return QueryFailedError(f"the query {plan.name} cannot start: {str(error).splitlines()[0]}")
 
 
-def _triggered(writer: DataStreamWriter, plan: QueryPlan) -> DataStreamWriter:
-    if plan.realtime:
-        realtime = {"realTime": spark_text(plan.trigger.checkpoint)}  # not in pyspark's own overloads
-        return writer.trigger(**realtime)
-    return writer.trigger(processingTime=spark_text(plan.trigger.interval))
+def physical_plan(pipeline: Pipeline, spark: SparkSession, contract: Contract, bootstrap: str) -> str:
+    """How Spark would run a pipeline, without Kafka: nothing is read. Raises PipelineFileError as `prepare` does."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", EXPLAINED_PARTITIONS)
+    records = read_changes(session, bootstrap, pipeline.source_topic, pipeline.definition.trigger)
+    functions = Functions(session, contract, bootstrap)
+    written = written_records(records, pipeline, EXPLAINED_PARTITIONS, 1, functions)
+    return _DESCRIPTORS.sub("descriptors", plan_text(written))

@@ -1,8 +1,9 @@
-"""Runs pipelines until it is told to stop, or until one of them cannot go on."""
+"""Runs pipelines until they are stopped, or until one of them cannot go on."""
 
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
@@ -14,78 +15,69 @@ from pyspark.sql import SparkSession
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import BrokerLostError, CheckpointsUnusableError
-from stream_processor.metrics import Metrics
-from stream_processor.operation.checkpoint_claim import claim
-from stream_processor.operation.checkpoints import Checkpoints, open_checkpoints
-from stream_processor.operation.dead_letter_limit import DeadLetterLimit
-from stream_processor.operation.executors import SparkSlots, wait_for_slots
-from stream_processor.operation.health import Readiness
-from stream_processor.operation.notes import Notes
-from stream_processor.operation.output import Output
-from stream_processor.operation.plan import QueryPlan, plan, topics_of
+from stream_processor.metrics import Metrics, Readiness
+from stream_processor.operation.checkpoint_places import open_checkpoints
+from stream_processor.operation.checkpoints import Checkpoints, claim
+from stream_processor.operation.dead_letters import DeadLetterLimit, dead_letter_limits
+from stream_processor.operation.monitoring import WatchedQuery, look_at_all, running_tasks
+from stream_processor.operation.output import Output, SinkTail, summary
+from stream_processor.operation.plan import QueryPlan, choose_master, plan, slots_needed, topics_of
 from stream_processor.operation.queries import QueryStarter
-from stream_processor.operation.session import start_session
-from stream_processor.operation.sink_tail import SinkTail
-from stream_processor.operation.slots import choose_master, needed
-from stream_processor.operation.stop import drain, stop
-from stream_processor.operation.summary import summary
-from stream_processor.operation.topic_limits import TopicLimits, with_limits
-from stream_processor.operation.topics import Topics, wait_for
-from stream_processor.operation.watch import SparkTasks, WatchedQuery, look_at_all
+from stream_processor.operation.session import drain, missing_slots, start_session, stop
+from stream_processor.operation.topics import TOPICS_POLL_S, Topics, wait_while_missing, with_record_limits
 from stream_processor.settings import Settings
+from stream_processor.spark_internals import task_slots
 
 log = structlog.get_logger()
 
+SLOTS_POLL_S = 0.25
 LOOK_AT_START_S = 0.25
 LOOK_S = 1.0
 
 
 @dataclass(frozen=True)
 class Runner:
-    """What a run needs of its surroundings; `stopping` ends it, and `show` takes a line for people at each look."""
+    """What a run takes; `stopping` ends it, and `show` takes a line for people at each look."""
 
     settings: Settings
     contract: Contract
     metrics: Metrics
     readiness: Readiness
     stopping: Event
-    show: Callable[[str], object] | None = None
+    show: Callable[[str], object]
 
     def run(self, pipelines: Sequence[Pipeline]) -> None:
-        """Blocks until `stopping` is set. Raises StreamProcessorError when it cannot start or cannot go on."""
+        """Blocks until `stopping` is set. Raises ServiceError when it cannot start or cannot go on."""
         topics = Topics(self.settings.kafka_bootstrap)
-        wanted = topics_of(pipelines)
-        if not wait_for(topics, wanted, self.stopping.wait, self.readiness.is_not):
+        names = topics_of(pipelines)
+        if not self._wait(lambda: topics.missing(names), TOPICS_POLL_S):
             return
         try:
-            partitions, ids = topics.partitions(wanted), topics.ids(wanted)
-            pipelines = with_limits(pipelines, TopicLimits(self.settings.kafka_bootstrap))
+            partitions, ids = topics.partitions(names), topics.ids(names)
+            pipelines = with_record_limits(pipelines, topics.max_record_bytes)
         except KafkaException as error:
             raise BrokerLostError(f"Kafka at {self.settings.kafka_bootstrap} went away: {error}") from error
         plans = plan(pipelines, partitions, self.settings.checkpoint_interval)
         checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, plans))
         with checkpoints.hold():
             plans = [replace(each, epoch=claim(checkpoints, each, ids)) for each in plans]
-            self._run_limited(plans, dead_letter_limits(pipelines, topics, checkpoints), checkpoints)
-
-    def _run_limited(
-        self, plans: Sequence[QueryPlan], limits: Sequence[DeadLetterLimit], checkpoints: Checkpoints
-    ) -> None:
-        # Not counted, a limit would begin after what this run sets aside first.
-        while not self._check(limits):
-            if self.stopping.wait(LOOK_AT_START_S):
-                return
-        self._run_on_spark(plans, limits, checkpoints)
+            limits = dead_letter_limits(pipelines, topics.end, checkpoints)
+            # Not counted, a limit would begin after what this run sets aside first.
+            while not self._check(limits):
+                if self.stopping.wait(LOOK_AT_START_S):
+                    return
+            self._run_on_spark(plans, limits, checkpoints)
 
     def _run_on_spark(
         self, plans: Sequence[QueryPlan], limits: Sequence[DeadLetterLimit], checkpoints: Checkpoints
     ) -> None:
         spark = self._session(plans)
         starter = QueryStarter(spark, self.contract, self.settings.kafka_bootstrap, checkpoints)
-        tasks = SparkTasks(spark.sparkContext.statusTracker())
+        tasks, slots = partial(running_tasks, spark.sparkContext.statusTracker()), self._slots(plans)
         queries: list[WatchedQuery] = []
         try:
-            if not wait_for_slots(SparkSlots(spark), self._slots(plans), self.stopping.wait, self.readiness.is_not):
+            # A real-time query that does not find all its slots fails at once; executors come seconds after the driver.
+            if not self._wait(lambda: missing_slots(task_slots(spark), slots), SLOTS_POLL_S):
                 return
             prepared = [starter.prepare(each) for each in plans]
             for each, writer in zip(plans, prepared, strict=True):
@@ -95,46 +87,44 @@ class Runner:
                 log.info("started", query=each.name, source=each.source_topic, sink=each.sink_topic)
             self._supervise(queries, limits, checkpoints)
             self.readiness.is_not("draining")
-            self._show("draining")
+            self.show("draining")
             drain(spark, [each.query for each in queries], self.settings.drain_s)
         finally:
-            self._show("")
+            self.show("")
             self.readiness.is_not("stopping")
             stop(spark, [each.query for each in queries])
+
+    def _wait(self, missing: Callable[[], str | None], poll_s: float) -> bool:
+        return wait_while_missing(missing, self.stopping.wait, self.readiness.is_not, poll_s)
 
     def _session(self, plans: Sequence[QueryPlan]) -> SparkSession:
         """Spark for these queries, which is started once."""
         self.readiness.is_not("starting Spark")
-        settings, master = self.settings, self._master(self._slots(plans))
+        settings, slots = self.settings, self._slots(plans)
+        master = choose_master(settings.master, slots, os.cpu_count() or 1)
+        log.info("starting Spark", master=master, slots=slots)
         return start_session(master, settings.jars, settings.driver_memory, settings.java_options)
 
     def _supervise(
         self, queries: Sequence[WatchedQuery], limits: Sequence[DeadLetterLimit], checkpoints: Checkpoints
     ) -> None:
-        pause, output = LOOK_AT_START_S, self._output([each.plan for each in queries])
-        while not self.stopping.wait(pause):
-            checkpoints.check()
-            look_at_all(queries, self.readiness)
-            self._check(limits)
-            if pause == LOOK_S:
-                output.look()
-            self._show(summary(self.metrics.registry, output, self.readiness.reason, time.time()))
-            if pause != LOOK_S and self.readiness.reason is None:
-                pause = LOOK_S
-                log.info("ready", queries=[each.plan.name for each in queries])
-        output.close()
-
-    def _output(self, plans: Sequence[QueryPlan]) -> Output:
-        bootstrap, queries = self.settings.kafka_bootstrap, {each.sink_topic: each.name for each in plans}
-        keyed = [each.sink_topic for each in plans if each.shuffle_partitions]
-        return Output(SinkTail(bootstrap, list(queries), Topics(bootstrap)), queries, keyed, self.metrics)
-
-    def _show(self, line: str) -> None:
-        if self.show is not None:
-            self.show(line)
+        bootstrap, sinks = self.settings.kafka_bootstrap, {each.plan.sink_topic: each.plan.name for each in queries}
+        keyed = [each.plan.sink_topic for each in queries if each.plan.shuffle_partitions]
+        with closing(SinkTail(bootstrap, list(sinks), Topics(bootstrap).ends)) as tail:
+            output, pause = Output(tail.look, sinks, keyed, self.metrics), LOOK_AT_START_S
+            while not self.stopping.wait(pause):
+                checkpoints.check()
+                look_at_all(queries, self.readiness)
+                self._check(limits)
+                if pause == LOOK_S:
+                    output.look()
+                self.show(summary(self.metrics.registry, output, self.readiness.reason, time.time()))
+                if pause != LOOK_S and self.readiness.reason is None:
+                    pause = LOOK_S
+                    log.info("ready", queries=[each.plan.name for each in queries])
 
     def _check(self, limits: Sequence[DeadLetterLimit]) -> bool:
-        """Whether the dead letters could be counted; who is away for a moment is no reason to stop."""
+        """Whether the dead letters could be counted; an outage of a moment is no reason to stop."""
         try:
             for limit in limits:
                 limit.check(self.metrics)
@@ -145,17 +135,6 @@ class Runner:
 
     def _slots(self, plans: Sequence[QueryPlan]) -> int:
         realtime = [each.tasks for each in plans if each.realtime]
-        slots = needed(realtime, any_micro_batch=len(realtime) < len(plans))
+        slots = slots_needed(realtime, any_micro_batch=len(realtime) < len(plans))
         self.metrics.slots.set(slots)
         return slots
-
-    def _master(self, slots: int) -> str:
-        master = choose_master(self.settings.master, slots, os.cpu_count() or 1)
-        log.info("starting Spark", master=master, slots=slots)
-        return master
-
-
-def dead_letter_limits(pipelines: Sequence[Pipeline], topics: Topics, notes: Notes) -> list[DeadLetterLimit]:
-    """One limit per source topic."""
-    sources = dict.fromkeys(pipeline.definition.source.topic for pipeline in pipelines)
-    return [DeadLetterLimit(source, pipelines, topics, notes) for source in sources]

@@ -1,15 +1,24 @@
-"""Starts the Spark session that all pipelines share."""
+"""Starts the Spark session that all pipelines share, and stops it with their queries, within a time limit."""
 
 import os
 import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from threading import Thread
 
+import structlog
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from stream_processor import spark_internals
 from stream_processor.errors import NotBuiltError
 from stream_processor.settings import Settings
+from stream_processor.spark_internals import JVM_ERRORS, jvm_reason
+
+log = structlog.get_logger()
 
 LOGGING = Path(__file__).resolve().parent / "log4j2.properties"
 ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
@@ -21,10 +30,9 @@ EXCLUDED_RULES = (
     "org.apache.spark.sql.catalyst.optimizer.PushDownPredicates",
     "org.apache.spark.sql.catalyst.optimizer.PushPredicateThroughNonJoin",
 )
-
-
 COMPILE_ALL = "-XX:-DontCompileHugeMethods"
-"""Spark makes one method of a query's whole stage; above 8,000 bytes of it Java would interpret it for ever."""
+"""Spark makes a query's whole stage one method; Java would never compile one above 8,000 bytes."""
+MAX_STOP_S = 8.0
 
 
 def start_session(master: str, jars: Path, driver_memory: str, java_options: str = "") -> SparkSession:
@@ -32,12 +40,12 @@ def start_session(master: str, jars: Path, driver_memory: str, java_options: str
 
     The JVM ends with this process within a second, however that ends.
     """
-    found = sorted(jars.glob("*.jar"))
-    if not found:
+    files = sorted(jars.glob("*.jar"))
+    if not files:
         raise NotBuiltError(f"no jars in {jars}: run `mvn -f services/stream-processor/jvm/pom.xml package`")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("stream-processor")
-    for name, value in configuration(found, driver_memory, java_options).items():
+    for name, value in configuration(files, driver_memory, java_options).items():
         builder = builder.config(name, value)
     if master.startswith("local"):
         # No executor elsewhere has to reach this driver.
@@ -47,7 +55,7 @@ def start_session(master: str, jars: Path, driver_memory: str, java_options: str
         spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise NotBuiltError(f"Spark does not start; is there a Java 17 on the path? ({error.getMessage()})") from error
-    cast(Any, spark._jvm).io.statecast.spark.ParentWatch.start(os.getpid())
+    spark_internals.end_jvm_with_this_process(spark)
     return spark
 
 
@@ -83,14 +91,14 @@ def configuration(jars: list[Path], driver_memory: str, java_options: str = "") 
         "spark.sql.optimizer.excludedRules": ",".join(EXCLUDED_RULES),
         # The same for what the optimizer concludes from filters: each of the steps would double the conclusions.
         "spark.sql.constraintPropagation.enabled": "false",
-        # Which tasks run is what readiness is made of, so it is kept at each event and not now and then.
+        # Readiness depends on which tasks run, so the store is updated at each event and not now and then.
         "spark.ui.liveUpdate.period": "0",
-        # What is over is of no use here, and would be looked through each time.
+        # Finished jobs are of no use here, and each look would search them.
         "spark.ui.retainedJobs": "50",
         "spark.ui.retainedStages": "100",
         "spark.ui.retainedTasks": "500",
         "spark.sql.streaming.numRecentProgressUpdates": "20",
-        # A line waits so long for others on its way to the grouping; Spark's 50 ms were most of a change's whole way.
+        # How long a line waits for others before the shuffle; Spark's 50 ms were most of a change's latency.
         "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "10",
         # One bound for all stores of the process, or each brings its own caches and write buffers.
         f"{ROCKSDB}.boundedMemoryUsage": "true",
@@ -101,3 +109,64 @@ def configuration(jars: list[Path], driver_memory: str, java_options: str = "") 
         # Stopping a query waits so long for its tasks at most.
         "spark.sql.streaming.stopTimeout": "5s",
     }
+
+
+def missing_slots(offered: int, needed: int) -> str | None:
+    """Why the executors cannot run the queries with the task slots that they offer, for people; None when they can."""
+    if offered >= needed:
+        return None
+    return f"the executors give {offered} task slots, the pipelines need {needed}: add workers or cores"
+
+
+def drain(spark: SparkSession, queries: Sequence[StreamingQuery], timeout_s: float) -> None:
+    """Lets the queries end with a checkpoint, within `timeout_s`; after that, stop() ends them without one.
+
+    What a query has written since a checkpoint that it did not make comes again at the next start.
+    """
+    if not queries or not timeout_s:
+        return
+    started = time.monotonic()
+    try:
+        late = spark_internals.end_batches(spark, queries, timeout_s)
+    except JVM_ERRORS as error:
+        log.warning("not drained", reason=jvm_reason(error))
+        return
+    seconds = round(time.monotonic() - started, 1)
+    if late:
+        log.warning("some queries stop without a last checkpoint", queries=late, seconds=seconds)
+    else:
+        log.info("drained", seconds=seconds)
+
+
+def stop(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:
+    """Stops all queries side by side, then Spark; returns after MAX_STOP_S even if they hang.
+
+    What no checkpoint holds yet is read and written again at the next start. Spark's JVM ends with this process.
+    """
+    stopper = Thread(target=_stop, args=(spark, queries), name="stop", daemon=True)
+    stopper.start()
+    stopper.join(MAX_STOP_S)
+    if stopper.is_alive():
+        log.warning("Spark does not stop; going without it")
+
+
+def _stop(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:
+    started = time.monotonic()
+    # Stopping interrupts tasks, and what they log about it would read like a failure.
+    _quietly(lambda: spark.sparkContext.setLogLevel("OFF"))
+    threads = [Thread(target=_quietly, args=(query.stop,), daemon=True) for query in queries]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    _quietly(partial(spark_internals.close_tables, spark))
+    _quietly(spark.stop)
+    log.info("stopped", seconds=round(time.monotonic() - started, 1))
+
+
+def _quietly(action: Callable[[], object]) -> None:
+    try:
+        action()
+    except JVM_ERRORS as error:
+        # A query that has failed, or a JVM that is gone, has nothing left to stop.
+        log.debug("not stopped", reason=str(error))

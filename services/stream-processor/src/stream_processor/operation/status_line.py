@@ -1,6 +1,9 @@
-"""The last line of a terminal, rewritten in place; log lines go above it."""
+"""The last line of a terminal, rewritten in place: log lines go above it."""
 
+import os
 import shutil
+import sys
+from collections.abc import Mapping
 from threading import Lock
 from typing import TextIO
 
@@ -28,5 +31,14 @@ class StatusLine:
             return self._terminal.write(f"{CLEAR}{text}{self._line}")
 
     def flush(self) -> None:
-        """See TextIO."""
+        """Flushes the terminal."""
         self._terminal.flush()
+
+    def isatty(self) -> bool:
+        """Logs are written for people."""
+        return True
+
+
+def open_status_line(environment: Mapping[str, str] = os.environ) -> StatusLine | None:
+    """The line below the logs; None where standard error is no terminal, or NO_COLOR asks for plain text."""
+    return StatusLine(sys.stderr) if sys.stderr.isatty() and not environment.get("NO_COLOR") else None

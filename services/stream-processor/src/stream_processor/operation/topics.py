@@ -1,86 +1,102 @@
-"""Waits until Kafka answers and has the topics, and says what they are."""
+"""Asks Kafka about topics, and waits until they and the executors are there."""
 
 import time
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
+import structlog
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType  # type: ignore[attr-defined]  # not in its __all__
 
-from stream_processor.operation.waiting import wait_while_missing
+from statecast_service.kafka import client_options
+from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
+from stream_processor.steps.sink import MAX_REQUEST_BYTES
 
-POLL_S = 0.5
+log = structlog.get_logger()
 
-
-class TopicSearch(Protocol):
-    """Tells which topics are missing."""
-
-    def missing(self, names: Iterable[str]) -> str | None:
-        """What is still missing, as a text for people; None when all topics are there."""
-
-
-class TopicEnds(Protocol):
-    """Tells how many records topics have had."""
-
-    def end(self, name: str) -> int:
-        """The sum of the end offsets of the topic's partitions. Raises KafkaException when the broker is gone."""
-
-
-class PartitionEnds(Protocol):
-    """Tells where the partitions of topics end."""
-
-    def ends(self, name: str) -> dict[int, int]:
-        """The end offset of each partition of the topic. Raises KafkaException when the broker is gone."""
+TOPICS_POLL_S = 0.5
+LOG_AGAIN_S = 10.0
 
 
 class Topics:
-    """What the broker at one bootstrap address knows. Calls may block for `timeout_s`."""
+    """What the broker at one bootstrap address knows.
+
+    Calls may block for `timeout_s`, and raise KafkaException when the broker is gone.
+    """
 
     def __init__(self, bootstrap: str, timeout_s: float = 5.0) -> None:
         self._bootstrap = bootstrap
         self._timeout_s = timeout_s
-        # The client's own log repeats each failed connection; this module says it once.
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._admin = AdminClient(client_options(bootstrap))
 
     def missing(self, names: Iterable[str]) -> str | None:
-        """See TopicSearch."""
+        """What is still missing, as a text for people; None when all topics exist. Never raises."""
         try:
-            known = self._admin.list_topics(timeout=self._timeout_s).topics
+            existing = self._admin.list_topics(timeout=self._timeout_s).topics
         except KafkaException:
             return f"no answer from Kafka at {self._bootstrap}"
-        absent = sorted(set(names) - known.keys())
+        absent = sorted(set(names) - existing.keys())
         return f"no topic {', '.join(absent)} at {self._bootstrap}" if absent else None
 
     def partitions(self, names: Iterable[str]) -> dict[str, int]:
-        """The number of partitions of topics that exist. Raises KafkaException when the broker is gone."""
-        known = self._admin.list_topics(timeout=self._timeout_s).topics
-        return {name: len(known[name].partitions) for name in names}
+        """The number of partitions of topics that exist."""
+        existing = self._admin.list_topics(timeout=self._timeout_s).topics
+        return {name: len(existing[name].partitions) for name in names}
 
     def ids(self, names: Iterable[str]) -> dict[str, str]:
-        """Kafka's ids of topics that exist; one that was made anew has another. Raises KafkaException."""
+        """Kafka's ids of topics that exist; a recreated one has another."""
         described = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout_s)
         return {name: str(future.result().topic_id) for name, future in described.items()}
 
     def end(self, name: str) -> int:
-        """See TopicEnds."""
+        """How many records the topic has had: the sum of the end offsets of its partitions."""
         return sum(self.ends(name).values())
 
     def ends(self, name: str) -> dict[int, int]:
-        """See PartitionEnds."""
+        """The end offset of each partition of the topic."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # not annotated
         partitions = range(self.partitions([name])[name])
-        asked = {TopicPartition(name, number): latest for number in partitions}
-        found = self._admin.list_offsets(asked, request_timeout=self._timeout_s)
-        return {partition.partition: future.result().offset for partition, future in found.items()}
+        requests = {TopicPartition(name, number): latest for number in partitions}
+        offsets = self._admin.list_offsets(requests, request_timeout=self._timeout_s)
+        return {partition.partition: future.result().offset for partition, future in offsets.items()}
+
+    def max_record_bytes(self, names: Iterable[str]) -> dict[str, int]:
+        """How large a record each topic takes."""
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in set(names)]
+        configs = self._admin.describe_configs(resources, request_timeout=self._timeout_s)
+        return {each.name: int(future.result()["max.message.bytes"].value) for each, future in configs.items()}
 
 
-def wait_for(
-    topics: TopicSearch,
-    names: Iterable[str],
+def with_record_limits(
+    pipelines: Sequence[Pipeline], max_record_bytes: Callable[[Iterable[str]], dict[str, int]]
+) -> list[Pipeline]:
+    """The pipelines, knowing how large records their topics take. Raises KafkaException."""
+    topics = [(each.sink_topic, dead_letter_topic(each.source_topic)) for each in pipelines]
+    limits = max_record_bytes([topic for pair in topics for topic in pair])
+    sizes = {topic: min(size, MAX_REQUEST_BYTES) for topic, size in limits.items()}
+    return [
+        replace(each, max_record_bytes=sizes[sink], max_dead_letter_bytes=sizes[dead_letters])
+        for each, (sink, dead_letters) in zip(pipelines, topics, strict=True)
+    ]
+
+
+def wait_while_missing(
+    missing: Callable[[], str | None],
     stopping: Callable[[float], bool],
     report: Callable[[str], None],
+    poll_s: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> bool:
-    """Blocks until all topics exist: see wait_while_missing."""
-    wanted = list(names)
-    return wait_while_missing(lambda: topics.missing(wanted), stopping, report, POLL_S, clock)
+    """Blocks until nothing is missing (True), or until `stopping(seconds)`, which waits so long, says to stop (False).
+
+    `missing` is asked every `poll_s` seconds; its text goes to `report`, and to the log when it changes or is old.
+    """
+    logged, logged_at = "", clock()
+    while (reason := missing()) is not None:
+        report(reason)
+        if reason != logged or clock() - logged_at > LOG_AGAIN_S:
+            log.warning("waiting", reason=reason)
+            logged, logged_at = reason, clock()
+        if stopping(poll_s):
+            return False
+    return True

@@ -1,50 +1,253 @@
-"""Adds the differences up per group, and makes the group's message of the sums."""
+"""Keeps one message per group: what rows contribute, the difference that a change makes, and the sums of those."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import DataType, LongType
+from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType
 
-from stream_processor.definition.aggregates import Aggregate
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import Aggregate, AggregateFunction, AggregatePipeline
+from stream_processor.errors import PipelineFileError
+from stream_processor.spark_internals import exact
 from stream_processor.steps import row_schema
-from stream_processor.steps.aggregate_parts import Part, parts
-from stream_processor.steps.encode import record
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.record_keys import NUL
+from stream_processor.steps.projection import KEPT, in_scope, refused
+from stream_processor.steps.record_keys import NUL, elements, single, still_open, window_tail
+from stream_processor.steps.sink import encode_record
 
-_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+PartFunction = Literal["sum", "count", "min", "max"]
+PART_FUNCTIONS: Mapping[AggregateFunction, tuple[PartFunction, ...]] = {
+    "count": (),
+    "sum": ("sum",),
+    "avg": ("sum", "count"),
+    "min": ("min",),
+    "max": ("max",),
+}
+MAX_DIGITS = 28
+"""Of what a row adds to a sum. A group's sum has Spark's 38: room for ten thousand million rows."""
+_MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
+_ELEMENTS, _TAIL, _UNITS = "__elements", "__tail", "__units"
 
 
-def aggregate(lines: DataFrame, pipeline: Pipeline, epoch: int, functions: Functions) -> DataFrame:
+@dataclass(frozen=True)
+class Part:
+    """One number beside the count of a group's rows; `argument` is SQL on the row, `field` the file's key for it."""
+
+    name: str
+    function: PartFunction
+    argument: str
+    field: str
+
+
+def parts_of(aggregates: Sequence[Aggregate]) -> list[Part]:
+    """The numbers that the aggregates are made of; an average has two, and count(*) none: rows are counted anyway."""
+    return [
+        Part(f"{function}_{number}", function, aggregate.argument, aggregate.field.name)
+        for number, aggregate in enumerate(aggregates)
+        if aggregate.argument is not None
+        for function in PART_FUNCTIONS[aggregate.function]
+    ]
+
+
+def contributions(changes: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
+    """Adds `current` and `stated` of an aggregate: what `after` contributes, and what `before` did.
+
+    Each is an array with one struct(key, rows, parts...) per group that the row is in. A repeated group fans the row
+    out: every element counts. Raises PipelineFileError for an expression that Spark cannot compute, or not exactly.
+    """
+    return _contributed(_contributed(changes, "after", "current", pipeline), "before", "stated", pipeline)
+
+
+def _contributed(changes: DataFrame, row: str, name: str, pipeline: AggregatePipeline) -> DataFrame:
+    """Adds the column `name`: what the row contributes. Its units are what one element does, or the row as a whole."""
+    parts = parts_of(pipeline.aggregates)
+    whole, element = F.col("row"), pipeline.group.element
+    values = F.array(single(whole, pipeline.group)) if element is None else elements(whole, element)
+    scoped = in_scope(changes, row).withColumns({_ELEMENTS: values, _TAIL: window_tail(whole, pipeline.window)})
+    types = {part.name: _type(scoped, part, pipeline) for part in parts}
+    computed = scoped.select(KEPT, exact(_units(pipeline, parts), scoped.sparkSession).alias(_UNITS))
+    amounts = F.transform(_UNITS, lambda unit: _amounts(unit, parts, types))
+    summed = _by_key(amounts, parts, types) if pipeline.group.repeated else amounts
+    nothing = F.array().cast(computed.select(summed.alias(name)).schema[name].dataType)
+    kept = F.when(F.col(f"{KEPT}.{row}").isNotNull(), summed).otherwise(nothing)
+    return computed.select(f"{KEPT}.*", kept.alias(name))
+
+
+def _units(pipeline: AggregatePipeline, parts: Sequence[Part]) -> str:
+    """SQL for an array of struct(key, what each part's expression gives), with `element` in the expressions' scope."""
+    depth = 0 if pipeline.group.element is None else len(pipeline.group.element.fields)
+    group = ".".join(["element", *(f"`{name}`" for name in pipeline.group.names[depth:] if depth)])
+    value = "".join(f", '{part.name}', ({part.argument})" for part in parts)
+    return f"transform({_ELEMENTS}, element -> named_struct('key', concat(cast({group} as string), {_TAIL}){value}))"
+
+
+def _type(scoped: DataFrame, part: Part, pipeline: AggregatePipeline) -> DataType:
+    """The type of the part's numbers in a row."""
+    key = f"keep.aggregate.{part.field}"
+    try:
+        unit = exact(_units(pipeline, [part]), scoped.sparkSession)
+        units = scoped.select(unit.alias(_UNITS)).schema[_UNITS].dataType
+    except AnalysisException as error:
+        raise refused(pipeline, key, error) from error
+    value: DataType = units.elementType[part.name].dataType  # type: ignore[attr-defined]  # it is an array of structs
+    if part.function != "sum":
+        return value
+    if isinstance(value, IntegralType):
+        return DecimalType(MAX_DIGITS, 0)
+    if isinstance(value, DecimalType) and value.precision <= MAX_DIGITS:
+        return DecimalType(MAX_DIGITS, value.scale)
+    problem = f"{part.argument} is of type {value.simpleString()}, whose sums are not exact: cast it to an integer or"
+    raise PipelineFileError(pipeline.file, key, f"{problem} a decimal of at most {MAX_DIGITS} digits")
+
+
+def _amounts(unit: Column, parts: Sequence[Part], types: dict[str, DataType]) -> Column:
+    named = [unit.getField("key").alias("key"), F.lit(1).cast("long").alias("rows")]
+    for part in parts:
+        value = unit.getField(part.name)
+        if part.function == "sum":
+            value = F.coalesce(value.cast(types[part.name]), F.lit(0).cast(types[part.name]))
+        elif part.function == "count":
+            value = F.when(value.isNull(), 0).otherwise(1).cast("long")
+        named.append(value.alias(part.name))
+    return F.struct(*named)
+
+
+def _by_key(amounts: Column, parts: Sequence[Part], types: dict[str, DataType]) -> Column:
+    """Adds up what the elements of one row contribute to the same group."""
+    keys = F.array_distinct(F.transform(amounts, lambda each: each.getField("key")))
+
+    def group(key: Column) -> Column:
+        own = F.filter(amounts, lambda each: each.getField("key") == key)
+        named = [key.alias("key"), F.size(own).cast("long").alias("rows")]
+        return F.struct(*named, *[_merged(own, part, types[part.name]).alias(part.name) for part in parts])
+
+    return F.transform(keys, group)
+
+
+def _merged(own: Column, part: Part, of_type: DataType) -> Column:
+    numbers = F.transform(own, lambda each: each.getField(part.name))
+    if part.function in ("min", "max"):
+        return F.array_min(numbers) if part.function == "min" else F.array_max(numbers)
+    total = DecimalType(MAX_DIGITS, getattr(of_type, "scale", 0)) if part.function == "sum" else "long"
+    return F.aggregate(numbers, F.lit(0).cast(total), lambda sum_, each: (sum_ + each).cast(total))
+
+
+def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
+    """One line per group that a change makes a difference to: `key`, `rows`, the parts, `ticks`, and its position.
+
+    The numbers are the difference between what the row contributes and what the state holds of it, so they add up
+    exactly whatever order changes came in. A group that the row stays in has one line, and no reader sees it without
+    the row in between. The position is the `epoch`, `sequence` and `source` of the change.
+
+    `ticks` is what the line adds to the group's sequence, 1 or 0: it counts the changes that say themselves, by their
+    before and after, that they make a difference to the group. So the sequence after a set of changes is the same in
+    whatever order they come, and a restart never ends with a lower one than readers hold. Where a change does not know
+    its before it counts by what the state holds. So do all changes where there are windows: those that came too late
+    were set aside, the before of the next is not what the state holds, and the changes of a row come in their order.
+    """
+    parts = parts_of(pipeline.aggregates)
+    nothing = F.filter("current", lambda _: F.lit(False))
+    previous = F.coalesce(F.col("previous"), nothing)
+    if pipeline.window is not None:
+        previous = F.filter(previous, lambda each: still_open(each.getField("key")))
+    effective = F.filter(signed(previous, F.col("current"), parts), lambda _: F.col("applied"))
+    claimed = effective if pipeline.window is not None else signed(F.col("stated"), F.col("current"), parts)
+    both = known.select(
+        "epoch", "sequence", "source", "complete", effective.alias("effective"), claimed.alias("claimed")
+    )
+    lines = both.select("epoch", "sequence", "source", F.explode(_ticked(parts)).alias("line"))
+    return lines.select("line.*", "epoch", "sequence", "source")
+
+
+def signed(left: Column, entered: Column, parts: Sequence[Part]) -> Column:
+    """`entered` minus `left`, both arrays of struct(key, rows, parts...), for each key that does not stay the same."""
+    keys = F.array_union(_keys(left), _keys(entered))
+
+    def pair(key: Column) -> Column:
+        return F.struct(key.alias("key"), _of(left, key).alias("left"), _of(entered, key).alias("entered"))
+
+    pairs = F.transform(keys, pair)
+    changed = F.filter(pairs, lambda each: ~each.getField("left").eqNullSafe(each.getField("entered")))
+    return F.transform(changed, lambda each: _difference(each, parts))
+
+
+def _difference(pair: Column, parts: Sequence[Part]) -> Column:
+    left, entered = pair.getField("left"), pair.getField("entered")
+    named = [pair.getField("key").alias("key"), _minus(entered, left, "rows").alias("rows")]
+    for part in parts:
+        added = part.function in ("sum", "count")
+        number = _minus(entered, left, part.name) if added else entered.getField(part.name)
+        named.append(number.alias(part.name))
+    return F.struct(*named)
+
+
+def _minus(entered: Column, left: Column, name: str) -> Column:
+    return F.coalesce(entered.getField(name), F.lit(0)) - F.coalesce(left.getField(name), F.lit(0))
+
+
+def _ticked(parts: Sequence[Part]) -> Column:
+    """The differences that take effect, and an empty one per group where one is only claimed; each with its `ticks`."""
+    effective, claimed = F.col("effective"), F.col("claimed")
+    only_claimed = F.filter(claimed, lambda each: ~F.array_contains(_keys(effective), each.getField("key")))
+
+    def ticks(line: Column) -> Column:
+        return F.when(~F.col("complete") | F.array_contains(_keys(claimed), line.getField("key")), 1).otherwise(0)
+
+    return F.concat(
+        F.transform(effective, lambda line: _line(line, parts, ticks(line))),
+        F.transform(only_claimed, lambda line: _line(_nothing(line, parts), parts, F.lit(1))),
+    )
+
+
+def _line(line: Column, parts: Sequence[Part], ticks: Column) -> Column:
+    names = ("key", "rows", *[part.name for part in parts])
+    return F.struct(*[line.getField(name).alias(name) for name in names], ticks.cast("long").alias("ticks"))
+
+
+def _nothing(line: Column, parts: Sequence[Part]) -> Column:
+    """A difference to the line's group that changes nothing: sums and extremes pass over nulls."""
+    numbers = [line.getField(part.name) for part in parts]
+    nulls = [F.nullif(number, number).alias(part.name) for number, part in zip(numbers, parts, strict=True)]
+    return F.struct(line.getField("key").alias("key"), F.lit(0).cast("long").alias("rows"), *nulls)
+
+
+def _keys(contributions: Column) -> Column:
+    return F.transform(contributions, lambda each: each.getField("key"))
+
+
+def _of(contributions: Column, key: Column) -> Column:
+    return F.get(F.filter(contributions, lambda each: each.getField("key") == key), F.lit(0))
+
+
+def aggregate(lines: DataFrame, pipeline: AggregatePipeline, epoch: int, functions: Functions) -> DataFrame:
     """Per group that has changed `key`, `deleted` and `record`; a group without rows is deleted.
 
     `lines` is what `differences` gives. The record's epoch is `epoch`, the life of the checkpoint, for its sequence is
     a count. A sum that does not fit its field ends the query, and names the group: it is never cut. Spark's state is
     one entry per group that ever was.
     """
-    wanted = parts(pipeline.aggregates)
+    parts = parts_of(pipeline.aggregates)
     newest = F.max_by("source", F.struct("epoch", "sequence")).alias("source")
-    sums = [F.sum("rows").alias("rows"), F.sum("ticks").alias("ticks"), newest, *map(_summed, wanted)]
+    functions_of = {"sum": F.sum, "count": F.sum, "min": F.min, "max": F.max}
+    sums = [F.sum("rows").alias("rows"), F.sum("ticks").alias("ticks"), newest]
+    sums += [functions_of[part.function](part.name).alias(part.name) for part in parts]
     groups = lines.groupBy("key").agg(*sums)
     payload = functions.encode(_message(pipeline), pipeline.sink.full_name)
     deleted = F.col("rows") == 0
-    made = groups.withColumn("payload", F.when(~deleted, payload))
-    full = record(F.lit(epoch).cast("long"), F.col("ticks"), F.col("source"), F.col("payload"), functions)
-    return made.select("key", deleted.alias("deleted"), full.alias("record"))
+    encoded = groups.withColumn("payload", F.when(~deleted, payload))
+    full = encode_record(F.lit(epoch).cast("long"), F.col("ticks"), F.col("source"), F.col("payload"), functions)
+    return encoded.select("key", deleted.alias("deleted"), full.alias("record"))
 
 
-def _summed(part: Part) -> Column:
-    functions = {"sum": F.sum, "count": F.sum, "min": F.min, "max": F.max}
-    return functions[part.function](part.name).alias(part.name)
-
-
-def _message(pipeline: Pipeline) -> Column:
+def _message(pipeline: AggregatePipeline) -> Column:
     """The row of the sink's message; fields that are neither the group's nor an aggregate's stay unset."""
     of_field = {each.field.name: (number, each) for number, each in enumerate(pipeline.aggregates)}
     key = F.split("key", NUL)
     texts = {"window_start": key.getItem(1), "window_end": key.getItem(2)} if pipeline.window else {}
-    if pipeline.group_field is not None:
-        texts[pipeline.group_field.name] = key.getItem(0)
+    texts[pipeline.group_field.name] = key.getItem(0)
     fields = []
     for field in row_schema.of(pipeline.sink).fields:
         value = F.lit(None)
@@ -68,5 +271,5 @@ def _fitting(value: Column, of_type: DataType, name: str) -> Column:
     """The value, or an error when it is beyond what its field can hold."""
     if of_type != LongType():
         return value
-    told = F.concat(F.lit(f"{name} of "), "key", F.lit(" is beyond what its field holds: "), value.cast("string"))
-    return F.when(value.isNull() | value.between(_LOWEST, _HIGHEST), value).otherwise(F.raise_error(told))
+    problem = F.concat(F.lit(f"{name} of "), "key", F.lit(" is beyond what its field holds: "), value.cast("string"))
+    return F.when(value.isNull() | value.between(_MIN_INT64, _MAX_INT64), value).otherwise(F.raise_error(problem))

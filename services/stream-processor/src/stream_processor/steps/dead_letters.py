@@ -1,7 +1,16 @@
-"""Sets aside the records that no pipeline can use: what a dead letter looks like, and how one is found.
+"""Sets aside the records that no pipeline can use: what a dead letter looks like, and how to recognize one.
 
-A dead letter stands on `<source topic>.dead-letter` with the key, value and headers of the original record, and the
-headers of letter_headers.py, which say why and from where.
+A dead letter stands on `<source topic>.dead-letter` with the key, value and headers of the original record, and these:
+
+- `statecast-reason`: why it cannot be used, as text; one line per pipeline when they differ
+- `statecast-topic`, `statecast-partition`, `statecast-offset`: where it stands, numbers as decimal text
+- `statecast-pipelines`: the names of the pipelines that cannot use it, separated by commas
+- `statecast-truncated`: only of a letter that the dead-letter topic would not take whole: how many bytes the value had.
+  The letter has the first of them; key and headers too are missing when they alone fill half of the room
+
+A record that was put back carries, in place of these,
+
+- `statecast-replayed`: the dead letter that it comes from, as `topic/partition/offset`
 
 One stateless query per source topic applies the checks of all pipelines that read it, so that a record is written
 once and not once per pipeline; the pipelines themselves pass over the same records by the same checks. Dead letters
@@ -17,20 +26,24 @@ from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.letter_headers import (
-    LONGEST_REASON,
-    OFFSET,
-    OWN_BYTES,
-    PARTITION,
-    PIPELINES,
-    REASON,
-    TOPIC,
-    TRUNCATED,
-)
 from stream_processor.steps.sink import HEADERS
 
-DEFAULT_LARGEST = 1_048_588
-"""What a topic takes that says nothing else."""
+REASON = "statecast-reason"
+TOPIC = "statecast-topic"
+PARTITION = "statecast-partition"
+OFFSET = "statecast-offset"
+PIPELINES = "statecast-pipelines"
+TRUNCATED = "statecast-truncated"
+REPLAYED = "statecast-replayed"
+
+DEAD_LETTER_HEADERS = frozenset({REASON, TOPIC, PARTITION, OFFSET, PIPELINES, TRUNCATED})
+
+MAX_REASON = 1_000
+"""Characters; what follows is left out."""
+HEADERS_BYTES = 16_384
+"""What these headers and Kafka's own fields take at most, with room to spare."""
+DEFAULT_MAX_BYTES = 1_048_588
+"""The `max.message.bytes` of a topic that does not set it."""
 _UNDECODED = "undecoded"
 
 
@@ -43,22 +56,22 @@ def dead_letters(records: DataFrame, pipelines: Sequence[Pipeline], functions: F
     names = [f"problem_{number}" for number in range(len(pipelines))]
     checked = decode(records, pipelines[0], functions).withColumnRenamed("problem", _UNDECODED)
     for name, pipeline in zip(names, pipelines, strict=True):
-        found = checked_changes(checked.withColumn("problem", F.col(_UNDECODED)), pipeline)
-        checked = found.select(*checked.columns, F.col("problem").alias(name))
+        of_pipeline = checked_changes(checked.withColumn("problem", F.col(_UNDECODED)), pipeline)
+        checked = of_pipeline.select(*checked.columns, F.col("problem").alias(name))
     wrong = checked.where(F.coalesce(*names).isNotNull())
     with_headers = wrong.withColumn("headers", F.coalesce(F.col("headers"), F.array().cast(HEADERS)))
     own = F.array_compact(F.array(*_headers(names, pipelines)))
-    return cut(with_headers, pipelines[0].largest_letter or DEFAULT_LARGEST).select(
+    return cut(with_headers, pipelines[0].max_dead_letter_bytes or DEFAULT_MAX_BYTES).select(
         "key", "value", F.concat("headers", own).cast(HEADERS).alias("headers")
     )
 
 
-def cut(records: DataFrame, largest: int) -> DataFrame:
+def cut(records: DataFrame, max_bytes: int) -> DataFrame:
     """Shortens `value`, and drops `key` and `headers` that fill half of the room; adds `truncated`: the value's length.
 
     `truncated` is null where the record has room as it is.
     """
-    room = max(largest - OWN_BYTES, 0)
+    room = max(max_bytes - HEADERS_BYTES, 0)
     sizes = F.transform("headers", lambda each: F.length(each.getField("key")) * 4 + _size(each.getField("value")) + 16)
     beside = _size(F.col("key")) + F.aggregate(sizes, F.lit(0), lambda total, each: total + each)
     whole, light = _size(F.col("value")) + beside <= room, beside <= room // 2
@@ -81,7 +94,7 @@ def _headers(names: Sequence[str], pipelines: Sequence[Pipeline]) -> list[Column
     reasons = F.array_distinct(F.array_compact(F.array(*names)))
     failing = [F.when(F.col(name).isNotNull(), pipeline.name) for name, pipeline in zip(names, pipelines, strict=True)]
     added = {
-        REASON: F.left(F.array_join(reasons, "\n"), F.lit(LONGEST_REASON)),
+        REASON: F.left(F.array_join(reasons, "\n"), F.lit(MAX_REASON)),
         TOPIC: F.col("topic"),
         PARTITION: F.col("partition").cast("string"),
         OFFSET: F.col("offset").cast("string"),

@@ -1,11 +1,37 @@
-"""Turns Kafka records into changes, or into the reason why they are none."""
+"""Reads a topic as changes, and finds what is wrong with a change before it is used."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.steps.debezium_json import decode_debezium
+from stream_processor.definition.sections import TriggerSection
+from stream_processor.steps.debezium import decode_debezium
 from stream_processor.steps.functions import Functions
+
+MAX_MICRO_BATCH_RECORDS = 100_000
+"""What one micro-batch takes at most, so that a backlog is worked off in steps; real-time mode takes no such bound."""
+NEEDS_BEFORE = ("OPERATION_DELETE",)
+MAY_HAVE_BEFORE = ("OPERATION_UPDATE", "OPERATION_DELETE")
+HAS_AFTER = ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
+INSERTS = ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
+
+
+def read_changes(spark: SparkSession, bootstrap: str, topic: str, trigger: TriggerSection) -> DataFrame:
+    """Kafka's columns of the topic, from its beginning: key, value, topic, partition, offset, headers and more.
+
+    The query fails when records that it has not read are gone, rather than going on with a gap.
+    """
+    reader = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .option("failOnDataLoss", "true")
+        .option("includeHeaders", "true")
+    )
+    if trigger.mode == "micro-batch":
+        reader = reader.option("maxOffsetsPerTrigger", MAX_MICRO_BATCH_RECORDS)
+    return reader.load()
 
 
 def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
@@ -23,3 +49,35 @@ def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> Data
     decoded = changes.withColumn("decoded", functions.decode_change(F.col("value"), pipeline.change.full_name))
     parts = {"change": "row", "payload": "payload", "problem": "problem"}
     return decoded.select(*records.columns, *[F.col(f"decoded.{part}").alias(name) for name, part in parts.items()])
+
+
+def check_change(changes: DataFrame) -> DataFrame:
+    """Sets `problem` where the change contradicts itself, and adds `before` and `after`, which a sound change fills.
+
+    The rules are those of statecast.change.v1.Operation: each operation has the rows that it speaks of, and the source
+    gives the change's position in its log. Only an update may come without its row before: a database logs it only
+    when configured to, and the state knows the row.
+    """
+    before, after = F.col("change.before"), F.col("change.after")
+    operation = F.col("change.operation")
+    problem = F.coalesce(
+        F.when(operation == "OPERATION_UNSPECIFIED", "operation is not set"),
+        F.when(F.col("change.source").isNull() & F.col("change").isNotNull(), "source is not set"),
+        _contradiction(operation.isin(*NEEDS_BEFORE) & before.isNull(), "before is not set"),
+        _contradiction(~operation.isin(*MAY_HAVE_BEFORE) & before.isNotNull(), "before is set"),
+        _contradiction(operation.isin(*HAS_AFTER) & after.isNull(), "after is not set"),
+        _contradiction(~operation.isin(*HAS_AFTER) & after.isNotNull(), "after is set"),
+    )
+    return changes.withColumns({"problem": F.coalesce(F.col("problem"), problem), "before": before, "after": after})
+
+
+def _contradiction(wrong: Column, what: str) -> Column:
+    return F.when(wrong, F.concat(F.lit(f"{what}, but operation is "), F.col("change.operation")))
+
+
+def check_insert_only(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """Sets `problem` where the file says `insert_only` and the change is no insert."""
+    if not pipeline.definition.insert_only:
+        return changes
+    problem = _contradiction(~F.col("change.operation").isin(*INSERTS), "insert_only is true")
+    return changes.withColumn("problem", F.coalesce(F.col("problem"), problem))

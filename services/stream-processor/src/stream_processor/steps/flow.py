@@ -1,29 +1,22 @@
 """Composes the steps: from a topic's records to those of the sink's topic, and to the dead letters among them."""
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.pipeline import Pipeline
-from stream_processor.errors import PipelineFileError
-from stream_processor.steps.aggregation import aggregate
-from stream_processor.steps.change_checks import check_change
-from stream_processor.steps.contributions import contributions
-from stream_processor.steps.decode import decode
-from stream_processor.steps.differences import differences
-from stream_processor.steps.entries import entries, key_entries
+from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RoutePipeline
+from stream_processor.spark_internals import previous_rows
+from stream_processor.steps.aggregation import aggregate, contributions, differences
+from stream_processor.steps.decode import check_change, check_insert_only, decode
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.insert_only import check_insert_only
-from stream_processor.steps.joining import join
-from stream_processor.steps.key_checks import check_keys
-from stream_processor.steps.previous import with_previous
-from stream_processor.steps.projection import project
-from stream_processor.steps.record_room import check_size
-from stream_processor.steps.retraction import retract, to_lines
-from stream_processor.steps.routing import route
-from stream_processor.steps.row_filter import filter_rows
+from stream_processor.steps.projection import ELEMENT, filter_rows, join, project
+from stream_processor.steps.record_keys import check_keys, check_windows, elements
+from stream_processor.steps.retraction import entries, key_entries, retract, to_lines
 from stream_processor.steps.sink import to_records
-from stream_processor.steps.windows import check_windows
+
+BESIDE_PAYLOAD = 4_096
+"""Bytes kept free for a record's key, its source and Kafka's own fields."""
 
 
 def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
@@ -31,13 +24,26 @@ def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
 
     Raises PipelineFileError for a `where` that does not fit the row.
     """
-    sound = check_insert_only(check_change(changes), pipeline)
-    try:
-        matching = filter_rows(sound, pipeline.definition.where)
-    except AnalysisException as error:
-        problem = (error.getMessage() or str(error)).splitlines()[0]
-        raise PipelineFileError(pipeline.file, "where", problem) from error
+    matching = filter_rows(check_insert_only(check_change(changes), pipeline), pipeline)
     return check_size(check_windows(check_keys(matching, pipeline), pipeline), pipeline)
+
+
+def check_size(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """Sets `problem` where the row is too large for the sink's topic. What `select` makes of a row is not measured.
+
+    A record that Kafka refuses would end its query again after each start.
+    """
+    limit = pipeline.max_record_bytes
+    if limit is None or isinstance(pipeline, AggregatePipeline) or pipeline.select:
+        return changes
+    room, size = max(limit - BESIDE_PAYLOAD, 0), F.octet_length("payload")
+    reason = F.concat(
+        F.lit("the row has "),
+        size.cast("string"),
+        F.lit(f" bytes, {pipeline.sink_topic} takes {room} (max.message.bytes)"),
+    )
+    too_large = F.col("after").isNotNull() & (size > room)
+    return changes.withColumn("problem", F.coalesce(F.col("problem"), F.when(too_large, reason)))
 
 
 def written_records(
@@ -45,19 +51,40 @@ def written_records(
 ) -> DataFrame:
     """The records that the pipeline writes to its topic, which has so many partitions; `epoch` is its checkpoint's."""
     checked = checked_changes(decode(records, pipeline, functions), pipeline)
-    if pipeline.shape == "route":
+    if isinstance(pipeline, RoutePipeline):
         return route(checked, pipeline, functions)
-    lines = _lines(checked.where(F.col("problem").isNull()), pipeline, epoch, functions)
+    sound = checked.where(F.col("problem").isNull())
+    forget = pipeline.definition.forget_deleted
+    if isinstance(pipeline, AggregatePipeline):
+        rows = entries(contributions(sound, pipeline), pipeline, functions).drop("payload")
+        known = previous_rows(rows, forget, every_change=True)
+        lines = aggregate(differences(known, pipeline), pipeline, epoch, functions)
+    else:
+        projected = project(join(sound, pipeline, functions), pipeline, functions)
+        rows = entries(key_entries(projected, pipeline), pipeline, functions)
+        lines = to_lines(retract(previous_rows(rows, forget, every_change=False)), functions)
     return to_records(lines, partitions, functions)
 
 
-def _lines(changes: DataFrame, pipeline: Pipeline, epoch: int, functions: Functions) -> DataFrame:
-    """`key`, `deleted` and `record` of what changes on the keyed topic."""
-    forget = pipeline.definition.forget_deleted
-    if pipeline.shape == "aggregate":
-        contributed = entries(contributions(changes, pipeline), pipeline, functions).drop("payload")
-        known = with_previous(contributed, forget, every_change=True)
-        return aggregate(differences(known, pipeline), pipeline, epoch, functions)
-    projected = project(join(changes, pipeline, functions), pipeline, functions)
-    known = with_previous(entries(key_entries(projected, pipeline), pipeline, functions), forget, every_change=False)
-    return to_lines(retract(known), functions)
+def route(changes: DataFrame, pipeline: RoutePipeline, functions: Functions) -> DataFrame:
+    """The records of checked and filtered changes: `key`, the group as text, and `value`, the encoded message.
+
+    A change gives one when its operation is among the route's and it has a row that matches; with `explode`, one per
+    element. Kafka's own partitioner places them by their key. Records are written at least once: after a crash, those
+    since the last checkpoint come again, and nothing in them shows it. A reader to whom that matters compares keys and
+    values, or reads a keyed topic.
+    """
+    sound = F.col("problem").isNull() & F.col("after").isNotNull()
+    passed = changes.where(sound & F.col("change.operation").isin(*pipeline.operations))
+    joined = join(passed, pipeline, functions)
+    if pipeline.explode is not None:
+        joined = joined.withColumn(ELEMENT, F.explode(elements(F.col("after"), pipeline.explode)))
+    written = project(joined.withColumn("__key", _key(pipeline)), pipeline, functions)
+    return written.select(F.col("__key").cast("binary").alias("key"), F.col("payload").alias("value"))
+
+
+def _key(pipeline: RoutePipeline) -> Column:
+    start, fields = F.col("after"), pipeline.group.fields
+    if pipeline.explode is not None and pipeline.group.repeated:
+        start, fields = F.col(ELEMENT), fields[len(pipeline.explode.fields) :]
+    return reduce(lambda value, field: value.getField(field.name), fields, start).cast("string")

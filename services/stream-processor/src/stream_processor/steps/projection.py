@@ -1,33 +1,88 @@
-"""Makes the message that is written out of a row and what it was joined with."""
+"""Filters rows, joins them with keyed topics, and makes the message that is written out of what they hold.
+
+A row is joined with what the table holds at that moment, some tens of milliseconds after the table's own change. A
+later change of the table does not rewrite what was joined before.
+"""
+
+from collections.abc import Mapping
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.types import DataType
 
-from stream_processor.definition.pipeline import Pipeline, Selected
+from stream_processor.definition.pipeline import Pipeline, PipelineBase, RoutePipeline, RowPipeline
 from stream_processor.errors import PipelineFileError
+from stream_processor.spark_internals import exact
 from stream_processor.steps import row_schema
-from stream_processor.steps.exact_sql import exact
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.joining import column
-from stream_processor.steps.row_scope import KEPT, in_scope
-from stream_processor.steps.type_fit import fits
+from stream_processor.steps.record_keys import single
 
 ELEMENT = "__element"
 """The column of an exploded path's elements, where there is one."""
+KEPT = "__kept"
+_MATCHES = "__matches"
+_NOTHING: Mapping[str, str] = {}
 
 
-def project(changes: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
+def in_scope(changes: DataFrame, row: str, beside: Mapping[str, str] = _NOTHING) -> DataFrame:
+    """The scope of SQL expressions: the fields of the struct `row` as columns, and the struct itself as `row`.
+
+    `beside` names columns of `changes` that expressions see under another name: name → column. All columns of
+    `changes` stand in the struct KEPT.
+    """
+    columns = {"row": row, **beside}
+    kept = changes.select(F.struct(*changes.columns).alias(KEPT))
+    return kept.select(
+        KEPT, f"{KEPT}.{row}.*", *[F.col(f"{KEPT}.{column}").alias(name) for name, column in columns.items()]
+    )
+
+
+def refused(pipeline: PipelineBase, key: str, error: AnalysisException) -> PipelineFileError:
+    """The error for an expression at `key` of the file that Spark cannot compute."""
+    return PipelineFileError(pipeline.file, key, (error.getMessage() or str(error)).splitlines()[0])
+
+
+def filter_rows(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """Treats a row as absent where the pipeline's condition is not true of it.
+
+    So a row that stops matching leaves its groups like a deleted one, and a row that starts to match enters them like
+    a new one. A condition that gives null is not true. Raises PipelineFileError for one that does not fit the row.
+    """
+    condition = pipeline.definition.where
+    if condition is None:
+        return changes
+    try:
+        return _only_matching(_only_matching(changes, "before", condition), "after", condition)
+    except AnalysisException as error:
+        raise refused(pipeline, "where", error) from error
+
+
+def _only_matching(changes: DataFrame, row: str, condition: str) -> DataFrame:
+    matched = in_scope(changes, row).select(KEPT, exact(condition, changes.sparkSession).alias(_MATCHES))
+    columns = {name: F.col(f"{KEPT}.{name}") for name in changes.columns}
+    columns[row] = F.when(F.col(_MATCHES), columns[row])
+    return matched.select(*[column.alias(name) for name, column in columns.items()])
+
+
+def join(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> DataFrame:
+    """Adds a struct column per joined table: the row of it that `after` names; null where there is none."""
+    for table in pipeline.joins:
+        looked_up = functions.lookup(single(F.col("after"), table.key), table.topic, table.message.full_name)
+        changes = changes.withColumn(f"__table_{table.name}", looked_up)
+    return changes
+
+
+def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> DataFrame:
     """Replaces `payload` by the encoded message that `select` makes of `after`, where there is such a row.
 
     Expressions see the row's fields, the row as `row`, the joined tables, and `element` of an exploded path. Fields
-    that are not selected stay unset. Raises PipelineFileError for an expression that Spark cannot follow.
+    that are not selected stay unset. Raises PipelineFileError for an expression that Spark cannot compute.
     """
     if not pipeline.select:
         return changes
-    beside = {table.name: column(table) for table in pipeline.joins}
-    if pipeline.explode is not None:
+    beside = {table.name: f"__table_{table.name}" for table in pipeline.joins}
+    if isinstance(pipeline, RoutePipeline) and pipeline.explode is not None:
         beside["element"] = ELEMENT
     scoped = in_scope(changes, "after", beside)
     message = functions.encode(_message(scoped, pipeline), pipeline.sink.full_name)
@@ -36,30 +91,25 @@ def project(changes: DataFrame, pipeline: Pipeline, functions: Functions) -> Dat
     return scoped.select(*[each.alias(name) for name, each in columns.items()])
 
 
-def _message(scoped: DataFrame, pipeline: Pipeline) -> Column:
-    selected = {each.field.name: each for each in pipeline.select}
-    return F.struct(
-        *[
-            (
-                _field(scoped, pipeline.file, selected[field.name], field.dataType)
-                if field.name in selected
-                else F.lit(None)
-            )
-            .cast(field.dataType)
-            .alias(field.name)
-            for field in row_schema.of(pipeline.sink).fields
-        ]
-    )
+def _message(scoped: DataFrame, pipeline: RowPipeline) -> Column:
+    selected = {each.field.name: each.sql for each in pipeline.select}
+    fields = []
+    for field in row_schema.of(pipeline.sink).fields:
+        sql = selected.get(field.name)
+        value = F.lit(None) if sql is None else _selected(scoped, pipeline, field.name, sql, field.dataType)
+        fields.append(value.cast(field.dataType).alias(field.name))
+    return F.struct(*fields)
 
 
-def _field(scoped: DataFrame, file: str, selected: Selected, wanted: DataType) -> Column:
+def _selected(scoped: DataFrame, pipeline: RowPipeline, name: str, sql: str, declared: DataType) -> Column:
     """The expression. Raises PipelineFileError if its type does not fit the field's."""
-    key = f"select.{selected.field.name}"
+    key = f"select.{name}"
     try:
-        expression = exact(selected.sql, scoped.sparkSession)
-        found = scoped.select(expression.alias("found")).schema["found"].dataType
+        expression = exact(sql, scoped.sparkSession)
+        actual = scoped.select(expression.alias(name)).schema[name].dataType
     except AnalysisException as error:
-        raise PipelineFileError(file, key, (error.getMessage() or str(error)).splitlines()[0]) from error
-    if not fits(found, wanted):
-        raise PipelineFileError(file, key, f"is {found.simpleString()}, the field needs {wanted.simpleString()}")
+        raise refused(pipeline, key, error) from error
+    if not row_schema.fits(actual, declared):
+        problem = f"is {actual.simpleString()}, the field needs {declared.simpleString()}"
+        raise PipelineFileError(pipeline.file, key, problem)
     return expression

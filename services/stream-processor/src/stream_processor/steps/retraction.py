@@ -1,27 +1,69 @@
-"""Says what a change does to its groups: which keys the row leaves, and which it stands under now."""
+"""Turns changes of rows into what changes on a keyed topic: which keys a row leaves, and which it stands under now.
+
+The state is one small entry per row, in a Java operator (Previous.java) that runs in micro-batches and in real-time
+mode. It is the fence that duplicates and late changes cannot pass. It knows nothing of keys and sums: `current` is an
+array of whatever a row stands for.
+"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.steps.encode import record
+from stream_processor.definition.pipeline import KeyPipeline, StatefulPipeline
 from stream_processor.steps.functions import Functions
+from stream_processor.steps.record_keys import keys, single
+from stream_processor.steps.sink import encode_record, encode_source
 
 
-def retract(known: DataFrame) -> DataFrame:
+def key_entries(changes: DataFrame, pipeline: KeyPipeline) -> DataFrame:
+    """Adds `current` and `stated` of latest and members: the keys of `after`, and those of `before`."""
+    return changes.withColumns({"current": keys(F.col("after"), pipeline), "stated": keys(F.col("before"), pipeline)})
+
+
+def entries(changes: DataFrame, pipeline: StatefulPipeline, functions: Functions) -> DataFrame:
+    """One line per row that a change speaks of, with these columns and those that begin with `window_`.
+
+    - `primary_key` (text), `epoch`, `sequence`: which row, and where in its history
+    - `current`: what the row stands for after the change; empty when it is gone or does not match
+    - `stated`: what the change itself says that the row stood for before it; `complete` is false when it cannot know
+    - `source`: the encoded StateRecord with nothing but its source; `payload`: the encoded row, null when it is gone
+
+    A change of the primary key speaks of two rows: one goes, and one comes. `changes` has `current` and `stated`.
+    """
+    nothing = F.filter("current", lambda _: F.lit(False))
+    # As the change says it, whether the row matches the condition or not.
+    old, new = (single(F.col(f"change.{row}"), pipeline.primary_key) for row in ("before", "after"))
+    gone = F.struct(old.alias("primary_key"), nothing.alias("current"), F.col("stated"))
+    come = F.struct(new.alias("primary_key"), F.col("current"), nothing.alias("stated"))
+    same = F.struct(F.coalesce(new, old).alias("primary_key"), F.col("current"), F.col("stated"))
+    source = F.col("change.source")
+    window_columns = [name for name in changes.columns if name.startswith("window_")]
+    split = changes.select(
+        F.explode(F.when(old != new, F.array(gone, come)).otherwise(F.array(same))).alias("row"),
+        source.getField("epoch").alias("epoch"),
+        source.getField("log_sequence_number").alias("sequence"),
+        (F.col("change.before").isNotNull() | (F.col("change.operation") == "OPERATION_CREATE")).alias("complete"),
+        encode_source(source, functions).alias("source"),
+        F.when(F.size("current") > 0, F.col("payload")).alias("payload"),
+        *window_columns,
+    )
+    return split.select("row.*", "epoch", "sequence", "complete", "source", "payload", *window_columns)
+
+
+def retract(changes: DataFrame) -> DataFrame:
     """Adds `left` and `entered`: the keys to delete, and the keys to set to the row.
 
     A key that the row keeps is only set: no reader ever sees it gone in between. What the change states is deleted too,
     whatever is remembered: it may stand on the topic when the state has forgotten it, or from before a crash.
     """
     stood = F.array_union(F.coalesce("previous", F.array().cast("array<string>")), F.col("stated"))
-    return known.withColumns({"left": F.array_except(stood, F.col("current")), "entered": F.col("current")})
+    return changes.withColumns({"left": F.array_except(stood, F.col("current")), "entered": F.col("current")})
 
 
 def to_lines(retracted: DataFrame, functions: Functions) -> DataFrame:
     """One line per key that is deleted or set: `key`, `deleted`, and `record`, the bytes of its StateRecord."""
     epoch, sequence, source = F.col("epoch"), F.col("sequence"), F.col("source")
-    tombstone = record(epoch, sequence, source, F.lit(None).cast("binary"), functions)
-    full = record(epoch, sequence, source, F.col("payload"), functions)
+    tombstone = encode_record(epoch, sequence, source, F.lit(None).cast("binary"), functions)
+    full = encode_record(epoch, sequence, source, F.col("payload"), functions)
     encoded = retracted.select(
         F.when(F.size("left") > 0, tombstone).alias("tombstone"),
         F.when(F.size("entered") > 0, full).alias("full"),
@@ -30,5 +72,5 @@ def to_lines(retracted: DataFrame, functions: Functions) -> DataFrame:
     )
     lines = encoded.select("tombstone", "full", "leaving", F.posexplode("keys").alias("at", "key"))
     deleted = F.col("at") < F.col("leaving")
-    chosen = F.when(deleted, F.col("tombstone")).otherwise(F.col("full"))
-    return lines.select("key", deleted.alias("deleted"), chosen.alias("record"))
+    record = F.when(deleted, F.col("tombstone")).otherwise(F.col("full"))
+    return lines.select("key", deleted.alias("deleted"), record.alias("record"))

@@ -1,46 +1,38 @@
-"""Gives a message's shape as a Spark type, the same as spark-protobuf's and as jvm/ makes the rows."""
+"""Messages as Spark types, the same as spark-protobuf's and as jvm/ makes the rows, and which types fit them."""
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql import types as T  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.definition.contract import TIMESTAMP
 from stream_processor.errors import ContractError
 
-_SCALARS: dict[int, DataType] = {
-    FieldDescriptor.TYPE_DOUBLE: DoubleType(),
-    FieldDescriptor.TYPE_FLOAT: FloatType(),
-    FieldDescriptor.TYPE_INT32: IntegerType(),
-    FieldDescriptor.TYPE_SINT32: IntegerType(),
-    FieldDescriptor.TYPE_SFIXED32: IntegerType(),
-    FieldDescriptor.TYPE_UINT32: LongType(),
-    FieldDescriptor.TYPE_FIXED32: LongType(),
-    FieldDescriptor.TYPE_INT64: LongType(),
-    FieldDescriptor.TYPE_SINT64: LongType(),
-    FieldDescriptor.TYPE_SFIXED64: LongType(),
-    FieldDescriptor.TYPE_UINT64: DecimalType(20, 0),
-    FieldDescriptor.TYPE_FIXED64: DecimalType(20, 0),
-    FieldDescriptor.TYPE_BOOL: BooleanType(),
-    FieldDescriptor.TYPE_STRING: StringType(),
-    FieldDescriptor.TYPE_BYTES: BinaryType(),
-    FieldDescriptor.TYPE_ENUM: StringType(),
+_SCALARS: dict[int, T.DataType] = {
+    FieldDescriptor.TYPE_DOUBLE: T.DoubleType(),
+    FieldDescriptor.TYPE_FLOAT: T.FloatType(),
+    FieldDescriptor.TYPE_INT32: T.IntegerType(),
+    FieldDescriptor.TYPE_SINT32: T.IntegerType(),
+    FieldDescriptor.TYPE_SFIXED32: T.IntegerType(),
+    FieldDescriptor.TYPE_UINT32: T.LongType(),
+    FieldDescriptor.TYPE_FIXED32: T.LongType(),
+    FieldDescriptor.TYPE_INT64: T.LongType(),
+    FieldDescriptor.TYPE_SINT64: T.LongType(),
+    FieldDescriptor.TYPE_SFIXED64: T.LongType(),
+    FieldDescriptor.TYPE_UINT64: T.DecimalType(20, 0),
+    FieldDescriptor.TYPE_FIXED64: T.DecimalType(20, 0),
+    FieldDescriptor.TYPE_BOOL: T.BooleanType(),
+    FieldDescriptor.TYPE_STRING: T.StringType(),
+    FieldDescriptor.TYPE_BYTES: T.BinaryType(),
+    FieldDescriptor.TYPE_ENUM: T.StringType(),
+}
+_WIDER: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
+    T.IntegerType: (T.LongType, T.DoubleType),
+    T.LongType: (T.DoubleType,),
+    T.FloatType: (T.DoubleType,),
+    T.DecimalType: (T.DoubleType,),
 }
 
 
-def of(message: Descriptor, within: tuple[str, ...] = ()) -> StructType:
+def of(message: Descriptor, within: tuple[str, ...] = ()) -> T.StructType:
     """The struct of a message's fields in the order of their declaration.
 
     Raises ContractError for what a row cannot hold: maps, and messages that contain themselves (`within`: the messages
@@ -49,18 +41,27 @@ def of(message: Descriptor, within: tuple[str, ...] = ()) -> StructType:
     if message.full_name in within:
         raise ContractError(f"{message.full_name} contains itself; a row cannot")
     inner = (*within, message.full_name)
-    return StructType([StructField(field.name, _type(field, inner)) for field in message.fields])
+    return T.StructType([T.StructField(field.name, _type(field, inner)) for field in message.fields])
 
 
-def _type(field: FieldDescriptor, within: tuple[str, ...]) -> DataType:
-    element = _element(field, within)
-    return ArrayType(element, containsNull=False) if field.is_repeated else element
-
-
-def _element(field: FieldDescriptor, within: tuple[str, ...]) -> DataType:
+def _type(field: FieldDescriptor, within: tuple[str, ...]) -> T.DataType:
     message = field.message_type
     if message is None:
-        return _SCALARS[field.type]
-    if message.GetOptions().map_entry:
+        element = _SCALARS[field.type]
+    elif message.GetOptions().map_entry:
         raise ContractError(f"{field.full_name} is a map; a row cannot hold it")
-    return TimestampType() if message.full_name == TIMESTAMP else of(message, within)
+    else:
+        element = T.TimestampType() if message.full_name == TIMESTAMP else of(message, within)
+    return T.ArrayType(element, containsNull=False) if field.is_repeated else element
+
+
+def fits(actual: T.DataType, declared: T.DataType) -> bool:
+    """Whether all values of `actual` can be written where `declared` is declared; integers may become doubles."""
+    if isinstance(actual, T.NullType) or actual == declared:
+        return True
+    if isinstance(actual, T.StructType) and isinstance(declared, T.StructType):
+        pairs = zip(actual.fields, declared.fields, strict=False)
+        return actual.names == declared.names and all(fits(a.dataType, b.dataType) for a, b in pairs)
+    if isinstance(actual, T.ArrayType) and isinstance(declared, T.ArrayType):
+        return actual.containsNull <= declared.containsNull and fits(actual.elementType, declared.elementType)
+    return type(declared) in _WIDER.get(type(actual), ())

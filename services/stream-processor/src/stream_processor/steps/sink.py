@@ -1,16 +1,35 @@
-"""Lays lines out as records of a keyed topic, and writes them to Kafka."""
+"""Encodes what goes onto a keyed topic, lays it out as Kafka records, and writes them.
 
-from pyspark.sql import DataFrame
+StateRecords are encoded in parts, because encoded messages that are laid end to end are one message. So what is large
+or does not change is encoded once and before the shuffle, however many keys it is written under.
+"""
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.record_keys import NUL
 
+STATE_RECORD = "statecast.state.v1.StateRecord"
 TOMBSTONE_HEADER = "statecast-state-record"
+HEADERS = "array<struct<key:string,value:binary>>"
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """The largest record that is written, which is also what the client's buffer holds by default."""
-HEADERS = "array<struct<key:string,value:binary>>"
+
+
+def encode_source(source: Column, functions: Functions) -> Column:
+    """The bytes of a StateRecord with nothing but its source."""
+    return functions.encode(F.struct(_null("long"), _null("long"), source, _null("binary")), STATE_RECORD)
+
+
+def encode_record(epoch: Column, sequence: Column, source: Column, payload: Column, functions: Functions) -> Column:
+    """The bytes of a StateRecord; `source` comes from encode_source, and a null `payload` is left out (a tombstone)."""
+    return F.concat(functions.encode(F.struct(epoch, sequence, _null("binary"), payload), STATE_RECORD), source)
+
+
+def _null(of_type: str) -> Column:
+    return F.lit(None).cast(of_type)
 
 
 def to_records(lines: DataFrame, partitions: int, functions: Functions) -> DataFrame:
@@ -37,6 +56,6 @@ def to_kafka(records: DataFrame, bootstrap: str, topic: str) -> DataStreamWriter
         # A short wait spares the broker a request per record; whether it helps on busy cores was within the noise.
         .option("kafka.linger.ms", "3")
         .option("kafka.compression.type", "lz4")
-        # How large a record may be is up to its topic, see record_room.py; the client's own bound must not be lower.
+        # The topic says how large a record may be (check_size); the client's own bound must not be lower.
         .option("kafka.max.request.size", MAX_REQUEST_BYTES)
     )

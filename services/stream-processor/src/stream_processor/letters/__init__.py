@@ -1,1 +1,0 @@
-"""Puts dead letters back onto their source topic."""

@@ -1,0 +1,134 @@
+"""Reads the dead letters of a topic, and stops the pipelines when there are too many."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+
+from statecast_service.kafka import client_options
+from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
+from stream_processor.errors import DeadLetterLimitError
+from stream_processor.metrics import Metrics
+from stream_processor.operation.checkpoints import Notes
+from stream_processor.steps.dead_letters import DEAD_LETTER_HEADERS, OFFSET, PARTITION, REASON, TOPIC, TRUNCATED
+
+READER_GROUP = "stream-processor-replay"
+"""Only named because Kafka's client needs one: no offset is ever committed to it."""
+
+Header = tuple[str, bytes | None]
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """One dead letter: where it stands, and the original record with the headers of both."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+
+    @property
+    def origin(self) -> tuple[str, int, int] | None:
+        """Topic, partition and offset of the original record; None when the headers do not say."""
+        try:
+            return self._text(TOPIC), int(self._text(PARTITION)), int(self._text(OFFSET))
+        except (KeyError, ValueError):
+            return None
+
+    @property
+    def reason(self) -> str:
+        """Why it was set aside; empty when the headers do not say."""
+        return self._text(REASON) if any(key == REASON for key, _ in self.headers) else ""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether a part of the original is missing."""
+        return any(key == TRUNCATED for key, _ in self.headers)
+
+    @property
+    def original_headers(self) -> list[Header]:
+        """The headers that the original record came with."""
+        return [(key, value) for key, value in self.headers if key not in DEAD_LETTER_HEADERS]
+
+    def _text(self, name: str) -> str:
+        """The header's last value, which is ours: those of the original stand before it."""
+        return (dict(self.headers)[name] or b"").decode(errors="replace")
+
+
+def read_dead_letters(
+    bootstrap: str, topic: str, starts: Mapping[int, int], timeout_s: float = 10.0
+) -> Iterator[DeadLetter]:
+    """Every letter from the offsets in `starts`, by default the first, to the ends of now; each partition in order.
+
+    Raises KafkaException when the broker is gone.
+    """
+    group = {"group.id": READER_GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    consumer = Consumer({**client_options(bootstrap), **group, "enable.partition.eof": True})
+    try:
+        for number in consumer.list_topics(topic, timeout=timeout_s).topics[topic].partitions:
+            _, end = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=timeout_s)
+            consumer.assign([TopicPartition(topic, number, starts.get(number, OFFSET_BEGINNING))])
+            # The only error that comes as a message is the end of the partition.
+            while (message := _poll(consumer, timeout_s)).error() is None and cast(int, message.offset()) < end:
+                headers = cast(list[Header], message.headers() or [])
+                yield DeadLetter(number, cast(int, message.offset()), message.key(), message.value(), tuple(headers))
+    finally:
+        consumer.close()
+
+
+def _poll(consumer: Consumer, timeout_s: float) -> Message:
+    message = consumer.poll(timeout_s)
+    if message is None:
+        raise KafkaException(f"no answer from Kafka within {timeout_s} s")
+    return message
+
+
+class DeadLetterLimit:
+    """Counts the dead letters of one source topic by the end of their topic.
+
+    They count from the first start, over restarts: a process that starts again after the limit stops again at once,
+    and does not set aside another thousand records each time. `accept` begins a new count.
+    """
+
+    def __init__(
+        self, source_topic: str, pipelines: Sequence[Pipeline], end: Callable[[str], int], notes: Notes
+    ) -> None:
+        self.topic = dead_letter_topic(source_topic)
+        readers = [each.definition for each in pipelines if each.source_topic == source_topic]
+        self._limit = min(definition.dead_letters.limit for definition in readers)
+        self._end = end
+        self._note = f"{self.topic}.accepted.json"
+        self._notes = notes
+
+    def check(self, metrics: Metrics) -> None:
+        """Raises DeadLetterLimitError when there are more dead letters than the lowest limit of the files."""
+        end = self._end(self.topic)
+        note = self._notes.read(self._note)
+        if note is None:
+            self._write(end)
+        accepted = int(note["end"]) if note else end
+        # An end before the accepted one: the topic was recreated.
+        count = end - accepted if end >= accepted else end
+        metrics.dead_letters.labels(self.topic).set(count)
+        if count > self._limit:
+            raise DeadLetterLimitError(
+                f"{count} dead letters on {self.topic}, the limit is {self._limit}: read their statecast-reason "
+                "headers, mend the source or the pipeline, then run `stream-processor accept-dead-letters FILE...`"
+            )
+
+    def accept(self) -> int:
+        """Counts from now on; returns the end of the topic, which is the new beginning."""
+        end = self._end(self.topic)
+        self._write(end)
+        return end
+
+    def _write(self, end: int) -> None:
+        self._notes.replace(self._note, {"end": end})
+
+
+def dead_letter_limits(pipelines: Sequence[Pipeline], end: Callable[[str], int], notes: Notes) -> list[DeadLetterLimit]:
+    """One limit per source topic."""
+    sources = dict.fromkeys(pipeline.source_topic for pipeline in pipelines)
+    return [DeadLetterLimit(source, pipelines, end, notes) for source in sources]

@@ -1,0 +1,128 @@
+"""Watches the running queries: whether they run, what Spark reports of them as metrics, and whether one has ended."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark import StatusTracker
+from pyspark.sql.streaming.query import StreamingQuery
+
+from stream_processor.errors import QueryFailedError
+from stream_processor.metrics import Metrics, Readiness
+from stream_processor.operation.plan import QueryPlan
+from stream_processor.spark_internals import JVM_LOST
+
+COMMIT_STEPS = ("walCommit", "commitOffsets")
+
+
+@dataclass
+class Progress:
+    """Turns Spark's progress reports of one query into metrics; the same report counts once.
+
+    `interval_s` is the time between checkpoints of a real-time query, 0 of others; `clock` gives seconds since 1970.
+    """
+
+    query: str
+    metrics: Metrics
+    interval_s: float = 0.0
+    clock: Callable[[], float] = time.time
+    _batch: int = field(default=-1, init=False)
+
+    def follow(self, query: StreamingQuery) -> None:
+        """Takes the reports that are new. Asks for several only if there are: all recent ones are a lot of text."""
+        last = query.lastProgress
+        if last is None or last["batchId"] <= self._batch:
+            return
+        for progress in [last] if last["batchId"] == self._batch + 1 else query.recentProgress:
+            self.update(progress)
+
+    def update(self, progress: Mapping[str, Any]) -> None:
+        """Takes a StreamingQueryProgress in its JSON form."""
+        if progress["batchId"] <= self._batch:
+            return
+        self._batch = progress["batchId"]
+        operators = progress["stateOperators"]
+        metrics, query = self.metrics, self.query
+        metrics.checkpoints.labels(query).inc()
+        metrics.checkpoint_seconds.labels(query).set(_checkpoint_ms(progress) / 1000)
+        metrics.last_checkpoint.labels(query).set(self.clock())
+        duration_s = progress["durationMs"].get("triggerExecution", 0) / 1000
+        if self.interval_s:
+            metrics.checkpoint_pause.labels(query).set(max(duration_s - self.interval_s, 0.0))
+        metrics.input_rows.labels(query).inc(progress["numInputRows"])
+        # Over the batch: Spark's own rate is against the pause before it, none in real-time mode.
+        metrics.input_rate.labels(query).set(progress["numInputRows"] / duration_s if duration_s else 0.0)
+        metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))
+        metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
+
+
+def _checkpoint_ms(progress: Mapping[str, Any]) -> float:
+    """The write-ahead and commit logs, and the stores' commits, which the partitions make side by side."""
+    logs = sum(progress["durationMs"].get(step, 0) for step in COMMIT_STEPS)
+    stores = sum(each["commitTimeMs"] / max(each["numShufflePartitions"], 1) for each in progress["stateOperators"])
+    return float(logs + stores)
+
+
+def running_tasks(tracker: StatusTracker, query: StreamingQuery) -> int:
+    """How many tasks of the query an executor has started and not ended; Spark knows its jobs by its run id."""
+    active = set(tracker.getActiveJobsIds())
+    own = active.intersection(tracker.getJobIdsForGroup(str(query.runId)))
+    jobs = [tracker.getJobInfo(job) for job in own]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return sum(stage.numActiveTasks for stage in stages if stage is not None)
+
+
+class WatchedQuery:
+    """One query with what is known of it.
+
+    A real-time query has started once all its tasks ran at the same time; a micro-batch query, once it has finished a
+    batch or waits for data. Between two real-time batches the tasks end and start again, which is no second start.
+    """
+
+    def __init__(
+        self, plan: QueryPlan, query: StreamingQuery, tasks: Callable[[StreamingQuery], int], metrics: Metrics
+    ) -> None:
+        self.plan = plan
+        self.query = query
+        self.started = False
+        self._tasks = tasks
+        self._metrics = metrics
+        interval_s = plan.trigger.checkpoint.total_seconds() if plan.realtime else 0.0
+        self._progress = Progress(plan.name, metrics, interval_s)
+
+    def look(self) -> None:
+        """Updates `started` and the metrics. Raises QueryFailedError when the query, or all of Spark, has ended."""
+        try:
+            active = self.query.isActive
+            self._metrics.query_up.labels(self.plan.name).set(active)
+            if not active:
+                raise QueryFailedError(f"the query {self.plan.name} has ended: {_reason(self.query)}")
+            running = self._tasks(self.query)
+            self._metrics.tasks.labels(self.plan.name).set(running)
+            self._progress.follow(self.query)
+            if self.plan.realtime:
+                all_run = running >= self.plan.tasks
+            else:
+                all_run = self.query.lastProgress is not None or self.query.status["message"].startswith("Waiting")
+            self.started = self.started or all_run
+        except JVM_LOST as error:
+            raise QueryFailedError("Spark's JVM has ended; its own last words are above") from error
+
+
+def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness) -> None:
+    """Looks at each query; ready when all have started. Raises QueryFailedError."""
+    for each in queries:
+        each.look()
+    waiting = [each.plan.name for each in queries if not each.started]
+    if waiting:
+        readiness.is_not(f"starting {', '.join(waiting)}")
+    elif readiness.reason is not None:
+        readiness.is_ready()
+
+
+def _reason(query: StreamingQuery) -> str:
+    error = query.exception()
+    text = "it was stopped" if error is None else str(error)
+    first = next((line for line in text.splitlines() if line.strip()), text)
+    return first.partition("terminated with exception: ")[2] or first

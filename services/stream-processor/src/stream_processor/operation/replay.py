@@ -1,0 +1,179 @@
+"""Puts dead letters back onto their source topic, for when the file, the contract or the database was corrected.
+
+A record goes back with its key, its value and its own headers to the partition that it came from. It is an old change
+by then: state drops it where the row has a newer one, so that a replay moves nothing backwards. Pipelines that could
+use it the first time drop it as well, but for a route, which writes it again.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from statecast_service.kafka import client_options
+from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
+from stream_processor.operation.checkpoint_places import open_checkpoints
+from stream_processor.operation.checkpoints import Notes
+from stream_processor.operation.dead_letters import DeadLetter, DeadLetterLimit, Header, read_dead_letters
+from stream_processor.operation.session import command_session
+from stream_processor.operation.topics import Topics
+from stream_processor.settings import Settings
+from stream_processor.steps.dead_letters import REPLAYED
+
+log = structlog.get_logger()
+
+MAX_REQUEST_BYTES = 1_000_000_000
+"""The most that Kafka's client can be set to: the source topic has taken the record before."""
+FLUSH_TIMEOUT_S = 60.0
+
+
+class ReplayNote:
+    """The offsets of one dead-letter topic that are done: all before `next`, but for those in `left`, by partition.
+
+    Kept in one note, which `save` replaces as a whole. A recreated topic, which has another id, begins anew.
+    """
+
+    def __init__(self, notes: Notes, name: str, topic_id: str) -> None:
+        self._notes = notes
+        self._name = name
+        self._topic_id = topic_id
+        content = notes.read(name) or {}
+        same = content.get("topic_id") == topic_id
+        self._next = {int(key): value for key, value in content.get("next", {}).items()} if same else {}
+        self._left = {int(key): set(value) for key, value in content.get("left", {}).items()} if same else {}
+
+    def starts(self) -> dict[int, int]:
+        """The first offset of each partition that may not be done."""
+        return {partition: min([after, *self._left.get(partition, ())]) for partition, after in self._next.items()}
+
+    def is_done(self, partition: int, offset: int) -> bool:
+        """Whether the letter has been dealt with."""
+        return offset < self._next.get(partition, 0) and offset not in self._left.get(partition, ())
+
+    def done(self, partition: int, offset: int) -> None:
+        """The letter has been dealt with."""
+        self._left.get(partition, set()).discard(offset)
+        self._pass(partition, offset)
+
+    def leave(self, partition: int, offset: int) -> None:
+        """The letter waits for another replay."""
+        self._left.setdefault(partition, set()).add(offset)
+        self._pass(partition, offset)
+
+    def save(self) -> None:
+        """Writes the note. Raises CheckpointsUnusableError."""
+        left = {partition: sorted(offsets) for partition, offsets in self._left.items() if offsets}
+        self._notes.replace(self._name, {"topic_id": self._topic_id, "next": self._next, "left": left})
+
+    def _pass(self, partition: int, offset: int) -> None:
+        self._next[partition] = max(self._next.get(partition, 0), offset + 1)
+
+
+@dataclass(frozen=True)
+class ReplayedRecord:
+    """What is put back."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header]
+
+
+@dataclass
+class Counts:
+    """What became of the letters: put back; left for another replay; beyond replay; repetitions of others."""
+
+    replayed: int = 0
+    left: int = 0
+    unusable: int = 0
+    repeated: int = 0
+
+
+def replay(
+    letters: Iterable[DeadLetter], source: str, note: ReplayNote, reason: str, send: Callable[[ReplayedRecord], None]
+) -> Counts:
+    """Sends what the letters of `source` hold, of those that are not done and have `reason` in theirs; updates `note`.
+
+    A record that was set aside twice, as after a crash, is sent once. The caller saves the note when Kafka has what was
+    sent.
+    """
+    counts, seen = Counts(), set[tuple[str, int, int]]()
+    for letter in letters:
+        if note.is_done(letter.partition, letter.offset):
+            continue
+        origin, position = letter.origin, f"{dead_letter_topic(source)}/{letter.partition}/{letter.offset}"
+        if origin is None or origin[0] != source or letter.truncated:
+            unknown = f"it does not say where on {source} it stood"
+            problem = "a part of the record is missing" if letter.truncated else unknown
+            log.warning("cannot be put back", letter=position, origin=origin, reason=problem)
+            counts.unusable += 1
+        elif reason not in letter.reason:
+            counts.left += 1
+            note.leave(letter.partition, letter.offset)
+            continue
+        elif origin in seen:
+            counts.repeated += 1
+        else:
+            seen.add(origin)
+            own = [header for header in letter.original_headers if header[0] != REPLAYED]
+            headers = [*own, (REPLAYED, position.encode())]
+            send(ReplayedRecord(source, origin[1], letter.key, letter.value, headers))
+            counts.replayed += 1
+        note.done(letter.partition, letter.offset)
+    return counts
+
+
+class ReplayProducer:
+    """Sends records and waits until Kafka has them."""
+
+    def __init__(self, bootstrap: str) -> None:
+        options = {"enable.idempotence": True, "message.max.bytes": MAX_REQUEST_BYTES}
+        self._producer = Producer({**client_options(bootstrap), **options})
+        self._failed: list[KafkaError] = []
+
+    def send(self, record: ReplayedRecord) -> None:
+        """Takes the record; may block while many are on their way."""
+        arguments = record.topic, record.value, record.key, record.partition
+        while True:
+            try:
+                self._producer.produce(*arguments, headers=[*record.headers], on_delivery=self._delivered)
+                break
+            except BufferError:
+                self._producer.poll(1.0)
+        self._producer.poll(0)
+
+    def finish(self) -> None:
+        """Blocks until Kafka has all records. Raises KafkaException when it does not take one, or is gone."""
+        unsent = self._producer.flush(FLUSH_TIMEOUT_S)
+        if self._failed:
+            raise KafkaException(self._failed[0])
+        if unsent:
+            raise KafkaException(f"{unsent} records were not taken in {FLUSH_TIMEOUT_S} s")
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            self._failed.append(error)
+
+
+def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, dry_run: bool) -> None:
+    """Replays the dead letters of all source topics of the pipelines. Raises KafkaException.
+
+    A dry run says what would be done and does nothing.
+    """
+    bootstrap = settings.kafka_bootstrap
+    topics, producer = Topics(bootstrap), ReplayProducer(bootstrap)
+    notes = open_checkpoints(settings.checkpoints, partial(command_session, settings))
+    for source in dict.fromkeys(pipeline.source_topic for pipeline in pipelines):
+        topic = dead_letter_topic(source)
+        note = ReplayNote(notes, f"{topic}.replayed.json", topics.ids([topic])[topic])
+        letters = read_dead_letters(bootstrap, topic, note.starts())
+        counts = replay(letters, source, note, reason, (lambda _: None) if dry_run else producer.send)
+        if not dry_run:
+            producer.finish()
+            note.save()
+        log.info("would be replayed" if dry_run else "replayed", topic=topic, **vars(counts))
+        if counts.replayed and not dry_run:
+            DeadLetterLimit(source, pipelines, topics.end, notes).accept()

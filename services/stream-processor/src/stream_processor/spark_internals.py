@@ -1,0 +1,179 @@
+"""All that this service uses of Spark's and py4j's private parts, which may change with any release; this is for 4.3.
+
+The classes of jvm/ (`io.statecast.spark`) are reached here too, because only private parts lead to a JVM's classes.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from datetime import timedelta
+from typing import Any, cast
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import DataType
+
+JVM_LOST = (Py4JError, OSError)
+"""What any call raises when Spark's JVM has ended."""
+JVM_ERRORS = (*JVM_LOST, PySparkException)
+"""What a call raises when the JVM has ended or refuses."""
+
+_OVERFLOWING = ("Add", "Subtract", "Multiply")
+"""Spark's operators whose integers grow. Of the others only the negative of the lowest integer wraps."""
+_LOOK_S = 0.05
+_BEYOND_MS = 1 << 52
+"""A time after the end of every batch; some room is left to add to it."""
+_STEP_MS = 1 << 42
+"""Longer than every batch, in case one has begun in that time."""
+
+
+def jvm_reason(error: BaseException) -> str:
+    """The first line of what the JVM says about one of the JVM_ERRORS."""
+    text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+    return text.partition("\n")[0]
+
+
+def java_column(
+    spark: SparkSession, function: str, configuration: Sequence[DataType | str], columns: Sequence[Column]
+) -> Column:
+    """A column function of ColumnFunctions.java, made with `configuration` and applied to `columns`."""
+    session, jvm = cast(Any, spark)._jsparkSession, _jvm(spark)
+    java = getattr(jvm.io.statecast.spark.ColumnFunctions, function)(
+        *[session.parseDataType(each.json()) if isinstance(each, DataType) else each for each in configuration]
+    )
+    return Column(java.apply(jvm.PythonUtils.toSeq([cast(Any, column)._jc for column in columns])))
+
+
+def exact(sql: str, spark: SparkSession) -> Column:
+    """The SQL expression as a column whose integers never wrap. Raises Spark's ParseException for what is none.
+
+    Without ANSI mode Spark cuts what is beyond an integer's type as Java does, and with it the query would end. So
+    `a + b`, `a - b` and `a * b` get the mode of Spark's own `try_add`: null where their type cannot hold the result.
+    """
+    jvm = _jvm(spark)
+    parsed = cast(Any, spark)._jsparkSession.sessionState().sqlParser().parseExpression(sql)
+    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(_exact(parsed, jvm)))
+
+
+def _exact(expression: Any, jvm: Any) -> Any:
+    children = expression.children()
+    if children.nonEmpty():
+        exact_children = [_exact(children.apply(number), jvm) for number in range(children.size())]
+        expression = expression.withNewChildren(jvm.PythonUtils.toSeq(exact_children))
+    if expression.getClass().getSimpleName() not in _OVERFLOWING:
+        return expression
+    context = expression.evalContext()
+    or_null = context.copy(
+        jvm.org.apache.spark.sql.catalyst.expressions.EvalMode.TRY(), context.allowDecimalPrecisionLoss()
+    )
+    return expression.copy(expression.left(), expression.right(), or_null)
+
+
+def previous_rows(changes: DataFrame, forget: timedelta, every_change: bool) -> DataFrame:
+    """Adds `previous`, the `current` of the row's last applied change, and `applied`, by the operator Previous.java.
+
+    `changes` has `primary_key`, `epoch`, `sequence` and `current`. A change whose (epoch, sequence) is not higher than
+    that of its row's last one is not applied: it is left out, or goes on with `previous` null when `every_change`.
+    `previous` is also null when nothing is known of the row: it is new, or has been without entries for longer than
+    `forget`. Shuffles by the primary key. Of changes of a row that come in one micro-batch only the newest goes on,
+    unless `every_change`.
+    """
+    spark = changes.sparkSession
+    operator = _jvm(spark).io.statecast.spark.Previous
+    return DataFrame(operator.apply(cast(Any, changes)._jdf, round(forget.total_seconds()), every_change), spark)
+
+
+def plan_text(frame: DataFrame) -> str:
+    """Spark's physical plan of a streaming DataFrame, without running it."""
+    execution = cast(Any, frame)._jdf.queryExecution()
+    return str(_jvm(frame.sparkSession).PythonSQLUtils.explainString(execution, "simple"))
+
+
+def task_slots(spark: SparkSession) -> int:
+    """The task slots of all executors that have registered, taken or free; a local master looks like a cluster."""
+    alive = cast(Any, spark.sparkContext._jsc).sc().statusStore().executorList(True)
+    return sum(int(alive.apply(number).maxTasks()) for number in range(alive.size()))
+
+
+def end_jvm_with_this_process(spark: SparkSession) -> None:
+    """Makes the JVM end within a second after this process, however that ends."""
+    _jvm(spark).io.statecast.spark.ParentWatch.start(os.getpid())
+
+
+def close_tables(spark: SparkSession) -> None:
+    """Stops following the joined tables in this JVM."""
+    _jvm(spark).io.statecast.spark.GlobalTables.closeAll()
+
+
+class CheckpointFiles:
+    """Files of any Hadoop file system, through the file manager that Spark writes its own checkpoints with.
+
+    Every call may block for as long as the file system does, and raises JVM_ERRORS.
+    """
+
+    def __init__(self, spark: SparkSession, uri: str) -> None:
+        self._jvm = _jvm(spark)
+        configuration = cast(Any, spark)._jsparkSession.sessionState().newHadoopConf()
+        manager = self._jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+        self._files = manager.create(self._path(uri), configuration)
+        self._files.mkdirs(self._path(uri))
+
+    def exists(self, uri: str) -> bool:
+        """Whether there is a file or a directory."""
+        return bool(self._files.exists(self._path(uri)))
+
+    def read(self, uri: str) -> bytes:
+        """The content of a file that exists."""
+        with closing(self._files.open(self._path(uri))) as stream:
+            return bytes(stream.readAllBytes())
+
+    def replace(self, uri: str, content: bytes) -> None:
+        """Writes the file as a whole, over the one that is there."""
+        stream = self._files.createAtomic(self._path(uri), True)
+        try:
+            stream.write(bytearray(content))
+        except Py4JError:
+            stream.cancel()
+            raise
+        stream.close()
+
+    def _path(self, uri: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(uri)
+
+
+def end_batches(
+    spark: SparkSession,
+    queries: Sequence[StreamingQuery],
+    timeout_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> list[str]:
+    """Lets queries end after the batch that they are in, with its checkpoint; the names of those that do not in time.
+
+    Spark itself can only interrupt a query, and what was written since its last checkpoint then comes again at the next
+    start. A real-time batch lasts as long as the time between checkpoints, so its time is made to run out: the readers
+    of a task look at one clock of Spark's before each record. So a real-time task ends at the next record of its
+    partition, or with its batch: one whose partition is idle may take the whole time. On a cluster the readers are in
+    other JVMs, and batches end at their usual time. A query that fails meanwhile has ended too.
+    """
+    runtime = _jvm(spark).org.apache.spark.sql.execution
+    terminated = getattr(getattr(runtime.streaming.runtime, "TERMINATED$"), "MODULE$")
+    batch_clock = _jvm(spark).org.apache.spark.util.ManualClock(_BEYOND_MS)
+    deadline = clock() + timeout_s
+    executions = {str(query.name): cast(Any, query)._jsq.streamingQuery() for query in queries}
+    for execution in executions.values():
+        execution.state().set(terminated)
+    runtime.datasources.v2.LowLatencyClock.setClock(batch_clock)
+    while running := [name for name, each in executions.items() if each.queryExecutionThread().isAlive()]:
+        if clock() >= deadline:
+            return running
+        batch_clock.advance(_STEP_MS)
+        pause(_LOOK_S)
+    return []
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return cast(Any, spark)._jvm

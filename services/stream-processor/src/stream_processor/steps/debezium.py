@@ -1,0 +1,217 @@
+"""Turns the JSON of Debezium's PostgreSQL connector into changes of the contract, or into the reason why it is none.
+
+The envelope may stand alone or in `payload` beside its `schema`, as `schemas.enable` of the connector's converter says.
+Columns of the table have the names of the row's fields; others are left out. JSON is read with Spark's own from_json
+into texts, which lose nothing: a number keeps all its digits.
+"""
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
+
+from stream_processor.definition.contract import kind
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps import row_schema
+from stream_processor.steps.functions import Functions
+
+MALFORMED = "__malformed"
+"""The field that holds the whole text when it does not have the shape that it is read in."""
+
+
+def text_fields(*names: str) -> StructType:
+    """An object with these fields; what a field holds is read as text, and null when it is missing."""
+    return StructType([StructField(name, StringType()) for name in names])
+
+
+FIRST_EPOCH = 1
+SIDES = ("before", "after")
+OPERATIONS = {"c": "OPERATION_CREATE", "u": "OPERATION_UPDATE", "d": "OPERATION_DELETE", "r": "OPERATION_SNAPSHOT"}
+OTHER_OPERATIONS = {
+    "t": "op is t: the table was truncated, which names no row; delete the rows instead",
+    "m": "op is m: a message in the database's log is no change of a row",
+}
+ENVELOPE = text_fields("schema", "payload", "op", "source", "before", "after", "ts_ms", "ts_us")
+SCHEMA = (
+    "fields array<struct<field: string, fields: array<struct<field: string, name: string, "
+    "parameters: struct<scale: string>>>>>"
+)
+SOURCE_FIELDS = text_fields("lsn", "txId", "ts_ms", "ts_us", "snapshot", "table")
+END_US = 253_402_300_800_000_000
+"""The end of the year 9999, which a Timestamp of the contract cannot pass."""
+
+
+def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
+    """Adds `change` (the row of the pipeline's change message), `payload` (the encoded row after it) and `problem`.
+
+    `problem` (text) or `change` is null. All changes are of the epoch that the pipeline's file says, because PostgreSQL
+    counts no incarnations.
+    """
+    row = pipeline.row
+    texts = _with_texts(records, row)
+    rows = {side: functions.row_from_texts(_columns(row, side), _declared(side), row.full_name) for side in SIDES}
+    read = texts.withColumns({f"__{side}_row": column for side, column in rows.items()})
+    checked = read.withColumn("problem", _problem(row))
+    sound = F.col("problem").isNull()
+    change = _change(pipeline.change, pipeline.definition.source.epoch or FIRST_EPOCH)
+    changes = checked.withColumns(
+        {"change": F.when(sound, change), "payload": F.when(sound, F.col("__after_row.payload"))}
+    )
+    return changes.select(*records.columns, "change", "payload", "problem")
+
+
+def _with_texts(records: DataFrame, row: Descriptor) -> DataFrame:
+    """Adds the parts of the change's JSON, each as an object of texts."""
+    outer, inner = F.col("__outer"), read_json(F.col("__outer.payload"), ENVELOPE)
+    columns = text_fields(*row.fields_by_name)
+    return (
+        records.withColumn("__value", F.col("value").cast("string"))
+        .withColumn("__outer", read_json(F.col("__value"), ENVELOPE))
+        .withColumn("__envelope", F.when(F.col("__outer.payload").isNull(), outer).otherwise(inner))
+        .withColumn("__schema", F.from_json(F.col("__outer.schema"), SCHEMA))
+        .withColumn("__source", read_json(F.col("__envelope.source"), SOURCE_FIELDS))
+        .withColumns({f"__{side}": read_json(F.col(f"__envelope.{side}"), columns) for side in SIDES})
+        .withColumns(
+            {
+                _tree(side, field): read_json_value(F.col(f"__{side}").getField(field.name), json_shape(field))
+                for side in SIDES
+                for field in _trees(row)
+            }
+        )
+    )
+
+
+def _trees(row: Descriptor) -> list[FieldDescriptor]:
+    """The fields that hold more than a value. Their columns are JSON, which Debezium gives as text, or arrays."""
+    return [field for field in row.fields if field.is_repeated or kind(field) == "message"]
+
+
+def _tree(side: str, field: FieldDescriptor) -> str:
+    return f"__{side}_{field.name}"
+
+
+def _columns(row: Descriptor, side: str) -> Column:
+    trees = {field.name: F.col(_tree(side, field)).getField("value") for field in _trees(row)}
+    texts = F.col(f"__{side}")
+    fields = [trees.get(name, texts.getField(name)).alias(name) for name in row.fields_by_name]
+    return F.when(texts.isNotNull(), F.struct(*fields))
+
+
+def _declared(side: str) -> Column:
+    """What the schema says of the columns: array of struct(field, name, scale); null without one."""
+    row = F.get(F.filter(F.col("__schema.fields"), lambda each: each.getField("field") == side), F.lit(0))
+    return F.transform(
+        row.getField("fields"),
+        lambda each: F.struct(
+            each.getField("field").alias("field"),
+            each.getField("name").alias("name"),
+            each.getField("parameters").getField("scale").alias("scale"),
+        ),
+    )
+
+
+def _change(change: Descriptor, epoch: int) -> Column:
+    """The change message's row; a field that Debezium knows nothing of is null."""
+    pairs = [F.lit(part) for pair in OPERATIONS.items() for part in pair]
+    known = {
+        "operation": F.try_element_at(F.create_map(*pairs), F.col("__envelope.op")),
+        "source": _source(F.col("__source"), epoch),
+        "captured_at": _time(F.col("__envelope")),
+        **{side: F.col(f"__{side}_row.row") for side in SIDES},
+    }
+    fields = row_schema.of(change)
+    return F.struct(*[known.get(each.name, F.lit(None).cast(each.dataType)).alias(each.name) for each in fields])
+
+
+def _problem(row: Descriptor) -> Column:
+    problems = [_envelope_problem(F.col("__value"), F.col("__envelope")), _source_problem(F.col("__source"))]
+    for side in SIDES:
+        malformed = F.col(f"__{side}").getField(MALFORMED).isNotNull()
+        problems.append(F.when(malformed, f"{side} is no JSON object"))
+        problems += [
+            F.when(
+                F.col(_tree(side, each)).getField(MALFORMED).isNotNull(),
+                f"{side}.{each.name} does not fit: {_form(each)}",
+            )
+            for each in _trees(row)
+        ]
+        problems.append(F.concat(F.lit(f"{side}."), F.col(f"__{side}_row.problem")))
+    return F.coalesce(*problems)
+
+
+def _form(field: FieldDescriptor) -> str:
+    what = field.message_type.full_name if field.message_type is not None else kind(field)
+    return f"it must be JSON, a list of {what}" if field.is_repeated else f"it must be JSON of {what}"
+
+
+def _envelope_problem(value: Column, envelope: Column) -> Column:
+    op = envelope.getField("op")
+    return F.coalesce(
+        F.when(value.isNull(), "the value is null"),
+        F.when(~F.is_valid_utf8(value), "the value is no UTF-8"),
+        F.when(
+            ~F.ltrim(value).startswith("{") | envelope.isNull() | envelope.getField(MALFORMED).isNotNull(),
+            "the value is no JSON object",
+        ),
+        F.when(op.isNull(), "op is not set: this is no change by Debezium"),
+        *[F.when(op == other, reason) for other, reason in OTHER_OPERATIONS.items()],
+        F.when(~op.isin(*OPERATIONS), F.concat(F.lit("op is none of c, u, d, r: "), F.left(op, F.lit(10)))),
+    )
+
+
+def _source(texts: Column, epoch: int) -> Column:
+    """statecast.change.v1.Source from an object of SOURCE_FIELDS; null where the change has no source."""
+    fields = {
+        "epoch": F.lit(epoch).cast("bigint"),
+        "log_sequence_number": _sequence(texts),
+        "transaction_id": F.coalesce(texts.getField("txId"), F.lit("")),
+        "commit_time": _time(texts),
+        # `true`, `first`, `last`, `incremental` and more, or `false`.
+        "snapshot": F.coalesce(F.lower(texts.getField("snapshot")) != "false", F.lit(False)),
+        "table": F.coalesce(texts.getField("table"), F.lit("")),
+    }
+    return F.when(texts.isNotNull(), F.struct(*[column.alias(name) for name, column in fields.items()]))
+
+
+def _source_problem(texts: Column) -> Column:
+    """Why the change's position is unknown; null when it is known, or when there is no source at all."""
+    return F.coalesce(
+        F.when(texts.getField(MALFORMED).isNotNull(), "source is no JSON object"),
+        F.when(texts.isNotNull() & _sequence(texts).isNull(), "source.lsn is not a log sequence number"),
+    )
+
+
+def _time(texts: Column) -> Column:
+    """The time in `ts_us`, or in `ts_ms`, the only one of older connectors."""
+    return F.coalesce(_moment(texts.getField("ts_us"), 1), _moment(texts.getField("ts_ms"), 1000))
+
+
+def _sequence(texts: Column) -> Column:
+    lsn = texts.getField("lsn")
+    return F.when(lsn.rlike(r"^\d{1,18}$"), lsn.cast("bigint"))
+
+
+def _moment(count: Column, microseconds: int) -> Column:
+    total = F.when(count.rlike(r"^\d{1,18}$"), count.cast("decimal(18,0)") * microseconds)
+    return F.when(total < END_US, F.timestamp_micros(total.cast("bigint")))
+
+
+def json_shape(field: FieldDescriptor) -> DataType:
+    """What the field's JSON looks like, all the way down; each value at the end of a path is text."""
+    message = field.message_type
+    one: DataType = StringType()
+    if message is not None and kind(field) != "timestamp":
+        one = StructType([StructField(inner.name, json_shape(inner)) for inner in message.fields])
+    return ArrayType(one) if field.is_repeated else one
+
+
+def read_json(text: Column, schema: StructType) -> Column:
+    """The object in `text`, or its fields and `__malformed` as far as they could be read; null for a null text."""
+    full = StructType([*schema.fields, StructField(MALFORMED, StringType())])
+    return F.from_json(text, full, {"columnNameOfCorruptRecord": MALFORMED})
+
+
+def read_json_value(text: Column, schema: DataType) -> Column:
+    """struct(value, __malformed) of JSON that need not be an object."""
+    framed = F.concat(F.lit('{"value":'), text, F.lit("}"))
+    return read_json(framed, StructType([StructField("value", schema)]))

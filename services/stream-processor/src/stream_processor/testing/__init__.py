@@ -1,1 +1,0 @@
-"""What the tests of this service are made with; nothing else imports it."""

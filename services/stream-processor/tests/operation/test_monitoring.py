@@ -1,0 +1,116 @@
+"""What is known of running queries, and the metrics that Spark's progress becomes."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from prometheus_client import CollectorRegistry
+from py4j.protocol import Py4JNetworkError
+
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.errors import QueryFailedError
+from stream_processor.metrics import Metrics, Readiness
+from stream_processor.operation.monitoring import Progress, WatchedQuery, look_at_all
+from stream_processor.operation.plan import plan
+from testkit.stream_processor.fakes import FakeQuery, FakeTasks
+
+PARTITIONS = {"orders": 4, "orders-by-key": 4, "orders.dead-letter": 1}
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics(CollectorRegistry())
+
+
+@pytest.fixture
+def watched(shipped: Callable[..., Pipeline], metrics: Metrics) -> Callable[..., WatchedQuery]:
+    def make(query: FakeQuery, tasks: FakeTasks, **replaced: object) -> WatchedQuery:
+        [planned, _] = plan([shipped("orders-by-key", **replaced)], PARTITIONS)
+        return WatchedQuery(planned, cast(Any, query), tasks.running, metrics)
+
+    return make
+
+
+def test_it_is_ready_once_all_tasks_have_run_together_and_stays_so(
+    watched: Callable[..., WatchedQuery], metrics: Metrics
+) -> None:
+    readiness, tasks = Readiness(metrics), FakeTasks(7)
+    query = watched(FakeQuery([]), tasks)
+
+    look_at_all([query], readiness)
+    assert readiness.reason == "starting orders-by-key"
+    tasks.count = 8
+    look_at_all([query], readiness)
+    assert readiness.reason is None
+    tasks.count = 0
+    look_at_all([query], readiness)
+    assert readiness.reason is None
+
+
+def test_a_micro_batch_query_has_started_when_it_waits_for_data(watched: Callable[..., WatchedQuery]) -> None:
+    query = FakeQuery([])
+    seen = watched(query, FakeTasks(0), trigger={"mode": "micro-batch"})
+
+    seen.look()
+    assert not seen.started
+    query.status = {"message": "Waiting for data to arrive"}
+    seen.look()
+    assert seen.started
+
+
+def test_the_end_of_a_query_is_told_in_one_line(watched: Callable[..., WatchedQuery]) -> None:
+    error = RuntimeError("[STREAM_FAILED] Query [id = 1] terminated with exception: no disk\n at Some.where")
+
+    with pytest.raises(QueryFailedError, match=r"^the query orders-by-key has ended: no disk$"):
+        watched(FakeQuery([], error), FakeTasks(8)).look()
+
+
+def test_the_end_of_the_jvm_is_told(watched: Callable[..., WatchedQuery]) -> None:
+    with pytest.raises(QueryFailedError, match="JVM has ended"):
+        watched(FakeQuery([]), FakeTasks(Py4JNetworkError("gone"))).look()
+
+
+def progress_of(batch: int, rows: int = 100) -> dict[str, object]:
+    """A progress as Spark makes it, with two state partitions."""
+    operator = {"numRowsTotal": 7, "memoryUsedBytes": 9, "commitTimeMs": 400, "numShufflePartitions": 2}
+    durations = {"triggerExecution": 10_000, "walCommit": 20, "commitOffsets": 30}
+    return {"batchId": batch, "numInputRows": rows, "durationMs": durations, "stateOperators": [operator]}
+
+
+def value(metrics: Metrics, name: str) -> float | None:
+    return metrics.registry.get_sample_value(f"stream_processor_{name}", {"query": "q"})
+
+
+def test_a_batch_is_counted(metrics: Metrics) -> None:
+    Progress("q", metrics).update(progress_of(0))
+
+    assert value(metrics, "checkpoints_total") == 1
+    assert value(metrics, "input_rows_total") == 100
+    assert value(metrics, "input_rows_per_second") == 10
+    assert (value(metrics, "state_rows"), value(metrics, "state_memory_bytes")) == (7, 9)
+    assert value(metrics, "checkpoint_seconds") == pytest.approx(0.25)
+
+
+def test_the_same_batch_is_counted_once(metrics: Metrics) -> None:
+    progress = Progress("q", metrics)
+    for batch in (5, 5, 6, 6):
+        progress.update(progress_of(batch))
+
+    assert value(metrics, "input_rows_total") == 200
+
+
+def test_batches_between_two_looks_are_counted(metrics: Metrics) -> None:
+    progress, query = Progress("q", metrics), FakeQuery([progress_of(5)])
+    progress.follow(cast(Any, query))
+    query.recentProgress = [progress_of(5), progress_of(6), progress_of(7)]
+    progress.follow(cast(Any, query))
+    progress.follow(cast(Any, query))
+
+    assert value(metrics, "checkpoints_total") == 3
+
+
+def test_a_real_time_batch_pauses_for_what_it_takes_beyond_its_time(metrics: Metrics) -> None:
+    Progress("q", metrics, interval_s=9.5, clock=lambda: 1_700_000_000.0).update(progress_of(5))
+
+    assert value(metrics, "checkpoint_pause_seconds") == pytest.approx(0.5)
+    assert value(metrics, "last_checkpoint_timestamp_seconds") == 1_700_000_000

@@ -1,0 +1,142 @@
+"""Debezium's JSON as changes of the contract; the samples are in debezium/."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row
+
+from statecast.orders.v1.order_pb2 import ORDER_STATUS_PAID, Order
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.decode import decode
+from stream_processor.steps.functions import Functions
+from testkit.stream_processor.changes import START, order
+
+pytestmark = pytest.mark.spark
+
+SAMPLES = Path(__file__).parent / "debezium"
+SOURCE = {"topic": "orders", "message": "statecast.orders.v1.OrderChange", "format": "debezium-json"}
+
+
+def sample(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((SAMPLES / f"{name}.json").read_text())
+    return content
+
+
+def with_row(**columns: object) -> dict[str, Any]:
+    """A creation with columns of its row replaced."""
+    created = sample("create")
+    return {**created, "after": {**created["after"], **columns}}
+
+
+NO_CHANGES: list[tuple[dict[str, Any] | bytes, str]] = [
+    (b"", "the value is no JSON object"),
+    (b"null", "the value is no JSON object"),
+    (b"[1]", "the value is no JSON object"),
+    (b'{"op": "c", "after": {"order_id', "the value is no JSON object"),
+    (b'{"op": "c\xff"}', "the value is no UTF-8"),
+    (b"{}", "op is not set: this is no change by Debezium"),
+    (b'{"op": "x"}', "op is none of c, u, d, r: x"),
+    ({**sample("create"), "after": "text"}, "after is no JSON object"),
+    ({**sample("create"), "source": 1}, "source is no JSON object"),
+    ({**sample("create"), "source": {"lsn": None}}, "source.lsn is not a log sequence number"),
+    (sample("truncate"), "op is t: the table was truncated, which names no row; delete the rows instead"),
+    (sample("message"), "op is m: a message in the database's log is no change of a row"),
+    (with_row(status="lost"), "after.status is not a name in statecast.orders.v1.OrderStatus: lost"),
+    (with_row(total_cents=1.5), "after.total_cents is not a whole number of type int64: 1.5"),
+    (with_row(items="[}"), "after.items does not fit: it must be JSON, a list of statecast.orders.v1.OrderItem"),
+    (
+        with_row(items=[{"quantity": "many"}]),
+        "after.items.quantity is not a whole number of type int32: many",
+    ),
+    (with_row(items=[None]), "after.items has an element that is null"),
+]
+
+
+@pytest.fixture
+def read(
+    functions: Functions, records: Callable[..., DataFrame], shipped: Callable[..., Pipeline]
+) -> Callable[..., list[Row]]:
+    """Decodes JSON values, or bytes as they are."""
+
+    def decoded(*values: dict[str, Any] | bytes, epoch: int | None = None) -> list[Row]:
+        pipeline = shipped("orders-by-key", source={**SOURCE, "epoch": epoch})
+        raw = [value if isinstance(value, bytes) else json.dumps(value).encode() for value in values]
+        return decode(records(*raw), pipeline, functions).orderBy("offset").collect()
+
+    return decoded
+
+
+def test_each_operation_is_a_change(read: Callable[..., list[Row]]) -> None:
+    snapshot, create, update, delete = read(*[sample(name) for name in ("snapshot", "create", "update", "delete")])
+
+    assert [line.problem for line in (snapshot, create, update, delete)] == [None] * 4
+    assert [line.change.operation for line in (snapshot, create, update, delete)] == [
+        "OPERATION_SNAPSHOT",
+        "OPERATION_CREATE",
+        "OPERATION_UPDATE",
+        "OPERATION_DELETE",
+    ]
+    assert snapshot.change.source.snapshot
+    assert not create.change.source.snapshot
+    assert (delete.change.before.order_id, delete.change.after, delete.payload) == ("order-2", None, None)
+
+
+def test_the_source_is_that_of_the_log(read: Callable[..., list[Row]]) -> None:
+    [line] = read(sample("create"), epoch=3)
+
+    source = line.change.source
+    assert (source.epoch, source.log_sequence_number, source.transaction_id, source.table) == (3, 2, "902", "orders")
+    assert source.commit_time == START.replace(tzinfo=None)
+    assert line.change.captured_at == START.replace(tzinfo=None) + timedelta(microseconds=120456)
+
+
+def test_the_payload_is_the_contracts_row(read: Callable[..., list[Row]]) -> None:
+    [snapshot, update] = read(sample("snapshot"), sample("update"))
+
+    wanted = order(customer="customer-2", second=3)
+    wanted.status = ORDER_STATUS_PAID
+    wanted.updated_at.FromDatetime(datetime(2024, 8, 28, 12, 0, 3, tzinfo=UTC))
+    assert Order.FromString(bytes(snapshot.payload)) == order()
+    assert Order.FromString(bytes(update.payload)) == wanted
+
+
+def test_a_schema_beside_the_payload_says_what_values_are(read: Callable[..., list[Row]]) -> None:
+    [line] = read(sample("with-schema"))
+
+    row = line.change.after
+    assert (row.total_cents, row.estimated_delivery) == (100, "2024-08-28")
+    assert row.placed_at == START.replace(tzinfo=None) + timedelta(microseconds=1)
+    assert row.updated_at == START.replace(tzinfo=None) + timedelta(milliseconds=2)
+
+
+def test_lines_may_be_json_or_text_that_holds_json(read: Callable[..., list[Row]]) -> None:
+    text = sample("create")["after"]["items"]
+
+    as_text, as_json, none = read(with_row(items=text), with_row(items=json.loads(text)), with_row(items=None))
+
+    assert [line.item_id for line in as_text.change.after["items"]] == ["item-1"]
+    assert as_text.change == as_json.change
+    assert none.change.after["items"] == []
+
+
+def test_columns_that_the_contract_does_not_know_are_left_out(read: Callable[..., list[Row]]) -> None:
+    plain, wider = read(with_row(), with_row(internal_note="x"))
+
+    assert wider.change == plain.change
+
+
+def test_what_is_no_change_says_why(read: Callable[..., list[Row]]) -> None:
+    lines = read(*[value for value, _ in NO_CHANGES])
+
+    assert [line.problem for line in lines] == [problem for _, problem in NO_CHANGES]
+    assert [(line.change, line.payload) for line in lines] == [(None, None)] * len(NO_CHANGES)
+
+
+def test_a_change_without_source_has_none(read: Callable[..., list[Row]]) -> None:
+    [line] = read({**sample("create"), "source": None})
+
+    assert line.change.source is None

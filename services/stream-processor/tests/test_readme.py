@@ -1,0 +1,15 @@
+"""The reference tables of the documents."""
+
+from pathlib import Path
+
+import pytest
+
+from statecast_service.reference import stale_blocks
+
+SERVICE = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("document", ["README.md", "pipelines/README.md"])
+def test_the_reference_tables_are_current(document: str) -> None:
+    """If not: `python -m statecast_service.reference README.md pipelines/README.md`."""
+    assert stale_blocks(SERVICE / document) == []

@@ -1,0 +1,59 @@
+"""Integers that do not fit are null, and everything else is Spark's."""
+
+import pytest
+from pyspark.errors import ParseException
+from pyspark.sql import SparkSession
+
+from stream_processor.spark_internals import exact
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+LARGEST = 2**63 - 1
+
+
+def computed(spark: SparkSession, sql: str, large: int, small: int) -> object:
+    row = {"large": large, "small": small, "items": [{"large": large}, {"large": 1}], "text": "text"}
+    frame = spark.createDataFrame([row], "large long, small int, items array<struct<large: long>>, text string")
+    return frame.select(exact(sql, spark).alias("found")).collect()[0].found
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "large + 1",
+        "-2 - large",
+        "large * 2",
+        "small * small",
+        "1 + (large * 2) - large",
+        "if(small > 0, large * small, 0)",
+        "aggregate(items, 0L, (sum, item) -> sum + item.large)",
+    ],
+)
+def test_what_is_beyond_its_type_is_null(spark: SparkSession, sql: str) -> None:
+    assert computed(spark, sql, LARGEST, 2**31 - 1) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("large + 0", LARGEST),
+        ("large - 1 + 1", LARGEST),
+        ("large * -1", -LARGEST),
+        ("large * cast(2 as decimal(20))", 2 * LARGEST),
+        ("cast(small as bigint) * small", 9),
+        ("large div 2", LARGEST // 2),
+        ("large div 0", None),
+        ("small / 2", 1.5),
+        ("transform(items, item -> item.large div 2)", [LARGEST // 2, 0]),
+        ("concat(text, small + 1)", "text4"),
+        ("cast(date'2024-08-28' + interval 1 day as string)", "2024-08-29"),
+        ("coalesce(large * 2, -1)", -1),
+    ],
+)
+def test_all_else_is_as_ever(spark: SparkSession, sql: str, found: object) -> None:
+    assert computed(spark, sql, LARGEST, 3) == found
+
+
+def test_what_is_no_expression_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(ParseException):
+        exact("large +", spark)
