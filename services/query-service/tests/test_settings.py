@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from query_service.errors import SettingsError
-from query_service.settings import Settings, describe_settings, load_settings
+from query_service.settings import Settings
+from statecast_service.errors import SettingsError
+from statecast_service.settings import describe_settings, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +16,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_defaults_run_locally() -> None:
-    settings = load_settings()
+    settings = load_settings(Settings)
 
     assert (settings.host, settings.metrics_host) == ("127.0.0.1", "127.0.0.1")
     assert settings.instance_name == settings.address == "127.0.0.1:50051"
@@ -27,7 +28,7 @@ def test_others_reach_the_instance_under_its_advertised_host(monkeypatch: pytest
     monkeypatch.setenv("QUERY_SERVICE_HOST", "0.0.0.0")
     monkeypatch.setenv("QUERY_SERVICE_ADVERTISED_HOST", "query-1.internal")
     monkeypatch.setenv("QUERY_SERVICE_INSTANCE", "query-1")
-    settings = load_settings()
+    settings = load_settings(Settings)
 
     assert (settings.address, settings.instance_name) == ("query-1.internal:50051", "query-1")
 
@@ -35,7 +36,7 @@ def test_others_reach_the_instance_under_its_advertised_host(monkeypatch: pytest
 def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUERY_SERVICE_DATA_DIRECTORY", "")
 
-    assert load_settings().data_directory == Path(".run/query-service")
+    assert load_settings(Settings).data_directory == Path(".run/query-service")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -
 def test_a_bad_value_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(f"QUERY_SERVICE_{name}", value)
     with pytest.raises(SettingsError) as raised:
-        load_settings()
+        load_settings(Settings)
 
     assert f"QUERY_SERVICE_{name}=" in str(raised.value)
     assert value in str(raised.value)
@@ -63,19 +64,26 @@ def test_page_sizes_that_contradict_each_other_are_named(monkeypatch: pytest.Mon
     monkeypatch.setenv("QUERY_SERVICE_MAX_PAGE_SIZE", "10")
 
     with pytest.raises(SettingsError, match="QUERY_SERVICE_DEFAULT_PAGE_SIZE is above"):
-        load_settings()
+        load_settings(Settings)
 
 
 def test_a_default_deadline_beyond_the_longest_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUERY_SERVICE_MAX_CALL_MS", "10")
 
     with pytest.raises(SettingsError, match="QUERY_SERVICE_CALL_TIMEOUT_MS is above"):
-        load_settings()
+        load_settings(Settings)
 
 
 def test_every_setting_is_described() -> None:
-    text = describe_settings()
+    text = describe_settings(Settings)
 
     for name, field in Settings.model_fields.items():
         assert f"QUERY_SERVICE_{name.upper()}" in text
         assert field.description
+
+
+def test_an_unknown_variable_is_named_with_the_nearest_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUERY_SERVICE_PEER_TIMEOUT", "500")
+
+    with pytest.raises(SettingsError, match=r"QUERY_SERVICE_PEER_TIMEOUT: .*QUERY_SERVICE_PEER_TIMEOUT_MS"):
+        load_settings(Settings)

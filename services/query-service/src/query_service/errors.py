@@ -1,53 +1,21 @@
-"""What can go wrong in the query service.
+"""What can go wrong in the query service; `grpc_status` gives each LookupFailedError its status."""
 
-QueryServiceError
-├── FatalError                  ends the process with its text and status 2
-│   ├── SettingsError           a setting or an argument is wrong
-│   ├── StoresFileError         the stores file is wrong
-│   ├── PortInUseError          a port is taken
-│   └── DataDirectoryError      the data directory cannot be used, or another instance uses it
-├── LookupFailedError                one call fails, the service goes on; `grpc_status` gives each its status
-│   ├── InvalidRequestError     a field of the request is wrong
-│   │   ├── MalformedKeyError   a key that no row can have
-│   │   ├── OversizedBatchError more keys than a batch may have
-│   │   └── BadTokenError       a page token that was not made for this scan
-│   ├── UnknownStoreError       there is no store of this name
-│   ├── AbsentError             the key has no value
-│   ├── NotServedError          this replica does not hold the partition, or has not caught up: ask another
-│   ├── UnreachableError        the peer did not answer: ask another
-│   ├── BoundsError             the answer would be older than the caller accepts
-│   ├── NoHistoryError          the store keeps no older versions
-│   ├── BeforeHistoryError      the versions that are kept begin later
-│   ├── TooLargeError           the answer would be larger than the limit
-│   └── OverloadedError         the calls in work hold as much memory as they may
-├── PoisonRecordError           a record of a keyed topic that cannot be applied; it is skipped and counted
-└── StoreError                  a store on disk
-    ├── StoreUnusableError      a directory that is corrupt, foreign or of a newer format; it is set aside
-    ├── StoreFailedError        the disk failed, for example because it is full; it is tried again
-    └── StoreClosedError        the partition has moved away while it was read
-"""
-
-from statecast.query.v1 import query_pb2
+from query_service.freshness import Absence, Freshness
+from statecast_service.errors import ServiceError
 
 
 class QueryServiceError(Exception):
     """Every error that this service names; the text tells the reader what to do."""
 
 
-class FatalError(QueryServiceError):
+class FatalError(QueryServiceError, ServiceError):
     """The process cannot start."""
 
-
-class SettingsError(FatalError):
-    """A setting or an argument is wrong."""
+    exit_status = 2
 
 
 class StoresFileError(FatalError):
     """The stores file is wrong."""
-
-
-class PortInUseError(FatalError):
-    """A port is taken."""
 
 
 class DataDirectoryError(FatalError):
@@ -79,20 +47,20 @@ class UnknownStoreError(LookupFailedError):
 
 
 class AbsentError(LookupFailedError):
-    """The key has no value, as of `freshness.current_through`."""
+    """The key has no value, as of `freshness.applied_offset`."""
 
-    def __init__(self, message: str, absence: query_pb2.Absence, freshness: query_pb2.Freshness) -> None:
+    def __init__(self, message: str, absence: Absence, freshness: Freshness) -> None:
         super().__init__(message)
         self.absence = absence
         self.freshness = freshness
 
 
 class NotServedError(LookupFailedError):
-    """This replica does not hold the partition, or has not caught up with it."""
+    """This replica does not hold the partition, or has not caught up with it: another one is asked."""
 
 
 class UnreachableError(LookupFailedError):
-    """The peer did not answer."""
+    """The peer did not answer: another one is asked."""
 
 
 class BoundsError(LookupFailedError):
@@ -116,7 +84,7 @@ class OverloadedError(LookupFailedError):
 
 
 class PoisonRecordError(QueryServiceError):
-    """A record of a keyed topic that cannot be applied."""
+    """A record of a keyed topic that cannot be applied; it is skipped and counted."""
 
 
 class StoreError(QueryServiceError):
@@ -124,11 +92,11 @@ class StoreError(QueryServiceError):
 
 
 class StoreUnusableError(StoreError):
-    """A directory that is corrupt, foreign or of a newer format."""
+    """A directory that is corrupt, foreign or of a newer format; it is set aside."""
 
 
 class StoreFailedError(StoreError):
-    """The disk failed; it is tried again."""
+    """The disk failed, for example because it is full; it is tried again."""
 
 
 class StoreClosedError(StoreError):

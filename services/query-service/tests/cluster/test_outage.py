@@ -1,4 +1,4 @@
-"""Outages are told once."""
+"""Outages are logged once."""
 
 from structlog.testing import capture_logs
 

@@ -1,35 +1,40 @@
-"""Partitions are opened by the shard map, and let go of only when others serve them."""
+"""Replicas are opened by the shard map, and closed only when others serve them."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 
 import pytest
 
-from query_service.cluster.peer_memory import Shard
-from query_service.cluster.placement import Placement
-from query_service.cluster.shard_map import Member, ShardMap
-from query_service.cluster.view import Topic, View
+from query_service.cluster.placement import Placement, ReplicaFactory
+from query_service.cluster.shard_map import Member, ShardMap, StorePartition
+from query_service.cluster.view import View
 from query_service.errors import StoreFailedError
-from query_service.storage.partition_host import PartitionHost
+from query_service.metrics import Metrics
+from query_service.storage.changes import Changes
+from query_service.storage.progress import EndOffset
+from query_service.storage.replica import Replica
+from query_service.storage.store_directory import StoreDirectory, Topic
+from testkit.query_service import put, store_definition
 
 STORE = "orders-by-key"
-OpenHost = Callable[..., PartitionHost]
+OpenReplica = Callable[..., Replica]
 OTHER = Member("query-2", "h:1", "h:2", 1)
 
 
 class FakeFactory:
-    """Opens hosts by a function, or fails."""
+    """Opens replicas by a function, or fails."""
 
-    def __init__(self, open_host: OpenHost) -> None:
-        self.open_host = open_host
+    def __init__(self, open_replica: OpenReplica) -> None:
+        self.open_replica = open_replica
         self.failure: StoreFailedError | None = None
 
-    def open(self, store: str, topic: Topic, partition: int, end: tuple[int, float]) -> PartitionHost:
+    def open(self, store: str, topic: Topic, partition: int, end: EndOffset) -> Replica:
         if self.failure:
             raise self.failure
-        return self.open_host(partition)
+        return self.open_replica(partition)
 
 
 class FakeChangelog:
@@ -38,12 +43,12 @@ class FakeChangelog:
     def __init__(self) -> None:
         self.followed: list[int] = []
 
-    def follow(self, host: PartitionHost) -> None:
-        self.followed.append(host.place.partition)
+    def follow(self, replica: Replica) -> None:
+        self.followed.append(replica.partition)
 
-    def unfollow(self, host: PartitionHost) -> "Future[None]":
-        self.followed.remove(host.place.partition)
-        host.store.close()
+    def unfollow(self, replica: Replica) -> "Future[None]":
+        self.followed.remove(replica.partition)
+        replica.store.close()
         done: Future[None] = Future()
         done.set_result(None)
         return done
@@ -52,89 +57,148 @@ class FakeChangelog:
 class Scene:
     """A placement whose peers serve what the test says."""
 
-    def __init__(self, view: View, open_host: OpenHost) -> None:
+    def __init__(self, view: View, open_replica: OpenReplica) -> None:
         self.view = view
-        self.factory = FakeFactory(open_host)
+        self.factory = FakeFactory(open_replica)
         self.changelog = FakeChangelog()
-        self.served: frozenset[Shard] = frozenset()
-        self.ends = {("topic", partition): (0, 0.0) for partition in range(4)}
-        self.placement = Placement(view, self.factory, self.changelog, self.ends, self.served_by)
+        self.served: frozenset[StorePartition] = frozenset()
+        view.end_offsets = {("topic", partition): EndOffset(0, 0.0) for partition in range(4)}
+        self.placement = Placement(
+            view, self.factory.open, self.changelog.follow, self.changelog.unfollow, self.serving_partitions
+        )
 
-    async def served_by(self, member: Member) -> frozenset[Shard]:
+    async def serving_partitions(self, member: Member) -> frozenset[StorePartition]:
         assert member == OTHER
         return self.served
 
     @property
     def held(self) -> set[int]:
-        return {partition for _, partition in self.view.hosts}
+        return {partition for _, partition in self.view.replicas}
 
 
 @pytest.fixture
-async def scene(view: View, open_host: OpenHost) -> Scene:
-    return Scene(view, partial(open_host, loop=asyncio.get_running_loop()))
+async def scene(view: View, open_replica: OpenReplica) -> Scene:
+    return Scene(view, partial(open_replica, loop=asyncio.get_running_loop()))
 
 
 async def test_it_holds_what_the_shard_map_gives_it(scene: Scene) -> None:
-    await scene.placement.settle()
+    await scene.placement.reconcile()
 
     assert scene.held == set(scene.changelog.followed) == {0, 1, 2, 3}
-    assert scene.placement.settled
+    assert scene.placement.complete
 
 
 async def test_before_it_has_joined_it_holds_nothing(scene: Scene) -> None:
     scene.view.shard_map = ShardMap(frozenset(), 2)
-    await scene.placement.settle()
+    await scene.placement.reconcile()
 
     assert scene.held == set()
-    assert not scene.placement.settled
+    assert not scene.placement.complete
 
 
-async def test_a_partition_whose_end_is_not_known_yet_waits(scene: Scene) -> None:
-    del scene.ends["topic", 2]
-    await scene.placement.settle()
+async def test_a_partition_whose_end_offset_is_unknown_waits(scene: Scene) -> None:
+    del scene.view.end_offsets["topic", 2]
+    await scene.placement.reconcile()
 
     assert scene.held == {0, 1, 3}
-    assert not scene.placement.settled
+    assert not scene.placement.complete
 
 
 async def test_a_disk_that_refuses_is_tried_again(scene: Scene) -> None:
     scene.factory.failure = StoreFailedError("No space left on device")
-    await scene.placement.settle()
+    await scene.placement.reconcile()
     assert scene.held == set()
 
     scene.factory.failure = None
-    await scene.placement.settle()
+    await scene.placement.reconcile()
 
     assert scene.held == {0, 1, 2, 3}
 
 
 async def test_a_partition_that_moves_away_is_kept_until_its_new_holder_serves_it(scene: Scene) -> None:
-    await scene.placement.settle()
+    await scene.placement.reconcile()
     scene.view.shard_map = ShardMap(frozenset({scene.view.me, OTHER}), 1)
-    mine = {partition for _, partition in scene.view.wanted()}
-    await scene.placement.settle()
+    mine = {partition for _, partition in scene.view.assigned()}
+    await scene.placement.reconcile()
     assert scene.held == {0, 1, 2, 3}
 
     scene.served = frozenset((STORE, partition) for partition in range(4) if partition != min({0, 1, 2, 3} - mine))
-    await scene.placement.settle()
+    await scene.placement.reconcile()
     assert scene.held == mine | {min({0, 1, 2, 3} - mine)}
 
     scene.served = frozenset((STORE, partition) for partition in range(4))
-    await scene.placement.settle()
+    await scene.placement.reconcile()
 
     assert scene.held == set(scene.changelog.followed) == mine
     assert await scene.placement.handed_over()
 
 
 async def test_a_topic_that_was_made_anew_is_opened_anew(scene: Scene) -> None:
-    await scene.placement.settle()
-    before = dict(scene.view.hosts)
+    await scene.placement.reconcile()
+    before = dict(scene.view.replicas)
     scene.view.topics = {"topic": Topic("topic", "id", 77, 4)}
-    await scene.placement.settle()
-    assert scene.view.hosts == before
+    await scene.placement.reconcile()
+    assert scene.view.replicas == before
 
     scene.view.topics = {"topic": Topic("topic", "another", 78, 4)}
-    await scene.placement.settle()
+    await scene.placement.reconcile()
 
     assert scene.held == {0, 1, 2, 3}
-    assert all(scene.view.hosts[shard] is not host for shard, host in before.items())
+    assert all(scene.view.replicas[shard] is not replica for shard, replica in before.items())
+
+
+TOPIC = Topic("topic", "id", 77, 4)
+Open = Callable[[int, int], Replica]
+
+
+@pytest.fixture
+async def factory(open_directory: Callable[..., StoreDirectory], metrics: Metrics) -> ReplicaFactory:
+    loop = asyncio.get_running_loop()
+    return ReplicaFactory(
+        {"s": store_definition()}, open_directory(), lambda: Changes(loop), metrics, 2.0, lambda: 1_700_000_000_000, 100
+    )
+
+
+async def test_a_new_store_knows_of_no_deletion_before_the_end_offset(factory: ReplicaFactory) -> None:
+    replica = factory.open("s", TOPIC, 1, EndOffset(50, 0.0))
+
+    assert replica.store.purged_offset == 49
+    assert replica.topic.epoch == 77
+    assert not replica.progress.serving
+    replica.store.close()
+
+
+async def test_a_store_on_disk_is_resumed_from(factory: ReplicaFactory) -> None:
+    replica = factory.open("s", TOPIC, 1, EndOffset(50, 0.0))
+    replica.apply([put("a", 1, 60)], 61)
+    replica.store.close()
+    again = factory.open("s", TOPIC, 1, EndOffset(100, 0.0))
+
+    assert again.progress.next_offset == 61
+    assert again.store.purged_offset == 49
+    assert again.progress.lag_records == 39
+    again.store.close()
+
+
+@pytest.mark.parametrize("reason", [None, "the store is corrupt"])
+async def test_a_replica_starts_over_from_an_empty_store(factory: ReplicaFactory, reason: str | None) -> None:
+    replica = factory.open("s", TOPIC, 1, EndOffset(0, 0.0))
+    replica.apply([put("a", 1, 60)], 61)
+    replica.note_end_offset(70, 0.0)
+    factory.reopen(replica, reason)
+
+    assert replica.read([b"a"]) == [None]
+    assert (replica.progress.next_offset, replica.progress.serving) == (0, False)
+    assert replica.store.purged_offset == 69
+    replica.store.close()
+
+
+@pytest.mark.parametrize(("end", "restoring"), [(10_000, False), (10_001, True)])
+async def test_a_replica_far_behind_restores(factory: ReplicaFactory, end: int, restoring: bool) -> None:
+    replica = factory.open("s", TOPIC, 1, EndOffset(end, time.monotonic()))
+    assert replica.store.restoring == restoring
+    replica.apply([put("a", 1, end - 1)], end)
+
+    assert replica.progress.serving
+    assert not replica.store.restoring
+    replica.store.close()

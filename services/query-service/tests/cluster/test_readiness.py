@@ -5,29 +5,23 @@ from collections.abc import Callable
 import pytest
 
 from query_service.cluster.readiness import Readiness
-from query_service.cluster.roster import Roster
+from query_service.cluster.shard_map import MemberTracker
 from query_service.cluster.view import View
 from query_service.metrics import Metrics
-from query_service.storage.partition_host import PartitionHost
-from query_service.testing import ManualClock
-
-
-class FakePlacement:
-    """Has opened everything, or not."""
-
-    settled = True
+from query_service.storage.replica import Replica
+from testkit.query_service import ManualClock
 
 
 class Scene:
     def __init__(self, view: View, metrics: Metrics) -> None:
         self.view = view
-        self.roster = Roster(view.me, 2, 30)
-        self.roster.update(frozenset({view.me}), 0)
-        self.placement = FakePlacement()
-        self.readiness = Readiness(view, self.roster, self.placement, metrics)
+        self.tracker = MemberTracker(view.me, 2, 30)
+        self.tracker.update(frozenset({view.me}), 0)
+        self.all_open = True
+        self.readiness = Readiness(view, self.tracker, lambda: self.all_open, metrics)
 
     def reason(self) -> str | None:
-        self.readiness.look()
+        self.readiness.update()
         return self.readiness.reason
 
 
@@ -47,35 +41,35 @@ async def test_it_waits_for_its_topics(scene: Scene) -> None:
 
 
 async def test_it_waits_to_be_in_the_group(scene: Scene) -> None:
-    scene.roster.joined = False
+    scene.tracker.joined = False
 
     assert scene.reason() == "waiting to be in the consumer group"
 
 
 async def test_it_waits_for_its_partitions_to_open(scene: Scene) -> None:
-    scene.placement.settled = False
+    scene.all_open = False
 
     assert scene.reason() == "opening the partitions"
 
 
 async def test_it_waits_for_its_partitions_to_catch_up(
-    scene: Scene, open_host: Callable[..., PartitionHost], clock: ManualClock
+    scene: Scene, open_replica: Callable[..., Replica], clock: ManualClock
 ) -> None:
-    scene.view.hosts["orders-by-key", 2].saw_end(7, clock.now)
-    scene.view.hosts["orders-by-key", 2].progress.serving = False
+    scene.view.replicas["orders-by-key", 2].note_end_offset(7, clock.now)
+    scene.view.replicas["orders-by-key", 2].progress.serving = False
 
     assert scene.reason() == "catching up: orders-by-key/2 (7 records to go)"
 
 
 async def test_once_ready_it_stays_ready_while_it_takes_partitions_over(scene: Scene) -> None:
     scene.reason()
-    scene.view.hosts["orders-by-key", 2].progress.serving = False
+    scene.view.replicas["orders-by-key", 2].progress.serving = False
 
     assert scene.reason() is None
 
 
 async def test_it_keeps_the_gauges_of_its_partitions(scene: Scene, metrics: Metrics, clock: ManualClock) -> None:
-    scene.view.hosts["orders-by-key", 1].saw_end(3, clock.now)
+    scene.view.replicas["orders-by-key", 1].note_end_offset(3, clock.now)
     clock.now += 2
     scene.reason()
     labels = {"store": "orders-by-key", "partition": "1"}
@@ -88,7 +82,7 @@ async def test_it_keeps_the_gauges_of_its_partitions(scene: Scene, metrics: Metr
 
 async def test_a_partition_that_moved_away_has_no_gauges(scene: Scene, metrics: Metrics) -> None:
     scene.reason()
-    del scene.view.hosts["orders-by-key", 1]
+    del scene.view.replicas["orders-by-key", 1]
     scene.reason()
     labels = {"store": "orders-by-key", "partition": "1"}
 

@@ -1,15 +1,15 @@
-"""Who serves what."""
+"""Which instance holds what, and which members left but may still answer."""
 
 from dataclasses import replace
 
-from query_service.cluster.shard_map import Member, ShardMap, newest_of_each
+from query_service.cluster.shard_map import Member, MemberTracker, ShardMap, newest_of_each
 
 
 def member(number: int, started_ms: int = 1) -> Member:
     return Member(f"query-{number}", f"10.0.0.{number}:50051", f"10.0.0.{number}:50061", started_ms)
 
 
-PLACES = [("orders-by-key", partition) for partition in range(200)]
+PARTITIONS = [("orders-by-key", partition) for partition in range(200)]
 
 
 def test_a_member_survives_the_way_through_its_client_id() -> None:
@@ -28,12 +28,12 @@ def test_every_instance_ranks_alike() -> None:
     one = ShardMap(frozenset([member(1), member(2), member(3)]), 2)
     other = ShardMap(frozenset([member(3), member(1), member(2)]), 2)
 
-    assert [one.ranked(*place) for place in PLACES] == [other.ranked(*place) for place in PLACES]
+    assert [one.ranked(*key) for key in PARTITIONS] == [other.ranked(*key) for key in PARTITIONS]
 
 
 def test_the_share_of_each_member_is_about_equal() -> None:
     shard_map = ShardMap(frozenset([member(1), member(2)]), 1)
-    owned = sum(shard_map.holders(*place)[0] == member(1) for place in PLACES)
+    owned = sum(shard_map.holders(*key)[0] == member(1) for key in PARTITIONS)
 
     assert 60 <= owned <= 140
 
@@ -41,19 +41,19 @@ def test_the_share_of_each_member_is_about_equal() -> None:
 def test_a_new_member_takes_partitions_and_moves_no_others() -> None:
     before = ShardMap(frozenset([member(1), member(2)]), 1)
     after = ShardMap(frozenset([member(1), member(2), member(3)]), 1)
-    moved = [place for place in PLACES if before.holders(*place) != after.holders(*place)]
+    moved = [key for key in PARTITIONS if before.holders(*key) != after.holders(*key)]
 
     assert moved
-    assert all(after.holders(*place) == (member(3),) for place in moved)
+    assert all(after.holders(*key) == (member(3),) for key in moved)
 
 
 def test_the_owner_before_is_the_next_in_rank() -> None:
     before = ShardMap(frozenset([member(1), member(2)]), 1)
     after = ShardMap(frozenset([member(1), member(2), member(3)]), 1)
 
-    for place in PLACES:
-        if after.holders(*place) == (member(3),):
-            assert after.ranked(*place)[1] == before.holders(*place)[0]
+    for key in PARTITIONS:
+        if after.holders(*key) == (member(3),):
+            assert after.ranked(*key)[1] == before.holders(*key)[0]
 
 
 def test_fewer_members_than_replicas_all_hold() -> None:
@@ -63,9 +63,9 @@ def test_fewer_members_than_replicas_all_hold() -> None:
 def test_departed_members_rank_last_and_hold_nothing() -> None:
     shard_map = ShardMap(frozenset([member(1)]), 2, departed=frozenset([member(2)]))
 
-    for place in PLACES:
-        assert shard_map.ranked(*place) == (member(1), member(2))
-        assert shard_map.holders(*place) == (member(1),)
+    for key in PARTITIONS:
+        assert shard_map.ranked(*key) == (member(1), member(2))
+        assert shard_map.holders(*key) == (member(1),)
 
 
 def test_a_restarted_instance_replaces_its_dead_self() -> None:
@@ -91,3 +91,66 @@ def test_two_generations_of_a_store_are_held_apart_and_other_stores_together() -
         assert set(of_old.holders("rows", partition)) == set(old)
         assert of_old.ranked("rows", partition)[2:] == (member(5),)
         assert of_new.holders("others", partition) == of_old.holders("others", partition)
+
+
+ME = Member("query-1", "h:1", "h:2", 10)
+OTHER = Member("query-2", "h:3", "h:4", 10)
+
+
+def test_before_it_has_joined_nothing_is_owned() -> None:
+    tracker = MemberTracker(ME, 2, 30)
+
+    assert tracker.update(frozenset({OTHER}), 0).members == frozenset()
+    assert not tracker.joined
+
+
+def test_once_joined_it_stays_in_its_own_map() -> None:
+    tracker = MemberTracker(ME, 2, 30)
+    tracker.update(frozenset({ME, OTHER}), 0)
+
+    assert tracker.update(frozenset({OTHER}), 1).members == {ME, OTHER}
+
+
+def test_an_empty_list_says_nothing() -> None:
+    tracker = MemberTracker(ME, 2, 30)
+    before = tracker.update(frozenset({ME, OTHER}), 0)
+
+    assert tracker.update(frozenset(), 1) == before
+
+
+def test_a_member_that_leaves_is_still_asked_for_a_while() -> None:
+    tracker = MemberTracker(ME, 2, 30)
+    tracker.update(frozenset({ME, OTHER}), 0)
+
+    assert tracker.update(frozenset({ME}), 1).departed == {OTHER}
+    assert tracker.update(frozenset({ME}), 30).departed == {OTHER}
+    assert tracker.update(frozenset({ME}), 31).departed == frozenset()
+
+
+def test_a_member_that_comes_back_under_its_name_is_no_longer_departed() -> None:
+    tracker = MemberTracker(ME, 2, 30)
+    tracker.update(frozenset({ME, OTHER}), 0)
+    tracker.update(frozenset({ME}), 1)
+    back = Member("query-2", "h:5", "h:6", 20)
+    shard_map = tracker.update(frozenset({ME, back}), 2)
+
+    assert shard_map.members == {ME, back}
+    assert shard_map.departed == frozenset()
+
+
+def test_when_it_leaves_the_others_hold_everything() -> None:
+    tracker = MemberTracker(ME, 2, 30)
+    tracker.update(frozenset({ME, OTHER}), 0)
+
+    assert tracker.leave().holders("s", 0) == (OTHER,)
+    assert tracker.leave().ranked("s", 0) == (OTHER, ME)
+
+
+def test_the_maps_know_the_stores_with_another_number_of_replicas() -> None:
+    me, other = Member("query-1", "h:1", "h:2", 1), Member("query-2", "h:3", "h:4", 1)
+    tracker = MemberTracker(me, 1, 30, {"wide": 2})
+    shard_map = tracker.update(frozenset({me, other}), 0)
+
+    assert len(shard_map.holders("wide", 0)) == 2
+    assert len(shard_map.holders("narrow", 0)) == 1
+    assert tracker.leave().of_store == {"wide": 2}

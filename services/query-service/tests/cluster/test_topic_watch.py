@@ -1,27 +1,29 @@
 """Which topics there are, and where they end."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
-from query_service.cluster.topic_watch import TopicWatch, position_epoch
-from query_service.cluster.view import Topic
+from query_service.cluster.topic_watch import TopicWatch
+from query_service.storage.progress import EndOffset
+from query_service.storage.store_directory import Topic
 
 
 class Seen:
-    """What a watch has told."""
+    """What a watch has reported."""
 
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
         self.ends: dict[tuple[str, int], int] = {}
         self.asked_at = 0.0
 
-    def end(self, topic: str, partition: int, end: int, asked_at: float) -> None:
-        self.ends[topic, partition] = end
-        self.asked_at = asked_at
+    def note_end_offsets(self, end_offsets: Mapping[tuple[str, int], EndOffset]) -> None:
+        for key, end in end_offsets.items():
+            self.ends[key] = end.offset
+            self.asked_at = end.asked_at
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -39,7 +41,12 @@ def watch(kafka: str) -> Iterator[Callable[..., Seen]]:
     def start(*topics: str, bootstrap: str = kafka) -> Seen:
         seen = Seen()
         watching = TopicWatch(
-            bootstrap, frozenset(topics), 0.05, lambda found: setattr(seen, "topics", found), seen.end, 0.1
+            bootstrap,
+            frozenset(topics),
+            0.05,
+            lambda topics: setattr(seen, "topics", topics),
+            seen.note_end_offsets,
+            0.1,
         )
         watches.append(watching)
         watching.start()
@@ -50,13 +57,8 @@ def watch(kafka: str) -> Iterator[Callable[..., Seen]]:
         each.stop(10)
 
 
-def test_the_epoch_is_never_negative() -> None:
-    assert position_epoch(-1) == 2**63 - 1
-    assert position_epoch(5) == 2
-
-
 @pytest.mark.kafka
-def test_it_tells_the_topic_and_its_ends_as_they_grow(
+def test_it_reports_the_topic_and_its_end_offsets_as_they_grow(
     kafka: str, create_topic: Callable[..., str], watch: Callable[..., Seen]
 ) -> None:
     topic = create_topic("watched", partitions=2)
@@ -102,7 +104,7 @@ def test_a_topic_that_does_not_exist_does_not_keep_others_waiting(
 
 
 class StuckConsumer(Consumer):
-    """What librdkafka's consumer can become when the broker shuts down: it knows no partition any more."""
+    """What librdkafka's consumer can become when the broker shuts down: every partition is unknown to it."""
 
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
         raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))

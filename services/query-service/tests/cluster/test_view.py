@@ -1,10 +1,18 @@
-"""What this instance knows."""
+"""What this instance knows, and in which thread it changes."""
+
+import asyncio
+from collections.abc import Callable
+from threading import Thread, get_ident
 
 import pytest
 
-from query_service.cluster.shard_map import Member, ShardMap
-from query_service.cluster.view import View
+from query_service.cluster.shard_map import Member, MemberTracker, ShardMap
+from query_service.cluster.view import ClusterEvents, View
 from query_service.errors import NotServedError, UnknownStoreError
+from query_service.storage.progress import EndOffset
+from query_service.storage.replica import Replica
+from query_service.storage.store_directory import Topic
+from testkit.query_service import store_definition
 
 STORE = "orders-by-key"
 
@@ -19,19 +27,93 @@ def test_a_store_whose_topic_is_not_described_is_not_served_yet(view: View) -> N
 
     with pytest.raises(NotServedError, match="the topic `topic`"):
         view.topic(STORE)
-    assert view.wanted() == frozenset()
+    assert view.assigned() == frozenset()
 
 
 def test_a_partition_that_is_not_held_or_not_caught_up_is_not_served(view: View) -> None:
     with pytest.raises(NotServedError, match="does not hold"):
-        view.host(STORE, 0)
+        view.replica(STORE, 0)
 
 
-def test_it_wants_the_partitions_in_whose_first_ranks_it_stands(view: View) -> None:
+def test_the_partitions_in_whose_first_ranks_it_is_are_assigned_to_it(view: View) -> None:
     other = Member("query-2", "h:1", "h:2", 1)
     view.shard_map = ShardMap(frozenset({view.me, other}), 1)
-    mine = view.wanted()
+    mine = view.assigned()
     view.shard_map = ShardMap(frozenset({view.me, other}), 2)
 
     assert 0 < len(mine) < 4
-    assert view.wanted() == {(STORE, partition) for partition in range(4)}
+    assert view.assigned() == {(STORE, partition) for partition in range(4)}
+
+
+class RecordingView(View):
+    """Records in which thread each of its attributes is set, or its end offsets are updated."""
+
+    changes: list[tuple[str, int]]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if "changes" in self.__dict__:
+            self.changes.append((name, get_ident()))
+
+
+class RecordingDict(dict[tuple[str, int], EndOffset]):
+    """Records in which thread it is updated."""
+
+    def __init__(self, changes: list[tuple[str, int]]) -> None:
+        super().__init__()
+        self._changes = changes
+
+    def update(self, *others: object, **items: object) -> None:
+        super().update(*others, **items)  # type: ignore[call-overload]  # passed on as it came
+        self._changes.append(("end_offsets", get_ident()))
+
+
+async def test_only_the_event_loop_changes_the_view_whatever_thread_the_events_come_from(
+    open_replica: Callable[..., Replica], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me = Member("query-1", "h:1", "h:2", 1)
+    view = RecordingView(me, [store_definition(STORE)], replicas=2)
+    replica = open_replica(0, serving=False)
+    view.replicas = {(STORE, 0): replica}
+    changes = view.changes = []
+    view.end_offsets = RecordingDict(changes)
+    changes.clear()
+    note_end_offset = replica.note_end_offset
+
+    def note(offset: int, asked_at: float) -> None:
+        changes.append(("replica", get_ident()))
+        note_end_offset(offset, asked_at)
+
+    monkeypatch.setattr(replica, "note_end_offset", note)
+    tracker = MemberTracker(me, 2, 30)
+    events = ClusterEvents(
+        asyncio.get_running_loop(), view, tracker, lambda: changes.append(("on_change", get_ident()))
+    )
+
+    def report() -> None:
+        events.members(frozenset({me}))
+        events.topics({"topic": Topic("topic", "id", 77, 4)})
+        events.end_offsets({("topic", 0): EndOffset(7, 1.0), ("topic", 3): EndOffset(9, 1.0)})
+
+    reporter = Thread(target=report)
+    reporter.start()
+    reporter.join()
+    assert changes == [], "nothing changes in the thread that reports"
+    await asyncio.sleep(0)
+
+    names = ["shard_map", "on_change", "topics", "on_change", "end_offsets", "replica"]
+    assert changes == [(name, get_ident()) for name in names]
+    assert view.assigned() == {(STORE, partition) for partition in range(4)}
+    assert view.end_offsets["topic", 3] == EndOffset(9, 1.0)
+    assert replica.progress.end_offset == 7
+
+
+async def test_the_end_offsets_of_a_topic_that_was_made_anew_are_dropped(view: View) -> None:
+    events = ClusterEvents(asyncio.get_running_loop(), view, MemberTracker(view.me, 2, 30), lambda: None)
+    other = Topic("other", "id", 77, 1)
+    events.topics({"topic": view.topics["topic"], "other": other})
+    events.end_offsets({("topic", 0): EndOffset(1000, 1.0), ("other", 0): EndOffset(5, 1.0)})
+    events.topics({"topic": Topic("topic", "another", 78, 4), "other": other})
+    await asyncio.sleep(0)
+
+    assert view.end_offsets == {("other", 0): EndOffset(5, 1.0)}

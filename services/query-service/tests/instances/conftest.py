@@ -1,14 +1,8 @@
 """Starts real instances as processes, on a topic of their own."""
 
-import asyncio
-import signal
-import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from shutil import rmtree
-from urllib.error import HTTPError
-from urllib.request import urlopen
 from uuid import uuid4
 
 import grpc
@@ -16,79 +10,34 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
-from local_stack import child_process
-from local_stack.ports import free_ports
-from query_service.cluster.partitioning import partition_of
 from query_service.storage.record import TOMBSTONE_HEADER, Headers
-from query_service.testing import encoded_state
+from statecast.partitioning import partition_of
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.state.v1 import state_pb2
+from testkit.ports import free_ports
+from testkit.query_service import encoded_state
+from testkit.service_process import ServiceProcess
+from testkit.waiting import wait_until, wait_until_async
 
 
-class Process:
-    """One running instance."""
+class Process(ServiceProcess):
+    """One running instance, with a stub of its public service."""
 
-    def __init__(self, name: str, environment: dict[str, str], directory: Path) -> None:
+    def __init__(self, name: str, settings: dict[str, object], directory: Path) -> None:
+        log_file = directory / f"{name}-{uuid4().hex[:6]}.log"
+        super().__init__("query_service", settings, log_file, int(str(settings["metrics_port"])))
         self.name = name
-        self.address = f"127.0.0.1:{environment['QUERY_SERVICE_PORT']}"
-        self.shard_address = f"127.0.0.1:{environment['QUERY_SERVICE_SHARD_PORT']}"
-        self.status_url = f"http://127.0.0.1:{environment['QUERY_SERVICE_METRICS_PORT']}"
-        self._data = Path(environment["QUERY_SERVICE_DATA_DIRECTORY"])
-        self._log = directory / f"{name}-{uuid4().hex[:6]}.log"
-        self._process = child_process.start([sys.executable, "-m", "query_service", "run"], self._log, environment)
+        self.address = f"127.0.0.1:{settings['port']}"
+        self.shard_address = f"127.0.0.1:{settings['shard_port']}"
         self.channel = grpc.aio.insecure_channel(self.address)
         self.stub: query_grpc.QueryServiceAsyncStub = query_grpc.QueryServiceStub(self.channel)
 
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
-    @property
-    def running(self) -> bool:
-        return self._process.poll() is None
-
-    @property
-    def status(self) -> int | None:
-        return self._process.poll()
-
     def is_ready(self) -> bool:
-        return self.unready is None
-
-    @property
-    def unready(self) -> str | None:
-        """Why the instance is not ready; None when it is."""
-        try:
-            with urlopen(f"{self.status_url}/readyz", timeout=5):
-                return None
-        except HTTPError as error:
-            with error:
-                return error.read().decode()
-        except OSError as error:
-            return str(error)
-
-    def metric(self, name: str, label: str = "") -> float:
-        """The sum of a metric over its labels, or over those lines that have a text such as `outcome="won"`."""
-        with urlopen(f"{self.status_url}/metrics", timeout=5) as answer:
-            lines = answer.read().decode().splitlines()
-        chosen = [line for line in lines if line.startswith((f"{name} ", f"{name}{{")) and label in line]
-        return sum(float(line.split()[-1]) for line in chosen)
-
-    def terminate(self) -> None:
-        self._process.terminate()
-
-    def pause(self) -> None:
-        self._process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self._process.send_signal(signal.SIGCONT)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        return self.unready_reason() is None
 
     def wipe(self) -> None:
-        rmtree(self._data)
+        rmtree(str(self.settings["data_directory"]))
 
 
 class Scene:
@@ -105,9 +54,10 @@ class Scene:
             stores or f"stores: [{{name: rows, topic: {topic}, message: statecast.orders.v1.Order}}]"
         )
 
-    def environment(self, name: str, **settings: object) -> dict[str, str]:
+    def instance(self, name: str, **settings: object) -> Process:
+        """An instance that has not been started."""
         port, shard_port, metrics_port = free_ports(3)
-        values = {
+        values: dict[str, object] = {
             "kafka_bootstrap": self._kafka,
             "group_id": self._group,
             "instance": name,
@@ -120,11 +70,13 @@ class Scene:
             "drain_s": 30,
             **settings,
         }
-        return {f"QUERY_SERVICE_{key.upper()}": str(value) for key, value in values.items()}
+        process = Process(name, values, self._directory)
+        self._processes.append(process)
+        return process
 
     def launch(self, name: str, **settings: object) -> Process:
-        process = Process(name, self.environment(name, **settings), self._directory)
-        self._processes.append(process)
+        process = self.instance(name, **settings)
+        process.start()
         return process
 
     def write(self, rows: dict[str, bytes | None], sequence: int = 1) -> None:
@@ -146,10 +98,7 @@ class Scene:
     def make_topic_anew(self) -> None:
         admin = AdminClient({"bootstrap.servers": self._kafka})
         admin.delete_topics([self._topic])[self._topic].result()
-        deadline = time.monotonic() + 30
-        while self._topic in admin.list_topics(timeout=5).topics:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: self._topic not in admin.list_topics(timeout=5).topics, "the topic is not gone")
         admin.create_topics([NewTopic(self._topic, num_partitions=4, replication_factor=1)])[self._topic].result()
         self._producer = Producer({"bootstrap.servers": self._kafka})
 
@@ -159,12 +108,13 @@ class Scene:
         admin.create_topics([NewTopic(self._topic, num_partitions=4, replication_factor=1)])[self._topic].result()
         self._producer = Producer({"bootstrap.servers": kafka, "log_level": 0, "reconnect.backoff.max.ms": 500})
 
-    async def until(self, condition: Callable[[], bool | Awaitable[bool]], process: Process) -> None:
-        await until(condition, process)
+    async def until(self, condition: Callable[[], object], process: Process) -> None:
+        """Waits for a condition, which may be a coroutine function; fails with the log of the instance."""
+        await wait_until_async(condition, lambda: process.log)
 
     async def until_ready(self, *processes: Process) -> None:
         for process in processes:
-            await until(process.is_ready, process)
+            await self.until(process.is_ready, process)
 
     async def until_applied(self, process: Process, records: int, partitions: int = 4) -> None:
         """Waits until the instance is ready and has applied this many records in all its partitions and its peers'."""
@@ -176,7 +126,7 @@ class Scene:
             read = sum(owner.current_through.offset + 1 for owner in owners)
             return len(owners) == partitions and read >= records and all(owner.serving for owner in owners)
 
-        await until(applied, process)
+        await self.until(applied, process)
 
     async def until_newer(self, process: Process, group: str, than: bytes) -> query.GetStateResponse:
         """Waits until the instance answers something else than a payload."""
@@ -190,25 +140,13 @@ class Scene:
                 return False
             return answers[-1].state.payload != than
 
-        await until(newer, process)
+        await self.until(newer, process)
         return answers[-1]
 
     async def close(self) -> None:
         for process in self._processes:
             await process.channel.close()
-            if process.running:
-                process.kill()
-
-
-async def until(condition: Callable[[], bool | Awaitable[bool]], process: Process) -> None:
-    """Waits for a condition; fails with the log of the instance."""
-    deadline = time.monotonic() + 60
-    while True:
-        met = condition()
-        if met if isinstance(met, bool) else await met:
-            return
-        assert time.monotonic() < deadline, process.log
-        await asyncio.sleep(0.05)
+            process.close()
 
 
 @pytest.fixture

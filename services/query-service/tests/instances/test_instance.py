@@ -91,7 +91,7 @@ async def test_an_instance_that_drains_costs_no_failed_read(scene: "Scene") -> N
         assert (await one.stub.GetState(get(group), timeout=5)).freshness.answered_by == "query-1"
 
     assert reads
-    assert other.status == 0
+    assert other.exit_status == 0
 
 
 async def test_a_new_instance_takes_its_share_without_a_failed_read(scene: "Scene") -> None:

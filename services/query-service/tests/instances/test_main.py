@@ -1,9 +1,6 @@
 """How an instance starts, and how it says that it cannot."""
 
-import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,43 +10,35 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from local_stack import child_process
-from local_stack.broker import Broker
-from local_stack.ports import free_ports
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
+from testkit.broker import BrokerProcess
 
 if TYPE_CHECKING:
-    from instances.conftest import Scene
+    from instances.conftest import Process, Scene
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
 
-def run(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Runs an instance that is expected to end by itself."""
-    command = [sys.executable, "-m", "query_service", "run"]
-    return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=False
-    )
-
-
-def refusal(result: subprocess.CompletedProcess[str]) -> str:
-    """The one line that says why it could not start."""
-    lines = result.stderr.splitlines()
-    assert result.returncode == 2, result.stderr
-    assert len(lines) == 1, result.stderr
+def refusal(instance: "Process") -> str:
+    """Starts an instance that cannot start; returns the one line that says why."""
+    instance.start()
+    status = instance.wait_end()
+    lines = instance.log.splitlines()
+    assert status == 2, instance.log
+    assert len(lines) == 1, instance.log
     return lines[0]
 
 
 def test_a_bad_setting_is_named(scene: "Scene") -> None:
-    line = refusal(run(scene.environment("query-1", replicas="many")))
+    line = refusal(scene.instance("query-1", replicas="many"))
 
     assert line.startswith("query-service: QUERY_SERVICE_REPLICAS='many': ")
 
 
 def test_a_certificate_that_cannot_be_read_is_named(scene: "Scene", tmp_path: Path) -> None:
     missing = tmp_path / "missing.pem"
-    line = refusal(run(scene.environment("query-1", tls_certificate=missing, tls_key=missing)))
+    line = refusal(scene.instance("query-1", tls_certificate=missing, tls_key=missing))
 
     assert line.startswith(f"query-service: QUERY_SERVICE_TLS_CERTIFICATE={missing}: it cannot be read: ")
 
@@ -58,7 +47,7 @@ def test_a_certificate_that_cannot_be_read_is_named(scene: "Scene", tmp_path: Pa
 def test_a_port_in_use_is_named(scene: "Scene", name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        line = refusal(run(scene.environment("query-1", **{name.lower(): port})))
+        line = refusal(scene.instance("query-1", **{name.lower(): port}))
 
     assert f"QUERY_SERVICE_{name}={port}: " in line
     assert "in use" in line
@@ -66,14 +55,14 @@ def test_a_port_in_use_is_named(scene: "Scene", name: str) -> None:
 
 def test_a_wrong_stores_file_is_named(scene: "Scene", tmp_path: Path) -> None:
     (tmp_path / "wrong.yaml").write_text("stores: [{name: a, topic: a, message: statecast.orders.v1.Odrer}]")
-    line = refusal(run(scene.environment("query-1", stores=tmp_path / "wrong.yaml")))
+    line = refusal(scene.instance("query-1", stores=tmp_path / "wrong.yaml"))
 
     assert "did you mean `statecast.orders.v1.Order`?" in line
 
 
 async def test_two_instances_cannot_share_a_directory(scene: "Scene", tmp_path: Path) -> None:
     await scene.until_ready(scene.launch("query-1", data_directory=tmp_path / "shared"))
-    line = refusal(run(scene.environment("query-2", data_directory=tmp_path / "shared")))
+    line = refusal(scene.instance("query-2", data_directory=tmp_path / "shared"))
 
     assert "another instance uses it" in line
 
@@ -95,60 +84,42 @@ async def test_health_and_reflection_are_served_and_the_internal_service_is_not(
     assert one.metric("query_service_serving") == 4
 
 
-class Outage:
-    """A broker that the test starts and kills."""
-
-    def __init__(self, directory: Path) -> None:
-        port, controller_port = free_ports(2)
-        self.broker = Broker(directory / "kafka", port, controller_port)
-        self.broker.prepare()
-        self._log = directory / "broker.log"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self._process = child_process.start(self.broker.command(), self._log)
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-
 @pytest.fixture
-def outage(tmp_path: Path) -> Iterator[Outage]:
-    made = Outage(tmp_path)
-    yield made
-    made.kill()
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker that the test starts and kills."""
+    broker = BrokerProcess(tmp_path / "kafka")
+    yield broker
+    broker.kill()
 
 
-async def test_it_waits_for_a_broker_that_is_not_there_yet(scene: "Scene", outage: Outage) -> None:
-    one = scene.launch("query-1", kafka_bootstrap=outage.broker.bootstrap)
+async def test_it_waits_for_a_broker_that_is_not_there_yet(scene: "Scene", broker: BrokerProcess) -> None:
+    one = scene.launch("query-1", kafka_bootstrap=broker.bootstrap)
     await scene.until(lambda: "kafka does not answer" in one.log, one)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await one.stub.ListShards(query.ListShardsRequest(store="rows"))
     assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
-    assert "waiting for kafka" in (one.unready or "")
+    assert "waiting for kafka" in (one.unready_reason() or "")
 
-    outage.start()
-    await scene.until(outage.broker.answers, one)
-    scene.move_to(outage.broker.bootstrap)
+    broker.start()
+    scene.move_to(broker.bootstrap)
     await scene.until_ready(one)
 
     assert "kafka answers again" in one.log
     one.terminate()
     await scene.until(lambda: not one.running, one)
-    assert one.status == 0
+    assert one.exit_status == 0
 
 
-async def test_it_answers_while_the_broker_is_gone_and_goes_on_when_it_is_back(scene: "Scene", outage: Outage) -> None:
-    outage.start()
-    one = scene.launch("query-1", kafka_bootstrap=outage.broker.bootstrap)
-    await scene.until(outage.broker.answers, one)
-    scene.move_to(outage.broker.bootstrap)
+async def test_it_answers_while_the_broker_is_gone_and_goes_on_when_it_is_back(
+    scene: "Scene", broker: BrokerProcess
+) -> None:
+    broker.start()
+    one = scene.launch("query-1", kafka_bootstrap=broker.bootstrap)
+    scene.move_to(broker.bootstrap)
     scene.write({"a": b"before"})
     await scene.until_applied(one, 1)
     request = query.GetStateRequest(store="rows", key=state_pb2.StateKey(group="a"))
-    outage.kill()
+    broker.kill()
     killed_at = time.monotonic()
     lag_ms = 0
     while lag_ms < 1500:
@@ -156,8 +127,7 @@ async def test_it_answers_while_the_broker_is_gone_and_goes_on_when_it_is_back(s
         lag_ms = answer.freshness.lag_ms
         assert answer.state.payload == b"before"
         assert time.monotonic() < killed_at + 30, "the lag must grow while the broker is gone"
-    outage.start()
-    await scene.until(outage.broker.answers, one)
+    broker.start()
     scene.write({"a": b"after"}, sequence=2)
 
     assert (await scene.until_newer(one, "a", b"before")).state.payload == b"after"

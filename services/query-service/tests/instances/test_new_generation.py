@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
-from query_service.cluster.partitioning import partition_of
-from query_service.testing import encoded_state
+from statecast.partitioning import partition_of
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
+from testkit.query_service import encoded_state
 
 if TYPE_CHECKING:
     from instances.conftest import MakeScene, Process, Scene

@@ -8,7 +8,7 @@ import grpc
 import pytest
 from confluent_kafka import Producer
 
-from query_service.cluster.partitioning import HASHES, partition_of
+from statecast.partitioning import PARTITIONERS, partition_of
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 
@@ -81,7 +81,7 @@ async def test_any_instance_answers_any_booking_and_goes_on_after_a_restart(book
             answer = await process.stub.GetState(get(customer), timeout=10)
 
             assert json.loads(answer.state.payload) == {"customer": customer, "booked_at": "second"}
-            assert answer.freshness.partition == partition_of(customer, PARTITIONS, HASHES["crc32"])
+            assert answer.freshness.partition == partition_of(customer, PARTITIONS, PARTITIONERS["crc32"])
             answerers.add(answer.freshness.answered_by)
     assert answerers == {"query-1", "query-2", "query-3"}
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
-from query_service.cluster.partitioning import partition_of
 from query_service.storage.inspection import inspect
-from query_service.testing import encoded_state
+from statecast.partitioning import partition_of
+from testkit.query_service import encoded_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,6 +1,7 @@
-"""Who is asked when a peer is slow, and how often two are."""
+"""Which replica is asked when a peer is slow, and how often two are."""
 
 import asyncio
+import random
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -8,20 +9,20 @@ import pytest
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, InvalidRequestError, NotServedError
-from query_service.lookups.hedging import Hedging
-from query_service.lookups.lookup import Lookup
+from query_service.freshness import Absence, Freshness
+from query_service.lookups import GetQuery, GetResult, Key, Lookup
+from query_service.lookups.hedging import Hedging, SlowestResults
 from query_service.lookups.routing import Routing
 from query_service.metrics import Metrics
-from query_service.testing import FakeLookup, FakePeers, GatedLookup, ManualClock
-from statecast.query.v1 import query_pb2
-from statecast.query.v1 import query_service_pb2 as query
+from statecast.position import Position
+from testkit.query_service import FakeLookup, FakePeers, GatedLookup, ManualClock
 
 SHARD = ("orders-by-key", 0)
 OTHERS = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 1) for number in (2, 3, 4)]
 
 
-async def ask(lookup: Lookup, until: float) -> query.GetStateResponse:
-    return await lookup.get(query.GetStateRequest(), until)
+async def get(lookup: Lookup, until: float) -> GetResult:
+    return await lookup.get(GetQuery("s", Key("g")), until)
 
 
 class Cluster:
@@ -37,7 +38,7 @@ class Cluster:
         self.clock = clock
         self._metrics = metrics
         hedging = Hedging(after_s, 5.0, share, metrics, clock)
-        self._routing = Routing(view, FakeLookup("nobody"), self.peers, hedging, 0.5, metrics, clock)
+        self._routing = Routing(view, FakeLookup("nobody"), self.peers.of, hedging, 0.5, metrics, clock)
 
     def rank(self, rank: int) -> GatedLookup:
         lookup = self.peers.lookups[self.ranked[rank - 1]]
@@ -49,12 +50,12 @@ class Cluster:
         self.clock.now += 1
         self.peers.of(self.ranked[0]).answered(None)
 
-    async def answered_by(self, patience_s: float = 0.0) -> str:
+    async def answered_by(self, wait_s: float = 0.0) -> str:
         began = self.clock.now
         self.clock.now += 0.01
-        answer, forwarded = await self._routing.first_answer(SHARD, ask, began + 10, patience_s, "get")
-        assert forwarded
-        return answer.freshness.answered_by
+        result = await self._routing.first_result(SHARD, get, began + 10, "get", wait_s)
+        assert result.freshness.forwarded
+        return result.freshness.answered_by
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
@@ -128,7 +129,8 @@ async def test_when_both_fail_the_next_is_asked(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    "failure", [AbsentError("nothing", query_pb2.Absence(), query_pb2.Freshness()), InvalidRequestError("wrong")]
+    "failure",
+    [AbsentError("nothing", Absence(Position(0, 0)), Freshness(0, 0, 0, 0, 0, "")), InvalidRequestError("wrong")],
 )
 async def test_an_absence_or_a_refusal_of_the_second_ends_the_race(cluster: Cluster, failure: AbsentError) -> None:
     cluster.rank(1).gate.clear()
@@ -222,13 +224,13 @@ async def test_a_replica_that_failed_lately_is_no_second(cluster: Cluster) -> No
     assert cluster.rank(2).deadlines == []
 
 
-@pytest.mark.parametrize(("patience_s", "after_s"), [(60, 0.001), (0, 0)], ids=["still-patient", "turned-off"])
+@pytest.mark.parametrize(("wait_s", "after_s"), [(60, 0.001), (0, 0)], ids=["still-patient", "turned-off"])
 async def test_a_call_is_not_hedged_while_it_may_wait_and_not_when_that_is_turned_off(
-    view: View, metrics: Metrics, clock: ManualClock, patience_s: float, after_s: float
+    view: View, metrics: Metrics, clock: ManualClock, wait_s: float, after_s: float
 ) -> None:
     cluster = Cluster(view, metrics, clock, after_s=after_s)
     cluster.rank(1).gate.clear()
-    asking = asyncio.create_task(cluster.answered_by(patience_s))
+    asking = asyncio.create_task(cluster.answered_by(wait_s))
     await cluster.until(lambda: len(cluster.rank(1).deadlines) > 0)
     for _ in range(20):
         await asyncio.sleep(0.001)
@@ -238,10 +240,46 @@ async def test_a_call_is_not_hedged_while_it_may_wait_and_not_when_that_is_turne
     assert cluster.rank(2).deadlines == []
 
 
-async def test_a_question_that_waits_goes_on_when_others_find_the_peer_dead(cluster: Cluster) -> None:
+async def test_a_query_that_waits_goes_on_when_others_find_the_peer_dead(cluster: Cluster) -> None:
     cluster.rank(1).gate.clear()
-    asking = asyncio.create_task(cluster.answered_by(patience_s=60))
+    asking = asyncio.create_task(cluster.answered_by(wait_s=60))
     await cluster.until(lambda: len(cluster.rank(1).deadlines) > 0)
     cluster.peers.of(cluster.ranked[0]).failed(None)
 
     assert await asyncio.wait_for(asking, 30) == cluster.rank(2).answered_by
+
+
+def test_it_settles_where_one_result_in_twenty_is_slower() -> None:
+    times = random.Random(7)
+    slow = SlowestResults(0.001, 10)
+    for _ in range(5000):
+        slow.note(times.random())
+    above: list[bool] = []
+    for _ in range(5000):
+        seconds = times.random()
+        above.append(seconds > slow.after_s)
+        slow.note(seconds)
+
+    assert sum(above) / len(above) == pytest.approx(0.05, abs=0.02)
+
+
+def test_it_stays_between_its_bounds() -> None:
+    slow = SlowestResults(0.02, 0.5)
+    for _ in range(1000):
+        slow.note(0.0)
+    assert slow.after_s == 0.02
+
+    for _ in range(1000):
+        slow.note(60.0)
+
+    assert slow.after_s == 0.5
+
+
+def test_it_forgets_a_slow_time() -> None:
+    slow = SlowestResults(0.001, 10)
+    for _ in range(100):
+        slow.note(1.0)
+    for _ in range(2000):
+        slow.note(0.001)
+
+    assert slow.after_s == 0.001

@@ -6,14 +6,13 @@ import time
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from query_service.cluster.partitioning import partition_of
 from query_service.cluster.view import View
-from query_service.lookups import local_range
-from query_service.lookups.lookup import Lookup
-from query_service.testing import apply_row
+from query_service.lookups import local_batch
+from statecast.partitioning import partition_of
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
+from testkit.query_service import MessageLookup, apply_row
 
 STORE = "orders-by-key"
 EPOCH = 77
@@ -53,12 +52,12 @@ def removed(result: query_pb2.RangeResult) -> list[tuple[str, int]]:
     return [(each.key.member, each.absence.position.offset) for each in result.removals]
 
 
-async def one(lookup: Lookup, range_: query_pb2.RangeQuery) -> query_pb2.RangeResult:
+async def one(lookup: MessageLookup, range_: query_pb2.RangeQuery) -> query_pb2.RangeResult:
     (result,) = (await lookup.batch(batch(range_), soon())).ranges
     return result
 
 
-async def test_a_range_that_is_new_to_the_caller_is_answered_whole(lookup: Lookup, serving_view: View) -> None:
+async def test_a_range_that_is_new_to_the_caller_is_answered_whole(lookup: MessageLookup, serving_view: View) -> None:
     for offset, name in enumerate("bac"):
         put(serving_view, offset, name)
     put(serving_view, 3, "b", None)
@@ -71,7 +70,9 @@ async def test_a_range_that_is_new_to_the_caller_is_answered_whole(lookup: Looku
     assert (result.removals_complete, removed(result)) == (False, [])
 
 
-async def test_a_whole_answer_has_the_first_or_the_last_within_the_limit(lookup: Lookup, serving_view: View) -> None:
+async def test_a_whole_answer_has_the_first_or_the_last_within_the_limit(
+    lookup: MessageLookup, serving_view: View
+) -> None:
     for offset, name in enumerate("abcde"):
         put(serving_view, offset, name)
 
@@ -83,7 +84,7 @@ async def test_a_whole_answer_has_the_first_or_the_last_within_the_limit(lookup:
     assert (members(part), part.more) == ([("b", 1), ("c", 2)], False)
 
 
-async def test_a_range_in_which_nothing_changed_is_left_out(lookup: Lookup, serving_view: View) -> None:
+async def test_a_range_in_which_nothing_changed_is_left_out(lookup: MessageLookup, serving_view: View) -> None:
     put(serving_view, 0, "a")
     put(serving_view, 1, "z")
     answer = await lookup.batch(batch(asked(after=1), asked(after=0, sort_to="m")), soon())
@@ -92,7 +93,7 @@ async def test_a_range_in_which_nothing_changed_is_left_out(lookup: Lookup, serv
     assert [each.partition for each in answer.freshness] == [partition_of("alice", 4)]
 
 
-async def test_only_what_changed_since_is_told_with_what_was_removed(lookup: Lookup, serving_view: View) -> None:
+async def test_only_what_changed_since_is_told_with_what_was_removed(lookup: MessageLookup, serving_view: View) -> None:
     for offset, name in enumerate("abc"):
         put(serving_view, offset, name)
     put(serving_view, 3, "a", b"newer")
@@ -105,7 +106,7 @@ async def test_only_what_changed_since_is_told_with_what_was_removed(lookup: Loo
     assert (result.whole, result.removals_complete, result.position.offset) == (False, True, 5)
 
 
-async def test_what_is_no_longer_in_memory_is_found_in_the_store(lookup: Lookup, serving_view: View) -> None:
+async def test_what_is_no_longer_in_memory_is_found_in_the_store(lookup: MessageLookup, serving_view: View) -> None:
     for offset, name in enumerate("abcdefghijkl"):
         put(serving_view, offset, name)
     put(serving_view, 12, "b", None)
@@ -114,23 +115,25 @@ async def test_what_is_no_longer_in_memory_is_found_in_the_store(lookup: Lookup,
     assert [member for member, _ in members(result)] == list("cdefghijkl")
     assert removed(result) == [("b", 12)]
     assert (result.whole, result.removals_complete) == (False, True)
-    assert serving_view.hosts[STORE, partition_of("alice", 4)].recent.since(b"alice", 1) is None
+    assert serving_view.replicas[STORE, partition_of("alice", 4)].recent.changed_after(b"alice", 1) is None
 
 
-async def test_a_caller_from_before_the_deletions_that_are_known_gets_all(lookup: Lookup, serving_view: View) -> None:
+async def test_a_caller_from_before_the_deletions_that_are_known_gets_all(
+    lookup: MessageLookup, serving_view: View
+) -> None:
     for offset, name in enumerate("abcdefghijkl"):
         put(serving_view, offset, name)
     put(serving_view, 12, "b", None)
     put(serving_view, 13, "c")
-    for host in serving_view.hosts.values():
-        host.store.forget_deletions(2**62, 10)
+    for host in serving_view.replicas.values():
+        host.store.purge_deletions(2**62, 10)
     result = await one(lookup, asked(after=1, limit=20))
 
     assert (result.whole, result.removals_complete) == (True, False)
     assert len(result.states) == 11
 
 
-async def test_more_changes_than_the_limit_are_answered_whole(lookup: Lookup, serving_view: View) -> None:
+async def test_more_changes_than_the_limit_are_answered_whole(lookup: MessageLookup, serving_view: View) -> None:
     for offset, name in enumerate("abc"):
         put(serving_view, offset, name)
     result = await one(lookup, asked(after=-1, limit=2))
@@ -138,7 +141,7 @@ async def test_more_changes_than_the_limit_are_answered_whole(lookup: Lookup, se
     assert (result.whole, result.more, len(result.states)) == (True, True, 2)
 
 
-async def test_whoever_asks_for_all_is_also_told_what_was_removed(lookup: Lookup, serving_view: View) -> None:
+async def test_whoever_asks_for_all_is_also_told_what_was_removed(lookup: MessageLookup, serving_view: View) -> None:
     for offset, name in enumerate("ab"):
         put(serving_view, offset, name)
     put(serving_view, 2, "a", None)
@@ -149,20 +152,20 @@ async def test_whoever_asks_for_all_is_also_told_what_was_removed(lookup: Lookup
 
 
 async def test_a_deletion_that_is_no_longer_remembered_is_told_as_of_the_answer(
-    lookup: Lookup, serving_view: View
+    lookup: MessageLookup, serving_view: View
 ) -> None:
     put(serving_view, 0, "a")
     put(serving_view, 1, "a", None)
     put(serving_view, 2, "b")
-    for host in serving_view.hosts.values():
-        host.store.forget_deletions(2**62, 10)
+    for host in serving_view.replicas.values():
+        host.store.purge_deletions(2**62, 10)
     result = await one(lookup, asked(after=0))
 
     assert removed(result) == [("a", 2)]
     assert not result.removals[0].absence.deleted
 
 
-async def test_a_position_of_another_epoch_is_answered_whole(lookup: Lookup, serving_view: View) -> None:
+async def test_a_position_of_another_epoch_is_answered_whole(lookup: MessageLookup, serving_view: View) -> None:
     put(serving_view, 0, "a")
     range_ = asked()
     range_.after.CopyFrom(state_pb2.Position(epoch=1, offset=99))
@@ -171,7 +174,7 @@ async def test_a_position_of_another_epoch_is_answered_whole(lookup: Lookup, ser
 
 
 async def test_a_long_poll_wakes_on_the_first_change_in_the_range_and_on_no_other(
-    lookup: Lookup, serving_view: View
+    lookup: MessageLookup, serving_view: View
 ) -> None:
     put(serving_view, 0, "a")
     request = batch(asked(after=0, sort_to="m"), wait=5)
@@ -186,7 +189,7 @@ async def test_a_long_poll_wakes_on_the_first_change_in_the_range_and_on_no_othe
     assert members(result) == [("b", 2)]
 
 
-async def test_keys_and_ranges_of_many_groups_go_in_one_batch(lookup: Lookup, serving_view: View) -> None:
+async def test_keys_and_ranges_of_many_groups_go_in_one_batch(lookup: MessageLookup, serving_view: View) -> None:
     groups = [f"customer-{number}" for number in range(8)]
     for group in groups:
         put(serving_view, 0, "a", group=group)
@@ -199,7 +202,7 @@ async def test_keys_and_ranges_of_many_groups_go_in_one_batch(lookup: Lookup, se
 
 
 @pytest.mark.parametrize("store_fields", [{"format": "plain", "message": "bytes", "retain": "1h"}])
-async def test_rows_that_leave_without_a_record_cannot_be_watched(lookup: Lookup) -> None:
+async def test_rows_that_leave_without_a_record_cannot_be_watched(lookup: MessageLookup) -> None:
     result = await one(lookup, asked())
 
     assert result.error.code == 3
@@ -207,16 +210,16 @@ async def test_rows_that_leave_without_a_record_cannot_be_watched(lookup: Lookup
 
 
 async def test_ranges_that_would_hold_up_all_others_fail_by_themselves(
-    lookup: Lookup, serving_view: View, monkeypatch: pytest.MonkeyPatch
+    lookup: MessageLookup, serving_view: View, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for offset, name in enumerate("abcd"):
         put(serving_view, offset, name)
-    monkeypatch.setattr(local_range, "_MOST_VISITS_OF_RANGE", 3)
+    monkeypatch.setattr(local_batch, "_MAX_VISITS_OF_RANGE", 3)
     answer = await lookup.batch(batch(asked(limit=9), asked(limit=9, sort_from="c")), soon())
     by_index = {each.index: each for each in answer.ranges}
 
     assert by_index[0].error.code == RESOURCE_EXHAUSTED
     assert members(by_index[1]) == [("c", 2), ("d", 3)]
-    monkeypatch.setattr(local_range, "_MOST_VISITS", 3)
+    monkeypatch.setattr(local_batch, "_MAX_VISITS", 3)
     answer = await lookup.batch(batch(asked(limit=9, sort_from="c"), asked(limit=9, sort_from="b")), soon())
     assert [each.error.code for each in sorted(answer.ranges, key=lambda each: each.index)] == [0, RESOURCE_EXHAUSTED]

@@ -6,10 +6,9 @@ import pytest
 
 from query_service.cluster.view import View
 from query_service.errors import InvalidRequestError, LookupFailedError, NotServedError
-from query_service.lookups.lookup import Lookup
-from query_service.testing import apply_row
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
+from testkit.query_service import MessageLookup, apply_row
 
 STORE = "orders-by-key"
 
@@ -18,7 +17,7 @@ def soon() -> float:
     return time.monotonic() + 10
 
 
-async def test_a_scan_reads_a_group_page_by_page(lookup: Lookup, serving_view: View) -> None:
+async def test_a_scan_reads_a_group_page_by_page(lookup: MessageLookup, serving_view: View) -> None:
     for number in range(3):
         apply_row(serving_view, STORE, f"g\0{number}\0m", 1, number, b"%d" % number)
     request = query.ScanStatesRequest(store=STORE, group="g")
@@ -32,7 +31,7 @@ async def test_a_scan_reads_a_group_page_by_page(lookup: Lookup, serving_view: V
     assert second.freshness.answered_by == "query-1"
 
 
-async def test_a_scan_with_a_foreign_token_is_refused(lookup: Lookup) -> None:
+async def test_a_scan_with_a_foreign_token_is_refused(lookup: MessageLookup) -> None:
     with pytest.raises(InvalidRequestError, match="page_token"):
         await lookup.scan(query.ScanStatesRequest(store=STORE, group="g", page_token="MQ=="), soon())
 
@@ -40,7 +39,7 @@ async def test_a_scan_with_a_foreign_token_is_refused(lookup: Lookup) -> None:
 ROWS = [f"g{number % 7}\0{number:03d}\0m" for number in range(40)] + [f"single-{number}" for number in range(9)]
 
 
-async def read_all(lookup: Lookup, request: query.ScanStatesRequest) -> list[list[str]]:
+async def read_all(lookup: MessageLookup, request: query.ScanStatesRequest) -> list[list[str]]:
     """Reads to the end and returns the keys of each page, with NUL between their parts."""
     pages: list[list[str]] = []
     while True:
@@ -53,7 +52,9 @@ async def read_all(lookup: Lookup, request: query.ScanStatesRequest) -> list[lis
 
 
 @pytest.mark.parametrize("size", [1, 3, 20, 100])
-async def test_a_whole_store_is_read_in_the_order_of_its_keys(lookup: Lookup, serving_view: View, size: int) -> None:
+async def test_a_whole_store_is_read_in_the_order_of_its_keys(
+    lookup: MessageLookup, serving_view: View, size: int
+) -> None:
     for offset, key in enumerate(ROWS):
         apply_row(serving_view, STORE, key, 1, offset, b"row")
     upwards = await read_all(lookup, query.ScanStatesRequest(store=STORE, page_size=size))
@@ -64,7 +65,9 @@ async def test_a_whole_store_is_read_in_the_order_of_its_keys(lookup: Lookup, se
     assert max(map(len, upwards)) <= size
 
 
-async def test_a_page_of_a_store_names_the_freshness_of_every_partition(lookup: Lookup, serving_view: View) -> None:
+async def test_a_page_of_a_store_names_the_freshness_of_every_partition(
+    lookup: MessageLookup, serving_view: View
+) -> None:
     apply_row(serving_view, STORE, "order-1", 1, 5, b"row")
     answer = await lookup.scan(query.ScanStatesRequest(store=STORE), soon())
 
@@ -74,15 +77,15 @@ async def test_a_page_of_a_store_names_the_freshness_of_every_partition(lookup: 
 
 
 async def test_a_store_of_which_a_partition_is_not_served_is_not_given_in_part(
-    lookup: Lookup, serving_view: View
+    lookup: MessageLookup, serving_view: View
 ) -> None:
-    serving_view.hosts[STORE, 2].progress.serving = False
+    serving_view.replicas[STORE, 2].progress.serving = False
 
     with pytest.raises(NotServedError):
         await lookup.scan(query.ScanStatesRequest(store=STORE), soon())
 
 
-async def test_rows_that_stay_are_read_once_while_others_are_written(lookup: Lookup, serving_view: View) -> None:
+async def test_rows_that_stay_are_read_once_while_others_are_written(lookup: MessageLookup, serving_view: View) -> None:
     for offset, key in enumerate(ROWS):
         apply_row(serving_view, STORE, key, 1, offset, b"row")
     request = query.ScanStatesRequest(store=STORE, page_size=5)
@@ -103,7 +106,7 @@ async def test_rows_that_stay_are_read_once_while_others_are_written(lookup: Loo
     assert len(seen) == len(set(seen))
 
 
-async def test_a_prefix_of_the_sort_value_is_read(lookup: Lookup, serving_view: View) -> None:
+async def test_a_prefix_of_the_sort_value_is_read(lookup: MessageLookup, serving_view: View) -> None:
     for offset, sort in enumerate(("2026-01", "2026-02", "2027-01")):
         apply_row(serving_view, STORE, f"g\0{sort}\0m", 1, offset, b"row")
     answer = await lookup.scan(query.ScanStatesRequest(store=STORE, group="g", sort_prefix="2026-"), soon())
@@ -112,6 +115,6 @@ async def test_a_prefix_of_the_sort_value_is_read(lookup: Lookup, serving_view: 
     assert not answer.shards
 
 
-async def test_a_scan_of_an_unknown_store_is_refused(lookup: Lookup) -> None:
+async def test_a_scan_of_an_unknown_store_is_refused(lookup: MessageLookup) -> None:
     with pytest.raises(LookupFailedError, match="store"):
         await lookup.scan(query.ScanStatesRequest(store="orders-by-kye"), soon())

@@ -6,14 +6,14 @@ import time
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from query_service.cluster.partitioning import partition_of
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, BoundsError
-from query_service.lookups.lookup import Lookup
-from query_service.testing import apply_row
+from statecast.partitioning import partition_of
+from statecast.position import Position
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
+from testkit.query_service import MessageLookup, apply_row
 
 STORE = "orders-by-key"
 EPOCH = 77
@@ -42,7 +42,7 @@ def batch(*keys: tuple[str, int | None], wait: float = 0) -> query.BatchGetState
     return request
 
 
-async def test_a_get_answers_value_position_and_freshness(lookup: Lookup, serving_view: View) -> None:
+async def test_a_get_answers_value_position_and_freshness(lookup: MessageLookup, serving_view: View) -> None:
     apply_row(serving_view, STORE, "order-1", 1, 5, b"row")
     answer = await lookup.get(get("order-1"), soon())
 
@@ -55,16 +55,16 @@ async def test_a_get_answers_value_position_and_freshness(lookup: Lookup, servin
     assert answer.freshness.answered_by == "query-1"
 
 
-async def test_a_missing_key_is_absent_as_of_the_last_record(lookup: Lookup, serving_view: View) -> None:
+async def test_a_missing_key_is_absent_as_of_the_last_record(lookup: MessageLookup, serving_view: View) -> None:
     with pytest.raises(AbsentError) as absent:
         await lookup.get(get("order-1"), soon())
 
     assert not absent.value.absence.deleted
-    assert absent.value.absence.position == state_pb2.Position(epoch=EPOCH, offset=-1)
+    assert absent.value.absence.position == Position(EPOCH, -1)
     assert absent.value.freshness.answered_by == "query-1"
 
 
-async def test_a_deleted_key_is_absent_since_its_deletion(lookup: Lookup, serving_view: View) -> None:
+async def test_a_deleted_key_is_absent_since_its_deletion(lookup: MessageLookup, serving_view: View) -> None:
     apply_row(serving_view, STORE, "order-1", 1, 5, b"row")
     apply_row(serving_view, STORE, "order-1", 2, 6, None)
     with pytest.raises(AbsentError) as absent:
@@ -74,7 +74,7 @@ async def test_a_deleted_key_is_absent_since_its_deletion(lookup: Lookup, servin
     assert absent.value.absence.position.offset == 6
 
 
-async def test_a_get_that_must_be_fresher_waits_for_it(lookup: Lookup, serving_view: View) -> None:
+async def test_a_get_that_must_be_fresher_waits_for_it(lookup: MessageLookup, serving_view: View) -> None:
     bound = state_pb2.Position(epoch=EPOCH, offset=5)
     waiting = asyncio.create_task(lookup.get(get("order-1", at_least=bound), soon()))
     await asyncio.sleep(0.05)
@@ -83,14 +83,14 @@ async def test_a_get_that_must_be_fresher_waits_for_it(lookup: Lookup, serving_v
     assert (await waiting).state.payload == b"row"
 
 
-async def test_a_get_that_cannot_be_fresh_enough_fails_at_the_deadline(lookup: Lookup) -> None:
+async def test_a_get_that_cannot_be_fresh_enough_fails_at_the_deadline(lookup: MessageLookup) -> None:
     bound = state_pb2.Position(epoch=EPOCH, offset=5)
 
     with pytest.raises(BoundsError, match="applied through offset -1, not 5"):
         await lookup.get(get("order-1", at_least=bound), time.monotonic() + 1)
 
 
-async def test_a_batch_answers_what_is_newer_and_leaves_out_the_rest(lookup: Lookup, serving_view: View) -> None:
+async def test_a_batch_answers_what_is_newer_and_leaves_out_the_rest(lookup: MessageLookup, serving_view: View) -> None:
     apply_row(serving_view, STORE, "changed", 1, 5, b"row")
     apply_row(serving_view, STORE, "same", 1, 5, b"row")
     apply_row(serving_view, STORE, "gone", 1, 5, None)
@@ -108,16 +108,18 @@ async def test_a_batch_answers_what_is_newer_and_leaves_out_the_rest(lookup: Loo
     )
 
 
-async def test_an_absence_that_the_caller_knows_is_left_out(lookup: Lookup, serving_view: View) -> None:
+async def test_an_absence_that_the_caller_knows_is_left_out(lookup: MessageLookup, serving_view: View) -> None:
     apply_row(serving_view, STORE, "gone", 1, 5, None)
 
     assert not (await lookup.batch(batch(("gone", 5), ("never", -1)), soon())).results
 
 
-async def test_a_deletion_that_is_no_longer_remembered_is_told_once_more(lookup: Lookup, serving_view: View) -> None:
+async def test_a_deletion_that_is_no_longer_remembered_is_told_once_more(
+    lookup: MessageLookup, serving_view: View
+) -> None:
     apply_row(serving_view, STORE, "gone", 1, 5, None)
-    for host in serving_view.hosts.values():
-        host.store.forget_deletions(2**62, 10)
+    for host in serving_view.replicas.values():
+        host.store.purge_deletions(2**62, 10)
     answer = await lookup.batch(batch(("gone", 4)), soon())
 
     assert not answer.results[0].absence.deleted
@@ -125,7 +127,7 @@ async def test_a_deletion_that_is_no_longer_remembered_is_told_once_more(lookup:
     assert not (await lookup.batch(batch(("gone", 5)), soon())).results
 
 
-async def test_a_position_of_another_epoch_always_answers(lookup: Lookup, serving_view: View) -> None:
+async def test_a_position_of_another_epoch_always_answers(lookup: MessageLookup, serving_view: View) -> None:
     apply_row(serving_view, STORE, "order-1", 1, 5, b"row")
     request = batch(("order-1", None), ("never", None))
     for each in request.keys:
@@ -134,7 +136,7 @@ async def test_a_position_of_another_epoch_always_answers(lookup: Lookup, servin
     assert len((await lookup.batch(request, soon())).results) == 2
 
 
-async def test_a_large_batch_answers_each_key_by_its_index(lookup: Lookup, serving_view: View) -> None:
+async def test_a_large_batch_answers_each_key_by_its_index(lookup: MessageLookup, serving_view: View) -> None:
     groups = [f"order-{number}" for number in range(100)]
     for number, group in enumerate(groups):
         apply_row(serving_view, STORE, group, 1, number, group.encode())
@@ -145,7 +147,7 @@ async def test_a_large_batch_answers_each_key_by_its_index(lookup: Lookup, servi
     }
 
 
-async def test_a_long_poll_wakes_on_the_first_change(lookup: Lookup, serving_view: View) -> None:
+async def test_a_long_poll_wakes_on_the_first_change(lookup: MessageLookup, serving_view: View) -> None:
     groups = [(f"order-{number}", -1) for number in range(8)]
     waiting = asyncio.create_task(lookup.batch(batch(*groups, wait=9), soon()))
     await asyncio.sleep(0.1)
@@ -156,7 +158,7 @@ async def test_a_long_poll_wakes_on_the_first_change(lookup: Lookup, serving_vie
     assert [(result.index, result.state.payload) for result in answer.results] == [(3, b"row")]
 
 
-async def test_a_long_poll_in_which_nothing_changes_ends_empty(lookup: Lookup) -> None:
+async def test_a_long_poll_in_which_nothing_changes_ends_empty(lookup: MessageLookup) -> None:
     answer = await lookup.batch(batch(("order-1", -1), ("order-2", -1), wait=0.1), soon())
 
     assert not answer.results

@@ -1,13 +1,12 @@
 """Requests that are wrong are refused by the name of their field."""
 
 import pytest
-from google.protobuf.duration_pb2 import Duration
 
 from query_service.errors import InvalidRequestError
-from query_service.lookups import request_checks
+from query_service.lookups import BatchQuery, GetQuery, Key, ScanQuery, request_checks
 from query_service.lookups.request_checks import Limits
+from query_service.serving import messages
 from statecast.query.v1 import query_service_pb2 as query
-from statecast.state.v1 import state_pb2
 
 LIMITS = Limits(batch_keys=3, page_size=50, default_page_size=10, wait_ms=1000)
 
@@ -27,7 +26,7 @@ LIMITS = Limits(batch_keys=3, page_size=50, default_page_size=10, wait_ms=1000)
 )
 def test_a_wrong_get_is_refused(changes: dict[str, object], named: str) -> None:
     with pytest.raises(InvalidRequestError, match=named):
-        request_checks.check_get(query.GetStateRequest(store="s", **changes))  # type: ignore[arg-type]
+        request_checks.check_get(messages.get_query(query.GetStateRequest(store="s", **changes)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -48,8 +47,9 @@ def test_a_wrong_get_is_refused(changes: dict[str, object], named: str) -> None:
     ],
 )
 def test_a_wrong_batch_is_refused(changes: dict[str, object], named: str) -> None:
+    request = query.BatchGetStatesRequest(store="s", **changes)  # type: ignore[arg-type]
     with pytest.raises(InvalidRequestError, match=named):
-        request_checks.check_batch(query.BatchGetStatesRequest(store="s", **changes), LIMITS)  # type: ignore[arg-type]
+        request_checks.check_batch(messages.batch_query(request), LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -70,21 +70,15 @@ def test_a_wrong_batch_is_refused(changes: dict[str, object], named: str) -> Non
 )
 def test_a_wrong_scan_is_refused(changes: dict[str, object], named: str) -> None:
     with pytest.raises(InvalidRequestError, match=named):
-        request_checks.check_scan(query.ScanStatesRequest(store="s", **changes))  # type: ignore[arg-type]
+        request_checks.check_scan(messages.scan_query(query.ScanStatesRequest(store="s", **changes)))  # type: ignore[arg-type]
 
 
 def test_right_requests_pass() -> None:
-    key = state_pb2.StateKey(group="a", sort="1", member="m")
-    request_checks.check_get(query.GetStateRequest(key=key))
-    request_checks.check_batch(query.BatchGetStatesRequest(max_wait=Duration(seconds=1)), LIMITS)
-    request_checks.check_scan(query.ScanStatesRequest(group="a", sort_from="1", sort_to="1"))
+    request_checks.check_get(GetQuery("s", Key("a", "1", "m")))
+    request_checks.check_batch(BatchQuery("s", max_wait_s=1), LIMITS)
+    request_checks.check_scan(ScanQuery("s", "a", sort_from="1", sort_to="1"))
 
 
-@pytest.mark.parametrize(("asked", "given"), [(0, 10), (7, 7), (51, 50)])
-def test_the_page_size_has_a_default_and_a_maximum(asked: int, given: int) -> None:
-    assert request_checks.page_size(query.ScanStatesRequest(page_size=asked), LIMITS) == given
-
-
-def test_the_wait_is_told_in_seconds() -> None:
-    assert request_checks.wait_s(query.BatchGetStatesRequest(max_wait=Duration(nanos=250_000_000))) == 0.25
-    assert request_checks.wait_s(query.BatchGetStatesRequest()) == 0
+@pytest.mark.parametrize(("asked", "size"), [(0, 10), (7, 7), (51, 50)])
+def test_the_page_size_has_a_default_and_a_maximum(asked: int, size: int) -> None:
+    assert LIMITS.rows(asked) == size

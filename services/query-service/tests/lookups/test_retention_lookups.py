@@ -4,14 +4,14 @@ import time
 
 import pytest
 
-from query_service.cluster.partitioning import partition_of
 from query_service.cluster.view import View
 from query_service.errors import AbsentError
 from query_service.lookups.local_lookup import LocalLookup
 from query_service.lookups.request_checks import Limits
-from query_service.testing import FakeRecord, ManualClock
+from statecast.partitioning import partition_of
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
+from testkit.query_service import FakeRecord, ManualClock, MessageLookup
 
 STORE = "orders-by-key"
 KEY = state_pb2.StateKey(group="customer-1")
@@ -24,21 +24,21 @@ def store_fields() -> dict[str, object]:
 
 
 @pytest.fixture
-def lookup(serving_view: View, wall: ManualClock) -> LocalLookup:
+def lookup(serving_view: View, wall: ManualClock) -> MessageLookup:
     """Lookups in a store with one booking, at offset 0."""
     record = FakeRecord(b"customer-1", b"{}", 0, record_ms=int(wall.now * 1000))
-    serving_view.hosts[HOST].apply([record], 1)
-    return LocalLookup(serving_view, Limits(10, 10, 10, 0), time.monotonic)
+    serving_view.replicas[HOST].apply([record], 1)
+    return MessageLookup(LocalLookup(serving_view, Limits(10, 10, 10, 0), time.monotonic))
 
 
-async def poll(lookup: LocalLookup, offset: int) -> query.BatchGetStatesResponse:
+async def poll(lookup: MessageLookup, offset: int) -> query.BatchGetStatesResponse:
     """Asks for what is newer than the record at an offset."""
     request = query.BatchGetStatesRequest(store=STORE)
     request.keys.add(key=KEY, after=state_pb2.Position(epoch=77, offset=offset))
     return await lookup.batch(request, time.monotonic() + 10)
 
 
-async def test_a_row_that_is_too_old_is_not_answered(lookup: LocalLookup, wall: ManualClock) -> None:
+async def test_a_row_that_is_too_old_is_not_answered(lookup: MessageLookup, wall: ManualClock) -> None:
     request = query.GetStateRequest(store=STORE, key=KEY)
     assert (await lookup.get(request, time.monotonic() + 10)).state.payload == b"{}"
     wall.now += 3601
@@ -50,14 +50,14 @@ async def test_a_row_that_is_too_old_is_not_answered(lookup: LocalLookup, wall: 
 
 
 async def test_who_polls_is_told_once_and_with_the_next_record_of_the_partition(
-    lookup: LocalLookup, serving_view: View, wall: ManualClock
+    lookup: MessageLookup, serving_view: View, wall: ManualClock
 ) -> None:
-    host = serving_view.hosts[HOST]
+    host = serving_view.replicas[HOST]
     wall.now += 3601
-    host.tend(0, 10)
+    host.run_maintenance(0, 10)
     assert not (await poll(lookup, 0)).results
     host.apply([FakeRecord(b"another", b"{}", 1, record_ms=int(wall.now * 1000))], 2)
-    host.tend(0, 10)
+    host.run_maintenance(0, 10)
     (told,) = (await poll(lookup, 0)).results
 
     assert told.absence.position.offset == 1

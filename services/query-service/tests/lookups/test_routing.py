@@ -1,24 +1,24 @@
-"""Whom a lookup asks, and whom next."""
+"""Which replica a lookup asks, and which next."""
 
 import pytest
 
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, BoundsError, InvalidRequestError, NotServedError, UnreachableError
+from query_service.freshness import Absence, Freshness
+from query_service.lookups import GetQuery, GetResult, Key, Lookup
 from query_service.lookups.hedging import Hedging
-from query_service.lookups.lookup import Lookup
 from query_service.lookups.routing import Routing
 from query_service.metrics import Metrics
-from query_service.testing import FakeLookup, FakePeers, ManualClock
-from statecast.query.v1 import query_pb2
-from statecast.query.v1 import query_service_pb2 as query
+from statecast.position import Position
+from testkit.query_service import FakeLookup, FakePeers, ManualClock
 
 SHARD = ("orders-by-key", 0)
 OTHERS = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 1) for number in (2, 3)]
 
 
-async def ask(lookup: Lookup, until: float) -> query.GetStateResponse:
-    return await lookup.get(query.GetStateRequest(), until)
+async def get(lookup: Lookup, until: float) -> GetResult:
+    return await lookup.get(GetQuery("s", Key("g")), until)
 
 
 class Cluster:
@@ -29,9 +29,9 @@ class Cluster:
         self.view = view
         self.clock = clock
         self.local = FakeLookup(view.me.instance)
-        self.peers = FakePeers({member: FakeLookup(member.instance) for member in OTHERS}, clock)
+        self.peers = FakePeers({member: FakeLookup(member.instance, forwarded=True) for member in OTHERS}, clock)
         hedging = Hedging(5.0, 5.0, 0.1, metrics, clock)
-        self.routing = Routing(view, self.local, self.peers, hedging, 0.5, metrics, clock)
+        self.routing = Routing(view, self.local, self.peers.of, hedging, 0.5, metrics, clock)
 
     def lookup(self, rank: int) -> FakeLookup:
         """The lookup of whoever stands at this rank."""
@@ -39,9 +39,9 @@ class Cluster:
         return self.local if member == self.view.me else self.peers.lookups[member]
 
     async def answered_by(self, seconds: float = 10) -> str:
-        answer, forwarded = await self.routing.first_answer(SHARD, ask, self.clock.now + seconds)
-        assert forwarded == (answer.freshness.answered_by != self.view.me.instance)
-        return answer.freshness.answered_by
+        result = await self.routing.first_result(SHARD, get, self.clock.now + seconds)
+        assert result.freshness.forwarded == (result.freshness.answered_by != self.view.me.instance)
+        return result.freshness.answered_by
 
     @property
     def asked(self) -> list[int]:
@@ -74,14 +74,12 @@ async def test_members_beyond_the_replicas_are_asked_last(cluster: Cluster) -> N
 
 
 async def test_an_absence_is_an_answer_and_ends_the_search(cluster: Cluster) -> None:
-    absent = AbsentError("nothing", query_pb2.Absence(), query_pb2.Freshness())
-    cluster.lookup(1).failure = absent
+    cluster.lookup(1).failure = AbsentError("nothing", Absence(Position(0, 0)), Freshness(0, 0, 0, 0, 0, ""))
 
     with pytest.raises(AbsentError):
         await cluster.answered_by()
 
     assert cluster.asked == [1, 0, 0]
-    assert absent.freshness.forwarded == (cluster.lookup(1) is not cluster.local)
 
 
 async def test_a_wrong_request_ends_the_search(cluster: Cluster) -> None:
@@ -116,14 +114,14 @@ async def test_while_one_is_behind_a_holder_that_was_silent_is_asked_again(clust
     cluster.lookup(2).failure = BoundsError("behind")
     cluster.lookup(3).failure = NotServedError("not held")
 
-    async def heals(lookup: Lookup, until: float) -> query.GetStateResponse:
+    async def heals(lookup: Lookup, until: float) -> GetResult:
         if silent.deadlines:
             silent.failure = None
-        return await ask(lookup, until)
+        return await get(lookup, until)
 
-    answer, _ = await cluster.routing.first_answer(SHARD, heals, cluster.clock.now + 10)
+    result = await cluster.routing.first_result(SHARD, heals, cluster.clock.now + 10)
 
-    assert answer.freshness.answered_by == silent.answered_by
+    assert result.freshness.answered_by == silent.answered_by
     assert silent.deadlines == [cluster.clock.now + 0.5] * 2
 
 
@@ -136,7 +134,7 @@ async def test_a_replica_gets_only_part_of_the_time_while_others_are_left(cluste
     assert cluster.lookup(3).deadlines == [cluster.clock.now + 0.6]
 
 
-async def test_who_failed_lately_is_asked_last(cluster: Cluster) -> None:
+async def test_a_replica_that_failed_lately_is_asked_last(cluster: Cluster) -> None:
     dead = next(member for member in cluster.view.shard_map.ranked(*SHARD) if member != cluster.view.me)
     cluster.peers.of(dead).failed(None)
     cluster.peers.lookups[dead].failure = UnreachableError("gone")

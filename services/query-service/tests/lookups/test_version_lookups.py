@@ -4,14 +4,13 @@ import time
 
 import pytest
 
-from query_service.cluster.partitioning import partition_of
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, BeforeHistoryError, BoundsError, InvalidRequestError, NoHistoryError
-from query_service.lookups.lookup import Lookup
-from query_service.testing import FakeRecord, encoded_state, store_definition, tombstone
+from statecast.partitioning import partition_of
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
+from testkit.query_service import FakeRecord, MessageLookup, encoded_state, store_definition, tombstone
 
 STORE = "orders-by-key"
 KEY = state_pb2.StateKey(group="order-1")
@@ -26,7 +25,7 @@ def store_fields() -> dict[str, object]:
 
 def apply(view: View, *payloads: bytes | None) -> None:
     """Applies versions of order-1, one a second; None deletes it."""
-    host = view.hosts[STORE, partition_of("order-1", 4)]
+    host = view.replicas[STORE, partition_of("order-1", 4)]
     first = host.store.next_offset
     for offset, payload in enumerate(payloads, start=first):
         if payload is None:
@@ -50,7 +49,7 @@ def versions(**fields: int | str) -> query.ListVersionsRequest:
     return query.ListVersionsRequest(store=STORE, key=KEY, **fields)  # type: ignore[arg-type]
 
 
-async def test_the_versions_of_a_key_come_newest_first(lookup: Lookup, serving_view: View) -> None:
+async def test_the_versions_of_a_key_come_newest_first(lookup: MessageLookup, serving_view: View) -> None:
     apply(serving_view, b"placed", b"paid", b"sent")
     answer = await lookup.versions(versions(page_size=10), soon())
 
@@ -62,7 +61,7 @@ async def test_the_versions_of_a_key_come_newest_first(lookup: Lookup, serving_v
     assert answer.freshness.current_through.offset == 2
 
 
-async def test_a_deletion_is_a_version(lookup: Lookup, serving_view: View) -> None:
+async def test_a_deletion_is_a_version(lookup: MessageLookup, serving_view: View) -> None:
     apply(serving_view, b"placed", None, b"again")
     answer = await lookup.versions(versions(page_size=10), soon())
 
@@ -73,7 +72,9 @@ async def test_a_deletion_is_a_version(lookup: Lookup, serving_view: View) -> No
     ]
 
 
-async def test_pages_of_versions_repeat_and_miss_none_while_new_ones_come(lookup: Lookup, serving_view: View) -> None:
+async def test_pages_of_versions_repeat_and_miss_none_while_new_ones_come(
+    lookup: MessageLookup, serving_view: View
+) -> None:
     apply(serving_view, b"1", b"2", b"3")
     first = await lookup.versions(versions(page_size=2), soon())
     apply(serving_view, b"4")
@@ -83,14 +84,14 @@ async def test_pages_of_versions_repeat_and_miss_none_while_new_ones_come(lookup
     assert second.next_page_token == ""
 
 
-async def test_a_value_is_answered_as_it_was_at_a_time(lookup: Lookup, serving_view: View) -> None:
+async def test_a_value_is_answered_as_it_was_at_a_time(lookup: MessageLookup, serving_view: View) -> None:
     apply(serving_view, b"placed", b"paid", b"sent")
     payloads = [(await lookup.get(get(BEGAN + second), soon())).state.payload for second in (0, 1, 2, 99)]
 
     assert payloads == [b"placed", b"paid", b"sent", b"sent"]
 
 
-async def test_a_key_that_was_deleted_then_was_absent(lookup: Lookup, serving_view: View) -> None:
+async def test_a_key_that_was_deleted_then_was_absent(lookup: MessageLookup, serving_view: View) -> None:
     apply(serving_view, b"placed", None)
     with pytest.raises(AbsentError) as absent:
         await lookup.get(get(BEGAN + 1), soon())
@@ -99,20 +100,22 @@ async def test_a_key_that_was_deleted_then_was_absent(lookup: Lookup, serving_vi
     assert absent.value.absence.position.offset == 1
 
 
-async def test_a_time_before_the_oldest_version_is_refused_with_that_time(lookup: Lookup, serving_view: View) -> None:
+async def test_a_time_before_the_oldest_version_is_refused_with_that_time(
+    lookup: MessageLookup, serving_view: View
+) -> None:
     apply(serving_view, *(b"%d" % number for number in range(9)))
     with pytest.raises(BeforeHistoryError, match="2023-11-14T22:13:23Z: ask for that time"):
         await lookup.get(get(BEGAN + 2), soon())
 
 
-async def test_an_unknown_key_has_no_versions(lookup: Lookup, serving_view: View) -> None:
+async def test_an_unknown_key_has_no_versions(lookup: MessageLookup, serving_view: View) -> None:
     with pytest.raises(AbsentError):
         await lookup.versions(versions(), soon())
     with pytest.raises(AbsentError):
         await lookup.get(get(BEGAN), soon())
 
 
-async def test_a_token_of_another_key_is_refused(lookup: Lookup, serving_view: View) -> None:
+async def test_a_token_of_another_key_is_refused(lookup: MessageLookup, serving_view: View) -> None:
     apply(serving_view, b"1", b"2")
     token = (await lookup.versions(versions(page_size=1), soon())).next_page_token
     other = versions(page_token=token)
@@ -122,7 +125,7 @@ async def test_a_token_of_another_key_is_refused(lookup: Lookup, serving_view: V
         await lookup.versions(other, soon())
 
 
-async def test_bounds_hold_versions_back_too(lookup: Lookup, serving_view: View) -> None:
+async def test_bounds_hold_versions_back_too(lookup: MessageLookup, serving_view: View) -> None:
     apply(serving_view, b"1")
     request = versions()
     request.bounds.CopyFrom(query_pb2.Bounds(at_least=state_pb2.Position(epoch=77, offset=0)))
@@ -130,9 +133,9 @@ async def test_bounds_hold_versions_back_too(lookup: Lookup, serving_view: View)
     assert len((await lookup.versions(request, soon())).versions) == 1
 
 
-async def test_a_store_without_history_says_how_to_turn_it_on(lookup: Lookup, serving_view: View) -> None:
+async def test_a_store_without_history_says_how_to_turn_it_on(lookup: MessageLookup, serving_view: View) -> None:
     serving_view.stores[STORE] = store_definition(STORE)
-    for host in serving_view.hosts.values():
+    for host in serving_view.replicas.values():
         host.definition = serving_view.stores[STORE]
     apply(serving_view, b"placed")
 

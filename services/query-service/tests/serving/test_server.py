@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 import grpc
 import pytest
 
-from local_stack.ports import free_ports
 from query_service.serving.server import Servers
 from query_service.settings import Settings
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
+from testkit.ports import free_ports
 
 
 class Gate(query_grpc.QueryServiceServicer):
@@ -34,7 +34,7 @@ class Instance:
         port, shard_port = free_ports(2)
         settings = Settings(port=port, shard_port=shard_port, max_concurrent_calls=2, max_request_bytes=2048)
         self.gate = Gate()  # type: ignore[abstract]
-        self.servers = Servers(settings, self.gate, shard_grpc.ShardServiceServicer(), None, None)  # type: ignore[abstract]
+        self.servers = Servers(settings, self.gate, shard_grpc.ShardServiceServicer())  # type: ignore[abstract]
         self.channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
         self.stub: query_grpc.QueryServiceAsyncStub = query_grpc.QueryServiceStub(self.channel)
 

@@ -5,8 +5,9 @@ import pytest
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import NotServedError, UnknownStoreError
+from query_service.freshness import Freshness
 from query_service.serving.shard_listing import Held, ShardListing
-from query_service.storage.store_definition import StoreDefinition
+from query_service.storage.stores_file import StoreDefinition
 from statecast.query.v1 import query_pb2
 
 STORE = "orders-by-key"
@@ -17,7 +18,7 @@ class FakePeers:
     """One peer that serves partition 0 alone, or does not answer."""
 
     def __init__(self) -> None:
-        self.held: Held = {(STORE, 0): (True, query_pb2.Freshness(lag_records=3, lag_ms=9))}
+        self.held: Held = {(STORE, 0): (True, Freshness(0, 3, 9, 77, 5, "query-2"))}
 
     async def freshness_at(self, member: Member, timeout_s: float) -> Held:
         assert member == OTHER
@@ -27,7 +28,7 @@ class FakePeers:
 @pytest.fixture
 async def listing(serving_view: View) -> ShardListing:
     serving_view.shard_map = ShardMap(frozenset({serving_view.me, OTHER}), 2)
-    return ShardListing(serving_view, FakePeers(), 1.0)
+    return ShardListing(serving_view, FakePeers().freshness_at, 1.0)
 
 
 async def test_each_partition_names_its_replicas_by_rank(listing: ShardListing) -> None:

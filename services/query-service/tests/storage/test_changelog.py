@@ -9,30 +9,30 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from query_service.cluster.host_factory import HostFactory
-from query_service.cluster.view import Topic
+from query_service.cluster.placement import ReplicaFactory
 from query_service.errors import StoreFailedError, StoreUnusableError
 from query_service.metrics import Metrics
 from query_service.storage.changelog import Changelog
 from query_service.storage.changes import Changes
 from query_service.storage.engine import Engine
-from query_service.storage.store_directory import StoreDirectory
+from query_service.storage.progress import EndOffset
+from query_service.storage.store_directory import StoreDirectory, Topic
 from query_service.storage.store_keys import HEADER_SIZE
-from query_service.testing import encoded_state, store_definition
+from testkit.query_service import encoded_state, store_definition
 
 pytestmark = pytest.mark.kafka
 
 
 class Log:
-    """One partition of a real topic, and the host that follows it."""
+    """One partition of a real topic, and the replica that follows it."""
 
-    def __init__(self, kafka: str, topic: str, factory: HostFactory, changelog: Changelog) -> None:
+    def __init__(self, kafka: str, topic: str, factory: ReplicaFactory, changelog: Changelog) -> None:
         self.topic = topic
         self.changelog = changelog
         self._open = partial(factory.open, "s", Topic(topic, "id", 77, 1), 0)
         self._producer = Producer({"bootstrap.servers": kafka})
         self._admin = AdminClient({"bootstrap.servers": kafka})
-        self.host = self._open((0, 0.0))
+        self.replica = self._open(EndOffset(0, 0.0))
 
     def write(self, key: str, sequence: int, payload: bytes = b"row") -> None:
         self._producer.produce(self.topic, encoded_state(sequence, payload), key.encode(), partition=0)
@@ -46,24 +46,24 @@ class Log:
         producer.commit_transaction()
 
     def drop_before(self, offset: int) -> None:
-        place = TopicPartition(self.topic, 0, offset)
-        for done in self._admin.delete_records([place]).values():
+        start = TopicPartition(self.topic, 0, offset)
+        for done in self._admin.delete_records([start]).values():
             done.result()
 
     def until_applied(self, offset: int) -> None:
         """Waits until everything up to this offset has been applied, this one included."""
         deadline = time.monotonic() + 30
-        while self.host.progress.current_through < offset:
-            assert time.monotonic() < deadline, self.host.progress.current_through
+        while self.replica.progress.applied_offset < offset:
+            assert time.monotonic() < deadline, self.replica.progress.applied_offset
             time.sleep(0.01)
 
     def restart(self) -> None:
-        """Closes the host and opens it again from the disk, without following it."""
-        self.changelog.unfollow(self.host).result(30)
-        self.host = self._open((0, 0.0))
+        """Closes the replica and opens it again from the disk, without following it."""
+        self.changelog.unfollow(self.replica).result(30)
+        self.replica = self._open(EndOffset(0, 0.0))
 
     def payload(self, key: bytes) -> bytes | None:
-        value = self.host.read([key])[0]
+        value = self.replica.read([key])[0]
         return None if value is None else value[HEADER_SIZE:]
 
 
@@ -72,7 +72,7 @@ def log(
     kafka: str, create_topic: Callable[..., str], open_directory: Callable[..., StoreDirectory], metrics: Metrics
 ) -> Iterator[Log]:
     loop = asyncio.new_event_loop()
-    factory = HostFactory(
+    factory = ReplicaFactory(
         {"s": store_definition()},
         open_directory(),
         lambda: Changes(loop),
@@ -98,7 +98,7 @@ def log(
 
 
 def test_records_are_applied_as_they_come(log: Log) -> None:
-    log.changelog.follow(log.host)
+    log.changelog.follow(log.replica)
     log.write("a", 1, b"one")
     log.until_applied(0)
     log.write("a", 2, b"two")
@@ -108,28 +108,28 @@ def test_records_are_applied_as_they_come(log: Log) -> None:
 
 
 def test_reading_goes_on_where_the_store_stopped(log: Log) -> None:
-    log.changelog.follow(log.host)
+    log.changelog.follow(log.replica)
     log.write("a", 1)
     log.until_applied(0)
     log.restart()
     log.write("b", 1)
     log.drop_before(1)
-    assert log.host.store.next_offset == 1
-    log.changelog.follow(log.host)
+    assert log.replica.store.next_offset == 1
+    log.changelog.follow(log.replica)
     log.until_applied(1)
 
     assert (log.payload(b"a"), log.payload(b"b")) == (b"row", b"row")
 
 
 def test_a_log_that_no_longer_has_the_next_record_is_read_anew(log: Log) -> None:
-    log.changelog.follow(log.host)
+    log.changelog.follow(log.replica)
     log.write("lost", 1)
     log.until_applied(0)
     log.restart()
     for number in range(3):
         log.write(f"k{number}", 1)
     log.drop_before(3)
-    log.changelog.follow(log.host)
+    log.changelog.follow(log.replica)
     log.until_applied(3)
 
     assert log.payload(b"lost") is None
@@ -137,19 +137,19 @@ def test_a_log_that_no_longer_has_the_next_record_is_read_anew(log: Log) -> None
 
 
 def test_an_offset_beyond_the_end_is_of_another_log_and_is_read_anew(log: Log) -> None:
-    log.host.apply([], 1000)
+    log.replica.apply([], 1000)
     log.write("a", 1)
-    log.changelog.follow(log.host)
+    log.changelog.follow(log.replica)
     deadline = time.monotonic() + 30
-    while log.host.progress.current_through != 0:
+    while log.replica.progress.applied_offset != 0:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
     assert log.payload(b"a") == b"row"
 
 
-def test_the_end_is_reached_although_no_row_stands_there(log: Log, kafka: str) -> None:
-    log.changelog.follow(log.host)
+def test_the_end_counts_as_applied_although_its_record_is_no_row(log: Log, kafka: str) -> None:
+    log.changelog.follow(log.replica)
     log.write_in_a_transaction(kafka, "a")
     log.until_applied(1)  # offset 1 is the transaction's marker
 
@@ -157,13 +157,13 @@ def test_the_end_is_reached_although_no_row_stands_there(log: Log, kafka: str) -
 
 
 def test_a_store_that_turns_out_corrupt_is_set_aside_and_read_anew(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    log.changelog.follow(log.host)
+    log.changelog.follow(log.replica)
     log.write("a", 1, b"one")
     log.until_applied(0)
-    corrupt = log.host.store._engine = CorruptEngine(log.host.store._engine)
+    corrupt = log.replica.store._engine = CorruptEngine(log.replica.store._engine)
     log.write("b", 1)
     deadline = time.monotonic() + 30
-    while log.host.store._engine is corrupt or log.host.progress.current_through < 1:
+    while log.replica.store._engine is corrupt or log.replica.progress.applied_offset < 1:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -171,10 +171,10 @@ def test_a_store_that_turns_out_corrupt_is_set_aside_and_read_anew(log: Log, mon
 
 
 def test_a_disk_that_refuses_is_tried_again_until_it_takes_the_batch(log: Log) -> None:
-    log.changelog.follow(log.host)
+    log.changelog.follow(log.replica)
     log.until_applied(-1)
-    full = FullEngine(log.host.store._engine, failures=2)
-    log.host.store._engine = full
+    full = FullEngine(log.replica.store._engine, failures=2)
+    log.replica.store._engine = full
     log.write("a", 1)
     log.until_applied(0)
 

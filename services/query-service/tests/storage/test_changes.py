@@ -1,8 +1,9 @@
-"""Calls wait for what other threads apply."""
+"""Calls wait for what other threads apply, and what changed lately is known by group."""
 
 import asyncio
 
-from query_service.storage.changes import Changes, Watcher
+from query_service.storage.changes import Changes, RecentChanges, Watcher
+from query_service.storage.store_keys import HEADER
 
 
 async def test_a_watcher_wakes_for_its_own_key() -> None:
@@ -56,3 +57,59 @@ async def test_a_watcher_wakes_for_any_key_of_its_groups() -> None:
         changes.announce([b"a\0s\0m"])
 
         assert await watcher.wait(5)
+
+
+def rows(**offsets: int) -> dict[bytes, bytes]:
+    """Stored values by key, written `group_member`."""
+    return {key.replace("_", "\0s\0").encode(): HEADER.pack(1, at, at, 0, 0, 0) for key, at in offsets.items()}
+
+
+def names(keys: list[bytes] | None) -> list[str] | None:
+    return None if keys is None else [key.decode().replace("\0s\0", "_") for key in keys]
+
+
+def test_the_rows_of_a_group_come_in_the_order_of_their_last_change() -> None:
+    recent = RecentChanges(10, -1)
+    recent.note(rows(a_1=0, b_1=1, a_2=2))
+    recent.note(rows(a_1=4, a_3=3))
+
+    assert names(recent.changed_after(b"a", -1)) == ["a_2", "a_3", "a_1"]
+    assert names(recent.changed_after(b"a", 3)) == ["a_1"]
+    assert names(recent.changed_after(b"a", 4)) == []
+    assert names(recent.changed_after(b"b", 0)) == ["b_1"]
+    assert names(recent.changed_after(b"never", -1)) == []
+
+
+def test_changes_that_were_not_noted_are_unknown() -> None:
+    recent = RecentChanges(10, 5)
+
+    assert recent.changed_after(b"a", 4) is None
+    assert recent.changed_after(b"a", 5) == []
+
+
+def test_the_oldest_changes_are_dropped_beyond_the_bound() -> None:
+    recent = RecentChanges(2, -1)
+    recent.note(rows(a_1=0, a_2=1, b_1=2))
+
+    assert recent.changed_after(b"a", -1) is None
+    assert names(recent.changed_after(b"a", 0)) == ["a_2"]
+    recent.note(rows(b_1=3, c_1=4))
+    assert recent.changed_after(b"a", 0) is None
+    assert names(recent.changed_after(b"b", 1)) == ["b_1"]
+
+
+def test_a_bound_of_none_knows_nothing_but_that_nothing_is_newer() -> None:
+    recent = RecentChanges(0, -1)
+    recent.note(rows(a_1=7))
+
+    assert recent.changed_after(b"a", 6) is None
+    assert recent.changed_after(b"a", 7) == []
+
+
+def test_a_store_that_starts_over_forgets_everything() -> None:
+    recent = RecentChanges(10, -1)
+    recent.note(rows(a_1=7))
+    recent.forget(9)
+
+    assert recent.changed_after(b"a", 8) is None
+    assert recent.changed_after(b"a", 9) == []

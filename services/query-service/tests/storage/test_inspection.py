@@ -1,5 +1,6 @@
-"""What a data directory holds, seen without changing it."""
+"""What a data directory holds, inspected without changing it, and the reports on it."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,11 +9,11 @@ from rocksdict import Options, Rdict
 
 from query_service.errors import DataDirectoryError
 from query_service.storage import store_keys
-from query_service.storage.inspection import inspect
+from query_service.storage.inspection import InspectedPartition, Inspection, OtherDirectory, as_json, as_table, inspect
 from query_service.storage.store import PartitionStore
-from query_service.storage.store_directory import Identity, StoreDirectory
+from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.store_keys import DELETED, HEADER
-from query_service.testing import ManualClock, store_definition
+from testkit.query_service import ManualClock, store_definition
 
 OpenDirectory = Callable[..., StoreDirectory]
 
@@ -25,7 +26,7 @@ def value(sequence: int, offset: int, flags: int = 0) -> bytes:
 def store(open_directory: OpenDirectory) -> PartitionStore:
     """An open store of partition 3 with two rows, one deletion and one older version."""
     definition = store_definition("orders-by-key", history={"versions": 5})
-    store = open_directory().open(definition, Identity("the-topic", 3))
+    store = open_directory().open(definition, "the-topic", 3)
     store.write({b"a": value(1, 1), b"b": value(1, 2), b"c": value(1, 3, DELETED)}, 4, arrived_ms=0)
     store.write({b"a": value(2, 4)}, 5, 0, [(b"a", value(1, 1), value(2, 4))])
     return store
@@ -52,7 +53,7 @@ def test_a_partition_is_counted_also_while_an_instance_uses_it(
     store.close()
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_goes_on(
+def test_what_cannot_be_read_is_reported_and_the_rest_is_read(
     store: PartitionStore, tmp_path: Path, open_directory: OpenDirectory
 ) -> None:
     root = tmp_path / "data"
@@ -61,7 +62,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_goes_on(
     newer.close()
     foreign = Rdict(str(root / "orders-by-key" / "5"), Options(raw_mode=True))
     foreign.close()
-    open_directory().open(store_definition("orders-by-key"), Identity("the-topic", 6)).close()
+    open_directory().open(store_definition("orders-by-key"), "the-topic", 6).close()
     (root / "orders-by-key" / "6" / "CURRENT").write_bytes(b"garbage")
     (root / "orders-by-key" / "thesis").mkdir()
     found = inspect(root)
@@ -78,7 +79,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_goes_on(
 
 def test_what_was_set_aside_is_listed(store: PartitionStore, tmp_path: Path, open_directory: OpenDirectory) -> None:
     store.close()
-    open_directory().set_aside(store_definition("orders-by-key"), Identity("the-topic", 3), "it is corrupt")
+    open_directory().set_aside(store_definition("orders-by-key"), 3, "it is corrupt")
     found = inspect(tmp_path / "data")
 
     assert (found.partitions, found.unreadable) == ((), ())
@@ -87,6 +88,64 @@ def test_what_was_set_aside_is_listed(store: PartitionStore, tmp_path: Path, ope
     assert aside.size > 0
 
 
-def test_a_directory_that_there_is_not_is_named(tmp_path: Path) -> None:
+def test_a_directory_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataDirectoryError, match="nowhere is not a directory: give the QUERY_SERVICE_DATA_DIRECTORY"):
         inspect(tmp_path / "nowhere")
+
+
+def partition(number: int, rows: int) -> InspectedPartition:
+    return InspectedPartition(
+        store="orders-by-key",
+        partition=number,
+        format="1",
+        kind="state-record",
+        topic_id="the-topic",
+        next_offset=12_345,
+        rows=rows,
+        deletions=2,
+        versions=3,
+        size=1_000_000,
+        current_ms=1_700_000_000_123,
+    )
+
+
+FOUND = Inspection(
+    "data",
+    (partition(0, 7), partition(1, 1_234_567)),
+    (OtherDirectory("set-aside/x-0-1", 5, "set aside; it may be removed"),),
+    (OtherDirectory("x/1", 6, "its format is 999, not 1"),),
+)
+
+
+def test_the_table_lines_up_and_sums_up() -> None:
+    lines = as_table(FOUND).splitlines()
+    heading, first, second, total = lines[2:6]
+
+    assert first[: heading.index("deletions")].split() == ["orders-by-key", "0", "7"]
+    assert second.split()[:7] == ["orders-by-key", "1", "1,234,567", "2", "3", "12,345", "1,000,000"]
+    assert second.endswith("the-topic  2023-11-14T22:13:20.123+00:00")
+    assert total.split() == ["all", "2", "1,234,574", "4", "6", "2,000,000"]
+
+
+def test_what_is_no_partition_is_listed_below_with_its_reason() -> None:
+    assert as_table(FOUND).splitlines()[6:] == [
+        "",
+        "set aside:",
+        "  set-aside/x-0-1  5 bytes: set aside; it may be removed",
+        "",
+        "not readable:",
+        "  x/1  6 bytes: its format is 999, not 1",
+    ]
+
+
+def test_an_empty_directory_says_so() -> None:
+    assert as_table(Inspection("data", (), (), ())) == "data\n\nno partitions on disk\n"
+
+
+def test_programs_get_one_object_with_plain_numbers() -> None:
+    found = json.loads(as_json(FOUND))
+
+    assert found["directory"] == "data"
+    assert found["partitions"][1]["rows"] == 1_234_567
+    assert found["unreadable"] == [{"path": "x/1", "size": 6, "reason": "its format is 999, not 1"}]
+    assert len(found["set_aside"]) == 1

@@ -1,11 +1,13 @@
-"""Records become rows, or are refused."""
+"""Records become rows or are skipped, and only newer ones change a store."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from query_service.errors import PoisonRecordError
-from query_service.storage.record import row_key_of, stored_value_of
-from query_service.storage.store_keys import HEADER_SIZE, UNTIMED, header_of
-from query_service.testing import FakeRecord, encoded_state, put, tombstone
+from query_service.storage.record import Record, decode_plain, newest_rows, row_key_of, stored_value_of
+from query_service.storage.store_keys import HEADER, HEADER_SIZE, UNTIMED, header_of
+from testkit.query_service import FakeRecord, encoded_state, put, tombstone
 
 
 def test_a_record_becomes_a_header_and_its_payload() -> None:
@@ -55,3 +57,95 @@ def test_a_negative_sequence_is_poison() -> None:
 def test_a_tombstone_without_its_header_is_poison() -> None:
     with pytest.raises(PoisonRecordError, match="statecast-state-record"):
         stored_value_of(FakeRecord(b"k", None))
+
+
+def refuse(record: Record, error: PoisonRecordError) -> None:
+    raise error
+
+
+def test_a_record_becomes_its_key_and_its_value_with_the_offset_as_sequence() -> None:
+    keys, (value,) = decode_plain([FakeRecord(b"c-1", b'{"trip": 1}', 42, record_ms=1_700_000_000_123)], refuse)
+    header = header_of(value)
+
+    assert keys == [b"c-1"]
+    assert (header.epoch, header.sequence, header.offset) == (0, 42, 42)
+    assert (header.commit_seconds, header.commit_nanos, header.flags) == (1_700_000_000, 123_000_000, 0)
+    assert value[HEADER_SIZE:] == b'{"trip": 1}'
+
+
+def test_a_record_without_a_value_is_a_deletion() -> None:
+    _, (value,) = decode_plain([FakeRecord(b"c-1", None, 7, record_ms=5)], refuse)
+
+    assert header_of(value).deleted
+    assert len(value) == HEADER_SIZE
+
+
+def test_an_empty_value_is_a_value() -> None:
+    _, (value,) = decode_plain([FakeRecord(b"c-1", b"", 7, record_ms=5)], refuse)
+
+    assert not header_of(value).deleted
+
+
+def test_a_record_without_a_time_says_so() -> None:
+    _, (value,) = decode_plain([FakeRecord(b"c-1", b"x", 7)], refuse)
+
+    assert header_of(value).flags == UNTIMED
+
+
+def test_a_key_may_name_a_member_of_a_group() -> None:
+    keys, values = decode_plain([FakeRecord(b"g\0s\0m", b"x", 1)], refuse)
+
+    assert keys == [b"g\0s\0m"]
+    assert len(values) == 1
+
+
+@pytest.mark.parametrize("key", [None, b"", b"a\0b", b"\0s\0m", b"g\0\0m", b"g\0s\0", b"a\0b\0c\0d", b"\xff\xfe"])
+def test_a_key_that_names_no_row_is_skipped_and_the_rest_is_kept(key: bytes | None) -> None:
+    skipped: list[tuple[Record, str]] = []
+    poison = FakeRecord(key, b"x", 1)
+    keys, values = decode_plain(
+        [poison, FakeRecord("größe".encode(), b"y", 2)], lambda record, error: skipped.append((record, str(error)))
+    )
+
+    assert skipped == [(poison, f"the key {key!r} is neither UTF-8 text nor `group NUL sort NUL member`")]
+    assert keys == ["größe".encode()]
+    assert len(values) == 1
+
+
+def value(epoch: int, sequence: int, offset: int = 0) -> bytes:
+    return HEADER.pack(epoch, sequence, offset, 0, 0, 0)
+
+
+def test_a_higher_sequence_wins_and_an_equal_one_does_not() -> None:
+    held = [value(1, 5)] * 3
+    rows, stale = newest_rows([b"a", b"b", b"c"], [value(1, 4), value(1, 5), value(1, 6)], held)
+
+    assert rows == {b"c": value(1, 6)}
+    assert stale == 2
+
+
+def test_a_higher_epoch_wins_over_any_sequence() -> None:
+    rows, _ = newest_rows([b"a"], [value(2, 0)], [value(1, 2**60)])
+
+    assert rows == {b"a": value(2, 0)}
+
+
+def test_within_a_batch_the_highest_wins_whatever_its_place() -> None:
+    rows, stale = newest_rows([b"a"] * 3, [value(1, 1), value(1, 9), value(1, 3)], [None] * 3)
+
+    assert rows == {b"a": value(1, 9)}
+    assert stale == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=30), st.integers(0, 30))
+def test_any_replay_of_a_log_gives_the_same_rows(log: list[tuple[int, int]], again_from: int) -> None:
+    def apply(fences: list[tuple[int, int]], held: dict[bytes, bytes]) -> None:
+        for fence in fences:
+            held.update(newest_rows([b"k"], [value(*fence)], [held.get(b"k")])[0])
+
+    once: dict[bytes, bytes] = {}
+    apply(log, once)
+    twice = dict(once)
+    apply(log[again_from:], twice)
+
+    assert twice == once

@@ -1,4 +1,4 @@
-"""Directories that can be gone on from, and those that are set aside."""
+"""One instance uses a data directory; what is in it is resumed from, rebuilt or set aside."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 from rocksdict import Options, Rdict
 
-from query_service.errors import StoreFailedError
+from query_service.errors import DataDirectoryError, StoreFailedError
 from query_service.storage import store_keys
-from query_service.storage.store_directory import Identity, StoreDirectory
+from query_service.storage.store_directory import StoreDirectory, locked
 from query_service.storage.store_keys import HEADER
-from query_service.testing import ManualClock, store_definition
+from testkit.query_service import ManualClock, store_definition
 
-IDENTITY = Identity("id", 3)
 ROW = HEADER.pack(1, 1, 1, 0, 0, 0)
 
 OpenDirectory = Callable[..., StoreDirectory]
@@ -21,7 +20,7 @@ OpenDirectory = Callable[..., StoreDirectory]
 @pytest.fixture
 def path(open_directory: OpenDirectory, tmp_path: Path) -> Path:
     """A closed directory with one row."""
-    store = open_directory().open(store_definition(), IDENTITY)
+    store = open_directory().open(store_definition(), "id", 3)
     store.write({b"a": ROW}, 2, 0)
     store.close()
     return tmp_path / "data" / "s" / "3"
@@ -31,8 +30,8 @@ def aside(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "data" / "set-aside").glob("s-3-*"))
 
 
-def test_a_directory_of_the_same_partition_is_gone_on_from(path: Path, open_directory: OpenDirectory) -> None:
-    store = open_directory().open(store_definition(), IDENTITY)
+def test_a_directory_of_the_same_partition_is_resumed_from(path: Path, open_directory: OpenDirectory) -> None:
+    store = open_directory().open(store_definition(), "id", 3)
 
     assert store.get(b"a") == ROW
     assert store.next_offset == 2
@@ -40,7 +39,7 @@ def test_a_directory_of_the_same_partition_is_gone_on_from(path: Path, open_dire
 
 def test_a_directory_of_another_topic_is_set_aside(path: Path, open_directory: OpenDirectory, tmp_path: Path) -> None:
     counted: list[bool] = []
-    store = open_directory(lambda: counted.append(True)).open(store_definition(), Identity("another", 3))
+    store = open_directory(lambda: counted.append(True)).open(store_definition(), "another", 3)
 
     assert store.get(b"a") is None
     assert store.next_offset == 0
@@ -51,7 +50,7 @@ def test_a_directory_of_another_format_is_set_aside(path: Path, open_directory: 
     database = Rdict(str(path), Options(raw_mode=True))
     database[store_keys.FORMAT_KEY] = b"999"
     database.close()
-    store = open_directory().open(store_definition(), IDENTITY)
+    store = open_directory().open(store_definition(), "id", 3)
 
     assert store.next_offset == 0
     assert len(aside(tmp_path)) == 1
@@ -59,7 +58,7 @@ def test_a_directory_of_another_format_is_set_aside(path: Path, open_directory: 
 
 def test_a_corrupt_directory_is_set_aside_as_it_was(path: Path, open_directory: OpenDirectory, tmp_path: Path) -> None:
     (path / "CURRENT").write_bytes(b"garbage")
-    store = open_directory().open(store_definition(), IDENTITY)
+    store = open_directory().open(store_definition(), "id", 3)
 
     assert store.next_offset == 0
     assert (aside(tmp_path)[0] / "CURRENT").read_bytes() == b"garbage"
@@ -69,7 +68,7 @@ def test_a_directory_of_something_else_is_set_aside(open_directory: OpenDirector
     foreign = tmp_path / "data" / "s" / "3"
     foreign.mkdir(parents=True)
     (foreign / "thesis.txt").write_text("years of work")
-    open_directory().open(store_definition(), IDENTITY)
+    open_directory().open(store_definition(), "id", 3)
 
     assert (aside(tmp_path)[0] / "thesis.txt").read_text() == "years of work"
 
@@ -78,39 +77,39 @@ def test_data_that_is_too_old_is_rebuilt(
     path: Path, open_directory: OpenDirectory, wall: ManualClock, tmp_path: Path
 ) -> None:
     wall.now += 3601
-    store = open_directory(resume_limit_s=3600).open(store_definition(), IDENTITY)
+    store = open_directory(resume_limit_s=3600).open(store_definition(), "id", 3)
 
     assert store.next_offset == 0
     assert aside(tmp_path) == []
 
 
 def test_a_reset_directory_is_empty(path: Path, open_directory: OpenDirectory) -> None:
-    assert open_directory().reset(store_definition(), IDENTITY).get(b"a") is None
+    assert open_directory().reset(store_definition(), "id", 3).get(b"a") is None
 
 
-def test_a_disk_that_refuses_is_told_and_nothing_is_set_aside(
+def test_a_disk_that_refuses_is_reported_and_nothing_is_set_aside(
     path: Path, open_directory: OpenDirectory, tmp_path: Path
 ) -> None:
-    held = open_directory().open(store_definition(), IDENTITY)
+    held = open_directory().open(store_definition(), "id", 3)
 
     with pytest.raises(StoreFailedError, match="lock"):
-        open_directory().open(store_definition(), IDENTITY)
+        open_directory().open(store_definition(), "id", 3)
 
     assert held.get(b"a") == ROW
     assert aside(tmp_path) == []
 
 
 def test_rows_the_next_offset_and_what_was_purged_survive_a_restart(open_directory: OpenDirectory) -> None:
-    store = open_directory().open(store_definition(), IDENTITY)
+    store = open_directory().open(store_definition(), "id", 3)
     store.write({b"a": ROW}, 7, 0)
     store.note_purged(41)
     store.note_purged(17)
     store.note_current(1_700_000_000_123)
     store.close()
-    again = open_directory().open(store_definition(), IDENTITY)
+    again = open_directory().open(store_definition(), "id", 3)
 
     assert (again.get(b"a"), again.next_offset) == (ROW, 7)
-    assert (again.purged_through, again.current_ms) == (41, 1_700_000_000_123)
+    assert (again.purged_offset, again.current_ms) == (41, 1_700_000_000_123)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +118,7 @@ def test_rows_the_next_offset_and_what_was_purged_survive_a_restart(open_directo
 def test_a_directory_is_rebuilt_when_the_stores_file_wants_it_otherwise(
     path: Path, open_directory: OpenDirectory, tmp_path: Path, changed: dict[str, object]
 ) -> None:
-    store = open_directory().open(store_definition(**changed), IDENTITY)
+    store = open_directory().open(store_definition(**changed), "id", 3)
 
     assert (store.get(b"a"), store.next_offset) == (None, 0)
     assert aside(tmp_path) == []
@@ -132,15 +131,35 @@ def test_a_directory_from_before_kinds_were_noted_is_of_a_keyed_topic(
     del database[store_keys.KIND_KEY]
     database.close()
 
-    assert open_directory().open(store_definition(), IDENTITY).get(b"a") == ROW
+    assert open_directory().open(store_definition(), "id", 3).get(b"a") == ROW
 
 
 def test_a_store_in_memory_has_no_directory_and_starts_empty(open_directory: OpenDirectory, tmp_path: Path) -> None:
     definition = store_definition(store={"engine": "memory"})
-    store = open_directory().open(definition, IDENTITY)
+    store = open_directory().open(definition, "id", 3)
     store.write({b"a": ROW}, 2, 0)
     store.close()
 
-    assert open_directory().open(definition, IDENTITY).get(b"a") is None
-    assert open_directory().reset(definition, IDENTITY).next_offset == 0
+    assert open_directory().open(definition, "id", 3).get(b"a") is None
+    assert open_directory().reset(definition, "id", 3).next_offset == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def take(directory: Path) -> None:
+    """Takes the directory and lets it go at once."""
+    with locked(directory):
+        assert directory.is_dir()
+
+
+def test_a_second_instance_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:
+    with locked(tmp_path / "data"), pytest.raises(DataDirectoryError, match="another instance uses it"):
+        take(tmp_path / "data")
+
+    take(tmp_path / "data")
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(DataDirectoryError, match=r"QUERY_SERVICE_DATA_DIRECTORY=.*cannot be written to"):
+        take(tmp_path / "file" / "data")

@@ -1,13 +1,13 @@
-"""What stands on disk."""
+"""What is stored on disk."""
 
 import pytest
 
+from query_service.storage import store_keys
 from query_service.storage.store_keys import (
     DELETED_PREFIX,
     HEADER,
     UNTIMED,
     commit_ms_of,
-    due_before,
     due_key,
     due_row,
     group_range,
@@ -18,7 +18,7 @@ from query_service.storage.store_keys import (
     row_key,
     version_key,
 )
-from query_service.testing import store_definition
+from testkit.query_service import store_definition
 
 
 def test_a_key_survives_the_way_there_and_back() -> None:
@@ -66,7 +66,7 @@ def test_an_open_range_holds_the_group_and_no_other() -> None:
 def test_what_is_due_sorts_by_time_and_names_its_row() -> None:
     early, late = due_key(DELETED_PREFIX, 1_000, b"z"), due_key(DELETED_PREFIX, 70_000, b"a")
 
-    assert early < due_before(DELETED_PREFIX, 1_001) < late
+    assert early < due_key(DELETED_PREFIX, 1_001, b"") < late
     assert due_row(DELETED_PREFIX, late) == b"a"
 
 
@@ -76,7 +76,7 @@ def test_versions_sort_by_row_and_offset_and_no_row_is_within_another() -> None:
     assert keys == sorted(keys)
 
 
-def test_a_commit_time_is_in_milliseconds_or_not_known() -> None:
+def test_a_commit_time_is_in_milliseconds_or_unknown() -> None:
     assert commit_ms_of(HEADER.pack(1, 1, 1, 5, 67_000_000, 0)) == 5067
     assert commit_ms_of(HEADER.pack(1, 1, 1, 5, 0, UNTIMED)) is None
 
@@ -88,4 +88,28 @@ def test_the_kind_names_what_makes_a_directory_another_one() -> None:
     assert kind_of(store_definition(history={"versions": 2})) == kind_of(store_definition(history={"versions": 9}))
     assert kind_of(store_definition(**plain, retain="1h", history={"age": "1h"})) == (
         b"plain retained versions-for-a-time"
+    )
+
+
+def test_keys_and_values_on_disk_are_byte_for_byte_those_of_format_1() -> None:
+    assert store_keys.FORMAT == 1
+    assert [store_keys.FORMAT_KEY, store_keys.IDENTITY_KEY, store_keys.KIND_KEY] == [
+        b"\0format",
+        b"\0identity",
+        b"\0kind",
+    ]
+    assert [store_keys.NEXT_KEY, store_keys.CURRENT_KEY, store_keys.PURGED_KEY] == [
+        b"\0next",
+        b"\0current",
+        b"\0purged",
+    ]
+    assert store_keys.identity_of("the-topic", 3) == b"the-topic/3"
+    assert store_keys.NUMBER.pack(-1) == b"\xff" * 8
+    assert due_key(DELETED_PREFIX, 258, b"row") == b"\0deleted\0" + b"\0\0\0\0\0\0\x01\x02" + b"row"
+    assert due_key(store_keys.EXPIRES_PREFIX, -5, b"") == b"\0expires\0" + b"\0" * 8
+    assert due_key(store_keys.REPLACED_PREFIX, 1, b"") == b"\0replaced\0" + b"\0" * 7 + b"\x01"
+    assert version_key(b"row", 5) == b"\0version\0" + b"\0\0\0\x03" + b"row" + b"\0\0\0\0\0\0\0\x05"
+    assert row_key("g", "s", "m") == b"g\0s\0m"
+    assert HEADER.pack(1, 2, 3, 4, 5, store_keys.DELETED | UNTIMED) == bytes.fromhex(
+        "0000000000000001 0000000000000002 0000000000000003 0000000000000004 00000005 03"
     )

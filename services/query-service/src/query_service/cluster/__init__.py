@@ -1,1 +1,1 @@
-"""Who is in the group, which partitions are whose, and what this instance opens and lets go of."""
+"""The consumer group: its members, the partitions assigned to each, and the replicas that this instance holds."""

@@ -1,7 +1,8 @@
-"""Keeps this instance in the consumer group, and reads from the group who else is."""
+"""Keeps this instance in the consumer group, and reads the other members from the group."""
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any
 
@@ -9,8 +10,9 @@ import structlog
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from query_service.cluster.outage import QUIET_CLIENT, Outage
+from query_service.cluster.outage import Outage
 from query_service.cluster.shard_map import Member, newest_of_each
+from statecast_service.kafka import client_options
 
 _POLL_S = 0.05
 _REQUEST_TIMEOUT_S = 3.0
@@ -18,33 +20,26 @@ _REQUEST_TIMEOUT_S = 3.0
 _log = structlog.get_logger()
 
 
+@dataclass(eq=False)
 class Membership:
     """One thread that is a member of the group from `start` to `leave`.
 
     The group's own assignment is not used: every member takes no partition, and computes its own from the member list.
-    While the broker cannot be asked, the last list stands. A leave shows at once, a death after the session timeout.
+    While the broker does not answer, the last list stays valid. A leave shows at once, a death after the session
+    timeout. `on_members` is called from the thread with each list, changed or not.
     """
 
-    def __init__(
-        self,
-        bootstrap: str,
-        group_id: str,
-        me: Member,
-        topics: frozenset[str],
-        session_timeout_ms: int,
-        interval_s: float,
-        on_members: Callable[[frozenset[Member]], None],
-    ) -> None:
-        """`on_members` is called from the thread with each list, changed or not."""
-        self._bootstrap = bootstrap
-        self._group_id = group_id
-        self._me = me
-        self._topics = topics
-        self._session_timeout_ms = session_timeout_ms
-        self._interval_s = interval_s
-        self._on_members = on_members
+    bootstrap: str
+    group_id: str
+    me: Member
+    topics: frozenset[str]
+    session_timeout_ms: int
+    interval_s: float
+    on_members: Callable[[frozenset[Member]], None]
+
+    def __post_init__(self) -> None:
         self._leaving = Event()
-        self._outage = Outage("members of the group", bootstrap)
+        self._outage = Outage("members of the group", self.bootstrap)
         self._thread = Thread(target=self._run, name="membership", daemon=True)
 
     def start(self) -> None:
@@ -57,8 +52,19 @@ class Membership:
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        consumer = self._join()
-        admin = AdminClient({"bootstrap.servers": self._bootstrap, **QUIET_CLIENT})
+        consumer = Consumer(
+            {
+                **client_options(self.bootstrap),
+                "group.id": self.group_id,
+                "client.id": self.me.client_id(),
+                "session.timeout.ms": self.session_timeout_ms,
+                "heartbeat.interval.ms": max(100, self.session_timeout_ms // 6),
+                "enable.auto.commit": False,
+                "topic.metadata.refresh.interval.ms": 5000,
+            }
+        )
+        consumer.subscribe(sorted(self.topics), on_assign=lambda consumer, _: consumer.assign([]))
+        admin = AdminClient(client_options(self.bootstrap))
         next_read = 0.0
         try:
             while not self._leaving.is_set():
@@ -66,39 +72,19 @@ class Membership:
                 if error is not None and error.error() is not None:
                     _log.debug("membership", reason=str(error.error()))
                 if time.monotonic() >= next_read:
-                    next_read = time.monotonic() + self._interval_s
+                    next_read = time.monotonic() + self.interval_s
                     self._read_members(admin)
         finally:
             consumer.close()
-
-    def _join(self) -> Consumer:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap,
-                "group.id": self._group_id,
-                "client.id": self._me.client_id(),
-                "session.timeout.ms": self._session_timeout_ms,
-                "heartbeat.interval.ms": max(100, self._session_timeout_ms // 6),
-                "enable.auto.commit": False,
-                "topic.metadata.refresh.interval.ms": 5000,
-                **QUIET_CLIENT,
-            }
-        )
-        consumer.subscribe(sorted(self._topics), on_assign=_take_nothing)
-        return consumer
 
     def _read_members(self, admin: AdminClient) -> None:
         try:
             # Deprecated, but describe_consumer_groups aborts the process when the broker goes away in the middle of
             # it (librdkafka issue 4605); this older call does not.
-            groups: list[Any] = admin.list_groups(self._group_id, timeout=_REQUEST_TIMEOUT_S)
+            groups: list[Any] = admin.list_groups(self.group_id, timeout=_REQUEST_TIMEOUT_S)
         except KafkaException as error:
             self._outage.failed(error)
             return
         self._outage.answered()
-        named = [Member.from_client_id(member.client_id) for group in groups for member in group.members]
-        self._on_members(newest_of_each(member for member in named if member is not None))
-
-
-def _take_nothing(consumer: Consumer, _: list[Any]) -> None:
-    consumer.assign([])
+        members = [Member.from_client_id(member.client_id) for group in groups for member in group.members]
+        self.on_members(newest_of_each(member for member in members if member is not None))

@@ -1,75 +1,57 @@
-"""Holds what the shard map gives this instance: opens partitions, and lets go of them when others serve them."""
+"""Opens the replicas that the shard map assigns to this instance, and closes them once others serve them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
-from typing import Protocol
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 import structlog
 
-from query_service.cluster.host_factory import End
-from query_service.cluster.peer_memory import Shard
-from query_service.cluster.shard_map import Member
-from query_service.cluster.view import Topic, View
+from query_service.cluster.shard_map import Member, StorePartition
+from query_service.cluster.view import View
 from query_service.errors import StoreFailedError
-from query_service.storage.partition_host import PartitionHost
+from query_service.metrics import Metrics
+from query_service.storage.changes import Changes, RecentChanges
+from query_service.storage.progress import EndOffset, Progress
+from query_service.storage.replica import Replica
+from query_service.storage.store_directory import StoreDirectory, Topic
+from query_service.storage.stores_file import StoreDefinition
 
-_HANDOVER_S = 0.5
+_RECONCILE_S = 0.5
+_RESTORE_RECORDS = 10_000  # a replica further behind reads without a log of its own writes until it has caught up
 
 _log = structlog.get_logger()
 
-ServedBy = Callable[[Member], Awaitable[frozenset[Shard]]]
 
-
-class Factory(Protocol):
-    """What opens partitions; see HostFactory."""
-
-    def open(self, store: str, topic: Topic, partition: int, end: End) -> PartitionHost:
-        """See HostFactory."""
-
-
-class Reading(Protocol):
-    """What reads the log; see Changelog."""
-
-    def follow(self, host: PartitionHost) -> None:
-        """See Changelog."""
-
-    def unfollow(self, host: PartitionHost) -> "Future[None]":
-        """See Changelog."""
-
-
+@dataclass(eq=False)
 class Placement:
     """One task on the event loop.
 
-    A partition that moves away is kept, and still answers, until all its new holders serve it; so a partition is
-    always served by somebody who was already serving.
+    A partition that moves away is kept, and still answers, until all its new holders serve it: at any time it is served
+    by an instance that was already serving it. `serving_partitions` asks a peer which partitions it serves, none if it
+    does not answer; for the other functions see ReplicaFactory and Changelog.
     """
 
-    def __init__(
-        self, view: View, factory: Factory, changelog: Reading, ends: dict[Shard, End], served_by: ServedBy
-    ) -> None:
-        """`ends` is kept up to date by the topic watch, by topic and partition; `served_by` asks a peer."""
-        self._view = view
-        self._factory = factory
-        self._changelog = changelog
-        self._ends = ends
-        self._served_by = served_by
-        self._changed = asyncio.Event()
-        self.settled = False
+    view: View
+    open_replica: Callable[[str, Topic, int, EndOffset], Replica]
+    follow: Callable[[Replica], None]
+    unfollow: Callable[[Replica], "Future[None]"]
+    serving_partitions: Callable[[Member], Awaitable[frozenset[StorePartition]]]
+    complete: bool = field(default=False, init=False)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def changed(self) -> None:
-        """Says that the members or the topics have changed."""
+        """Notes that the members or the topics have changed."""
         self._changed.set()
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
         while True:
-            await self.settle()
-            try:
-                async with asyncio.timeout(_HANDOVER_S):
-                    await self._changed.wait()
-            except TimeoutError:
-                continue
+            await self.reconcile()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), _RECONCILE_S)
             self._changed.clear()
 
     async def handed_over(self) -> bool:
@@ -77,55 +59,93 @@ class Placement:
 
         The last instance of a store's generation has nobody to hand it over to.
         """
-        held_elsewhere = {shard for shard in self._surplus() if self._view.shard_map.holders(*shard)}
-        return not await self._not_handed_over(frozenset(held_elsewhere))
+        return not await self._not_handed_over({key for key in self._surplus() if self.view.shard_map.holders(*key)})
 
-    async def settle(self) -> None:
+    async def reconcile(self) -> None:
         """Opens and closes what the view asks for now; what cannot be done yet is left to the next time."""
-        view = self._view
-        wanted = view.wanted()
-        for shard, host in list(view.hosts.items()):
-            topic = view.topics[host.place.topic]
-            if topic.topic_id != host.place.identity.topic_id:
-                _log.warning("the topic was made anew; the store is rebuilt", store=shard[0], partition=shard[1])
-                await self._close(shard)
-        for shard in sorted(wanted - view.hosts.keys()):
-            await self._open(shard)
-        self.settled = bool(wanted) and wanted <= view.hosts.keys()
+        view = self.view
+        assigned = view.assigned()
+        for key, replica in list(view.replicas.items()):
+            if view.topics[replica.topic.name].topic_id != replica.topic.topic_id:
+                _log.warning("the topic was made anew; the store is rebuilt", store=key[0], partition=key[1])
+                await self._close(key)
+        for key in sorted(assigned - view.replicas.keys()):
+            await self._open(key)
+        self.complete = bool(assigned) and assigned <= view.replicas.keys()
         surplus = self._surplus()
-        if surplus:
-            for shard in surplus - await self._not_handed_over(surplus):
-                await self._close(shard)
+        for key in surplus - await self._not_handed_over(surplus):
+            await self._close(key)
 
-    async def _open(self, shard: Shard) -> None:
-        store, partition = shard
-        topic = self._view.topic(store)
-        end = self._ends.get((topic.name, partition))
+    async def _open(self, key: StorePartition) -> None:
+        store, partition = key
+        topic = self.view.topic(store)
+        end = self.view.end_offsets.get((topic.name, partition))
         if end is None:
             return
         try:
-            host = await asyncio.to_thread(self._factory.open, store, topic, partition, end)
+            replica = await asyncio.to_thread(self.open_replica, store, topic, partition, end)
         except StoreFailedError as error:
             _log.error("the partition cannot be opened; it is tried again", reason=str(error), store=store)
             return
-        self._view.hosts[shard] = host
-        self._changelog.follow(host)
-        _log.info("holding", store=store, partition=partition, from_offset=host.store.next_offset, end_offset=end[0])
+        self.view.replicas[key] = replica
+        self.follow(replica)
+        from_offset = replica.store.next_offset
+        _log.info("holding", store=store, partition=partition, from_offset=from_offset, end_offset=end.offset)
 
-    async def _close(self, shard: Shard) -> None:
-        host = self._view.hosts.pop(shard)
-        await asyncio.wrap_future(self._changelog.unfollow(host))
-        _log.info("released", store=shard[0], partition=shard[1])
+    async def _close(self, key: StorePartition) -> None:
+        replica = self.view.replicas.pop(key)
+        await asyncio.wrap_future(self.unfollow(replica))
+        _log.info("released", store=key[0], partition=key[1])
 
-    def _surplus(self) -> frozenset[Shard]:
-        return frozenset(self._view.hosts) - self._view.wanted()
+    def _surplus(self) -> set[StorePartition]:
+        return self.view.replicas.keys() - self.view.assigned()
 
-    async def _not_handed_over(self, surplus: frozenset[Shard]) -> frozenset[Shard]:
-        holders = {shard: self._view.shard_map.holders(*shard) for shard in surplus}
-        asked = sorted({member for members in holders.values() for member in members} - {self._view.me})
-        served = dict(zip(asked, await asyncio.gather(*map(self._served_by, asked)), strict=True))
-        return frozenset(
-            shard
-            for shard, members in holders.items()
-            if not members or any(shard not in served.get(member, ()) for member in members)
-        )
+    async def _not_handed_over(self, surplus: set[StorePartition]) -> set[StorePartition]:
+        holders = {key: self.view.shard_map.holders(*key) for key in surplus}
+        peers = sorted({member for members in holders.values() for member in members} - {self.view.me})
+        serving = dict(zip(peers, await asyncio.gather(*map(self.serving_partitions, peers)), strict=True))
+        return {
+            key
+            for key, members in holders.items()
+            if not members or any(key not in serving.get(member, ()) for member in members)
+        }
+
+
+@dataclass(frozen=True)
+class ReplicaFactory:
+    """Opens replicas with all that they share; each serves once its lag has been below `caught_up_s`."""
+
+    definitions: Mapping[str, StoreDefinition]
+    directory: StoreDirectory
+    new_changes: Callable[[], Changes]
+    metrics: Metrics
+    caught_up_s: float
+    wall_ms: Callable[[], int]
+    max_recent_rows: int
+
+    def open(self, store: str, topic: Topic, partition: int, end: EndOffset) -> Replica:
+        """Returns a replica that resumes from what is on disk. Blocks on the disk; raises StoreFailedError.
+
+        An empty store notes that it knows of no deletion before `end`: compaction may have removed tombstones that
+        other replicas have seen.
+        """
+        definition = self.definitions[store]
+        opened = self.directory.open(definition, topic.topic_id, partition)
+        if opened.next_offset == 0:
+            opened.note_purged(end.offset - 1)
+        opened.restoring = end.offset - opened.next_offset > _RESTORE_RECORDS
+        progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
+        progress.note_end_offset(*end)
+        changes, recent = self.new_changes(), RecentChanges(self.max_recent_rows, opened.next_offset - 1)
+        return Replica(definition, topic, partition, opened, progress, changes, recent, self.metrics, self.wall_ms)
+
+    def reopen(self, replica: Replica, set_aside_for: str | None) -> None:
+        """Gives the replica an empty store: the old one is set aside for a reason, or deleted without one."""
+        definition, partition = replica.definition, replica.partition
+        replica.store.close()
+        if set_aside_for is not None:
+            self.directory.set_aside(definition, partition, set_aside_for)
+        store = self.directory.reset(definition, replica.topic.topic_id, partition)
+        store.restoring = True
+        store.note_purged((replica.progress.end_offset or 0) - 1)
+        replica.start_over(store, Progress(0, self.caught_up_s, time.monotonic))

@@ -1,65 +1,58 @@
-"""Says why the instance is not ready, and keeps the gauges of its partitions."""
+"""Says why the instance is not ready, and updates the gauges of its partitions."""
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from query_service.cluster.peer_memory import Shard
-from query_service.cluster.roster import Roster
+from query_service.cluster.shard_map import MemberTracker, StorePartition
 from query_service.cluster.view import View
 from query_service.metrics import Metrics
 
 
-class Settling(Protocol):
-    """What opens the partitions; see Placement."""
-
-    settled: bool
-
-
+@dataclass(eq=False)
 class Readiness:
     """Ready from the first time that all own partitions have caught up until the instance drains.
 
     A partition that is taken over later does not make the instance unready: until it has caught up, calls for it are
-    passed on to those who serve it.
+    forwarded to the replicas that serve it. `all_open` says whether all assigned partitions are open.
     """
 
-    def __init__(self, view: View, roster: Roster, placement: Settling, metrics: Metrics) -> None:
-        """Looks at the parts; `look` is called on the event loop."""
-        self._view = view
-        self._roster = roster
-        self._placement = placement
-        self._metrics = metrics
-        self._once = False
-        self._shown: set[Shard] = set()
-        self.reason: str | None = "starting"
+    view: View
+    tracker: MemberTracker
+    all_open: Callable[[], bool]
+    metrics: Metrics
+    reason: str | None = field(default="starting", init=False)
+    _was_ready: bool = field(default=False, init=False)
+    _shown: set[StorePartition] = field(default_factory=set, init=False)
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Brings `reason` and the gauges up to date."""
-        reason = None if self._once else self._why_not()
-        self._once = reason is None
+        reason = None if self._was_ready else self._reason()
+        self._was_ready = reason is None
         self.reason = reason
-        metrics = self._metrics
-        for gone in self._shown - self._view.hosts.keys():
-            for gauge in (metrics.lag_records, metrics.lag_seconds, metrics.applied_offset, metrics.serving):
-                gauge.remove(gone[0], str(gone[1]))
-        self._shown = set(self._view.hosts)
-        metrics.members.set(len(self._view.shard_map.members))
-        for (store, partition), host in self._view.hosts.items():
-            labels = (store, str(partition))
-            metrics.lag_records.labels(*labels).set(host.progress.lag_records)
-            metrics.lag_seconds.labels(*labels).set(host.progress.lag_s)
-            metrics.applied_offset.labels(*labels).set(host.progress.current_through)
-            metrics.serving.labels(*labels).set(host.progress.serving)
+        metrics = self.metrics
+        metrics.members.set(len(self.view.shard_map.members))
+        gauges = (metrics.lag_records, metrics.lag_seconds, metrics.applied_offset, metrics.serving)
+        for store, partition in self._shown - self.view.replicas.keys():
+            for gauge in gauges:
+                gauge.remove(store, str(partition))
+        self._shown = set(self.view.replicas)
+        for (store, partition), replica in self.view.replicas.items():
+            progress = replica.progress
+            values = (progress.lag_records, progress.lag_s, progress.applied_offset, progress.serving)
+            for gauge, value in zip(gauges, values, strict=True):
+                gauge.labels(store, str(partition)).set(value)
 
-    def _why_not(self) -> str | None:
-        missing = sorted(self._view.topic_names - self._view.topics.keys())
+    def _reason(self) -> str | None:
+        missing = sorted(self.view.topic_names - self.view.topics.keys())
         if missing:
             return f"waiting for kafka to describe the topics: {', '.join(missing)}"
-        if not self._roster.joined:
+        if not self.tracker.joined:
             return "waiting to be in the consumer group"
-        if not self._placement.settled and self._view.wanted():
+        if not self.all_open() and self.view.assigned():
             return "opening the partitions"
         behind = [
-            f"{store}/{partition} ({host.progress.lag_records} records to go)"
-            for (store, partition), host in sorted(self._view.hosts.items())
-            if not host.progress.serving
+            f"{store}/{partition} ({replica.progress.lag_records} records to go)"
+            for (store, partition), replica in sorted(self.view.replicas.items())
+            if not replica.progress.serving
         ]
         return f"catching up: {', '.join(behind)}" if behind else None

@@ -1,18 +1,20 @@
-"""Follows the partitions that are being read before they are served: how many records are left, and for how long."""
+"""Follows the partitions that are being read before they are served: metrics, and one line on a terminal."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import TextIO
 
-from query_service.cluster.peer_memory import Shard
+from query_service.cluster.shard_map import StorePartition
 from query_service.cluster.view import View
 from query_service.metrics import Metrics
 from query_service.storage.progress import Progress
 
+_BAR_WIDTH = 30
+
 
 @dataclass(frozen=True)
-class Restoring:
-    """How far the restore of an instance is: records of all partitions that take part, and seconds since the first."""
+class RestoreProgress:
+    """The restore of an instance: records of all its partitions, seconds since the first, partitions still behind."""
 
     done: int
     total: int
@@ -20,14 +22,7 @@ class Restoring:
     partitions: int
 
 
-class Shown(Protocol):
-    """What shows people how far a restore is; see RestoreBar."""
-
-    def show(self, now: Restoring) -> None:
-        """See RestoreBar."""
-
-    def clear(self) -> None:
-        """See RestoreBar."""
+Show = Callable[[RestoreProgress | None], None]
 
 
 @dataclass
@@ -38,57 +33,79 @@ class _Partition:
     left: int = 0
 
 
+@dataclass(eq=False)
 class RestoreWatch:
-    """A restore lasts from the first partition that is not served until all are; `look` is called on the event loop."""
+    """Follows a restore, from the first partition that is not served until all are; `show` gets None at the end."""
 
-    def __init__(self, view: View, metrics: Metrics, shown: Shown | None, monotonic: Callable[[], float]) -> None:
-        """Looks at the hosts of the view."""
-        self._view = view
-        self._metrics = metrics
-        self._shown = shown
-        self._monotonic = monotonic
-        self._partitions: dict[Shard, _Partition] = {}
+    view: View
+    metrics: Metrics
+    show: Show | None
+    monotonic: Callable[[], float]
+    _partitions: dict[StorePartition, _Partition] = field(default_factory=dict, init=False)
 
-    def look(self) -> None:
-        """Brings the metrics and what is shown up to date."""
-        now = self._monotonic()
-        behind = {shard: host for shard, host in self._view.hosts.items() if not host.progress.serving}
-        for shard, host in behind.items():
-            progress = host.progress
-            seen = self._partitions.setdefault(shard, _Partition(now, progress.next_offset))
-            self._count(shard, seen, progress)
-            seen.left = progress.lag_records
-            self._metrics.restore_left.labels(shard[0], str(shard[1])).set(seen.left)
-        for shard in self._partitions.keys() - behind.keys():
-            self._ended(shard, now)
+    def update(self) -> None:
+        """Brings the metrics and the display up to date."""
+        now = self.monotonic()
+        behind = {key: replica for key, replica in self.view.replicas.items() if not replica.progress.serving}
+        for key, replica in behind.items():
+            partition = self._partitions.setdefault(key, _Partition(now, replica.progress.next_offset))
+            self._count(key, partition, replica.progress)
+            partition.left = replica.progress.lag_records
+            self.metrics.restore_left.labels(key[0], str(key[1])).set(partition.left)
+        for key in self._partitions.keys() - behind.keys():
+            self._end(key, now)
         if behind:
             self._show(now)
         elif self._partitions:
             self._partitions.clear()
-            if self._shown is not None:
-                self._shown.clear()
+            if self.show is not None:
+                self.show(None)
 
-    def _count(self, shard: Shard, seen: _Partition, progress: Progress) -> None:
-        done = max(0, progress.next_offset - seen.from_offset)
-        self._metrics.restore_records.labels(shard[0]).inc(max(0, done - seen.done))
-        seen.done = done
+    def _count(self, key: StorePartition, partition: _Partition, progress: Progress) -> None:
+        done = max(0, progress.next_offset - partition.from_offset)
+        self.metrics.restore_records.labels(key[0]).inc(max(0, done - partition.done))
+        partition.done = done
 
-    def _ended(self, shard: Shard, now: float) -> None:
-        seen = self._partitions[shard]
-        if seen.left >= 0:
-            labels = (shard[0], str(shard[1]))
-            host = self._view.hosts.get(shard)
-            if host is not None:
-                self._count(shard, seen, host.progress)
-                self._metrics.restore_seconds.labels(*labels).set(now - seen.began_at)
-            self._metrics.restore_left.remove(*labels)
-            seen.left = -1
+    def _end(self, key: StorePartition, now: float) -> None:
+        partition = self._partitions[key]
+        if partition.left >= 0:
+            labels = (key[0], str(key[1]))
+            replica = self.view.replicas.get(key)
+            if replica is not None:
+                self._count(key, partition, replica.progress)
+                self.metrics.restore_seconds.labels(*labels).set(now - partition.began_at)
+            self.metrics.restore_left.remove(*labels)
+            partition.left = -1
 
     def _show(self, now: float) -> None:
-        if self._shown is None:
+        if self.show is None:
             return
-        parts = self._partitions.values()
-        done = sum(part.done for part in parts)
-        left = sum(max(0, part.left) for part in parts)
-        began_at = min(part.began_at for part in parts)
-        self._shown.show(Restoring(done, done + left, now - began_at, sum(part.left >= 0 for part in parts)))
+        partitions = self._partitions.values()
+        done = sum(partition.done for partition in partitions)
+        left = sum(max(0, partition.left) for partition in partitions)
+        began_at = min(partition.began_at for partition in partitions)
+        behind = sum(partition.left >= 0 for partition in partitions)
+        self.show(RestoreProgress(done, done + left, now - began_at, behind))
+
+
+def terminal_bar(terminal: TextIO) -> Show:
+    """Returns a function that draws a bar over its own line again and again, and clears it for None."""
+
+    def show(progress: RestoreProgress | None) -> None:
+        line = "" if progress is None else f"{bar(progress)}\r"  # a log line that comes next is written over it
+        terminal.write(f"\x1b[K{line}")
+        terminal.flush()
+
+    return show
+
+
+def bar(progress: RestoreProgress) -> str:
+    """Returns the line."""
+    share = progress.done / progress.total if progress.total else 1.0
+    filled = int(share * _BAR_WIDTH)
+    rate = progress.done / progress.seconds if progress.seconds > 0 else 0.0
+    left = f", {(progress.total - progress.done) / rate:,.0f} s left" if rate > 0 else ""
+    return (
+        f"restoring {progress.partitions} partitions [{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {share:4.0%} "
+        f"{progress.done:,} of {progress.total:,} records, {rate:,.0f}/s{left}"
+    )

@@ -1,13 +1,15 @@
-"""Which instance serves which partition: rendezvous hashing over the members, the same everywhere.
+"""Which instance holds which partition: the members of the group, ranked for each partition in the same way everywhere.
 
-Each member gets a score for each partition; the highest score is rank 1. When a member comes or goes, only the
-partitions in whose first ranks it stands change hands. (Thaler and Ravishankar, "A Name-Based Mapping Scheme for
-Rendezvous", 1996.)
+By rendezvous hashing, each member gets a score for each partition; the highest score is rank 1. When a member comes or
+goes, only the partitions in whose first ranks it is change hands. (Thaler and Ravishankar, "A Name-Based Mapping Scheme
+for Rendezvous", 1996.)
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+
+StorePartition = tuple[str, int]
 
 
 @dataclass(frozen=True, order=True)
@@ -34,8 +36,8 @@ class Member:
         parts = client_id.split("|")
         if len(parts) != 5 or not all(parts[:4]) or not parts[3].isdigit():
             return None
-        named = [each.partition("=") for each in parts[4].split(",") if each]
-        return Member(parts[0], parts[1], parts[2], int(parts[3]), tuple((store, topic) for store, _, topic in named))
+        pairs = [pair.partition("=") for pair in parts[4].split(",") if pair]
+        return Member(parts[0], parts[1], parts[2], int(parts[3]), tuple((store, topic) for store, _, topic in pairs))
 
     def topic_of(self, store: str) -> str:
         """Returns the topic that a store is made from at this instance."""
@@ -43,10 +45,8 @@ class Member:
 
 
 def newest_of_each(members: Iterable[Member]) -> frozenset[Member]:
-    """Returns one member per instance name: a restarted instance stands beside its dead self until that times out."""
-    newest: dict[str, Member] = {}
-    for member in sorted(members, key=lambda each: each.started_ms):
-        newest[member.instance] = member
+    """Returns one member per instance name: a restarted one is listed beside its dead self until that times out."""
+    newest = {member.instance: member for member in sorted(members, key=lambda member: member.started_ms)}
     return frozenset(newest.values())
 
 
@@ -64,15 +64,15 @@ class ShardMap:
     departed: frozenset[Member] = frozenset()
     of_store: Mapping[str, int] = field(default_factory=dict, hash=False)
     topics: Mapping[str, str] = field(default_factory=dict, hash=False)
-    _ranks: dict[tuple[str, int], tuple[Member, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _ranks: dict[StorePartition, tuple[Member, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def ranked(self, store: str, partition: int) -> tuple[Member, ...]:
         """Returns everyone who may answer for the partition, rank 1 first."""
-        place = (store, partition)
-        ranks = self._ranks.get(place)
+        key = (store, partition)
+        ranks = self._ranks.get(key)
         if ranks is None:
-            ranks = _by_score(self._of(store, self.members), place) + _by_score(self._of(store, self.departed), place)
-            self._ranks[place] = ranks
+            ranks = _by_score(self._of(store, self.members), key) + _by_score(self._of(store, self.departed), key)
+            self._ranks[key] = ranks
         return ranks
 
     def holders(self, store: str, partition: int) -> tuple[Member, ...]:
@@ -85,9 +85,52 @@ class ShardMap:
         return [member for member in members if member.topic_of(store) == topic]
 
 
-def _by_score(members: Iterable[Member], place: tuple[str, int]) -> tuple[Member, ...]:
-    return tuple(sorted(members, key=lambda member: (_score(member, place), member.instance), reverse=True))
+@dataclass(eq=False)
+class MemberTracker:
+    """Turns the group's member lists into shard maps.
+
+    It remembers for a while who left, and never drops this instance once it has been in the group: Kafka may drop an
+    instance that stood still for longer than the session timeout; its data is still good, and it rejoins by itself.
+    `of_store` has the stores with another number of replicas.
+    """
+
+    me: Member
+    replicas: int
+    departed_s: float
+    of_store: Mapping[str, int] = field(default_factory=dict)
+    joined: bool = field(default=False, init=False)
+    _members: frozenset[Member] = field(default=frozenset(), init=False)
+    _departed: dict[Member, float] = field(default_factory=dict, init=False)
+
+    def update(self, listed: frozenset[Member], now: float) -> ShardMap:
+        """Returns the map for a member list that was read at `now`, in seconds of any steady clock.
+
+        Until the list has this instance for the first time, the map has no members: nothing is owned by guesswork.
+        After that an empty list is ignored: the broker has just started and has not read its groups yet.
+        """
+        listed = listed or self._members
+        self.joined = self.joined or self.me in listed
+        members = listed | {self.me} if self.joined else frozenset()
+        for member in self._members - members:
+            self._departed[member] = now + self.departed_s
+        present = {member.instance for member in members}
+        self._departed = {
+            member: until for member, until in self._departed.items() if until > now and member.instance not in present
+        }
+        self._members = members
+        return self._map(members, self._departed)
+
+    def leave(self) -> ShardMap:
+        """Returns the map without this instance, as the others see it once it has left."""
+        return self._map(self._members - {self.me}, [self.me])
+
+    def _map(self, members: frozenset[Member], departed: Iterable[Member]) -> ShardMap:
+        return ShardMap(members, self.replicas, frozenset(departed), self.of_store, dict(self.me.topics))
 
 
-def _score(member: Member, place: tuple[str, int]) -> bytes:
-    return blake2b(f"{member.instance}|{place[0]}|{place[1]}".encode(), digest_size=8).digest()
+def _by_score(members: Iterable[Member], key: StorePartition) -> tuple[Member, ...]:
+    return tuple(sorted(members, key=lambda member: (_score(member, key), member.instance), reverse=True))
+
+
+def _score(member: Member, key: StorePartition) -> bytes:
+    return blake2b(f"{member.instance}|{key[0]}|{key[1]}".encode(), digest_size=8).digest()

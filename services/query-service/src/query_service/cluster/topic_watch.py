@@ -1,149 +1,128 @@
-"""Reads from the broker which incarnation of each topic there is, and where the ends of its partitions are."""
+"""Reads from the broker which incarnation of each topic exists, and the end offsets of its partitions."""
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any
 
+import confluent_kafka
 import structlog
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from query_service.cluster.outage import QUIET_CLIENT, Outage
-from query_service.cluster.view import Topic
+from query_service.cluster.outage import Outage
+from query_service.storage.changelog import TopicPartition
+from query_service.storage.progress import EndOffset
+from query_service.storage.store_directory import Topic
+from statecast.position import topic_epoch
+from statecast_service.kafka import client_options
 
 _REQUEST_TIMEOUT_S = 3.0
-_MASK = (1 << 64) - 1
 
 _log = structlog.get_logger()
 
-OnTopics = Callable[[dict[str, Topic]], None]
-OnEnd = Callable[[str, int, int, float], None]
 
-
-def position_epoch(most_significant_bits: int) -> int:
-    """Returns the epoch of positions in a topic: the upper 63 bits of its id."""
-    return (most_significant_bits & _MASK) >> 1
-
-
+@dataclass(eq=False)
 class TopicWatch:
     """One thread that asks for the ends often and for the topics every two seconds.
 
-    A topic that is gone stays as it was last known: its rows are still the newest there are. A topic that was made
-    anew has another id, and so another epoch.
+    A topic that is gone keeps its last description: its rows are still the newest there are. A topic that was made
+    anew has another id, and so another epoch. The thread calls `on_topics` with all topics after any has changed, and
+    `on_end_offsets` after each round.
     """
 
-    def __init__(
-        self,
-        bootstrap: str,
-        topics: frozenset[str],
-        interval_s: float,
-        on_topics: OnTopics,
-        on_end: OnEnd,
-        describe_s: float = 2.0,
-    ) -> None:
-        """Both callbacks come from the thread; `on_end` gets topic, partition, end and the monotonic time of asking."""
-        client = {"bootstrap.servers": bootstrap, **QUIET_CLIENT}
+    bootstrap: str
+    names: frozenset[str]
+    interval_s: float
+    on_topics: Callable[[dict[str, Topic]], None]
+    on_end_offsets: Callable[[dict[TopicPartition, EndOffset]], None]
+    describe_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        client = client_options(self.bootstrap)
         self._admin = AdminClient(client)
         # AdminClient.list_offsets needs half a minute to find its way after a restart of the broker; a consumer does
         # not. The group is required by the client, and never joined.
-        self._ends_client = {**client, "group.id": "query-service.ends", "enable.auto.commit": False}
-        self._consumer = Consumer(self._ends_client)
-        self._ends_failed = False
-        self._names = sorted(topics)
-        self._interval_s = interval_s
-        self._describe_s = describe_s
-        self._on_topics = on_topics
-        self._on_end = on_end
+        self._consumer_settings = {**client, "group.id": "query-service.ends", "enable.auto.commit": False}
+        self._consumer = Consumer(self._consumer_settings)
+        self._end_offsets_failed = False
         self._topics: dict[str, Topic] = {}
         self._missing: set[str] = set()
-        self._outage = Outage("topics", bootstrap)
+        self._outage = Outage("topics", self.bootstrap)
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="topic-watch", daemon=True)
 
     def start(self) -> None:
-        """Starts to ask."""
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Ends the thread."""
         self._stopping.set()
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
         next_description = 0.0
-        while not self._stopping.wait(self._interval_s):
+        while not self._stopping.wait(self.interval_s):
             try:
                 if time.monotonic() >= next_description:
                     self._describe()
-                    self._renew()
-                    next_description = time.monotonic() + (self._describe_s if self._topics else self._interval_s)
-                self._read_ends()
+                    self._replace_failed_consumer()
+                    next_description = time.monotonic() + (self.describe_s if self._topics else self.interval_s)
+                self._read_end_offsets()
             except KafkaException as error:
                 self._outage.failed(error)
         self._consumer.close()
 
-    def _renew(self) -> None:
-        """Replaces a consumer that failed: one that asked while the broker was shutting down says for ever after that
-        the partitions are unknown, whatever the broker answers."""
-        if self._ends_failed:
-            self._ends_failed = False
+    def _replace_failed_consumer(self) -> None:
+        # One that asked while the broker was shutting down reports the partitions as unknown for ever after.
+        if self._end_offsets_failed:
+            self._end_offsets_failed = False
             self._consumer.close()
-            self._consumer = Consumer(self._ends_client)
+            self._consumer = Consumer(self._consumer_settings)
 
     def _describe(self) -> None:
-        described = self._admin.describe_topics(TopicCollection(self._names), request_timeout=_REQUEST_TIMEOUT_S)
-        found = dict(self._topics)
+        described = self._admin.describe_topics(TopicCollection(sorted(self.names)), request_timeout=_REQUEST_TIMEOUT_S)
+        topics = dict(self._topics)
         for name, future in described.items():
             try:
-                found[name] = _kept(found.get(name), _topic(name, future.result()))
+                topics[name] = _topic(name, future.result(), topics.get(name))
                 self._missing.discard(name)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise
-                self._note_missing(name)
+                if name not in self._missing:
+                    self._missing.add(name)
+                    _log.warning("the topic does not exist; waiting for it", topic=name)
         self._outage.answered()
-        if found != self._topics:
-            self._topics = found
-            self._on_topics(dict(found))
+        if topics != self._topics:
+            self._topics = topics
+            self.on_topics(dict(topics))
 
-    def _note_missing(self, name: str) -> None:
-        if name not in self._missing:
-            self._missing.add(name)
-            _log.warning("the topic does not exist; waiting for it", topic=name)
-
-    def _read_ends(self) -> None:
+    def _read_end_offsets(self) -> None:
         if not self._topics:
             return
         asked_at = time.monotonic()
-        places = [
-            TopicPartition(topic.name, partition, OFFSET_END)  # "the offset at the time of the end": the end itself
+        partitions = [
+            confluent_kafka.TopicPartition(topic.name, partition, OFFSET_END)  # "time" of the end: gives the end itself
             for topic in self._topics.values()
             for partition in range(topic.partitions)
         ]
-        self._ends_failed = True
-        found = self._consumer.offsets_for_times(places, timeout=_REQUEST_TIMEOUT_S)
-        self._ends_failed = any(place.error is not None for place in found)
-        for place in found:
-            if place.error is None:
-                self._on_end(place.topic, place.partition, place.offset, asked_at)
+        self._end_offsets_failed = True
+        answers = self._consumer.offsets_for_times(partitions, timeout=_REQUEST_TIMEOUT_S)
+        end_offsets = {}
+        for answer in answers:
+            if answer.error is None:
+                end_offsets[answer.topic, answer.partition] = EndOffset(answer.offset, asked_at)
             else:
-                self._outage.failed(place.error)
+                self._outage.failed(answer.error)
+        self._end_offsets_failed = len(end_offsets) < len(answers)
+        self.on_end_offsets(end_offsets)
 
 
-def _topic(name: str, description: Any) -> Topic:
-    topic_id = description.topic_id
-    epoch = position_epoch(topic_id.get_most_significant_bits())
-    return Topic(name, str(topic_id), epoch, len(description.partitions))
-
-
-def _kept(known: Topic | None, described: Topic) -> Topic:
-    if known is None or known.topic_id != described.topic_id or known.partitions == described.partitions:
-        return described
-    _log.error(
-        "the number of partitions has changed, so groups would change shards; make a new topic instead",
-        topic=known.name,
-        known=known.partitions,
-        described=described.partitions,
-    )
-    return known
+def _topic(name: str, description: Any, previous: Topic | None) -> Topic:
+    topic_id, partitions = description.topic_id, len(description.partitions)
+    if previous is None or previous.topic_id != str(topic_id) or previous.partitions == partitions:
+        return Topic(name, str(topic_id), topic_epoch(topic_id.get_most_significant_bits()), partitions)
+    event = "the number of partitions has changed, so groups would change shards; make a new topic instead"
+    _log.error(event, topic=name, known=previous.partitions, described=partitions)
+    return previous

@@ -1,14 +1,22 @@
-"""What this instance knows now: the stores, their topics, who serves what, and what it holds itself."""
+"""What this instance knows now: the stores, their topics, who holds what, and what it holds itself."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
-from query_service.cluster.partitioning import HASHES, partition_of
-from query_service.cluster.shard_map import Member, ShardMap
+import structlog
+
+from query_service.cluster.shard_map import Member, MemberTracker, ShardMap, StorePartition
 from query_service.errors import NotServedError, UnknownStoreError
-from query_service.storage.partition_host import PartitionHost
-from query_service.storage.store_definition import StoreDefinition
-from query_service.storage.stores_file import nearest
+from query_service.storage.changelog import TopicPartition
+from query_service.storage.progress import EndOffset
+from query_service.storage.replica import Replica
+from query_service.storage.store_directory import Topic
+from query_service.storage.stores_file import StoreDefinition, suggestion
+from statecast.partitioning import PARTITIONERS, partition_of
+
+_log = structlog.get_logger()
 
 
 def replicas_of(stores: Iterable[StoreDefinition]) -> dict[str, int]:
@@ -21,26 +29,16 @@ def topics_of(stores: Iterable[StoreDefinition]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((store.name, store.topic) for store in stores if store.topic != store.name))
 
 
-@dataclass(frozen=True)
-class Topic:
-    """One incarnation of a topic, as the broker describes it."""
-
-    name: str
-    topic_id: str
-    epoch: int
-    partitions: int
-
-
 class View:
-    """Owned by the event loop: membership, topic watch and placement change it there, lookups read it there."""
+    """Owned by the event loop: ClusterEvents and placement change it there, lookups read it there."""
 
     def __init__(self, me: Member, stores: Iterable[StoreDefinition], replicas: int) -> None:
-        """Starts with no members and no topics known."""
         self.me = me
         self.stores = {store.name: store for store in stores}
         self.shard_map = ShardMap(frozenset(), replicas, of_store=replicas_of(self.stores.values()))
         self.topics: dict[str, Topic] = {}
-        self.hosts: dict[tuple[str, int], PartitionHost] = {}
+        self.end_offsets: dict[TopicPartition, EndOffset] = {}
+        self.replicas: dict[StorePartition, Replica] = {}
 
     @property
     def topic_names(self) -> frozenset[str]:
@@ -51,7 +49,7 @@ class View:
         """Returns a store. Raises UnknownStoreError, with the nearest name."""
         definition = self.stores.get(name)
         if definition is None:
-            raise UnknownStoreError(f"store: there is no store `{name}`: {nearest(name, self.stores)}")
+            raise UnknownStoreError(f"store: there is no store `{name}`: {suggestion(name, self.stores)}")
         return definition
 
     def topic(self, store: str) -> Topic:
@@ -64,20 +62,20 @@ class View:
 
     def hash_of(self, store: str) -> Callable[[str], int]:
         """Returns the hash that spreads the groups of a store over its partitions. Raises UnknownStoreError."""
-        return HASHES[self.store(store).partitioner]
+        return PARTITIONERS[self.store(store).partitioner]
 
     def partition_of(self, store: str, group: str) -> int:
         """Returns the partition of a group. Raises as `topic` does."""
         return partition_of(group, self.topic(store).partitions, self.hash_of(store))
 
-    def host(self, store: str, partition: int) -> PartitionHost:
-        """Returns what this instance holds of a partition. Raises NotServedError when it has not caught up, too."""
-        host = self.hosts.get((store, partition))
-        if host is None:
+    def replica(self, store: str, partition: int) -> Replica:
+        """Returns this instance's replica. Raises NotServedError if there is none, or if it has not caught up."""
+        replica = self.replicas.get((store, partition))
+        if replica is None:
             raise NotServedError(f"{self.me.instance} does not hold partition {partition} of `{store}`: try again")
-        if not host.progress.serving:
+        if not replica.progress.serving:
             raise NotServedError(f"{self.me.instance} is still reading partition {partition} of `{store}`: try again")
-        return host
+        return replica
 
     def owned(self, store: str) -> frozenset[int]:
         """Returns the partitions of a store that this instance owns. Raises NotServedError outside of the group."""
@@ -86,7 +84,7 @@ class View:
         partitions = range(self.topic(store).partitions)
         return frozenset(each for each in partitions if self.shard_map.ranked(store, each)[0] == self.me)
 
-    def wanted(self) -> frozenset[tuple[str, int]]:
+    def assigned(self) -> frozenset[StorePartition]:
         """Returns the partitions that this instance should hold by the shard map."""
         return frozenset(
             (store, partition)
@@ -95,3 +93,60 @@ class View:
             for partition in range(self.topics[definition.topic].partitions)
             if self.me in self.shard_map.holders(store, partition)
         )
+
+
+@dataclass(eq=False)
+class ClusterEvents:
+    """Changes the view on the event loop, by what other threads learn about the group and the topics.
+
+    `members`, `topics` and `end_offsets` may be called from any thread and return at once. `on_change` is called on the
+    loop after members or topics have changed.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    view: View
+    tracker: MemberTracker
+    on_change: Callable[[], None]
+    _leaving: bool = field(default=False, init=False)
+
+    def leave(self) -> None:
+        """Makes the view what the others see once this instance is gone, and keeps it so. On the event loop only."""
+        self._leaving = True
+        self.view.shard_map = self.tracker.leave()
+
+    def members(self, members: frozenset[Member]) -> None:
+        """Takes a member list."""
+        self.loop.call_soon_threadsafe(self._set_members, members)
+
+    def topics(self, topics: dict[str, Topic]) -> None:
+        """Takes all topics that the broker has described."""
+        self.loop.call_soon_threadsafe(self._set_topics, topics)
+
+    def end_offsets(self, end_offsets: Mapping[TopicPartition, EndOffset]) -> None:
+        """Takes the end offsets of some partitions."""
+        self.loop.call_soon_threadsafe(self._set_end_offsets, end_offsets)
+
+    def _set_members(self, members: frozenset[Member]) -> None:
+        if self._leaving:
+            return
+        shard_map = self.tracker.update(members, time.monotonic())
+        if shard_map != self.view.shard_map:
+            if shard_map.members != self.view.shard_map.members:
+                _log.info("members", instances=sorted(member.instance for member in shard_map.members))
+            self.view.shard_map = shard_map
+            self.on_change()
+
+    def _set_topics(self, topics: dict[str, Topic]) -> None:
+        before = self.view.topics
+        for name, partition in list(self.view.end_offsets):
+            if name in before and name in topics and before[name].topic_id != topics[name].topic_id:
+                del self.view.end_offsets[name, partition]  # else its replica would wait for the old topic's end
+        self.view.topics = topics
+        self.on_change()
+
+    def _set_end_offsets(self, end_offsets: Mapping[TopicPartition, EndOffset]) -> None:
+        self.view.end_offsets.update(end_offsets)
+        for replica in self.view.replicas.values():
+            end = end_offsets.get((replica.topic.name, replica.partition))
+            if end is not None:
+                replica.note_end_offset(*end)

@@ -1,17 +1,15 @@
-"""Checks public requests before anything else looks at them: an error names the field and what to do."""
+"""Checks public requests before anything else looks at them.
 
-from dataclasses import dataclass
+An InvalidRequestError names the first field that is wrong and says what to do.
+"""
 
-from google.protobuf.duration_pb2 import Duration
+from typing import NamedTuple
 
 from query_service.errors import InvalidRequestError, MalformedKeyError, OversizedBatchError
-from statecast.query.v1 import query_pb2
-from statecast.query.v1 import query_service_pb2 as query
-from statecast.state.v1 import state_pb2
+from query_service.lookups import BatchQuery, Bounds, GetQuery, Key, RangeQuery, ScanQuery, VersionsQuery
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """What a request may ask for."""
 
     batch_keys: int
@@ -19,86 +17,75 @@ class Limits:
     default_page_size: int
     wait_ms: int
 
-
-def check_get(request: query.GetStateRequest) -> None:
-    """Raises InvalidRequestError when a field is wrong."""
-    _check_key(request.key, "key")
-    _check_bounds(request.bounds)
+    def rows(self, asked: int) -> int:
+        """Returns how many rows a page or range gets that asks for so many, 0 for the default."""
+        return min(asked or self.default_page_size, self.page_size)
 
 
-def check_batch(request: query.BatchGetStatesRequest, limits: Limits) -> None:
-    """Raises InvalidRequestError when a field is wrong."""
-    asked = len(request.keys) + len(request.ranges)
-    if asked > limits.batch_keys:
-        raise OversizedBatchError(f"keys, ranges: {asked} are more than {limits.batch_keys}: ask in several batches")
-    for index, each in enumerate(request.keys):
-        key = each.key
-        if key.sort or key.member or not key.group or "\0" in key.group:
-            _check_key(key, f"keys[{index}].key")
-        if each.after.offset < -1:
-            raise InvalidRequestError(f"keys[{index}].after.offset: {each.after.offset} is below -1")
-    for index, asked_range in enumerate(request.ranges):
-        _check_range(asked_range, f"ranges[{index}]")
-    _check_bounds(request.bounds)
-    if request.HasField("max_wait"):
-        _check_wait(request.max_wait, limits)
+def check_get(query: GetQuery) -> None:
+    _check_key(query.key, "key")
+    _check_bounds(query.bounds)
 
 
-def check_versions(request: query.ListVersionsRequest) -> None:
-    """Raises InvalidRequestError when a field is wrong."""
-    _check_key(request.key, "key")
-    _check_page_size(request.page_size)
-    _check_bounds(request.bounds)
+def check_batch(query: BatchQuery, limits: Limits) -> None:
+    size = len(query.keys) + len(query.ranges)
+    if size > limits.batch_keys:
+        raise OversizedBatchError(f"keys, ranges: {size} are more than {limits.batch_keys}: ask in several batches")
+    for index, (group, sort, member, _, after_offset, _) in enumerate(query.keys):
+        if sort or member or not group or "\0" in group:
+            _check_key(Key(group, sort, member), f"keys[{index}].key")
+        if after_offset < -1:  # asked here, too, so that the usual key pays for no field's name
+            _check_offset(after_offset, f"keys[{index}].after")
+    for index, range_query in enumerate(query.ranges):
+        _check_range(range_query, f"ranges[{index}]")
+    _check_bounds(query.bounds)
+    if query.max_wait_s < 0:
+        raise InvalidRequestError("max_wait: it is negative: leave it out to be answered at once")
+    if query.max_wait_s * 1000 > limits.wait_ms:
+        raise InvalidRequestError(f"max_wait: it is above {limits.wait_ms} ms: wait for less, and ask again")
 
 
-def check_scan(request: query.ScanStatesRequest) -> None:
-    """Raises InvalidRequestError when a field is wrong."""
+def check_versions(query: VersionsQuery) -> None:
+    _check_key(query.key, "key")
+    _check_not_negative(query.page_size, "page_size")
+    _check_bounds(query.bounds)
+
+
+def check_scan(query: ScanQuery) -> None:
     for name in ("group", "sort_from", "sort_to", "sort_prefix"):
-        _check_no_nul(getattr(request, name), name)
-        if getattr(request, name) and not request.group:
+        _check_no_nul(getattr(query, name), name)
+        if getattr(query, name) and not query.group:
             raise InvalidRequestError(f"{name}: it is a part of a group: name the group, or leave it empty")
-    if request.local_only and request.group:
+    if query.local_only and query.group:
         raise InvalidRequestError("local_only: it reads all groups of an instance: leave group empty")
-    if request.bounds.HasField("at_least") and not request.group:
+    if query.bounds is not None and query.bounds.at_least is not None and not query.group:
         raise InvalidRequestError("bounds.at_least: it is a position in one partition: name a group, or leave it out")
-    if request.sort_to and request.sort_from.encode() > request.sort_to.encode():
-        raise InvalidRequestError("sort_to: it is below sort_from: swap them")
-    _check_page_size(request.page_size)
-    _check_bounds(request.bounds)
+    _check_order(query, "sort_to")
+    _check_not_negative(query.page_size, "page_size")
+    _check_bounds(query.bounds)
 
 
-def page_size(request: query.ScanStatesRequest | query.ListVersionsRequest, limits: Limits) -> int:
-    """Returns how many states a page gets."""
-    return min(request.page_size or limits.default_page_size, limits.page_size)
-
-
-def wait_s(request: query.BatchGetStatesRequest) -> float:
-    """Returns `max_wait` in seconds."""
-    return request.max_wait.seconds + request.max_wait.nanos / 1e9
-
-
-def _check_key(key: state_pb2.StateKey, field: str) -> None:
+def _check_key(key: Key, field: str) -> None:
+    if key.group and not key.sort and not key.member and "\0" not in key.group:
+        return  # the usual key, for which no field's name is put together
     if not key.group:
         raise MalformedKeyError(f"{field}.group: it is empty: name a group")
-    _check_no_nul(key.group, f"{field}.group")
-    _check_no_nul(key.sort, f"{field}.sort")
-    _check_no_nul(key.member, f"{field}.member")
+    for name, text in zip(Key._fields, key, strict=True):
+        _check_no_nul(text, f"{field}.{name}")
     if bool(key.sort) != bool(key.member):
         missing = "member" if key.sort else "sort"
         raise MalformedKeyError(f"{field}.{missing}: it is empty: give both sort and member, or neither")
 
 
-def _check_range(asked: query_pb2.RangeQuery, field: str) -> None:
-    if not asked.group:
+def _check_range(query: RangeQuery, field: str) -> None:
+    if not query.group:
         raise MalformedKeyError(f"{field}.group: it is empty: name a group")
     for name in ("group", "sort_from", "sort_to"):
-        _check_no_nul(getattr(asked, name), f"{field}.{name}")
-    if asked.sort_to and asked.sort_from.encode() > asked.sort_to.encode():
-        raise InvalidRequestError(f"{field}.sort_to: it is below sort_from: swap them")
-    if asked.limit < 0:
-        raise InvalidRequestError(f"{field}.limit: {asked.limit} is below 0: 0 takes the default")
-    if asked.after.offset < -1:
-        raise InvalidRequestError(f"{field}.after.offset: {asked.after.offset} is below -1")
+        _check_no_nul(getattr(query, name), f"{field}.{name}")
+    _check_order(query, f"{field}.sort_to")
+    _check_not_negative(query.limit, f"{field}.limit")
+    if query.after is not None:
+        _check_offset(query.after.offset, f"{field}.after")
 
 
 def _check_no_nul(text: str, field: str) -> None:
@@ -106,20 +93,25 @@ def _check_no_nul(text: str, field: str) -> None:
         raise MalformedKeyError(f"{field}: it has a NUL character: remove it")
 
 
-def _check_page_size(size: int) -> None:
-    if size < 0:
-        raise InvalidRequestError(f"page_size: {size} is below 0: 0 takes the default")
+def _check_order(query: ScanQuery | RangeQuery, field: str) -> None:
+    if query.sort_to and query.sort_from.encode() > query.sort_to.encode():
+        raise InvalidRequestError(f"{field}: it is below sort_from: swap them")
 
 
-def _check_bounds(bounds: query_pb2.Bounds) -> None:
-    if bounds.max_lag_ms < 0:
+def _check_not_negative(number: int, field: str) -> None:
+    if number < 0:
+        raise InvalidRequestError(f"{field}: {number} is below 0: 0 takes the default")
+
+
+def _check_bounds(bounds: Bounds | None) -> None:
+    if bounds is None:
+        return
+    if bounds.max_lag_ms is not None and bounds.max_lag_ms < 0:
         raise InvalidRequestError(f"bounds.max_lag_ms: {bounds.max_lag_ms} is below 0")
-    if bounds.at_least.offset < -1:
-        raise InvalidRequestError(f"bounds.at_least.offset: {bounds.at_least.offset} is below -1")
+    if bounds.at_least is not None:
+        _check_offset(bounds.at_least.offset, "bounds.at_least")
 
 
-def _check_wait(wait: Duration, limits: Limits) -> None:
-    if wait.seconds < 0 or wait.nanos < 0:
-        raise InvalidRequestError("max_wait: it is negative: leave it out to be answered at once")
-    if wait.seconds * 1000 + wait.nanos / 1e6 > limits.wait_ms:
-        raise InvalidRequestError(f"max_wait: it is above {limits.wait_ms} ms: wait for less, and ask again")
+def _check_offset(offset: int, field: str) -> None:
+    if offset < -1:
+        raise InvalidRequestError(f"{field}.offset: {offset} is below -1")

@@ -1,59 +1,52 @@
-"""Decides whom to ask for a partition, and whom next when that one cannot answer."""
+"""Lookups at whichever replica answers: which one to ask for a partition, and which next when that one cannot."""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from query_service.cluster.peer_memory import Shard
-from query_service.cluster.shard_map import Member
+from typing_extensions import override
+
+from query_service import lookups
+from query_service.cluster.peer_health import PeerHealth
+from query_service.cluster.shard_map import Member, StorePartition
 from query_service.cluster.view import View
-from query_service.errors import AbsentError, BoundsError, LookupFailedError, NotServedError, UnreachableError
-from query_service.lookups.hedging import Hedging, SlowPeer
-from query_service.lookups.lookup import Lookup
+from query_service.errors import BoundsError, LookupFailedError, NotServedError, UnreachableError
+from query_service.lookups import page_token, scan
+from query_service.lookups.hedging import Hedging
+from query_service.lookups.replica_reads import check_history
+from query_service.lookups.request_checks import Limits
+from query_service.lookups.split_batch import SplitBatch
 from query_service.metrics import Metrics
 
-_ROUNDS = 2
 _PAUSE_S = 0.05
 
-Answer = TypeVar("Answer")
-Ask = Callable[[Lookup, float], Awaitable[Answer]]
+Result = TypeVar("Result")
+Call = Callable[[lookups.Lookup, float], Awaitable[Result]]
+_Failures = dict[Member, LookupFailedError]
 
 
-class AskedPeer(SlowPeer, Protocol):
-    """A peer as routing sees it; see PeerMemory for the methods."""
+class RoutedPeer(PeerHealth):
+    """Another instance: lookups in its own stores, and what failed there lately."""
 
-    @property
-    def lookup(self) -> Lookup:
-        """Lookups in the peer's own stores."""
-
-    def usable(self, shard: Shard) -> bool:
-        """See PeerMemory."""
-
-    def answered(self, shard: Shard | None) -> None:
-        """See PeerMemory."""
-
-
-class AskedPeers(Protocol):
-    """All peers, by member."""
-
-    def of(self, member: Member) -> AskedPeer:
-        """Returns the peer of a member."""
+    def __init__(self, lookup: lookups.Lookup, backoff_s: float, monotonic: Callable[[], float]) -> None:
+        super().__init__(backoff_s, monotonic)
+        self.lookup = lookup
 
 
 class Routing:
     """Asks the owner first and then the other replicas; each call makes at most one hop, because peers never forward.
 
-    Who failed lately is asked last. When a peer is slow, the next replica that has not failed lately is asked as well
-    (see Hedging); each holds itself to the bounds of the request. A second round, a moment later, covers the time in
-    which the instances disagree about who holds the partition.
+    A replica that failed lately is asked last. When a peer is slow, the next replica that has not failed lately is
+    asked as well (see Hedging); each holds itself to the bounds of the query. A second round, a moment later, covers
+    the time in which the instances disagree about who holds the partition.
     """
 
     def __init__(
         self,
         view: View,
-        local: Lookup,
-        peers: AskedPeers,
+        local: lookups.Lookup,
+        peer_of: Callable[[Member], RoutedPeer],
         hedging: Hedging,
         peer_timeout_s: float,
         metrics: Metrics,
@@ -62,67 +55,62 @@ class Routing:
         """Gives each replica `peer_timeout_s` while there are others left to ask."""
         self._view = view
         self._local = local
-        self._peers = peers
+        self._peer_of = peer_of
         self._hedging = hedging
         self._peer_timeout_s = peer_timeout_s
         self._forwards = metrics.forwards
         self._monotonic = monotonic
 
-    async def first_answer(
-        self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float = 0.0, kind: str = ""
-    ) -> tuple[Answer, bool]:
-        """Returns the first answer and whether a peer gave it; `ask` puts the question to a Lookup until a time.
+    async def first_result(
+        self, shard: StorePartition, call: Call[Result], deadline: float, kind: str = "", wait_s: float = 0.0
+    ) -> Result:
+        """Returns the first result of `call`, which asks a Lookup until a time.
 
-        `patience_s` is how long the question itself may wait, on top of the time for an answer; questions of one `kind`
-        take comparable times. Raises what the
-        replica raised whose failure says most: AbsentError and InvalidRequestError at once, else BoundsError, else
-        NotServedError or UnreachableError of the first.
+        `wait_s` is how long the query itself may wait, on top of the time for an answer; calls of one `kind` take
+        comparable times. Raises what the replica raised whose failure says most: AbsentError and InvalidRequestError
+        at once, else BoundsError, else NotServedError or UnreachableError of the first.
         """
-        for remaining in reversed(range(_ROUNDS)):
-            try:
-                return await self._round(shard, ask, deadline, patience_s, kind)
-            except (NotServedError, UnreachableError):
-                if not remaining or self._monotonic() + _PAUSE_S >= deadline:
-                    raise
-            await asyncio.sleep(_PAUSE_S)
-        raise AssertionError("the last round returns or raises")
+        try:
+            return await self._round(shard, call, deadline, kind, wait_s)
+        except (NotServedError, UnreachableError):
+            if self._monotonic() + _PAUSE_S >= deadline:
+                raise
+        await asyncio.sleep(_PAUSE_S)
+        return await self._round(shard, call, deadline, kind, wait_s)
 
     async def _round(
-        self, shard: Shard, ask: Ask[Answer], deadline: float, patience_s: float, kind: str
-    ) -> tuple[Answer, bool]:
-        failures: dict[Member, LookupFailedError] = {}
-        usable, rest = self._candidates(shard)
-        left = deque(usable + rest)
+        self, shard: StorePartition, call: Call[Result], deadline: float, kind: str, wait_s: float
+    ) -> Result:
+        failures: _Failures = {}
+        me = self._view.me
+        ranked = self._view.shard_map.ranked(*shard)
+        usable = [member for member in ranked if member == me or self._peer_of(member).usable(shard)]
+        left = deque(usable)
+        left.extend(member for member in ranked if member not in usable)
         hedges = {*usable}.intersection(self._view.shard_map.holders(*shard))
 
-        async def attempt() -> tuple[Answer, bool] | None:
+        async def attempt() -> Result | None:
             member = left.popleft()
             try:
-                return await self._ask(member, shard, ask, self._until(deadline, len(left), patience_s))
+                return await self._ask(member, shard, call, self._until(deadline, len(left), wait_s))
             except (NotServedError, UnreachableError, BoundsError) as failure:
                 failures[member] = failure
                 return None
 
         while left:
-            if left[0] != self._view.me and len(left) > 1 and left[1] in hedges:
-                peer = self._peers.of(left[0])
-                answer = await self._hedging.first_of(kind, attempt, peer, patience_s)
+            if left[0] != me and len(left) > 1 and left[1] in hedges:
+                result = await self._hedging.first_of(kind, attempt, self._peer_of(left[0]), wait_s)
             else:
-                answer = await attempt()
-            if answer is not None:
-                return answer
+                result = await attempt()
+            if result is not None:
+                return result
             if self._monotonic() >= deadline:
                 break
-        return await self._last_chance(shard, ask, deadline, patience_s, failures)
+        return await self._last_chance(shard, call, deadline, wait_s, failures)
 
     async def _last_chance(
-        self,
-        shard: Shard,
-        ask: Ask[Answer],
-        deadline: float,
-        patience_s: float,
-        failures: dict[Member, LookupFailedError],
-    ) -> tuple[Answer, bool]:
+        self, shard: StorePartition, call: Call[Result], deadline: float, wait_s: float, failures: _Failures
+    ) -> Result:
         """Waits for one that is behind, and, while another holder is silent, for both: that one may be fresh enough."""
         behind = next((member for member, failure in failures.items() if isinstance(failure, BoundsError)), None)
         if behind is None:
@@ -134,33 +122,27 @@ class Routing:
         while silent and self._monotonic() + 2 * _PAUSE_S < deadline:
             for member in (*silent, behind):
                 try:
-                    return await self._ask(member, shard, ask, self._until(deadline, 1, patience_s))
+                    return await self._ask(member, shard, call, self._until(deadline, 1, wait_s))
                 except (NotServedError, UnreachableError, BoundsError):
                     continue
             await asyncio.sleep(_PAUSE_S)
         try:
-            return await self._ask(behind, shard, ask, deadline)
+            return await self._ask(behind, shard, call, deadline)
         except UnreachableError as gone:  # that it is behind says more than that it did not say so again
             raise failures[behind] from gone
 
-    def _candidates(self, shard: Shard) -> tuple[list[Member], list[Member]]:
-        ranked = self._view.shard_map.ranked(*shard)
-        me = self._view.me
-        usable = [member for member in ranked if member == me or self._peers.of(member).usable(shard)]
-        return usable, [] if len(usable) == len(ranked) else [member for member in ranked if member not in usable]
-
-    def _until(self, deadline: float, others: int, patience_s: float) -> float:
+    def _until(self, deadline: float, others: int, wait_s: float) -> float:
         if not others:
             return deadline
         now = self._monotonic()
-        return min(now + patience_s + self._peer_timeout_s, now + (deadline - now) / 2 + patience_s, deadline)
+        return min(now + wait_s + self._peer_timeout_s, now + (deadline - now) / 2 + wait_s, deadline)
 
-    async def _ask(self, member: Member, shard: Shard, ask: Ask[Answer], until: float) -> tuple[Answer, bool]:
+    async def _ask(self, member: Member, shard: StorePartition, call: Call[Result], until: float) -> Result:
         if member == self._view.me:
-            return await ask(self._local, until), False
-        peer = self._peers.of(member)
+            return await call(self._local, until)
+        peer = self._peer_of(member)
         try:
-            answer = await ask(peer.lookup, until)
+            result = await call(peer.lookup, until)
         except UnreachableError:
             self._forwards.labels("unreachable").inc()
             peer.failed(None)
@@ -169,12 +151,70 @@ class Routing:
             self._forwards.labels("not_served").inc()
             peer.failed(shard)
             raise
-        except LookupFailedError as failure:
+        except LookupFailedError:
             self._forwards.labels("refused").inc()
             peer.answered(shard)
-            if isinstance(failure, AbsentError):
-                failure.freshness.forwarded = True
             raise
         self._forwards.labels("answered").inc()
         peer.answered(shard)
-        return answer, True
+        return result
+
+
+class RoutedLookup(lookups.Lookup):
+    """Looks up in all partitions of all stores. Raises UnknownStoreError for a store that there is not."""
+
+    def __init__(
+        self, view: View, local: lookups.Lookup, routing: Routing, limits: Limits, monotonic: Callable[[], float]
+    ) -> None:
+        """`local` answers what is asked of this instance alone."""
+        self._view = view
+        self._local = local
+        self._limits = limits
+        self._routing = routing
+        self._monotonic = monotonic
+
+    @override
+    async def get(self, query: lookups.GetQuery, deadline: float) -> lookups.GetResult:
+        if query.as_of is not None:
+            check_history(self._view.store(query.store))
+        shard = query.store, self._view.partition_of(query.store, query.key.group)
+        return await self._routing.first_result(shard, lambda lookup, until: lookup.get(query, until), deadline, "get")
+
+    @override
+    async def batch(self, query: lookups.BatchQuery, deadline: float) -> lookups.BatchResult:
+        async def look_up(partition: int, part: lookups.BatchQuery) -> lookups.BatchResult:
+            shard = query.store, partition
+            return await self._routing.first_result(
+                shard, lambda lookup, until: lookup.batch(part, until), deadline, "batch", part.max_wait_s
+            )
+
+        partitions = self._view.topic(query.store).partitions
+        hash_group = self._view.hash_of(query.store)
+        return await SplitBatch(query, partitions, hash_group, look_up, deadline, self._monotonic).result()
+
+    @override
+    async def scan(self, query: lookups.ScanQuery, deadline: float, partition: int | None = None) -> lookups.PageResult:
+        """What is `local_only` is answered here, and nowhere else."""
+        if query.local_only:
+            return await self._local.scan(query, deadline)
+        cursor = page_token.decode_scan(query, query.page_token)
+        if partition is None and not query.group:
+            return await scan.store_page(
+                query,
+                cursor,
+                scan.partitions_of(self._view, query, cursor),
+                self._limits.rows(query.page_size),
+                lambda part, number: self.scan(part, deadline, number),
+            )
+        number = self._view.partition_of(query.store, query.group) if partition is None else partition
+        return await self._routing.first_result(
+            (query.store, number), lambda lookup, until: lookup.scan(query, until, partition), deadline, "scan"
+        )
+
+    @override
+    async def versions(self, query: lookups.VersionsQuery, deadline: float) -> lookups.VersionsResult:
+        check_history(self._view.store(query.store))
+        shard = query.store, self._view.partition_of(query.store, query.key.group)
+        return await self._routing.first_result(
+            shard, lambda lookup, until: lookup.versions(query, until), deadline, "versions"
+        )

@@ -1,1 +1,1 @@
-"""The servers: what callers and peers can ask, how much of it at once, and the page for operators."""
+"""The edge: servers for callers and peers, connections to peers, and the messages of the contract."""

@@ -1,4 +1,4 @@
-"""The two gRPC servers of an instance: one for everybody, one for its peers."""
+"""The two gRPC servers of an instance: one for callers, one for its peers."""
 
 import socket
 
@@ -6,13 +6,13 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from query_service.errors import PortInUseError
-from query_service.settings import Settings, variable
-from query_service.tls import Tls
+from query_service.settings import Settings
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
+from statecast_service.errors import PortInUseError
+from statecast_service.tls import Tls, mutual_tls, server_tls
 
 QUERY = query.DESCRIPTOR.services_by_name["QueryService"].full_name
 SHARD = shard.DESCRIPTOR.services_by_name["ShardService"].full_name
@@ -21,20 +21,26 @@ _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
+def public_tls(settings: Settings) -> Tls | None:
+    """Returns what the public port needs; None without TLS. Raises SettingsError."""
+    return server_tls(settings, "tls_certificate", "tls_key", "tls_client_ca")
+
+
+def shard_tls(settings: Settings) -> Tls | None:
+    """Returns what the internal port and the connections to peers need; None without TLS. Raises SettingsError."""
+    return mutual_tls(settings, "shard_tls_certificate", "shard_tls_key", "shard_tls_ca")
+
+
 class Servers:
     """Both listen from `start` to `stop`. The internal service is not reachable on the public port."""
 
     def __init__(
-        self,
-        settings: Settings,
-        queries: query_grpc.QueryServiceServicer,
-        shards: shard_grpc.ShardServiceServicer,
-        public_tls: Tls | None,
-        shard_tls: Tls | None,
+        self, settings: Settings, queries: query_grpc.QueryServiceServicer, shards: shard_grpc.ShardServiceServicer
     ) -> None:
-        """Makes the servers; nothing listens yet. Needs a running event loop."""
+        """Makes the servers; nothing listens yet. Needs a running event loop. Raises SettingsError for wrong files."""
         self._settings = settings
-        self._tls = (public_tls, shard_tls)
+        self._public_tls = public_tls(settings)
+        self._shard_tls = shard_tls(settings)
         self._health = health.aio.HealthServicer()
         self._public = _server(settings, settings.max_request_bytes)
         self._internal = _server(settings, -1)
@@ -48,10 +54,10 @@ class Servers:
         """Listens on both ports, not yet serving. Raises PortInUseError."""
         await self.set_serving(serving=False)
         try:
-            servers = (self._public, self._internal)
-            for server, tls, name in zip(servers, self._tls, ("port", "shard_port"), strict=True):
-                _bind(server, self._settings.host, getattr(self._settings, name), name, tls)
-                await server.start()
+            _bind(self._public, self._settings, "port", self._public_tls)
+            _bind(self._internal, self._settings, "shard_port", self._shard_tls)
+            await self._public.start()
+            await self._internal.start()
         except PortInUseError:
             await self.stop(0)
             raise
@@ -67,11 +73,11 @@ class Servers:
         await self._internal.stop(grace_s)
 
 
-def _server(settings: Settings, most_request_bytes: int) -> grpc.aio.Server:
+def _server(settings: Settings, max_request_bytes: int) -> grpc.aio.Server:
     return grpc.aio.server(
         options=(
             ("grpc.so_reuseport", 0),  # else a second instance on the same port would get half of the calls
-            ("grpc.max_receive_message_length", most_request_bytes),
+            ("grpc.max_receive_message_length", max_request_bytes),
             ("grpc.max_send_message_length", -1),
             ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
             ("grpc.keepalive_permit_without_calls", 1),
@@ -80,13 +86,15 @@ def _server(settings: Settings, most_request_bytes: int) -> grpc.aio.Server:
     )
 
 
-def _bind(server: grpc.aio.Server, host: str, port: int, setting: str, tls: Tls | None) -> None:
+def _bind(server: grpc.aio.Server, settings: Settings, setting: str, tls: Tls | None) -> None:
+    host, port = settings.host, getattr(settings, setting)
+    address = f"{host}:{port}"
     try:
         _probe(host, port)  # first, because gRPC writes lines of its own about a port that it cannot have
-        address = f"{host}:{port}"
-        server.add_secure_port(address, tls.as_server()) if tls else server.add_insecure_port(address)
+        server.add_secure_port(address, tls.server_credentials()) if tls else server.add_insecure_port(address)
     except (OSError, RuntimeError) as error:
-        raise PortInUseError(f"{variable(setting)}={port}: {host}:{port} cannot be listened on: {error}") from error
+        cause = error if isinstance(error, OSError) else OSError(str(error))
+        raise PortInUseError(host, port, cause, settings.variable("host"), settings.variable(setting)) from error
 
 
 def _probe(host: str, port: int) -> None:

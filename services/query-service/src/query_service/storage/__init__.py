@@ -1,1 +1,1 @@
-"""What one instance keeps: the stores of its partitions on disk or in memory, and how records come into them."""
+"""The stores of an instance's partitions, on disk or in memory, and how records are applied to them."""

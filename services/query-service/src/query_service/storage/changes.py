@@ -1,23 +1,72 @@
-"""Lets calls on the event loop wait for what other threads apply."""
+"""What changed lately in a partition, and the calls on the event loop that wait for a change."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Set
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager
+from threading import Lock
 
-from query_service.storage.recent_changes import group_of
+from query_service.storage.store_keys import offset_of
+from statecast.partitioning import group_of
+
+
+class RecentChanges:
+    """The rows that changed last, by group, so that polling a range costs what changed in it. Any thread may call."""
+
+    def __init__(self, max_rows: int, applied_offset: int) -> None:
+        """Remembers `max_rows` rows; knows of no change up to and including `applied_offset`."""
+        self._max_rows = max_rows
+        self._forgotten_offset = applied_offset
+        self._offsets: OrderedDict[bytes, int] = OrderedDict()
+        self._groups: dict[bytes, dict[bytes, int]] = {}
+        self._lock = Lock()
+
+    def note(self, rows: Mapping[bytes, bytes]) -> None:
+        """Notes stored values that have been written, each newer than all that were noted before."""
+        with self._lock:
+            for offset, key in sorted((offset_of(value), key) for key, value in rows.items()):
+                self._offsets.pop(key, None)
+                self._offsets[key] = offset
+                group = self._groups.setdefault(group_of(key), {})
+                group.pop(key, None)
+                group[key] = offset
+            while len(self._offsets) > self._max_rows:
+                key, self._forgotten_offset = self._offsets.popitem(last=False)
+                name = group_of(key)
+                del self._groups[name][key]
+                if not self._groups[name]:
+                    del self._groups[name]
+
+    def forget(self, applied_offset: int) -> None:
+        """Forgets everything: changes up to and including `applied_offset` have not been noted."""
+        with self._lock:
+            self._offsets.clear()
+            self._groups.clear()
+            self._forgotten_offset = applied_offset
+
+    def changed_after(self, group: bytes, after: int) -> list[bytes] | None:
+        """Returns the rows of the group that changed after this offset, the first change first; None when unknown."""
+        with self._lock:
+            if after < self._forgotten_offset:
+                return None
+            changed = []
+            for key, offset in reversed(self._groups.get(group, {}).items()):
+                if offset <= after:
+                    break
+                changed.append(key)
+        return changed[::-1]
 
 
 class Watcher:
     """One waiting call: the keys and groups it waits for, or None for any progress."""
 
     def __init__(self, keys: Set[bytes] | None, groups: Set[bytes] = frozenset()) -> None:
-        """Waits for these keys, and for any key of these groups."""
         self._keys = keys
         self._groups = groups
         self._woken = asyncio.Event()
 
     def wake(self, keys: Collection[bytes]) -> None:
-        """Wakes the call when one of the keys is its own, or of one of its groups."""
+        """Wakes the call when it waits for one of these keys."""
         if (
             self._keys is None
             or not self._keys.isdisjoint(keys)
@@ -37,10 +86,9 @@ class Watcher:
 
 
 class Changes:
-    """The waiting calls of one partition. Nothing is lost when a call watches first and looks afterwards."""
+    """The waiting calls of one partition. A call that starts to watch before it reads misses nothing."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wakes calls on this loop."""
         self._loop = loop
         self._watchers: set[Watcher] = set()
 
@@ -54,7 +102,7 @@ class Changes:
             self._watchers.discard(watcher)
 
     def announce(self, keys: Collection[bytes]) -> None:
-        """Tells the waiting calls that these rows have changed; none for mere progress. From any thread."""
+        """Wakes the calls that wait for one of these rows; no rows mean progress alone. From any thread."""
         if self._watchers:
             self._loop.call_soon_threadsafe(self._wake, keys)
 

@@ -1,15 +1,26 @@
-"""What a store keeps its keys and values in."""
+"""What a store keeps its keys and values in: the interface, and an engine in memory."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from threading import RLock
 from typing import Protocol
+
+from sortedcontainers import SortedDict
+from typing_extensions import override
+
+from query_service.errors import StoreClosedError
+
+Rows = Iterable[tuple[bytes, bytes]]
+"""Keys with their values."""
 
 
 class Engine(Protocol):
     """Keys and values in the order of the keys' bytes, with atomic writes.
 
     Any thread may read; one thread at a time may write. A `durable` write survives `kill -9` of the process as soon as
-    `write` returns, where the engine keeps anything at all; others survive once a durable write follows, and after a
-    kill before that the engine is as it was after some earlier write. Every method raises StoreClosedError once the
+    `write` returns, if the engine keeps anything at all. Other writes survive once a durable write follows; after a
+    kill before that, the engine is as it was after some earlier write. Every method raises StoreClosedError once the
     engine is closed, StoreUnusableError when its files are corrupt, and StoreFailedError when the disk refuses.
     """
 
@@ -19,10 +30,94 @@ class Engine(Protocol):
     def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """Yields keys and values with first <= key < end, as of the moment of the first one."""
 
-    def write(
-        self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes] = (), *, durable: bool = True
-    ) -> None:
+    def write(self, puts: Rows, deletes: Iterable[bytes] = (), *, durable: bool = True) -> None:
         """Stores all of `puts`, the last of a key, and then removes all of `deletes`, or does nothing and raises."""
 
     def close(self) -> None:
-        """Lets go of everything; waits for reads in other threads to end. Closing again does nothing."""
+        """Releases everything; waits for reads in other threads to end. Closing again does nothing."""
+
+
+@dataclass(eq=False)
+class _Scan:
+    """A scan under way, and the previous values of the keys that were written since it began; None for no value."""
+
+    first: bytes
+    end: bytes
+    previous: dict[bytes, bytes | None] = field(default_factory=dict)
+
+
+class MemoryEngine(Engine):
+    """An engine in memory: nothing of it outlives the process, and the topic has it all.
+
+    A scan reads a slice at a time, so that a write waits for one slice at most. Writes save for each scan under way
+    what they replace, so that the scan goes on to show the moment at which it began.
+    """
+
+    def __init__(self, slice_rows: int = 256) -> None:
+        self._slice_rows = slice_rows
+        self._rows = SortedDict()
+        self._scans: set[_Scan] = set()
+        self._lock = RLock()  # an abandoned scan may be garbage-collected in the middle of a write
+        self._closed = False
+
+    @override
+    def get_many(self, keys: list[bytes]) -> list[bytes | None]:
+        with self._lock:
+            self._check_open()
+            return list(map(self._rows.get, keys))
+
+    @override
+    def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        scan = _Scan(first, end)
+        rest: tuple[bytes, bytes] | None = (first, end)
+        with self._lock:
+            self._scans.add(scan)
+        try:
+            while rest is not None:
+                rows, rest = self._slice(scan, *rest, reverse)
+                yield from rows
+        finally:
+            with self._lock:
+                self._scans.discard(scan)
+
+    @override
+    def write(self, puts: Rows, deletes: Iterable[bytes] = (), *, durable: bool = True) -> None:
+        with self._lock:
+            self._check_open()
+            for key, value in puts:
+                self._before_write(key)
+                self._rows[key] = value
+            for key in deletes:
+                self._before_write(key)
+                self._rows.pop(key, None)
+
+    @override
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._rows.clear()
+
+    def _before_write(self, key: bytes) -> None:
+        for scan in tuple(self._scans):
+            if scan.first <= key < scan.end:
+                scan.previous.setdefault(key, self._rows.get(key))
+
+    def _slice(
+        self, scan: _Scan, low: bytes, high: bytes, reverse: bool
+    ) -> tuple[list[tuple[bytes, bytes]], tuple[bytes, bytes] | None]:
+        with self._lock:
+            self._check_open()
+            keys_now = list(islice(self._rows.irange(low, high, (True, False), reverse), self._slice_rows))
+            rest = None
+            if len(keys_now) == self._slice_rows and reverse:
+                rest, low = (low, keys_now[-1]), keys_now[-1]
+            elif len(keys_now) == self._slice_rows:
+                rest, high = (keys_now[-1] + b"\0", high), keys_now[-1] + b"\0"
+            keys = {*keys_now, *(key for key in scan.previous if low <= key < high)}
+            values = [(key, scan.previous[key] if key in scan.previous else self._rows[key]) for key in keys]
+        rows = sorted(((key, value) for key, value in values if value is not None), reverse=reverse)
+        return rows, rest
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosedError("the partition has moved away: ask again")

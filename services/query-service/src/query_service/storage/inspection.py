@@ -1,7 +1,10 @@
-"""Looks into a data directory without changing it, also while an instance uses it."""
+"""Looks into a data directory without changing it, also while an instance uses it, and reports what it holds."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,17 +13,19 @@ from rocksdict import AccessType, Options, Rdict
 from query_service.errors import DataDirectoryError, StoreUnusableError
 from query_service.storage import store_keys
 from query_service.storage.rocksdb_engine import RocksdbEngine
-from query_service.storage.store_directory import SET_ASIDE
-from query_service.storage.store_keys import DELETED, FLAGS_AT, NUMBER, VERSION_PREFIX
+from query_service.storage.store_directory import FIRST_KIND, SET_ASIDE, check_format
 
 _ATTEMPTS = 3  # a running instance may remove a file between the listing and the reading of it
 _ROWS = (b"\x01", b"\xff")
-_VERSIONS = (VERSION_PREFIX, VERSION_PREFIX + b"\xff" * 5)
+_VERSIONS = (store_keys.VERSION_PREFIX, store_keys.VERSION_PREFIX + b"\xff" * 5)
+_NUMBERS = ("partition", "rows", "deletions", "versions", "next offset", "bytes")
+_HEADINGS = ("store", *_NUMBERS, "kind", "format", "topic id", "all applied at")
+_ALIGNMENTS = "<>>>>>><<<<"
 
 
 @dataclass(frozen=True)
 class InspectedPartition:
-    """One partition on disk. `deletions` are those that are remembered; sizes are bytes, times Unix milliseconds."""
+    """One partition on disk. `deletions` counts the markers; sizes are bytes, times Unix milliseconds."""
 
     store: str
     partition: int
@@ -37,7 +42,7 @@ class InspectedPartition:
 
 @dataclass(frozen=True)
 class OtherDirectory:
-    """What lies in the data directory and is no partition that can be read: its path below it, and why."""
+    """A directory that is no readable partition: its path below the data directory, and why."""
 
     path: str
     size: int
@@ -57,9 +62,8 @@ class Inspection:
 def inspect(root: Path) -> Inspection:
     """Reads every row of every partition below `root`.
 
-    What cannot be read is told with its reason, and the rest goes on. A partition that an instance is writing is shown
-    as of some moment; what it has not yet put on disk is not seen. Raises DataDirectoryError when there is no such
-    directory.
+    What cannot be read is reported with its reason, and the rest is read. A partition that an instance is writing is
+    shown as of some moment, without what is not on disk yet. Raises DataDirectoryError when there is no such directory.
     """
     if not root.is_dir():
         raise DataDirectoryError(f"{root} is not a directory: give the QUERY_SERVICE_DATA_DIRECTORY of an instance")
@@ -78,10 +82,33 @@ def inspect(root: Path) -> Inspection:
     return Inspection(str(root), tuple(partitions), tuple(set_aside), tuple(unreadable))
 
 
+def as_json(inspection: Inspection) -> str:
+    """Returns one JSON object."""
+    return json.dumps(asdict(inspection), indent=2) + "\n"
+
+
+def as_table(inspection: Inspection) -> str:
+    """Returns a table of the partitions with their sum, and what else lies in the directory."""
+    lines = [inspection.directory, ""]
+    if inspection.partitions:
+        rows = [_HEADINGS, *map(_row, inspection.partitions), _sum(inspection.partitions)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = (f"{text:{side}{width}}" for text, side, width in zip(row, _ALIGNMENTS, widths, strict=True))
+            lines.append("  ".join(cells).rstrip())
+    else:
+        lines.append("no partitions on disk")
+    for title, directories in (("set aside", inspection.set_aside), ("not readable", inspection.unreadable)):
+        if directories:
+            lines += ["", f"{title}:"]
+            lines += [f"  {other.path}  {other.size:,} bytes: {other.reason}" for other in directories]
+    return "\n".join(lines) + "\n"
+
+
 def _partition_paths(root: Path) -> list[Path]:
     stores = sorted(path for path in root.iterdir() if path.is_dir() and path.name != SET_ASIDE)
-    found = [path for store in stores for path in store.iterdir()]
-    return sorted(found, key=lambda path: (path.parent.name, not path.name.isdigit(), path.name.zfill(9)))
+    paths = [path for store in stores for path in store.iterdir()]
+    return sorted(paths, key=lambda path: (path.parent.name, not path.name.isdigit(), path.name.zfill(9)))
 
 
 def _partition(path: Path) -> InspectedPartition:
@@ -99,9 +126,9 @@ def _partition(path: Path) -> InspectedPartition:
 
 
 def _read(path: Path) -> InspectedPartition:
-    with TemporaryDirectory() as elsewhere:
+    with TemporaryDirectory() as log_directory:
         options = Options(raw_mode=True)
-        options.set_db_log_dir(elsewhere)  # RocksDB begins a log of its own even where it only reads
+        options.set_db_log_dir(log_directory)  # RocksDB begins a log of its own even where it only reads
         database = Rdict(str(path), options, access_type=AccessType.read_only())
         try:
             return _contents(path, RocksdbEngine(database))
@@ -110,19 +137,15 @@ def _read(path: Path) -> InspectedPartition:
 
 
 def _contents(path: Path, engine: RocksdbEngine) -> InspectedPartition:
-    known = (store_keys.FORMAT_KEY, store_keys.IDENTITY_KEY, store_keys.KIND_KEY)
-    form, identity, kind = engine.get_many(list(known))
-    if form is None:
-        raise StoreUnusableError("it is not a store of this service")
-    if form != str(store_keys.FORMAT).encode():
-        raise StoreUnusableError(f"its format is {form.decode(errors='replace')}, not {store_keys.FORMAT}")
+    check_format(engine.get_many([store_keys.FORMAT_KEY])[0])
+    identity, kind = engine.get_many([store_keys.IDENTITY_KEY, store_keys.KIND_KEY])
     next_offset, current_ms = engine.get_many([store_keys.NEXT_KEY, store_keys.CURRENT_KEY])
-    deleted = [bool(value[FLAGS_AT] & DELETED) for _, value in engine.scan(*_ROWS)]
+    deleted = [bool(value[store_keys.FLAGS_AT] & store_keys.DELETED) for _, value in engine.scan(*_ROWS)]
     return InspectedPartition(
         store=path.parent.name,
         partition=int(path.name),
-        format=form.decode(),
-        kind=(kind or b"state-record").decode(errors="replace"),
+        format=str(store_keys.FORMAT),
+        kind=(kind or FIRST_KIND).decode(errors="replace"),
         topic_id=(identity or b"").decode(errors="replace").rpartition("/")[0],
         next_offset=_number(next_offset),
         rows=deleted.count(False),
@@ -134,17 +157,27 @@ def _contents(path: Path, engine: RocksdbEngine) -> InspectedPartition:
 
 
 def _number(packed: bytes | None) -> int:
-    return 0 if packed is None else int(NUMBER.unpack(packed)[0])
+    return 0 if packed is None else int(store_keys.NUMBER.unpack(packed)[0])
 
 
 def _size(path: Path) -> int:
-    return sum(_sizes(path))
-
-
-def _sizes(path: Path) -> Iterator[int]:
+    size = 0
     for file in [path, *path.rglob("*")]:
-        try:
-            if file.is_file():
-                yield file.stat().st_size
-        except FileNotFoundError:  # a running instance has removed it
-            continue
+        with suppress(FileNotFoundError):  # a running instance has removed it
+            size += file.stat().st_size if file.is_file() else 0
+    return size
+
+
+def _row(partition: InspectedPartition) -> tuple[str, ...]:
+    current = datetime.fromtimestamp(partition.current_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    counts = (partition.rows, partition.deletions, partition.versions, partition.next_offset, partition.size)
+    labels = (partition.kind, partition.format, partition.topic_id, current)
+    return (partition.store, str(partition.partition), *(f"{count:,}" for count in counts), *labels)
+
+
+def _sum(partitions: Sequence[InspectedPartition]) -> tuple[str, ...]:
+    rows, deletions, versions, size = (
+        f"{sum(getattr(partition, name) for partition in partitions):,}"
+        for name in ("rows", "deletions", "versions", "size")
+    )
+    return ("all", str(len(partitions)), rows, deletions, versions, "", size, "", "", "", "")

@@ -1,4 +1,8 @@
-"""Decodes a record of a keyed topic into a row's key and the value that stands on disk."""
+"""Turns consumed records into rows, and decides which of them change a store.
+
+A keyed topic has encoded StateRecords; this is the only module of the storage that decodes them. Any other topic is
+`plain`: the newest value of each record key is stored as it is.
+"""
 
 from collections.abc import Callable, Sequence
 from struct import error as StructError  # noqa: N812  the class has a lower-case name
@@ -7,7 +11,7 @@ from typing import Protocol
 from google.protobuf.message import DecodeError
 
 from query_service.errors import PoisonRecordError
-from query_service.storage.store_keys import DELETED, HEADER, UNTIMED
+from query_service.storage.store_keys import DELETED, FENCE_SIZE, HEADER, UNTIMED
 from statecast.state.v1 import state_pb2
 
 TOMBSTONE_HEADER = "statecast-state-record"
@@ -15,36 +19,31 @@ TOMBSTONE_HEADER = "statecast-state-record"
 _parse = state_pb2.StateRecord.FromString
 _pack = HEADER.pack
 
-
 Headers = dict[str, str | bytes | None] | list[tuple[str, str | bytes | None]]
+Replaced = tuple[bytes, bytes, bytes]
 
 
 class Record(Protocol):
-    """A consumed record, as confluent_kafka.Message has it."""
+    """A consumed record, with the methods of confluent_kafka.Message.
 
-    def key(self) -> bytes | None:
-        """The record's key."""
+    On a keyed topic the value is an encoded StateRecord, and None in a tombstone. A timestamp has its type, 0 for none,
+    and Unix milliseconds.
+    """
 
-    def value(self) -> bytes | None:
-        """The record's value: an encoded StateRecord on a keyed topic; None in a tombstone."""
-
-    def headers(self) -> Headers | None:
-        """The record's headers."""
-
-    def offset(self) -> int | None:
-        """The record's offset."""
-
-    def timestamp(self) -> tuple[int, int]:
-        """The kind of the record's time, 0 for none, and the time in Unix milliseconds."""
+    def key(self) -> bytes | None: ...
+    def value(self) -> bytes | None: ...
+    def headers(self) -> Headers | None: ...
+    def offset(self) -> int | None: ...
+    def timestamp(self) -> tuple[int, int]: ...
 
 
 Skip = Callable[[Record, PoisonRecordError], None]
 
 
 def decode_states(records: Sequence[Record], skip: Skip) -> tuple[list[bytes], list[bytes]]:
-    """Returns the keys of records of a keyed topic and what to store for them; what cannot be applied is skipped.
+    """Returns the keys of records of a keyed topic and the values to store; calls `skip` for what cannot be applied.
 
-    The usual record is decoded in place, because a restore does nothing more often; all others go the careful way.
+    The usual record is decoded inline, because a restore does nothing more often; all others take the careful path.
     """
     keys: list[bytes] = []
     values: list[bytes] = []
@@ -62,7 +61,7 @@ def decode_states(records: Sequence[Record], skip: Skip) -> tuple[list[bytes], l
         except PoisonRecordError as error:
             skip(record, error)
         except (DecodeError, StructError) as error:
-            skip(record, _refusal(error))
+            skip(record, _poison(error))
         else:
             keys.append(key)
             values.append(value)
@@ -74,11 +73,8 @@ def row_key_of(record: Record) -> bytes:
     key = record.key()
     if not key or key[0] == 0 or key[-1] == 0 or key.count(0) not in (0, 2):
         raise PoisonRecordError(f"the key {key!r} is neither `group` nor `group NUL sort NUL member`")
-    if not key.isascii():
-        try:
-            key.decode()
-        except UnicodeDecodeError as error:
-            raise PoisonRecordError(f"the key {key!r} is not UTF-8") from error
+    if not _is_text(key):
+        raise PoisonRecordError(f"the key {key!r} is not UTF-8")
     return key
 
 
@@ -96,11 +92,66 @@ def stored_value_of(record: Record) -> bytes:
             flags |= UNTIMED
         header = _pack(state.epoch, state.sequence, record.offset(), seconds, nanos, flags)
     except (DecodeError, StructError) as error:
-        raise _refusal(error) from error
+        raise _poison(error) from error
     return header if flags & DELETED else header + state.payload
 
 
-def _refusal(error: Exception) -> PoisonRecordError:
+def decode_plain(records: Sequence[Record], skip: Skip) -> tuple[list[bytes], list[bytes]]:
+    """Returns the keys of records of a plain topic and the values to store; calls `skip` for keys that name no row.
+
+    The offset is the sequence: within a partition the later record wins. A key names a group, or a member of one, as
+    on a keyed topic.
+    """
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    for record in records:
+        key = record.key()
+        if not key or not _names_row(key):
+            skip(record, PoisonRecordError(f"the key {key!r} is neither UTF-8 text nor `group NUL sort NUL member`"))
+            continue
+        time_type, ms = record.timestamp()
+        value = record.value()
+        flags = (0 if time_type else UNTIMED) | (0 if value is not None else DELETED)
+        offset = record.offset() or 0
+        keys.append(key)
+        seconds, rest_ms = divmod(ms, 1000) if time_type else (0, 0)
+        values.append(_pack(0, offset, offset, seconds, rest_ms * 1_000_000, flags) + (value or b""))
+    return keys, values
+
+
+def newest_rows(
+    keys: Sequence[bytes],
+    values: Sequence[bytes],
+    stored: Sequence[bytes | None],
+    replaced: list[Replaced] | None = None,
+) -> tuple[dict[bytes, bytes], int]:
+    """Returns the rows to write, by key, and the number of records that were stale.
+
+    A record changes the store only if its (epoch, sequence), the fence, is higher than that of the stored value.
+    `values[i]` is the i-th decoded record, `stored[i]` what the store has for its key. The fence comes first in both,
+    big-endian and unsigned, so that bytes compare as (epoch, sequence) does. For each version that is replaced,
+    `replaced` gets its key, the version, and what replaces it.
+    """
+    if not any(stored):
+        rows = dict(zip(keys, values, strict=True))
+        if len(rows) == len(keys):
+            return rows, 0
+    rows = {}
+    stale = 0
+    for key, value, before in zip(keys, values, stored, strict=True):
+        current = rows.get(key) or before
+        if current is None:
+            rows[key] = value
+        elif current[:FENCE_SIZE] >= value[:FENCE_SIZE]:
+            stale += 1
+        else:
+            rows[key] = value
+            if replaced is not None:
+                replaced.append((key, current, value))
+    return rows, stale
+
+
+def _poison(error: Exception) -> PoisonRecordError:
     if isinstance(error, DecodeError):
         return PoisonRecordError("the value is not a statecast.state.v1.StateRecord")
     return PoisonRecordError(f"a number of the StateRecord is out of range: {error}")
@@ -112,3 +163,17 @@ def _tombstone(record: Record) -> bytes:
         if name == TOMBSTONE_HEADER and isinstance(value, bytes):
             return value
     raise PoisonRecordError(f"the tombstone has no header `{TOMBSTONE_HEADER}`")
+
+
+def _names_row(key: bytes) -> bool:
+    if 0 in key and (key.count(0) != 2 or not all(key.split(b"\0"))):
+        return False
+    return key.isascii() or _is_text(key)
+
+
+def _is_text(key: bytes) -> bool:
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,22 +1,27 @@
-"""An engine on disk: one RocksDB."""
+"""The engine on disk: one RocksDB database for each partition."""
 
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, cast
 
-from rocksdict import DbClosedError, Rdict, RdictIter, ReadOptions, WriteBatch, WriteOptions
+import rocksdict
+from rocksdict import Rdict
+from typing_extensions import override
 
 from query_service.errors import StoreClosedError, StoreError, StoreFailedError, StoreUnusableError
+from query_service.storage.engine import Engine, Rows
 
 _CLOSE_ATTEMPTS = 2000
 _CLOSE_PAUSE_S = 0.005
-_MOVED = "the partition has moved away: ask again"
+_CLOSED = "the partition has moved away: ask again"
+_REFUSALS = ("No space left", "Permission denied", "Too many open files", "lock hold by", "Read-only file system")
 
 
-class RocksdbEngine:
-    """See Engine. After a power cut it may be as it was some writes before.
+class RocksdbEngine(Engine):
+    """An engine on disk. After a power cut it may be as it was some writes before.
 
-    Writes that are not durable leave out RocksDB's log. The next durable one first puts them on disk: the log alone
+    Writes that are not durable skip RocksDB's write-ahead log. The next durable one first flushes them: the log alone
     would bring back the later write without the earlier ones.
     """
 
@@ -24,60 +29,59 @@ class RocksdbEngine:
         """Takes over an open database in raw mode."""
         self._database = database
         self._closed = False
-        self._logged = WriteOptions()
-        self._unlogged = WriteOptions()
+        self._logged = rocksdict.WriteOptions()
+        self._unlogged = rocksdict.WriteOptions()
         self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]  # it is a property
-        self._behind = False
+        self._unflushed = False
 
+    @override
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
-        """See Engine."""
         self._check_open()
         try:
             values: Any = self._database.get(cast(Any, keys))
         except Exception as error:
-            raise _named(error) from error
+            raise _store_error(error) from error
         return cast(list[bytes | None], values)
 
+    @override
     def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
-        """See Engine."""
         self._check_open()
-        options = ReadOptions()
+        options = rocksdict.ReadOptions()
         options.set_iterate_upper_bound(end)
         try:
-            rows: RdictIter = self._database.iter(options)
+            rows: rocksdict.RdictIter = self._database.iter(options)
             rows.seek_to_last() if reverse else rows.seek(first)
             while rows.valid() and (not reverse or rows.key() >= first):
                 yield rows.key(), rows.value()
                 rows.prev() if reverse else rows.next()
             rows.status()
         except Exception as error:
-            raise _named(error) from error
+            raise _store_error(error) from error
 
-    def write(
-        self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes] = (), *, durable: bool = True
-    ) -> None:
-        """See Engine."""
+    @override
+    def write(self, puts: Rows, deletes: Iterable[bytes] = (), *, durable: bool = True) -> None:
         self._check_open()
-        batch = WriteBatch(raw_mode=True)
+        batch = rocksdict.WriteBatch(raw_mode=True)
         for key, value in puts:
             batch[key] = value
         for key in deletes:
             del batch[key]
         try:
-            if durable and self._behind:
+            if durable and self._unflushed:
                 self._database.flush()
             self._database.write(batch, self._logged if durable else self._unlogged)
         except Exception as error:
-            raise _named(error) from error
-        self._behind = not durable
+            raise _store_error(error) from error
+        self._unflushed = not durable
 
+    @override
     def close(self) -> None:
-        """See Engine; raises StoreFailedError when reads go on for longer than ten seconds."""
+        """Also raises StoreFailedError when reads go on for longer than ten seconds."""
         self._closed = True  # first, so that only the reads that are under way have to end
         for _ in range(_CLOSE_ATTEMPTS):
             try:
                 self._database.close()
-            except DbClosedError:
+            except rocksdict.DbClosedError:
                 return
             except RuntimeError:  # another thread is in the middle of a read
                 time.sleep(_CLOSE_PAUSE_S)
@@ -87,12 +91,51 @@ class RocksdbEngine:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StoreClosedError(_MOVED)
+            raise StoreClosedError(_CLOSED)
 
 
-def _named(error: Exception) -> StoreError:
-    if isinstance(error, DbClosedError | RuntimeError):  # RuntimeError while another thread closes it
-        return StoreClosedError(_MOVED)
+class RocksdbOpener:
+    """Opens databases that share one block cache and one budget for write buffers."""
+
+    def __init__(self, block_cache_bytes: int, write_buffer_bytes: int) -> None:
+        self._cache = rocksdict.Cache(block_cache_bytes)
+        self._buffers = rocksdict.WriteBufferManager(write_buffer_bytes, False)
+
+    def open(self, path: Path) -> Rdict:
+        """Returns the database, new if need be. Raises StoreFailedError when the disk refuses, else StoreUnusableError.
+
+        Blocks for as long as RocksDB needs to replay its log.
+        """
+        try:
+            return Rdict(str(path), self._options())
+        except Exception as error:  # rocksdict raises nothing narrower
+            refused = any(refusal in str(error) for refusal in _REFUSALS)
+            error_type = StoreFailedError if refused else StoreUnusableError
+            raise error_type(f"RocksDB cannot open {path}: {error}") from error
+
+    def _options(self) -> rocksdict.Options:
+        blocks = rocksdict.BlockBasedOptions()
+        blocks.set_block_cache(self._cache)
+        blocks.set_bloom_filter(10, False)
+        blocks.set_cache_index_and_filter_blocks(True)
+        options = rocksdict.Options(raw_mode=True)
+        options.create_if_missing(True)
+        options.set_block_based_table_factory(blocks)
+        options.set_write_buffer_manager(self._buffers)
+        options.set_write_buffer_size(16 << 20)
+        options.set_compression_type(rocksdict.DBCompressionType.lz4())
+        options.set_keep_log_file_num(2)
+        options.set_max_open_files(256)
+        options.increase_parallelism(2)
+        options.set_memtable_prefix_bloom_ratio(0.1)  # most keys of a restore are new: the fence finds none, fast
+        options.set_memtable_whole_key_filtering(True)
+        options.set_allow_concurrent_memtable_write(False)  # one thread writes
+        return options
+
+
+def _store_error(error: Exception) -> StoreError:
+    if isinstance(error, rocksdict.DbClosedError | RuntimeError):  # RuntimeError while another thread closes it
+        return StoreClosedError(_CLOSED)
     if str(error).startswith("Corruption"):
         return StoreUnusableError(f"the store is corrupt: {error}")
     return StoreFailedError(f"the disk failed: {error}")

@@ -1,19 +1,21 @@
-"""The rows of one partition, with the offset to go on from in the same atomic writes."""
+"""The rows of one partition, with the offset to resume from in the same atomic writes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from query_service.storage import store_keys
 from query_service.storage.engine import Engine
-from query_service.storage.fence import Replaced
-from query_service.storage.store_definition import StoreDefinition
+from query_service.storage.record import Replaced
 from query_service.storage.store_keys import DELETED, DELETED_PREFIX, EXPIRES_PREFIX, FLAGS_AT, NUMBER, REPLACED_PREFIX
+from query_service.storage.stores_file import StoreDefinition
+
+_Put = tuple[bytes, bytes]
 
 
 class PartitionStore:
     """One partition. Any thread may read; one thread at a time may write. Raises what its engine raises.
 
     While it is `restoring`, writes are fast and not durable: after a kill it is as it was some writes before, with the
-    offset of that time, and goes on from there. `settle` ends that.
+    offset of that time, and resumes from there. `finish_restore` ends that.
     """
 
     def __init__(self, engine: Engine, definition: StoreDefinition) -> None:
@@ -23,11 +25,11 @@ class PartitionStore:
         self._history = definition.history
         self.restoring = False
         self.next_offset = self._number(store_keys.NEXT_KEY, 0)
-        self.purged_through = self._number(store_keys.PURGED_KEY, -1)
+        self.purged_offset = self._number(store_keys.PURGED_KEY, -1)
         self.current_ms = self._number(store_keys.CURRENT_KEY, 0)
 
     def get(self, key: bytes) -> bytes | None:
-        """Returns the stored value of one row, which may be a remembered deletion."""
+        """Returns the stored value of one row, which may be a deletion marker."""
         return self._engine.get_many([key])[0]
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
@@ -35,7 +37,7 @@ class PartitionStore:
         return self._engine.get_many(keys)
 
     def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
-        """Yields keys and stored values with first <= key < end, as of one moment, remembered deletions included."""
+        """Yields keys and stored values with first <= key < end, as of one moment, deletion markers included."""
         return self._engine.scan(first, end, reverse=reverse)
 
     def older_versions(self, key: bytes, before_offset: int) -> Iterator[bytes]:
@@ -46,7 +48,7 @@ class PartitionStore:
     def write(
         self, rows: Mapping[bytes, bytes], next_offset: int, arrived_ms: int, replaced: Sequence[Replaced] = ()
     ) -> None:
-        """Stores rows and the offset after them at once; deletions among them are remembered from `arrived_ms` on.
+        """Stores rows and the offset after them at once; deletion markers among them count from `arrived_ms` on.
 
         `replaced` are the versions to keep, in the order in which they were replaced.
         """
@@ -55,85 +57,86 @@ class PartitionStore:
         puts += [_due(DELETED_PREFIX, arrived_ms, *row) for row in deleted]
         if self._expires:
             puts += _expiries(rows)
-        deletes = self._keep(replaced, arrived_ms, puts) if replaced else []
+        deletes = self._keep_versions(replaced, arrived_ms, puts) if replaced else []
         puts.append((store_keys.NEXT_KEY, NUMBER.pack(next_offset)))
         self._engine.write(puts, deletes, durable=not self.restoring)
         self.next_offset = next_offset
 
     def note_current(self, wall_ms: int) -> None:
-        """Notes that everything had been applied at this time; it decides whether a restart may go on from here."""
+        """Notes that everything had been applied at this time; it decides whether a restart may resume from here."""
         self._engine.write([(store_keys.CURRENT_KEY, NUMBER.pack(wall_ms))], durable=not self.restoring)
         self.current_ms = wall_ms
 
     def note_purged(self, offset: int) -> None:
-        """Notes that deletions up to this offset may be unknown here."""
-        self.purged_through = max(self.purged_through, offset)
+        """Notes that deletions up to and including this offset may be unknown here, because they were never read."""
+        self.purged_offset = max(self.purged_offset, offset)
         self._engine.write([self._purged()], durable=not self.restoring)
 
-    def settle(self) -> None:
+    def finish_restore(self) -> None:
         """Makes durable what has been restored, and every write from now on."""
         if self.restoring:
             self._engine.write([(store_keys.NEXT_KEY, NUMBER.pack(self.next_offset))])
             self.restoring = False
 
-    def forget_deletions(self, before_ms: int, most: int) -> int:
-        """Purges at most `most` deletions that arrived before this time; returns how many it looked at.
+    def purge_deletions(self, before_ms: int, limit: int) -> int:
+        """Purges at most `limit` deletion markers that arrived before this time; returns how many it looked at.
 
-        `purged_through` rises before the deletions go, so that a reader who finds no row also finds it risen.
+        `purged_offset` rises before the markers go, so that a reader who finds no row also finds it risen.
         """
-        return self._forget(DELETED_PREFIX, before_ms, most, told_after=0)
+        return self._purge(DELETED_PREFIX, before_ms, limit, visible_after=0)
 
-    def forget_expired(self, before_ms: int, most: int) -> int:
-        """Purges rows whose records were committed before this time, as `forget_deletions` does.
+    def purge_expired(self, before_ms: int, limit: int) -> int:
+        """Purges rows whose records were committed before this time, as `purge_deletions` does.
 
-        The log has no record that says so: who saw the row is told with the next record. Until there is one, the row
-        is left in its place.
+        The log has no record of that: a caller who saw the row learns of it with the next record. Until there is one,
+        the row stays where it is.
         """
-        return self._forget(EXPIRES_PREFIX, before_ms, most, told_after=1)
+        return self._purge(EXPIRES_PREFIX, before_ms, limit, visible_after=1)
 
-    def forget_versions(self, before_ms: int, most: int) -> int:
-        """Purges at most `most` versions that were replaced before this time; returns how many it looked at."""
-        doomed: list[bytes] = []
+    def purge_versions(self, before_ms: int, limit: int) -> int:
+        """Purges at most `limit` versions that were replaced before this time; returns how many it looked at."""
+        deletes: list[bytes] = []
         seen = 0
-        for due, key, offset in self._due_before(REPLACED_PREFIX, before_ms, most):
+        for due, key, offset in self._due_before(REPLACED_PREFIX, before_ms, limit):
             seen += 1
-            doomed += [due, *self._versions_through(key, offset)]
-        if doomed:
-            self._engine.write((), doomed)
+            deletes += [due, *self._versions_up_to(key, offset)]
+        if deletes:
+            self._engine.write((), deletes)
         return seen
 
     def close(self) -> None:
-        """Lets go of everything; reads from then on raise StoreClosedError. Closing again does nothing."""
+        """Releases everything; reads from then on raise StoreClosedError. Closing again does nothing."""
         self._engine.close()
 
-    def _forget(self, prefix: bytes, before_ms: int, most: int, *, told_after: int) -> int:
-        doomed: list[bytes] = []
+    def _purge(self, prefix: bytes, before_ms: int, limit: int, *, visible_after: int) -> int:
+        """`visible_after` is how many offsets later callers learn that the row is gone."""
+        deletes: list[bytes] = []
         seen = 0
-        purged = self.purged_through
-        for due, key, offset in self._due_before(prefix, before_ms, most):
+        purged_offset = self.purged_offset
+        for due, key, offset in self._due_before(prefix, before_ms, limit):
             seen += 1
-            if offset + told_after >= self.next_offset:
+            if offset + visible_after >= self.next_offset:
                 continue
-            doomed.append(due)
+            deletes.append(due)
             value = self.get(key)
             is_newest = value is not None and store_keys.offset_of(value) == offset
             if is_newest:
-                doomed.append(key)
-                purged = max(purged, offset + told_after)
+                deletes.append(key)
+                purged_offset = max(purged_offset, offset + visible_after)
             if self._history is not None and (is_newest or prefix == EXPIRES_PREFIX):
-                doomed += self._versions_through(key, offset)
-        if doomed:
-            self.purged_through = purged
-            self._engine.write([self._purged()], doomed, durable=not self.restoring)
+                deletes += self._versions_up_to(key, offset)
+        if deletes:
+            self.purged_offset = purged_offset
+            self._engine.write([self._purged()], deletes, durable=not self.restoring)
         return seen
 
-    def _due_before(self, prefix: bytes, before_ms: int, most: int) -> Iterator[tuple[bytes, bytes, int]]:
-        due_rows = self._engine.scan(prefix, store_keys.due_before(prefix, before_ms))
-        for _, (due, packed) in zip(range(most), due_rows, strict=False):
+    def _due_before(self, prefix: bytes, before_ms: int, limit: int) -> Iterator[tuple[bytes, bytes, int]]:
+        due_rows = self._engine.scan(prefix, store_keys.due_key(prefix, before_ms, b""))
+        for _, (due, packed) in zip(range(limit), due_rows, strict=False):
             yield due, store_keys.due_row(prefix, due), NUMBER.unpack(packed)[0]
 
-    def _keep(self, replaced: Sequence[Replaced], arrived_ms: int, puts: list[tuple[bytes, bytes]]) -> list[bytes]:
-        """Adds the versions to `puts`; returns the keys of those that are one too many."""
+    def _keep_versions(self, replaced: Sequence[Replaced], arrived_ms: int, puts: list[_Put]) -> list[bytes]:
+        """Adds the versions to `puts`; returns the keys of those beyond the number to keep."""
         if self._history is None:
             return []
         kept: dict[bytes, list[bytes]] = {}
@@ -142,19 +145,19 @@ class PartitionStore:
             puts.append((version, value))
             if self._history.versions is not None:
                 if key not in kept:
-                    kept[key] = self._versions_through(key, store_keys.offset_of(value))
+                    kept[key] = self._versions_up_to(key, store_keys.offset_of(value))
                 kept[key].append(version)
             else:
                 commit_ms = store_keys.commit_ms_of(successor)
                 puts.append(_due(REPLACED_PREFIX, arrived_ms if commit_ms is None else commit_ms, key, value))
         return [version for versions in kept.values() for version in versions[: -(self._history.versions or 0)]]
 
-    def _versions_through(self, key: bytes, offset: int) -> list[bytes]:
+    def _versions_up_to(self, key: bytes, offset: int) -> list[bytes]:
         first, end = store_keys.version_key(key, 0), store_keys.version_key(key, offset + 1)
         return [version for version, _ in self._engine.scan(first, end)]
 
     def _purged(self) -> tuple[bytes, bytes]:
-        return store_keys.PURGED_KEY, NUMBER.pack(self.purged_through)
+        return store_keys.PURGED_KEY, NUMBER.pack(self.purged_offset)
 
     def _number(self, key: bytes, default: int) -> int:
         packed = self.get(key)

@@ -1,16 +1,16 @@
-"""What stands on disk: the keys and values of one partition's RocksDB, and nothing else about it.
+"""What is stored on disk: the keys and values of one partition's RocksDB, and nothing else about it.
 
-Rows stand under the record's own key, `group` or `group NUL sort NUL member`. A group is never empty and has no NUL,
-so keys that start with NUL are free for what the store knows about itself:
+A row is stored under the record's own key, `group` or `group NUL sort NUL member`. A group is never empty and has no
+NUL, so keys that start with NUL are free for what the store notes about itself:
 
-    00 "format"                   the layout of this file, `FORMAT`, as decimal text
+    00 "format"                   the layout of these keys and values, `FORMAT`, as decimal text
     00 "identity"                 `topic-id/partition` as text: what the rows were read from
     00 "kind"                     how the rows were made, see `kind_of`; absent in stores older than that
     00 "next"                     >q  the offset of the first record that has not been applied
     00 "current"                  >q  the last time, in Unix milliseconds, at which everything had been applied
-    00 "purged"                   >q  the highest offset of a deletion that is no longer remembered, or -1
-    00 "deleted" 00 time key      one per remembered deletion; time is >Q Unix milliseconds of its arrival, and the
-                                  value the deletion's offset as >q
+    00 "purged"                   >q  the highest offset of a deletion whose marker has been purged, or -1
+    00 "deleted" 00 time key      one per deletion marker; time is >Q Unix milliseconds of its arrival, and the value
+                                  the deletion's offset as >q
     00 "expires" 00 time key      in stores that retain rows for a time: one per record, by its commit time, alike
     00 "replaced" 00 time key     in stores that keep versions for a time: one per version, by the time at which it was
                                   replaced; the value is the version's offset
@@ -19,16 +19,16 @@ so keys that start with NUL are free for what the store knows about itself:
 
 A row's value is `HEADER` and then the payload:
 
-    >Q epoch, >Q sequence         the fence: a record with a fence that is not higher is skipped
+    >Q epoch, >Q sequence         the fence: a record whose fence is not higher is skipped
     >q offset                     of the record that was applied
     >q seconds, >I nanoseconds    the commit time at the source
-    B  flags                      DELETED: a deletion that is still remembered; UNTIMED: the commit time is not known
+    B  flags                      DELETED: the value is a deletion marker; UNTIMED: the commit time is not known
 """
 
 from struct import Struct
 from typing import NamedTuple
 
-from query_service.storage.store_definition import StoreDefinition
+from query_service.storage.stores_file import StoreDefinition
 
 FORMAT = 1
 
@@ -71,12 +71,12 @@ class Header(NamedTuple):
 
     @property
     def deleted(self) -> bool:
-        """Whether the value is a remembered deletion."""
+        """Whether the value is a deletion marker."""
         return bool(self.flags & DELETED)
 
 
 def header_of(value: bytes) -> Header:
-    """Returns what stands in front of the payload."""
+    """Returns the fields in front of the payload."""
     return Header._make(HEADER.unpack_from(value))
 
 
@@ -95,27 +95,27 @@ def commit_ms_of(value: bytes) -> int | None:
 
 
 def due_key(prefix: bytes, due_ms: int, key: bytes) -> bytes:
-    """Returns the key under which stands what is to be done with a row at a time; they sort by their time."""
+    """Returns the key of an entry that is due for a row at a time; such keys sort by their time, and then by row."""
     return prefix + _TIME.pack(max(0, due_ms)) + key
 
 
-def due_before(prefix: bytes, due_ms: int) -> bytes:
-    """Returns the key before which stands what is due before this time."""
-    return prefix + _TIME.pack(max(0, due_ms))
-
-
 def due_row(prefix: bytes, due: bytes) -> bytes:
-    """Returns the row's key of a key made by `due_key`."""
+    """Returns the row's key from a key made by `due_key`."""
     return due[len(prefix) + _TIME.size :]
 
 
 def version_key(key: bytes, offset: int) -> bytes:
-    """Returns the key of an older version of a row; they sort by row and then by offset."""
+    """Returns the key of an older version of a row; such keys sort by row and then by offset."""
     return VERSION_PREFIX + _SIZE.pack(len(key)) + key + NUMBER.pack(offset)
 
 
+def identity_of(topic_id: str, partition: int) -> bytes:
+    """Returns what names the source of a store: a partition of one incarnation of a topic."""
+    return f"{topic_id}/{partition}".encode()
+
+
 def kind_of(definition: StoreDefinition) -> bytes:
-    """Returns how rows are made and what is kept of them; a directory of another kind is rebuilt."""
+    """Returns how rows are made and which of them are kept; a directory of another kind is rebuilt."""
     history = definition.history
     words: list[str] = [definition.format]
     if definition.retain is not None:

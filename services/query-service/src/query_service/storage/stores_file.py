@@ -1,17 +1,108 @@
-"""Reads the stores file and checks it against the contract: an error names the file, the key and the nearest name."""
+"""The stores file: what it says about each store, and its checks against the contract.
+
+An error names the file, the key and the nearest valid name.
+"""
 
 import json
+import re
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated, Literal
 
 import yaml
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError, WithJsonSchema
 
 from query_service.errors import StoresFileError
-from query_service.storage.store_definition import BYTES, JSON, EngineChoice, History, StoreDefinition, StoresFile
+from statecast_service.nearest import nearest
+
+JSON = "json"
+BYTES = "bytes"
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = r"^[1-9][0-9]{0,9}(ms|s|m|h|d)$"
+
+
+def _milliseconds(text: object) -> int:
+    match = re.fullmatch(_DURATION, text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError(f"`{text}` is not a duration: write a number and ms, s, m, h or d, for example 24h")
+    unit = match.group(1)
+    return int(match.group().removesuffix(unit)) * _UNITS_MS[unit]
+
+
+TopicName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
+Milliseconds = Annotated[
+    int,
+    BeforeValidator(_milliseconds),
+    WithJsonSchema({"type": "string", "pattern": _DURATION, "examples": ["24h", "10m"]}),
+]
+
+
+class EngineChoice(BaseModel, frozen=True, extra="forbid"):
+    """Where the rows of a store are kept."""
+
+    engine: Literal["rocksdb", "memory"] = Field(
+        default="rocksdb",
+        description="`rocksdb` keeps the rows on disk; `memory` reads them from the topic again at each start.",
+    )
+
+
+class History(BaseModel, frozen=True, extra="forbid"):
+    """How many older versions of a key are kept: one of the two."""
+
+    versions: int | None = Field(
+        default=None, ge=1, le=10_000, description="Keep this many versions of a key beside its newest."
+    )
+    age: Milliseconds | None = Field(default=None, description="Keep versions that were the newest within this time.")
+
+
+class StoreDefinition(BaseModel, frozen=True, extra="forbid"):
+    """One store: a topic, how its records are read, and what is kept of them."""
+
+    name: TopicName = Field(description="The name by which lookups name the store.")
+    topic: TopicName = Field(description="The Kafka topic that the store holds.")
+    message: str = Field(
+        description="What the values are: the full name of a message of the contract; in plain stores also `json` or "
+        "`bytes`."
+    )
+    format: Literal["state-record", "plain"] = Field(
+        default="state-record",
+        description="`state-record` reads the keyed topics of the processor; `plain` takes the newest value of each "
+        "record key in any topic.",
+    )
+    partitioner: Literal["murmur2", "crc32"] = Field(
+        default="murmur2",
+        description="How the producers of a plain topic choose the partition of a key: `murmur2` as Java clients do, "
+        "`crc32` as librdkafka's do unless they are told otherwise.",
+    )
+    store: EngineChoice = Field(default=EngineChoice(), description="Where the rows are kept.")
+    replicas: int | None = Field(
+        default=None, ge=1, le=16, description="How many instances hold each partition; absent takes the setting."
+    )
+    retain: Milliseconds | None = Field(
+        default=None, description="Rows of a plain store are absent once their record is older than this."
+    )
+    history: History | None = Field(default=None, description="Which older versions of a key are kept; absent: none.")
+    owner: str | None = Field(
+        default=None, min_length=1, description="The field of the value that names the customer who may see it."
+    )
+
+    @property
+    def in_memory(self) -> bool:
+        return self.store.engine == "memory"
+
+    @property
+    def plain(self) -> bool:
+        return self.format == "plain"
+
+
+class StoresFile(BaseModel, frozen=True, extra="forbid"):
+    """The stores of a query service, the same at all of its instances."""
+
+    stores: tuple[StoreDefinition, ...] = Field(description="What is served, in any order.")
+
 
 _MODELS: Mapping[int | str, type[BaseModel]] = {"store": EngineChoice, "history": History}
 
@@ -26,13 +117,14 @@ def read_stores(path: Path) -> tuple[StoreDefinition, ...]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise StoresFileError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
-        raise StoresFileError(f"{path}: {'; '.join(_complaints(error))}") from error
+        problems = (_field_problem(item["loc"], item["type"], item["msg"]) for item in error.errors())
+        raise StoresFileError(f"{path}: {'; '.join(problems)}") from error
     if not stores:
         raise StoresFileError(f"{path}: stores is empty: name at least one")
     for index, store in enumerate(stores):
-        wrong = _wrong(store, stores[:index])
-        if wrong is not None:
-            raise StoresFileError(f"{path}: stores[{index}].{wrong}")
+        problem = _problem(store, stores[:index])
+        if problem is not None:
+            raise StoresFileError(f"{path}: stores[{index}].{problem}")
     return tuple(sorted(stores, key=lambda store: store.name))
 
 
@@ -42,20 +134,20 @@ def stores_schema() -> str:
     return json.dumps(schema, indent=2) + "\n"
 
 
-def nearest(name: str, names: Collection[str]) -> str:
-    """Returns what an error says about a name that is not among the names."""
-    close = get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean `{close[0]}`?" if close else f"there are: {', '.join(sorted(names)) or 'none'}"
+def suggestion(name: str, valid: Collection[str]) -> str:
+    """Returns the end of an error's text about a name that is not among the valid ones."""
+    match = nearest(name, valid)
+    return f"did you mean `{match}`?" if match else f"there are: {', '.join(sorted(valid)) or 'none'}"
 
 
-def contract_messages() -> Mapping[str, frozenset[str]]:
+def _contract_messages() -> Mapping[str, frozenset[str]]:
     """Returns the full names of the messages in the installed contract, each with the names of its fields."""
     descriptors = FileDescriptorSet.FromString(files("statecast").joinpath("contract.binpb").read_bytes())
     return {
-        name: frozenset(field.name for field in found.field)
+        name: frozenset(field.name for field in fields.field)
         for file in descriptors.file
         for message in file.message_type
-        for name, found in _nested(file.package, message)
+        for name, fields in _nested(file.package, message)
     }
 
 
@@ -64,32 +156,32 @@ def _nested(scope: str, message: DescriptorProto) -> list[tuple[str, DescriptorP
     return [(name, message), *(inner for nested in message.nested_type for inner in _nested(name, nested))]
 
 
-def _wrong(store: StoreDefinition, earlier: tuple[StoreDefinition, ...]) -> str | None:
-    if store.name in {each.name for each in earlier}:
+def _problem(store: StoreDefinition, earlier: tuple[StoreDefinition, ...]) -> str | None:
+    if store.name in {other.name for other in earlier}:
         return f"name `{store.name}` is there twice: remove one"
-    if store.topic in {each.topic for each in earlier}:
+    if store.topic in {other.topic for other in earlier}:
         return f"topic `{store.topic}` is another store's: remove one"
-    return _wrong_message(store) or _wrong_combination(store)
+    return _message_problem(store) or _combination_problem(store)
 
 
-def _wrong_message(store: StoreDefinition) -> str | None:
+def _message_problem(store: StoreDefinition) -> str | None:
     if store.message in (JSON, BYTES):
         if not store.plain:
             return f"message `{store.message}` needs `format: plain`: add it, or name a message of the contract"
         if store.owner is not None and store.message == BYTES:
             return "owner needs fields, and `message: bytes` has none: remove it, or name a message"
         return None
-    messages = contract_messages()
+    messages = _contract_messages()
     if store.message not in messages:
-        known = {name for name in messages if name.startswith("statecast.")} | ({JSON, BYTES} if store.plain else set())
-        return f"message `{store.message}` is not in the contract: {nearest(store.message, known)}"
+        valid = {name for name in messages if name.startswith("statecast.")} | ({JSON, BYTES} if store.plain else set())
+        return f"message `{store.message}` is not in the contract: {suggestion(store.message, valid)}"
     fields = messages[store.message]
     if store.owner is not None and store.owner not in fields:
-        return f"owner `{store.owner}` is not a field of {store.message}: {nearest(store.owner, fields)}"
+        return f"owner `{store.owner}` is not a field of {store.message}: {suggestion(store.owner, fields)}"
     return None
 
 
-def _wrong_combination(store: StoreDefinition) -> str | None:
+def _combination_problem(store: StoreDefinition) -> str | None:
     if not store.plain:
         if store.retain is not None:
             return "retain needs `format: plain`: remove it; rows of a keyed topic are deleted by the processor"
@@ -103,13 +195,10 @@ def _wrong_combination(store: StoreDefinition) -> str | None:
     return None
 
 
-def _complaints(error: ValidationError) -> list[str]:
-    return [_complaint(tuple(each["loc"]), each["type"], each["msg"]) for each in error.errors()]
-
-
-def _complaint(place: tuple[int | str, ...], kind: str, message: str) -> str:
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".") or "the file"
-    if kind == "extra_forbidden":
-        model = StoresFile if len(place) == 1 else _MODELS.get(place[-2], StoreDefinition)
-        return f"{where} is not known: {nearest(str(place[-1]), model.model_fields.keys())}"
-    return f"{where}: {message.removeprefix('Value error, ')}"
+def _field_problem(location: tuple[int | str, ...], error_type: str, message: str) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
+    field = "".join(steps).lstrip(".") or "the file"
+    if error_type == "extra_forbidden":
+        model = StoresFile if len(location) == 1 else _MODELS.get(location[-2], StoreDefinition)
+        return f"{field} is not known: {suggestion(str(location[-1]), model.model_fields.keys())}"
+    return f"{field}: {message.removeprefix('Value error, ')}"

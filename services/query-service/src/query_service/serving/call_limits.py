@@ -1,0 +1,114 @@
+"""What one call may take: time until its deadline, memory while it is in work, and the size of a batch's response."""
+
+import math
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from query_service.errors import LookupFailedError, OverloadedError, TooLargeError
+from query_service.metrics import Metrics
+from query_service.serving.grpc_status import fill_key_error, status_of, trailing_metadata
+from statecast.query.v1 import query_pb2, query_service_pb2
+
+_MIN_CALL_BYTES = 1024  # what a call costs beside its messages
+_MARGIN_SHARE = 0.1
+_MAX_MARGIN_S = 0.1
+_TOO_LARGE = TooLargeError("the answer would be too large: ask for fewer keys and ranges at a time")
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class InFlight:
+    """The bytes of the requests in work, and of the responses that callers have not taken yet."""
+
+    def __init__(self, max_bytes: int, metrics: Metrics) -> None:
+        """Holds at most `max_bytes`, over all calls of the instance."""
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._gauge = metrics.in_flight_bytes
+
+    def hold(self, call: Context, size: int) -> None:
+        """Holds so many bytes until the call is over. Raises OverloadedError when they are too many."""
+        if self._bytes + size > self._max_bytes:
+            raise OverloadedError(
+                "the instance is overloaded: its calls hold as much memory as they may: ask again later"
+            )
+        self._add(size)
+        call.add_done_callback(lambda _: self._add(-size))  # type: ignore[arg-type]  # the stub asks for a class
+
+    def _add(self, size: int) -> None:
+        self._bytes += size
+        self._gauge.set(self._bytes)
+
+
+class CallLimits(NamedTuple):
+    """The limits of every call: a call without a deadline gets `timeout_s`, none of a caller more than `max_s`."""
+
+    in_flight: InFlight
+    timeout_s: float
+    max_s: float
+    response_bytes: int
+    monotonic: Callable[[], float]
+
+
+class Limited(Protocol):
+    """A servicer whose calls are limited."""
+
+    limits: CallLimits
+
+
+_Servicer = TypeVar("_Servicer", bound=Limited)
+_Request = TypeVar("_Request", bound=Message)
+_Response = TypeVar("_Response", bound=Message)
+_Method = Callable[[_Servicer, _Request, Context], Awaitable[_Response]]
+
+
+def served(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Servicer, _Request, _Response]:
+    """Makes a method of a servicer hold its request's bytes while it works, and its response's until it is sent.
+
+    A LookupFailedError ends the call with its status.
+    """
+
+    @wraps(method)
+    async def respond(servicer: _Servicer, request: _Request, context: Context) -> _Response:
+        in_flight = servicer.limits.in_flight
+        try:
+            in_flight.hold(context, request.ByteSize() + _MIN_CALL_BYTES)
+            response = await method(servicer, request, context)
+            in_flight.hold(context, response.ByteSize())
+        except LookupFailedError as failure:
+            await context.abort(status_of(failure), str(failure), trailing_metadata(failure))
+        return response
+
+    return respond
+
+
+def deadline_of(call: Context, now: float, default_s: float, max_s: float = math.inf) -> float:
+    """Returns the time by which to answer, by the clock of `now` and at most `max_s` away.
+
+    It lies a little before the caller's own, so that the caller gets the service's reason and not DEADLINE_EXCEEDED.
+    """
+    left_s = call.time_remaining()
+    if left_s is None:
+        return now + min(default_s, max_s)
+    return now + min(left_s - min(_MAX_MARGIN_S, max(left_s, 0.0) * _MARGIN_SHARE), max_s)
+
+
+def cap(response: query_service_pb2.BatchGetStatesResponse, max_bytes: int) -> None:
+    """Replaces results by errors, ranges before keys and from the last on, until the response is small enough."""
+    size = response.ByteSize()
+    results: list[query_pb2.KeyResult | query_pb2.RangeResult] = []
+    if size > max_bytes:
+        results = [*reversed(response.ranges), *reversed(response.results)]
+    for result in results:
+        if size <= max_bytes:
+            return
+        size -= result.ByteSize()
+        index = result.index
+        result.Clear()
+        result.index = index
+        fill_key_error(result.error, _TOO_LARGE)
+        size += result.ByteSize()

@@ -1,0 +1,73 @@
+"""Maps errors to gRPC statuses and back; the only place that does."""
+
+from typing import Any
+
+import grpc
+
+from query_service import errors
+from query_service.errors import LookupFailedError
+from query_service.serving.messages import absence_of, fill_absence, fill_freshness, forwarded_freshness
+from statecast.query.v1 import query_pb2
+
+ABSENCE = "statecast-absence-bin"
+FRESHNESS = "statecast-freshness-bin"
+NOT_SERVED = "statecast-not-served"  # tells a peer that said so from a peer that could not be reached
+
+_STATUS = {
+    errors.InvalidRequestError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.UnknownStoreError: grpc.StatusCode.NOT_FOUND,
+    errors.AbsentError: grpc.StatusCode.NOT_FOUND,
+    errors.NotServedError: grpc.StatusCode.UNAVAILABLE,
+    errors.UnreachableError: grpc.StatusCode.UNAVAILABLE,
+    errors.BoundsError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.NoHistoryError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.BeforeHistoryError: grpc.StatusCode.OUT_OF_RANGE,
+    errors.TooLargeError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+
+
+def status_of(failure: LookupFailedError) -> grpc.StatusCode:
+    """Returns the status that a call fails with."""
+    return next(_STATUS[kind] for kind in type(failure).__mro__ if kind in _STATUS)
+
+
+def fill_key_error(error: query_pb2.KeyError, failure: LookupFailedError) -> None:
+    """Fills the error of a key or range of a batch."""
+    error.code = status_of(failure).value[0]
+    error.message = str(failure)
+
+
+def trailing_metadata(failure: LookupFailedError) -> tuple[tuple[str, str | bytes], ...]:
+    """Returns what a call that fails tells beside status and text."""
+    if isinstance(failure, errors.AbsentError):
+        absence, freshness = query_pb2.Absence(), query_pb2.Freshness()
+        fill_absence(absence, failure.absence)
+        fill_freshness(freshness, failure.freshness)
+        return (ABSENCE, absence.SerializeToString()), (FRESHNESS, freshness.SerializeToString())
+    if isinstance(failure, errors.NotServedError):
+        return ((NOT_SERVED, "1"),)
+    return ()
+
+
+def failure_of(error: grpc.aio.AioRpcError, peer: str) -> LookupFailedError:
+    """Returns the failure that a peer's call ended with, or errors.UnreachableError when the peer did not answer it."""
+    trailing: dict[str, Any] = dict(error.trailing_metadata() or ())
+    text = error.details() or ""
+    match error.code():
+        case grpc.StatusCode.NOT_FOUND if ABSENCE in trailing and FRESHNESS in trailing:
+            absence = absence_of(query_pb2.Absence.FromString(trailing[ABSENCE]))
+            freshness = forwarded_freshness(query_pb2.Freshness.FromString(trailing[FRESHNESS]))
+            return errors.AbsentError(text, absence, freshness)
+        case grpc.StatusCode.INVALID_ARGUMENT:
+            return errors.InvalidRequestError(text)
+        case grpc.StatusCode.OUT_OF_RANGE:
+            return errors.BeforeHistoryError(text)
+        case grpc.StatusCode.FAILED_PRECONDITION:
+            return errors.BoundsError(text)
+        case grpc.StatusCode.RESOURCE_EXHAUSTED | grpc.StatusCode.NOT_FOUND:
+            return errors.NotServedError(f"{peer}: {text}")
+        case grpc.StatusCode.UNAVAILABLE if NOT_SERVED in trailing:
+            return errors.NotServedError(text)
+        case code:
+            return errors.UnreachableError(f"{peer} does not answer: {code.name} {text}")

@@ -1,0 +1,212 @@
+"""One partition that this instance holds: its store, how far it has been applied, and which calls wait for it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import structlog
+
+from query_service.errors import NotServedError, PoisonRecordError, StoreError
+from query_service.freshness import Freshness
+from query_service.metrics import Metrics
+from query_service.storage.changes import Changes, RecentChanges
+from query_service.storage.progress import Progress
+from query_service.storage.record import Record, Replaced, decode_plain, decode_states, newest_rows
+from query_service.storage.store import PartitionStore
+from query_service.storage.store_directory import Topic
+from query_service.storage.store_keys import DELETED, HEADER, MAX_OFFSET, UNTIMED, commit_ms_of, offset_of
+from query_service.storage.stores_file import StoreDefinition
+from statecast.partitioning import PARTITIONERS, group_of
+
+_MAX_POISON_LINES = 10
+_MAX_CHECKED_KEYS = 100
+_MISPLACED = (
+    "a key stands in another partition than its own, so lookups do not find it: "
+    "set `partitioner` of the store to that of the topic's producers"
+)
+_EXPIRED = HEADER.pack(0, 0, 0, 0, 0, DELETED | UNTIMED)
+
+_log = structlog.get_logger()
+
+
+@dataclass(eq=False)
+class Replica:
+    """Applies records to the store and says how fresh it is.
+
+    The changelog's thread calls `apply`, `advance_to`, `run_maintenance` and `start_over`; the event loop calls
+    everything else.
+    """
+
+    definition: StoreDefinition
+    topic: Topic
+    partition: int
+    store: PartitionStore
+    progress: Progress
+    changes: Changes
+    recent: RecentChanges
+    metrics: Metrics
+    wall_ms: Callable[[], int]
+
+    def __post_init__(self) -> None:
+        self._partition_check = PartitionCheck(self.definition, self.topic, self.partition, self.metrics)
+        self._decode = decode_plain if self.definition.plain else decode_states
+        self._poison_records = 0
+        self._applied, self._stale, self._poison = (
+            self.metrics.records.labels(self.definition.name, outcome) for outcome in ("applied", "stale", "poison")
+        )
+
+    def freshness(self, instance: str) -> Freshness:
+        """Returns how old a result may be that is read after this call."""
+        progress = self.progress
+        lag_records, lag_ms = progress.lag_records, progress.lag_ms
+        return Freshness(self.partition, lag_records, lag_ms, self.topic.epoch, progress.applied_offset, instance)
+
+    def read(self, keys: list[bytes]) -> list[bytes | None]:
+        """Returns stored values. Raises NotServedError when the store cannot be read: another replica can."""
+        try:
+            values = self.store.get_many(keys)
+        except StoreError as error:
+            raise NotServedError(str(error)) from error
+        if self.definition.retain is None:
+            return values
+        before_ms = self.wall_ms() - self.definition.retain
+        return [unexpired(value, before_ms) for value in values]
+
+    def scan(self, first: bytes, end: bytes, *, reverse: bool) -> Iterator[tuple[bytes, bytes]]:
+        """Yields rows with first <= key < end, as of one moment. Raises as `read` does."""
+        try:
+            rows, retain = self.store.scan(first, end, reverse=reverse), self.definition.retain
+            yield from rows if retain is None else unexpired_rows(rows, self.wall_ms() - retain)
+        except StoreError as error:
+            raise NotServedError(str(error)) from error
+
+    def versions(self, key: bytes, before_offset: int = MAX_OFFSET) -> Iterator[bytes]:
+        """Yields the stored values that a key had, from the newest before this offset on. Raises as `read` does."""
+        newest = self.read([key])[0]
+        if newest is None:
+            return
+        if offset_of(newest) < before_offset:
+            yield newest
+        try:
+            older = self.store.older_versions(key, min(before_offset, offset_of(newest)))
+            retain = self.definition.retain
+            before_ms = None if retain is None else self.wall_ms() - retain
+            yield from (value for value in older if before_ms is None or unexpired(value, before_ms) is not None)
+        except StoreError as error:
+            raise NotServedError(str(error)) from error
+
+    def apply(self, records: Sequence[Record], next_offset: int) -> None:
+        """Stores what is newer among consecutive records, and the offset after them, in one atomic write.
+
+        A record that cannot be applied is logged, counted and skipped. Raises what PartitionStore.write raises; then
+        nothing has been applied.
+        """
+        self._poison_records = 0
+        keys, values = self._decode(records, self._skip)
+        if self._poison_records > _MAX_POISON_LINES:
+            skipped = self._poison_records - _MAX_POISON_LINES
+            _log.warning("more records skipped", records=skipped, topic=self.topic.name)
+        replaced: list[Replaced] | None = None if self.definition.history is None else []
+        if self.definition.plain and replaced is None:
+            rows, stale = dict(zip(keys, values, strict=True)), 0
+        else:
+            rows, stale = newest_rows(keys, values, self.store.get_many(keys), replaced)
+        self.store.write(rows, next_offset, self.wall_ms(), replaced or ())
+        if self.definition.plain:
+            self._partition_check.check(keys)
+        if self.progress.serving:
+            self.recent.note(rows)
+        else:
+            self.recent.forget(next_offset - 1)
+        self.progress.note_applied(next_offset)
+        if self.progress.serving:
+            self.store.finish_restore()
+        self._applied.inc(len(keys) - stale)
+        self._stale.inc(stale)
+        self.changes.announce(rows.keys())
+
+    def advance_to(self, offset: int) -> None:
+        """Notes that the log has no record before this offset that has not been applied."""
+        if offset > self.progress.next_offset:
+            self.store.write({}, offset, self.wall_ms())
+            self.progress.note_applied(offset)
+            self.changes.announce(())
+
+    def note_end_offset(self, offset: int, asked_at: float) -> None:
+        """Notes the end of the partition, as of a time of the monotonic clock."""
+        self.progress.note_end_offset(offset, asked_at)
+        self.changes.announce(())
+
+    def run_maintenance(self, deletions_before_ms: int, limit: int) -> bool:
+        """Purges at most `limit` entries of each kind that are due, and notes on disk when all had been applied.
+
+        Returns whether more may be due. Raises as PartitionStore.write does.
+        """
+        if self.progress.serving:
+            self.store.finish_restore()
+        now_ms = self.wall_ms()
+        retain, history = self.definition.retain, self.definition.history
+        age = None if history is None else history.age
+        seen = [self.store.purge_deletions(min(deletions_before_ms, now_ms - (age or 0)), limit)]
+        if retain is not None:
+            seen.append(self.store.purge_expired(now_ms - retain, limit))
+        if age is not None:
+            seen.append(self.store.purge_versions(now_ms - age, limit))
+        if self.progress.serving:
+            self.store.note_current(now_ms - self.progress.lag_ms)
+        return limit in seen
+
+    def start_over(self, store: PartitionStore, progress: Progress) -> None:
+        """Goes on with an empty store, not serving until it has caught up again."""
+        self.progress = progress
+        self.store = store
+        self.recent.forget(store.next_offset - 1)
+
+    def _skip(self, record: Record, error: PoisonRecordError) -> None:
+        self._poison.inc()
+        self._poison_records += 1
+        if self._poison_records <= _MAX_POISON_LINES:
+            position = {"topic": self.topic.name, "partition": self.partition, "offset": record.offset()}
+            _log.warning("record skipped", reason=str(error), **position)
+
+
+class PartitionCheck:
+    """Counts keys of one partition that belong into another, where lookups look for them; warns once.
+
+    Of a large batch it checks a hundred keys, spread over all of it.
+    """
+
+    def __init__(self, definition: StoreDefinition, topic: Topic, partition: int, metrics: Metrics) -> None:
+        """Expects the keys whose group's hash is `partition` modulo the number of partitions."""
+        self._store = definition.name
+        self._topic = topic
+        self._partition = partition
+        self._hash_of = PARTITIONERS[definition.partitioner]
+        self._misplaced = metrics.misplaced_keys.labels(definition.name)
+        self._warned = False
+
+    def check(self, keys: Sequence[bytes]) -> None:
+        """Counts the misplaced keys of a batch."""
+        step = max(1, len(keys) // _MAX_CHECKED_KEYS)
+        for key in islice(keys, 0, None, step):
+            belongs_to = self._hash_of(group_of(key).decode()) % self._topic.partitions
+            if belongs_to != self._partition:
+                self._misplaced.inc()
+                if not self._warned:
+                    self._warned = True
+                    where = {"store": self._store, "topic": self._topic.name, "partition": self._partition}
+                    _log.warning(_MISPLACED, **where, belongs_to=belongs_to, key=key.decode())
+
+
+def unexpired(value: bytes | None, before_ms: int) -> bytes | None:
+    """Returns a stored value, or None if it was committed before this time."""
+    if value is None:
+        return None
+    commit_ms = commit_ms_of(value)
+    return None if commit_ms is not None and commit_ms < before_ms else value
+
+
+def unexpired_rows(rows: Iterator[tuple[bytes, bytes]], before_ms: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yields rows; those that were committed before this time as deleted, so that readers still count them."""
+    for key, value in rows:
+        yield key, unexpired(value, before_ms) or _EXPIRED

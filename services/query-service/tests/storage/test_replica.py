@@ -1,0 +1,247 @@
+"""A partition that this instance holds."""
+
+from collections.abc import Callable
+
+import pytest
+from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
+
+from query_service.errors import NotServedError
+from query_service.lookups.replica_reads import is_value
+from query_service.metrics import Metrics
+from query_service.storage.replica import PartitionCheck, Replica, unexpired, unexpired_rows
+from query_service.storage.store_directory import Topic
+from query_service.storage.store_keys import HEADER, HEADER_SIZE, UNTIMED, header_of
+from statecast.partitioning import partition_of
+from testkit.query_service import FakeRecord, ManualClock, put, store_definition, tombstone
+
+OpenReplica = Callable[..., Replica]
+
+
+def payload(replica: Replica, key: bytes) -> bytes | None:
+    value = replica.read([key])[0]
+    return None if value is None or header_of(value).deleted else value[HEADER_SIZE:]
+
+
+def counted(metrics: Metrics, outcome: str) -> float | None:
+    registry: CollectorRegistry = metrics.registry
+    labels = {"store": "orders-by-key", "outcome": outcome}
+    return registry.get_sample_value("query_service_records_total", labels)
+
+
+async def test_it_applies_what_is_newer_and_counts_what_is_stale(open_replica: OpenReplica, metrics: Metrics) -> None:
+    replica = open_replica()
+    replica.apply([put("a", 1, 0, b"one"), put("a", 2, 1, b"two"), put("a", 1, 2, b"one")], 3)
+
+    assert payload(replica, b"a") == b"two"
+    assert replica.progress.applied_offset == 2
+    assert (counted(metrics, "applied"), counted(metrics, "stale")) == (2, 1)
+
+
+async def test_the_position_of_a_key_is_the_record_that_was_applied(open_replica: OpenReplica) -> None:
+    replica = open_replica()
+    replica.apply([put("a", 5, 10)], 11)
+    replica.apply([put("a", 5, 20), put("a", 4, 21)], 22)
+
+    assert header_of(replica.read([b"a"])[0] or b"").offset == 10
+
+
+async def test_a_poison_record_is_skipped_and_the_rest_is_applied(open_replica: OpenReplica, metrics: Metrics) -> None:
+    replica = open_replica()
+    replica.apply([put("a", 1, 0), FakeRecord(b"b", b"\xff\xff", 1), FakeRecord(None, b"", 2), put("c", 1, 3)], 4)
+
+    assert (payload(replica, b"a"), payload(replica, b"c")) == (b"row", b"row")
+    assert replica.progress.applied_offset == 3
+    assert counted(metrics, "poison") == 2
+
+
+async def test_a_batch_of_poison_alone_still_moves_on(open_replica: OpenReplica) -> None:
+    replica = open_replica()
+    replica.apply([FakeRecord(b"b", b"\xff\xff", 0)], 1)
+
+    assert replica.store.next_offset == 1
+
+
+async def test_a_replay_does_not_bring_a_deleted_row_back(open_replica: OpenReplica) -> None:
+    replica = open_replica()
+    log = [put("a", 1, 0), put("a", 2, 1), tombstone("a", 3, 2)]
+    replica.apply(log, 3)
+    replica.apply([put("a", 1, 3), put("a", 2, 4)], 5)
+
+    assert payload(replica, b"a") is None
+
+
+async def test_a_row_that_is_made_again_is_kept(open_replica: OpenReplica) -> None:
+    replica = open_replica()
+    replica.apply([tombstone("a", 3, 0), put("a", 4, 1, b"again")], 2)
+
+    assert payload(replica, b"a") == b"again"
+
+
+async def test_a_deletion_that_is_older_than_the_row_is_stale(open_replica: OpenReplica) -> None:
+    replica = open_replica()
+    replica.apply([put("a", 4, 0), tombstone("a", 3, 1)], 2)
+
+    assert payload(replica, b"a") == b"row"
+
+
+async def test_a_higher_epoch_may_bring_a_lower_sequence(open_replica: OpenReplica) -> None:
+    replica = open_replica()
+    replica.apply([put("a", 900, 0, b"old"), put("a", 1, 1, b"new", epoch=2)], 2)
+
+    assert payload(replica, b"a") == b"new"
+
+
+async def test_it_says_how_fresh_it_is(open_replica: OpenReplica, clock: ManualClock) -> None:
+    replica = open_replica(partition=3)
+    replica.apply([put("a", 1, 0)], 1)
+    replica.note_end_offset(5, clock.now)
+    clock.now += 0.5
+    freshness = replica.freshness("query-1")
+
+    assert (freshness.partition, freshness.lag_records, freshness.lag_ms) == (3, 4, 501)
+    assert (freshness.epoch, freshness.applied_offset) == (77, 0)
+    assert freshness.answered_by == "query-1"
+
+
+async def test_the_end_of_the_log_counts_as_applied_although_it_has_no_record(open_replica: OpenReplica) -> None:
+    replica = open_replica()
+    replica.note_end_offset(9, 0)
+    replica.advance_to(9)
+
+    assert replica.progress.lag_records == 0
+    assert replica.store.next_offset == 9
+
+
+async def test_maintenance_purges_old_deletion_markers_and_notes_the_time(
+    open_replica: OpenReplica, wall: ManualClock
+) -> None:
+    replica = open_replica()
+    replica.apply([tombstone("a", 1, 0)], 1)
+    wall.now += 100
+    replica.run_maintenance(int(wall.now * 1000) - 50_000, 10)
+
+    assert replica.read([b"a"]) == [None]
+    assert replica.store.current_ms == int(wall.now * 1000) - replica.progress.lag_ms
+
+
+async def test_reading_a_store_that_has_moved_away_sends_the_caller_to_another_replica(
+    open_replica: OpenReplica,
+) -> None:
+    replica = open_replica()
+    replica.store.close()
+
+    with pytest.raises(NotServedError):
+        replica.read([b"a"])
+    with pytest.raises(NotServedError):
+        list(replica.scan(b"a", b"b", reverse=False))
+
+
+PLAIN: dict[str, object] = {"format": "plain", "message": "json"}
+
+
+async def test_a_plain_store_keeps_the_newest_value_of_each_key(open_replica: OpenReplica, metrics: Metrics) -> None:
+    replica = open_replica(**PLAIN)
+    replica.apply([FakeRecord(b"a", b"one", 0), FakeRecord(b"a", b"two", 1), FakeRecord(b"b", b"x", 2)], 3)
+    replica.apply([FakeRecord(b"b", None, 3), FakeRecord(None, b"y", 4)], 5)
+
+    assert (payload(replica, b"a"), payload(replica, b"b")) == (b"two", None)
+    assert (counted(metrics, "applied"), counted(metrics, "poison")) == (4, 1)
+
+
+async def test_a_row_is_absent_as_soon_as_its_record_is_too_old(open_replica: OpenReplica, wall: ManualClock) -> None:
+    replica = open_replica(**PLAIN, retain="1h")
+    now_ms = int(wall.now * 1000)
+    replica.apply([FakeRecord(b"a", b"old", 0, record_ms=now_ms), FakeRecord(b"b", b"new", 1, record_ms=now_ms + 1)], 2)
+    wall.now += 3600
+    assert payload(replica, b"a") == b"old"
+    wall.now += 0.001
+    hidden = [header_of(value).deleted for _, value in replica.scan(b"a", b"z", reverse=False)]
+
+    assert (payload(replica, b"a"), payload(replica, b"b")) == (None, b"new")
+    assert hidden == [True, False]
+
+
+async def test_maintenance_purges_what_is_too_old_a_few_at_a_time(open_replica: OpenReplica, wall: ManualClock) -> None:
+    replica = open_replica(**PLAIN, retain="1h")
+    now_ms = int(wall.now * 1000)
+    replica.apply([FakeRecord(b"%d" % number, b"x", number, record_ms=now_ms) for number in range(5)], 5)
+    wall.now += 3601
+    replica.apply([FakeRecord(b"new", b"x", 5, record_ms=int(wall.now * 1000))], 6)
+
+    assert [replica.run_maintenance(0, 3), replica.run_maintenance(0, 3)] == [True, False]
+    assert [key for key, _ in replica.store.scan(b"0", b"z")] == [b"new"]
+
+
+async def test_of_many_poison_records_ten_are_logged_and_all_are_counted(
+    open_replica: OpenReplica, metrics: Metrics
+) -> None:
+    replica = open_replica(**PLAIN)
+    with capture_logs() as logs:
+        replica.apply([FakeRecord(None, b"x", offset) for offset in range(50)], 50)
+
+    assert counted(metrics, "poison") == 50
+    assert [log["event"] for log in logs] == ["record skipped"] * 10 + ["more records skipped"]
+    assert logs[-1]["records"] == 40
+
+
+BOOKINGS = Topic("bookings", "id", 77, 9)
+DEFINITION = store_definition("bookings")
+OWN = [f"c-{number}".encode() for number in range(5000) if partition_of(f"c-{number}", 9) == 3]
+FOREIGN = [f"c-{number}".encode() for number in range(5000) if partition_of(f"c-{number}", 9) != 3]
+
+
+def misplaced(metrics: Metrics) -> float | None:
+    return metrics.registry.get_sample_value("query_service_misplaced_keys_total", {"store": "bookings"})
+
+
+def test_keys_in_their_own_partition_are_fine(metrics: Metrics) -> None:
+    PartitionCheck(DEFINITION, BOOKINGS, 3, metrics).check(OWN)
+
+    assert misplaced(metrics) == 0
+
+
+def test_a_member_belongs_where_its_group_belongs(metrics: Metrics) -> None:
+    PartitionCheck(DEFINITION, BOOKINGS, 3, metrics).check([key + b"\0sort\0member" for key in OWN[:10]])
+
+    assert misplaced(metrics) == 0
+
+
+def test_a_misplaced_key_is_counted_each_time_and_logged_once(metrics: Metrics) -> None:
+    check = PartitionCheck(DEFINITION, BOOKINGS, 3, metrics)
+    with capture_logs() as logs:
+        check.check([*OWN[:10], FOREIGN[0]])
+        check.check(FOREIGN[:2])
+
+    assert misplaced(metrics) == 3
+    assert len(logs) == 1
+    assert "set `partitioner`" in logs[0]["event"]
+    assert (logs[0]["partition"], logs[0]["belongs_to"]) == (3, partition_of(FOREIGN[0].decode(), 9))
+
+
+def test_of_a_large_batch_about_a_hundred_keys_are_looked_at(metrics: Metrics) -> None:
+    PartitionCheck(DEFINITION, BOOKINGS, 3, metrics).check(FOREIGN)
+
+    assert 100 <= (misplaced(metrics) or 0) < 200
+
+
+OLD = HEADER.pack(0, 1, 1, 5, 999_000_000, 0) + b"old"
+YOUNG = HEADER.pack(0, 2, 2, 6, 0, 0) + b"young"
+TIMELESS = HEADER.pack(0, 3, 3, 0, 0, UNTIMED) + b"timeless"
+
+
+def test_a_row_is_hidden_when_its_record_was_committed_before_the_time() -> None:
+    assert unexpired(OLD, 5999) == OLD
+    assert unexpired(OLD, 6000) is None
+    assert unexpired(YOUNG, 6000) == YOUNG
+
+
+def test_a_row_without_a_time_is_never_hidden() -> None:
+    assert unexpired(TIMELESS, 2**50) == TIMELESS
+    assert unexpired(None, 0) is None
+
+
+def test_a_hidden_row_of_a_scan_is_counted_and_is_no_value() -> None:
+    rows = list(unexpired_rows(iter([(b"a", OLD), (b"b", YOUNG)]), 6000))
+
+    assert [(key, is_value(value)) for key, value in rows] == [(b"a", False), (b"b", True)]
