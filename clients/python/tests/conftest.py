@@ -12,7 +12,7 @@ from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.state.v1 import state_pb2
 from statecast_client import StatecastClient
-from statecast_client.partitioning import partition_of
+from statecast_client.shard_map import ShardMap, hash_group
 
 STORE = query_pb2.Store(store="rows", topic="rows", message="statecast.orders.v1.Order", partitions=4)
 
@@ -88,7 +88,7 @@ class Cluster:
         self.client = client
 
     def owner(self, group: str) -> FakeInstance:
-        partition = partition_of(STORE, group)
+        partition = ShardMap.of(query.ListShardsResponse(stores=[STORE])).partition(STORE.store, hash_group(group))
         assert partition is not None
         return self.instances[partition % len(self.instances)]
 

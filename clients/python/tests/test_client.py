@@ -1,4 +1,4 @@
-"""The client against fake instances: whom it asks, and whom next."""
+"""The client against fake instances: which one it asks first, and which one next."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ import pytest
 from statecast.query.v1 import query_pb2
 from statecast.state.v1 import state_pb2
 from statecast_client import InvalidError, OverloadedError, StatecastClient, UnavailableError, UnknownStoreError
+from statecast_client.router import RETRIED
 
 if TYPE_CHECKING:
     from conftest import Cluster
@@ -32,10 +33,11 @@ async def test_a_key_may_be_a_group_its_parts_or_a_message(cluster: "Cluster") -
     assert (await cluster.client.get("rows", key)).state.key == key
 
 
-async def test_another_instance_answers_when_the_owner_is_unavailable(cluster: "Cluster") -> None:
+@pytest.mark.parametrize("code", list(RETRIED))
+async def test_another_instance_answers_when_the_owner_fails(cluster: "Cluster", code: grpc.StatusCode) -> None:
     await cluster.client.get("rows", "x")
     owner = cluster.owner("x")
-    owner.failure = grpc.StatusCode.UNAVAILABLE
+    owner.failure = code
     answer = await cluster.client.get("rows", "x")
     await cluster.client.get("rows", "x")
 
@@ -51,7 +53,7 @@ async def test_another_instance_answers_when_the_owner_is_silent_for_half_of_the
         assert (await client.get("rows", "x")).freshness.answered_by == cluster.other("x").address
 
 
-async def test_after_one_retry_it_says_who_does_not_answer(cluster: "Cluster") -> None:
+async def test_the_error_after_one_retry_names_the_silent_instance(cluster: "Cluster") -> None:
     for instance in cluster.instances:
         instance.failure = grpc.StatusCode.UNAVAILABLE
 
@@ -97,7 +99,7 @@ async def test_without_a_shard_map_any_instance_is_asked(cluster: "Cluster") -> 
         assert (await cluster.client.get("rows", group)).freshness.answered_by == cluster.instances[0].address
 
 
-async def test_a_batch_is_one_call_per_holder_in_the_order_of_its_keys(cluster: "Cluster") -> None:
+async def test_a_batch_is_one_call_per_owner_in_the_order_of_its_keys(cluster: "Cluster") -> None:
     results = await cluster.client.batch_get("rows", GROUPS)
 
     assert [result.state.key.group for result in results] == GROUPS

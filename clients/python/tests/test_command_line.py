@@ -17,7 +17,7 @@ def test_files_of_tls_come_from_the_environment_too() -> None:
     assert (str(options.tls_ca), options.tls_key) == ("/ca.pem", None)
 
 
-def test_the_gateway_and_what_to_sign_in_with_come_from_the_environment_too() -> None:
+def test_the_gateway_and_the_credential_come_from_the_environment_too() -> None:
     known = {"STATECAST_GATEWAY": "wss://a", "STATECAST_API_KEY": "k", "STATECAST_TOKEN": "t", "STATECAST_USER": "u:p"}
     options = parse(["watch", "s", "k", "--push", "--token", "u"], known)
 
@@ -45,7 +45,7 @@ def test_a_scan_takes_a_part_of_a_group() -> None:
         (["shards", "--timeout", "soon"], "--timeout: `soon` is not a number of seconds"),
     ],
 )
-def test_what_is_wrong_is_named_with_status_2(
+def test_a_wrong_argument_is_named_with_status_2(
     arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

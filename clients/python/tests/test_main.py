@@ -18,7 +18,7 @@ async def status(cluster: "Cluster", *arguments: str) -> int:
     return await asyncio.to_thread(main, arguments, {"STATECAST_ADDRESS": addresses})
 
 
-async def test_what_was_answered_ends_with_0(cluster: "Cluster", capsys: pytest.CaptureFixture[str]) -> None:
+async def test_an_answered_command_ends_with_0(cluster: "Cluster", capsys: pytest.CaptureFixture[str]) -> None:
     assert await status(cluster, "scan", "rows", "g", "--limit", "2") == 0
     assert capsys.readouterr().out.splitlines() == ["g0  {}", "g1  {}"]
 

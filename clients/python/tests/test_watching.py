@@ -40,7 +40,7 @@ async def watched(cluster: "Cluster", count: int, keys: list[str] | None = None)
     return seen
 
 
-async def test_a_key_is_told_at_first_and_at_every_change(cluster: "Cluster") -> None:
+async def test_a_watch_yields_the_value_and_every_change(cluster: "Cluster") -> None:
     cluster.owner("x").results = [[value(1)], [value(5)], [gone(6)]]
     seen = await watched(cluster, 3)
 
@@ -50,13 +50,13 @@ async def test_a_key_is_told_at_first_and_at_every_change(cluster: "Cluster") ->
     assert [each.keys[0].after.offset for each in cluster.owner("x").batches[:3]] == [0, 1, 5]
 
 
-async def test_an_older_value_of_the_same_epoch_is_not_told(cluster: "Cluster") -> None:
+async def test_a_watch_leaves_out_an_older_value_of_the_same_epoch(cluster: "Cluster") -> None:
     cluster.owner("x").results = [[value(5)], [value(4)], [value(5)], [value(6)], [value(0, epoch=2)]]
 
     assert [change.position.offset for change in await watched(cluster, 3)] == [5, 6, 0]
 
 
-async def test_keys_of_all_shards_are_followed(cluster: "Cluster") -> None:
+async def test_a_watch_covers_keys_of_all_shards(cluster: "Cluster") -> None:
     mine = next(group for group in map(str, range(20)) if cluster.owner(group) is cluster.instances[0])
     others = next(group for group in map(str, range(20)) if cluster.owner(group) is cluster.instances[1])
     for instance in cluster.instances:
@@ -66,21 +66,21 @@ async def test_keys_of_all_shards_are_followed(cluster: "Cluster") -> None:
     assert {change.key.group for change in seen} == {mine, others}
 
 
-async def test_it_goes_on_after_an_outage(cluster: "Cluster") -> None:
+async def test_a_watch_goes_on_after_an_outage(cluster: "Cluster") -> None:
     for instance in cluster.instances:
         instance.results = [[failed(grpc.StatusCode.UNAVAILABLE)], [value(1)]]
 
     assert [change.position.offset for change in await watched(cluster, 1)] == [1]
 
 
-async def test_what_stays_wrong_is_raised(cluster: "Cluster") -> None:
+async def test_a_permanent_error_is_raised(cluster: "Cluster") -> None:
     cluster.owner("x").failure = grpc.StatusCode.INVALID_ARGUMENT
 
     with pytest.raises(InvalidError, match="told to fail"):
         await watched(cluster, 1)
 
 
-async def test_nothing_to_follow_is_refused(cluster: "Cluster") -> None:
+async def test_a_watch_without_keys_is_refused(cluster: "Cluster") -> None:
     with pytest.raises(InvalidError, match="keys"):
         cluster.client.watch("rows", [])
 

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 from httpx import AsyncClient
 
-from ws_edge.sockets.surroundings import Surroundings
-from ws_edge.testing.edge import FakeQueryService, RunningEdge
-from ws_edge.testing.session import surroundings
+from testkit.ws_edge.edge import FakeQueryService, RunningEdge
+from testkit.ws_edge.session import session_context
+from ws_edge.session.context import SessionContext
 
 
 @pytest.fixture
@@ -47,6 +47,6 @@ async def operator(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
 
 
 @pytest.fixture
-def around() -> Surroundings:
+def context() -> SessionContext:
     """What a session stands in whose hub the test answers."""
-    return surroundings()
+    return session_context()

@@ -4,14 +4,14 @@ import pytest
 
 from ws_edge.authorization import Consumer, OwnerRule, check_key, check_row, check_staff, may_see
 from ws_edge.errors import ForbiddenError
-from ws_edge.states import Position, StoreKey, Version
+from ws_edge.states import KeyState, Position, StoreKey
 
 ALICE = Consumer("customer-0001", "alice", False)
 STAFF = Consumer("", "operator", True)
 
 
-def row_of(owner: str) -> Version:
-    return Version(StoreKey("orders-by-key", "o"), Position(1, 1), row=object(), owner=owner)
+def row_of(owner: str) -> KeyState:
+    return KeyState(StoreKey("orders-by-key", "o"), Position(1, 1), row=object(), owner=owner)
 
 
 def test_a_row_is_seen_by_its_owner_and_by_staff() -> None:
@@ -29,7 +29,7 @@ def test_a_row_without_an_owner_is_seen_by_staff_alone() -> None:
 
 
 def test_that_there_is_no_row_may_be_seen_by_all() -> None:
-    assert may_see(ALICE, Version(StoreKey("orders-by-key", "o"), Position(1, 1)))
+    assert may_see(ALICE, KeyState(StoreKey("orders-by-key", "o"), Position(1, 1)))
 
 
 def test_a_group_that_is_a_consumers_id_is_refused_before_it_is_looked_up() -> None:

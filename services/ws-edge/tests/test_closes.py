@@ -7,8 +7,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from testkit.ws_edge.edge import RunningEdge, until
 from ws_edge.closes import REASONS, reason_of
-from ws_edge.testing.edge import RunningEdge, until
 
 
 def closed(edge: RunningEdge) -> dict[str, int]:
@@ -27,7 +27,7 @@ async def break_off(socket: ClientConnection) -> None:
     socket.transport.abort()
 
 
-async def test_who_closed_and_how_is_counted(edge: RunningEdge) -> None:
+async def test_closed_sockets_are_counted_by_who_closed_them_and_how(edge: RunningEdge) -> None:
     for code in (1000, 1001, 1011, 4401):
         async with edge.socket() as socket:
             await socket.close(code)
@@ -42,7 +42,7 @@ async def test_who_closed_and_how_is_counted(edge: RunningEdge) -> None:
     assert closed(edge) == {"client": 4, "lost": 1, "too_large": 1}
 
 
-async def test_a_client_that_breaks_the_protocol_is_no_client_that_left(edge: RunningEdge) -> None:
+async def test_a_client_that_breaks_the_protocol_is_counted_as_protocol(edge: RunningEdge) -> None:
     async with edge.socket() as socket:
         socket.transport.write(b"\xff\xff")
         await socket.wait_closed()
@@ -51,7 +51,7 @@ async def test_a_client_that_breaks_the_protocol_is_no_client_that_left(edge: Ru
     assert closed(edge) == {"protocol": 1}
 
 
-async def test_a_client_that_answers_no_ping_is_told_apart_from_one_that_was_lost() -> None:
+async def test_a_client_that_answers_no_ping_is_counted_apart_from_a_lost_connection() -> None:
     async with RunningEdge(ping_interval_s=0.05, ping_timeout_s=0.05) as edge, edge.socket() as socket:
         socket.transport.pause_reading()
         await until(lambda: bool(closed(edge)))
@@ -61,10 +61,10 @@ async def test_a_client_that_answers_no_ping_is_told_apart_from_one_that_was_los
     assert counted == {"no_pong": 1}
 
 
-async def test_what_the_edge_ends_a_socket_for_is_counted_as_that() -> None:
+async def test_sockets_closed_by_the_edge_are_counted_by_their_reason() -> None:
     async with RunningEdge(consumer_frames_per_s=1, frames_burst_s=1) as edge:
-        async with edge.socket(expires_at=edge.calendar.now + 0.05) as expiring:
-            edge.calendar.now += 1
+        async with edge.socket(expires_at=edge.wall_clock.now + 0.05) as expiring:
+            edge.wall_clock.now += 1
             await expiring.wait_closed()
         async with edge.socket(consumer="customer-0002") as flooding:
             with suppress(ConnectionClosed):
@@ -81,7 +81,7 @@ async def test_what_the_edge_ends_a_socket_for_is_counted_as_that() -> None:
     assert counted == {"expired": 1, "flood": 1, "restart": 1}
 
 
-async def test_refused_handshakes_are_counted_by_what_can_be_done_about_them() -> None:
+async def test_refused_handshakes_are_counted_by_their_cause() -> None:
     async with RunningEdge(max_sockets=1, consumer_sockets=1) as full, RunningEdge(sockets_per_s=0.001) as paced:
         async with full.socket():
             for consumer in ("customer-0001", "customer-0002"):
@@ -108,7 +108,7 @@ async def test_refused_handshakes_are_counted_by_what_can_be_done_about_them() -
         (False, None, 4408, "client"),
     ],
 )
-def test_a_reset_goes_before_the_code_of_the_edge_and_that_before_the_clients(
+def test_a_reset_precedes_the_code_of_the_edge_and_that_the_code_of_the_client(
     stalled: bool, end_code: int | None, code: int, reason: str
 ) -> None:
     assert reason_of(stalled, end_code, code) == reason

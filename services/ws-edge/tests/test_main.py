@@ -1,4 +1,4 @@
-"""The command as operators run it: starts, waits for the query service, answers, and ends as it should."""
+"""The command as operators run it: it starts, waits for the query service, answers, and ends as it should."""
 
 import asyncio
 import json
@@ -10,9 +10,10 @@ from asyncio.subprocess import PIPE, Process
 import pytest
 from httpx import AsyncClient, HTTPError
 
+from testkit.ws_edge.edge import SECRET, FakeQueryService
+from ws_edge.__main__ import revoke
 from ws_edge.server import listen
 from ws_edge.settings import Settings
-from ws_edge.testing.edge import SECRET, FakeQueryService
 
 
 async def start(*arguments: str, **settings: str) -> Process:
@@ -71,7 +72,7 @@ async def test_the_process_waits_for_the_query_service_and_ends_with_0_on_sigter
         ({"gateway_secret": SECRET, "stores": "/nowhere/stores.yaml"}, "/nowhere/stores.yaml"),
     ],
 )
-async def test_what_keeps_it_from_starting_is_one_line_and_status_2(settings: dict[str, str], reason: str) -> None:
+async def test_what_prevents_the_start_is_one_line_and_status_2(settings: dict[str, str], reason: str) -> None:
     process = await start("run", **settings)
     _, log = await process.communicate()
 
@@ -98,3 +99,33 @@ async def test_a_wrong_command_is_refused() -> None:
 
     assert process.returncode == 2
     assert b"invalid choice" in log
+
+
+def revoke_settings(**more: object) -> Settings:
+    return Settings.model_validate({"gateway_secret": "throw-away-secret", "kafka_timeout_ms": 500, **more})
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "consumer", "text"),
+    [
+        ("", "customer-0001", "WS_EDGE_KAFKA_BOOTSTRAP"),
+        ("127.0.0.1:1", "customer-0001", "Kafka has not acknowledged"),
+        ("127.0.0.1:1", "", "no group"),
+        ("127.0.0.1:1", "a\0b", "NUL"),
+    ],
+)
+def test_a_revocation_that_was_not_recorded_ends_with_1_and_the_reason(
+    bootstrap: str, consumer: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = revoke(revoke_settings(kafka_bootstrap=bootstrap), consumer, lift=False)
+
+    assert status == 1
+    assert text in capsys.readouterr().err
+
+
+async def test_revoke_needs_a_consumer() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "ws_edge", "revoke", stdout=PIPE, stderr=PIPE)
+    _, errors = await process.communicate()
+
+    assert process.returncode == 2
+    assert b"CONSUMER" in errors

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ws_edge.errors import SettingsError
+from statecast_service.errors import PortInUseError
+from testkit.ws_edge.edge import SECRET, RunningEdge, until
 from ws_edge.server import listen
 from ws_edge.settings import Settings
-from ws_edge.testing.edge import SECRET, RunningEdge, until
 
 
 def settings(port: int) -> Settings:
@@ -15,7 +15,7 @@ def settings(port: int) -> Settings:
 def test_a_port_that_is_taken_is_refused_with_its_setting() -> None:
     with listen(settings(0)) as first:
         port = first.getsockname()[1]
-        with pytest.raises(SettingsError, match=f"127.0.0.1:{port} .*WS_EDGE_PORT"):
+        with pytest.raises(PortInUseError, match=f"127.0.0.1:{port} .*WS_EDGE_PORT"):
             listen(settings(port))
 
 

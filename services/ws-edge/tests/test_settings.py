@@ -1,11 +1,10 @@
 """A wrong setting is refused by name before anything starts."""
 
-from pathlib import Path
-
 import pytest
 
-from ws_edge.errors import SettingsError
-from ws_edge.settings import Settings, read
+from statecast_service.errors import SettingsError
+from statecast_service.settings import load_settings
+from ws_edge.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +13,7 @@ def secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_defaults_serve_this_machine_alone() -> None:
-    settings = read()
+    settings = load_settings(Settings)
 
     assert (settings.host, settings.port) == ("127.0.0.1", 8080)
     assert settings.query_addresses == ("127.0.0.1:50051",)
@@ -24,19 +23,26 @@ def test_the_defaults_serve_this_machine_alone() -> None:
 def test_addresses_are_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WS_EDGE_QUERY_ADDRESSES", "a:1, b:2,")
 
-    assert read().query_addresses == ("a:1", "b:2")
+    assert load_settings(Settings).query_addresses == ("a:1", "b:2")
+
+
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WS_EDGE_QUERY_ADDRESSES", "")
+
+    assert load_settings(Settings).query_addresses == ("127.0.0.1:50051",)
 
 
 def test_the_secret_is_required_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "throw-away" not in repr(read())
+    assert "throw-away" not in repr(load_settings(Settings))
 
-    monkeypatch.delenv("WS_EDGE_GATEWAY_SECRET")
-    with pytest.raises(SettingsError, match="WS_EDGE_GATEWAY_SECRET"):
-        read()
-    monkeypatch.setenv("WS_EDGE_GATEWAY_SECRET", "short")
-    with pytest.raises(SettingsError, match="WS_EDGE_GATEWAY_SECRET") as refusal:
-        read()
-    assert "'short'" not in str(refusal.value)
+    for text in (None, "", "short"):
+        if text is None:
+            monkeypatch.delenv("WS_EDGE_GATEWAY_SECRET")
+        else:
+            monkeypatch.setenv("WS_EDGE_GATEWAY_SECRET", text)
+        with pytest.raises(SettingsError, match="WS_EDGE_GATEWAY_SECRET") as refusal:
+            load_settings(Settings)
+        assert "'short'" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +51,7 @@ def test_the_secret_is_required_and_never_shown(monkeypatch: pytest.MonkeyPatch)
         ("WS_EDGE_PORT", "http"),
         ("WS_EDGE_PORT", "70000"),
         ("WS_EDGE_QUERY_ADDRESSES", "localhost"),
-        ("WS_EDGE_QUERY_ADDRESSES", ""),
+        ("WS_EDGE_QUERY_ADDRESSES", ","),
         ("WS_EDGE_MAX_FRAME_BYTES", "1"),
         ("WS_EDGE_DEFAULT_INTERVAL_MS", "50"),
         ("WS_EDGE_ORIGINS", "app.example.org"),
@@ -59,14 +65,26 @@ def test_a_wrong_value_is_refused_on_one_line_with_its_variable(
     monkeypatch.setenv(variable, value)
 
     with pytest.raises(SettingsError, match=variable) as refusal:
-        read()
+        load_settings(Settings)
     assert "\n" not in str(refusal.value)
 
 
-def test_every_setting_is_described_where_it_is_and_in_the_readme() -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text()
-    for name, field in Settings.model_fields.items():
-        (line,) = [line for line in readme.splitlines() if line.startswith(f"| `WS_EDGE_{name.upper()}` ")]
+def test_all_mistakes_are_named_at_once_and_an_unknown_variable_with_its_nearest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WS_EDGE_PORT", "http")
+    monkeypatch.setenv("WS_EDGE_GATEWAY_SECRET", "short-a,short-b")
+    monkeypatch.setenv("WS_EDGE_MAX_SOCKET", "5")
 
+    with pytest.raises(SettingsError) as refusal:
+        load_settings(Settings)
+    text = str(refusal.value)
+    assert "WS_EDGE_PORT='http'" in text
+    assert "WS_EDGE_GATEWAY_SECRET: " in text
+    assert "short-a" not in text
+    assert "WS_EDGE_MAX_SOCKET: there is no such variable; did you mean WS_EDGE_MAX_SOCKETS?" in text
+
+
+def test_every_setting_is_described() -> None:
+    for field in Settings.model_fields.values():
         assert field.description
-        assert line.endswith(f"| {field.description} |")

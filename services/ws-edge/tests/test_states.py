@@ -2,13 +2,13 @@
 
 import pytest
 
-from ws_edge.states import Position, StoreKey, Version, is_news
+from ws_edge.states import KeyState, Position, StoreKey, is_news
 
 KEY = StoreKey("orders-by-key", "o")
 
 
-def version(offset: int, row: bool = True, deleted: bool = False) -> Version:
-    return Version(KEY, Position(1, offset), row=object() if row else None, deleted=deleted)
+def version(offset: int, row: bool = True, deleted: bool = False) -> KeyState:
+    return KeyState(KEY, Position(1, offset), row=object() if row else None, deleted=deleted)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def version(offset: int, row: bool = True, deleted: bool = False) -> Version:
         (version(1, row=False, deleted=True), version(2, row=False, deleted=True), False),
     ],
 )
-def test_only_a_later_version_that_says_something_else_is_news(latest: Version, later: Version, news: bool) -> None:
+def test_only_a_later_version_that_says_something_else_is_news(latest: KeyState, later: KeyState, news: bool) -> None:
     assert is_news(latest, later) is news
 
 

@@ -2,7 +2,6 @@
 
 import json
 import ssl
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -11,31 +10,16 @@ import trustme
 from httpx import AsyncClient, TransportError
 from websockets.asyncio.client import connect
 
-from ws_edge.errors import SettingsError, UnavailableError
-from ws_edge.querying.addresses import Addresses
-from ws_edge.querying.query_client import QueryClient
+from statecast_service.errors import SettingsError
+from testkit.certificates import PemFiles
+from testkit.ws_edge.edge import SECRET, RunningEdge
+from testkit.ws_edge.fake_query_service import FakeQueryService
+from ws_edge.errors import UnavailableError
+from ws_edge.server import port_tls, query_tls
 from ws_edge.settings import Settings
-from ws_edge.testing.edge import SECRET, Clock, RunningEdge
-from ws_edge.testing.fake_query_service import FakeQueryService
-from ws_edge.tls import port_tls, query_tls, read
+from ws_edge.upstream.query_client import QueryClient
 
 ALICE = {"X-Consumer-Custom-ID": "customer-0001"}
-
-
-class Files:
-    """A certificate, its key and its CA, as PEM files."""
-
-    def __init__(self, directory: Path, authority: trustme.CA) -> None:
-        issued = authority.issue_cert("127.0.0.1")
-        self.certificate = directory / "certificate.pem"
-        self.key = directory / "key.pem"
-        self.ca = directory / "ca.pem"
-        self.missing = directory / "missing.pem"
-        self.rubbish = directory / "rubbish.pem"
-        self.certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
-        self.key.write_bytes(issued.private_key_pem.bytes())
-        self.ca.write_bytes(authority.cert_pem.bytes())
-        self.rubbish.write_bytes(b"\xffnot a certificate")
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +28,18 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory, authority: trustme.CA) -> Files:
-    return Files(tmp_path_factory.mktemp("tls"), authority)
+def files(tmp_path_factory: pytest.TempPathFactory, authority: trustme.CA) -> PemFiles:
+    return PemFiles(tmp_path_factory.mktemp("tls"), authority)
 
 
 def settings(**given: Any) -> Settings:
     return Settings.model_validate({"gateway_secret": SECRET} | given)
+
+
+def credentials(settings: Settings) -> grpc.ChannelCredentials:
+    tls = query_tls(settings)
+    assert tls is not None
+    return tls.channel_credentials()
 
 
 def trust(authority: trustme.CA, shown: trustme.LeafCert | None = None) -> ssl.SSLContext:
@@ -62,12 +52,11 @@ def trust(authority: trustme.CA, shown: trustme.LeafCert | None = None) -> ssl.S
 
 
 def test_without_files_there_is_no_tls() -> None:
-    tls = read(settings())
+    assert port_tls(settings()) is None
+    assert query_tls(settings()) is None
 
-    assert (tls.port, tls.query) == (None, None)
 
-
-def test_only_a_ca_makes_tls_mutual(files: Files) -> None:
+def test_only_a_ca_makes_tls_mutual(files: PemFiles) -> None:
     one_sided = port_tls(settings(tls_certificate=files.certificate, tls_key=files.key))
     mutual = port_tls(settings(tls_certificate=files.certificate, tls_key=files.key, tls_client_ca=files.ca))
 
@@ -95,13 +84,15 @@ def test_only_a_ca_makes_tls_mutual(files: Files) -> None:
         ({"query_tls_ca": "ca", "query_tls_certificate": "certificate"}, "QUERY_TLS_KEY is missing"),
     ],
 )
-def test_what_is_wrong_is_named_in_one_line(files: Files, given: dict[str, str], named: str) -> None:
+def test_a_wrong_file_is_named_in_one_line(files: PemFiles, given: dict[str, str], named: str) -> None:
+    wrong = settings(**{name: getattr(files, file) for name, file in given.items()})
+
     with pytest.raises(SettingsError, match=named) as refusal:
-        read(settings(**{name: getattr(files, file) for name, file in given.items()}))
+        (query_tls if any(name.startswith("query") for name in given) else port_tls)(wrong)
     assert "\n" not in str(refusal.value)
 
 
-async def test_with_mutual_tls_the_gateways_certificate_is_its_proof(authority: trustme.CA, files: Files) -> None:
+async def test_with_mutual_tls_the_gateways_certificate_is_its_proof(authority: trustme.CA, files: PemFiles) -> None:
     gateway = trust(authority, authority.issue_cert("gateway.example.org"))
     given: dict[str, Any] = {"tls_certificate": files.certificate, "tls_key": files.key, "tls_client_ca": files.ca}
     async with RunningEdge(**given) as edge:
@@ -116,7 +107,7 @@ async def test_with_mutual_tls_the_gateways_certificate_is_its_proof(authority: 
     assert frame["data"]["status"] == "Unknown"
 
 
-async def test_with_mutual_tls_nobody_else_comes_in_whatever_they_say(authority: trustme.CA, files: Files) -> None:
+async def test_with_mutual_tls_nobody_else_can_connect(authority: trustme.CA, files: PemFiles) -> None:
     stranger = trustme.CA().issue_cert("gateway.example.org")
     given: dict[str, Any] = {"tls_certificate": files.certificate, "tls_key": files.key, "tls_client_ca": files.ca}
     async with RunningEdge(**given) as edge:
@@ -126,7 +117,7 @@ async def test_with_mutual_tls_nobody_else_comes_in_whatever_they_say(authority:
                     await client.get("/update/orders/1", headers=edge.headers())
 
 
-async def test_with_a_certificate_alone_the_secret_is_still_asked_for(authority: trustme.CA, files: Files) -> None:
+async def test_without_mutual_tls_the_secret_is_still_required(authority: trustme.CA, files: PemFiles) -> None:
     async with (
         RunningEdge(tls_certificate=files.certificate, tls_key=files.key) as edge,
         AsyncClient(base_url=f"https://{edge.address}", verify=trust(authority)) as client,
@@ -137,14 +128,14 @@ async def test_with_a_certificate_alone_the_secret_is_still_asked_for(authority:
     assert (refused.status_code, answer.status_code) == (403, 404)
 
 
-async def test_the_query_service_is_asked_over_mutual_tls(files: Files) -> None:
+async def test_the_query_service_is_asked_over_mutual_tls(files: PemFiles) -> None:
     pair = [(files.key.read_bytes(), files.certificate.read_bytes())]
     asks = grpc.ssl_server_credentials(pair, files.ca.read_bytes(), require_client_auth=True)
     service = FakeQueryService()
-    addresses = Addresses([await service.start(credentials=asks)], Clock(), 0.0)
+    addresses = [await service.start(credentials=asks)]
     shown = settings(query_tls_ca=files.ca, query_tls_certificate=files.certificate, query_tls_key=files.key)
     nothing = settings(query_tls_ca=files.ca)
-    good, bad = (QueryClient(addresses, 30.0, 10, query_tls(given)) for given in (shown, nothing))
+    good, bad = (QueryClient(addresses, 30.0, 10, credentials=credentials(given)) for given in (shown, nothing))
     shards = await good.list_shards()
     with pytest.raises(UnavailableError):
         await bad.list_shards()

@@ -1,6 +1,5 @@
-"""A client of the query service that calls the owner of a key itself."""
+"""A client of the query service that calls the owner of a key directly; `push` watches through the gateway."""
 
-from statecast_client.change import Change
 from statecast_client.client import StatecastClient
 from statecast_client.errors import (
     AbsentError,
@@ -11,6 +10,7 @@ from statecast_client.errors import (
     UnavailableError,
     UnknownStoreError,
 )
+from statecast_client.keys import Change
 
 __all__ = [
     "AbsentError",

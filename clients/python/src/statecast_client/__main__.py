@@ -6,14 +6,15 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
-from statecast_client import push_command
 from statecast_client.client import StatecastClient
 from statecast_client.command_line import parse
-from statecast_client.commands import run
+from statecast_client.commands import run, watch_push
 from statecast_client.errors import AbsentError, BehindError, OverloadedError, StatecastError, UnavailableError
 from statecast_client.tls import credentials
 
 _INTERRUPTED = 130
+_EXIT_STATUSES = {AbsentError: 1, UnavailableError: 3, OverloadedError: 3, BehindError: 4}
+"""Any other error is something that the caller has to correct: 2."""
 
 
 def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ) -> int:
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
         asyncio.run(_run(options))
     except StatecastError as error:
         sys.stderr.write(f"statecast: {' '.join(str(error).split())}\n")
-        return _status(error)
+        return _EXIT_STATUSES.get(type(error), 2)
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
@@ -33,30 +34,13 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
 
 async def _run(options: Namespace) -> None:
     if options.command == "watch" and options.push:
-        await push_command.watch(options, _write)
+        await watch_push(options)
         return
     encrypted = options.tls or options.tls_ca or options.tls_certificate or options.tls_key
     secrets = credentials(options.tls_ca, options.tls_certificate, options.tls_key) if encrypted else None
     addresses = [address.strip() for address in options.address.split(",") if address.strip()]
     async with StatecastClient(addresses, credentials=secrets, timeout_s=options.timeout) as client:
-        await run(client, options, _write)
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
-
-
-def _status(error: StatecastError) -> int:
-    match error:
-        case AbsentError():
-            return 1
-        case UnavailableError() | OverloadedError():
-            return 3
-        case BehindError():
-            return 4
-        case _:
-            return 2
+        await run(client, options)
 
 
 if __name__ == "__main__":

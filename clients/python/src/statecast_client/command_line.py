@@ -16,6 +16,7 @@ exit status:
   2  an argument, the store, a file or the credential is wrong; standard error says which
   3  no instance, or gateway, answered in time, or the service is overloaded
   4  no answer is as fresh as --max-lag-ms asks
+  130  interrupted
 """
 
 
@@ -29,11 +30,17 @@ def parse(arguments: Sequence[str] | None, environment: Mapping[str, str]) -> ar
     )
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
     shared = [_connection(environment)]
-    _add_get(commands.add_parser("get", help="show the value of one key", parents=shared))
+    get = commands.add_parser("get", help="show the value of one key", parents=shared)
+    get.add_argument("store", metavar="STORE")
+    get.add_argument("key", metavar="KEY")
+    _add_lag(get)
     _add_scan(commands.add_parser("scan", help="show the rows of a group, or of a whole store", parents=shared))
-    _add_shards(commands.add_parser("shards", help="show who serves what, and how fresh it is", parents=shared))
+    shards = commands.add_parser("shards", help="show who serves what, and how fresh it is", parents=shared)
+    shards.add_argument("store", metavar="STORE", nargs="?", default="", help="leave it out for all")
     watch = commands.add_parser("watch", help="show what keys hold, and every change", parents=shared)
-    _add_watch(watch)
+    watch.add_argument("store", metavar="STORE")
+    watch.add_argument("keys", metavar="KEY", nargs="*")
+    watch.add_argument("--limit", type=_count, metavar="N", help="stop after so many changes")
     _add_push(watch.add_argument_group("over the gateway's WebSocket"), environment)
     options = parser.parse_args(arguments)
     if options.command == "watch":
@@ -52,18 +59,12 @@ def _connection(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         ("certificate", "the certificate to show, as PEM [$STATECAST_TLS_CERTIFICATE]"),
         ("key", "its private key, as PEM [$STATECAST_TLS_KEY]"),
     ):
-        given = environment.get(f"STATECAST_TLS_{name.upper()}")
-        add(f"--tls-{name}", type=Path, default=Path(given) if given else None, metavar="FILE", help=what)
+        file = environment.get(f"STATECAST_TLS_{name.upper()}")
+        add(f"--tls-{name}", type=Path, default=Path(file) if file else None, metavar="FILE", help=what)
     add("--timeout", type=_seconds, default=5.0, metavar="SECONDS", help="the longest that a call may take [5]")
     add("--json", action="store_true", help="write one JSON object a line")
     add("--separator", default="/", metavar="SIGN", help="what stands between the parts of a key [/]")
     return shared
-
-
-def _add_get(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("store", metavar="STORE")
-    parser.add_argument("key", metavar="KEY")
-    _add_lag(parser)
 
 
 def _add_scan(parser: argparse.ArgumentParser) -> None:
@@ -77,16 +78,6 @@ def _add_scan(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=_count, metavar="N", help="stop after so many rows")
     add("--local-only", action="store_true", help="only what the first instance of --address owns")
     _add_lag(parser)
-
-
-def _add_shards(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("store", metavar="STORE", nargs="?", default="", help="leave it out for all")
-
-
-def _add_watch(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("store", metavar="STORE")
-    parser.add_argument("keys", metavar="KEY", nargs="*")
-    parser.add_argument("--limit", type=_count, metavar="N", help="stop after so many changes")
 
 
 def _add_push(group: argparse._ArgumentGroup, environment: Mapping[str, str]) -> None:

@@ -1,15 +1,20 @@
-"""What can go wrong when the query service is asked.
+"""What can go wrong when the query service is asked, and the one table that maps gRPC statuses to it.
 
 StatecastError
 ├── AbsentError          the key has no value; carries what is known of its absence
 ├── UnknownStoreError    there is no store of this name
 ├── InvalidError         an argument is wrong, and stays wrong
 ├── BehindError          the answer would be older than the bounds accept: accept more, or wait longer
-├── OverloadedError      the instance refuses calls now, or the question is too large: ask later, or for less
+├── OverloadedError      the instance refuses calls now, or the request is too large: ask later, or for less
 └── UnavailableError     no instance answered in time: ask again
 """
 
+from collections.abc import Mapping
+
 from statecast.query.v1 import query_pb2
+
+ABSENCE = "statecast-absence-bin"
+FRESHNESS = "statecast-freshness-bin"
 
 
 class StatecastError(Exception):
@@ -38,8 +43,35 @@ class BehindError(StatecastError):
 
 
 class OverloadedError(StatecastError):
-    """The instance refuses calls now, or the question is too large."""
+    """The instance refuses calls now, or the request is too large."""
 
 
 class UnavailableError(StatecastError):
     """No instance answered in time."""
+
+
+_BY_STATUS: Mapping[int, type[StatecastError]] = {
+    3: InvalidError,  # INVALID_ARGUMENT
+    5: UnknownStoreError,  # NOT_FOUND
+    7: InvalidError,  # PERMISSION_DENIED
+    8: OverloadedError,  # RESOURCE_EXHAUSTED
+    9: BehindError,  # FAILED_PRECONDITION
+    11: InvalidError,  # OUT_OF_RANGE
+    12: InvalidError,  # UNIMPLEMENTED
+    16: InvalidError,  # UNAUTHENTICATED
+}
+"""By the number of the gRPC status, so that this module needs no gRPC; any other is an UnavailableError."""
+
+
+def error_of_status(status: int, text: str, trailing: Mapping[str, str | bytes], address: str) -> StatecastError:
+    """Returns the error of a call that failed at an address; `trailing` is the call's trailing metadata."""
+    absence, freshness = trailing.get(ABSENCE), trailing.get(FRESHNESS)
+    if isinstance(absence, bytes) and isinstance(freshness, bytes):
+        return AbsentError(text, query_pb2.Absence.FromString(absence), query_pb2.Freshness.FromString(freshness))
+    error = _BY_STATUS.get(status)
+    return error(text) if error else UnavailableError(f"{address} does not answer: {text}")
+
+
+def error_of_key(error: query_pb2.KeyError) -> StatecastError:
+    """Returns the error of one key of a batch."""
+    return _BY_STATUS.get(error.code, UnavailableError)(error.message)

@@ -1,15 +1,47 @@
-"""What the command writes: for people, or one JSON object a line."""
+"""What the command writes: decoded payloads, for people or as one JSON object a line."""
 
+import base64
 import json
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.json_format import MessageToDict
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
 
+import statecast
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
-from statecast_client.change import Change
+from statecast_client.keys import Change
+
+Decode = Callable[[bytes], object]
+
+
+@cache
+def decoder(message: str) -> Decode:
+    """Returns the function that turns the payloads of a store into JSON values.
+
+    `message` is a message of the contract, `json` or `bytes`. Bytes, payloads that cannot be decoded, and those of a
+    message that this client's contract does not have become `{"base64": …}`.
+    """
+    if message == "json":
+        return _from_json
+    try:
+        kind = GetMessageClass(_pool().FindMessageTypeByName(message))
+    except KeyError:
+        return _as_base64
+
+    def decode(payload: bytes) -> object:
+        try:
+            return MessageToDict(kind.FromString(payload), preserving_proto_field_name=True)
+        except DecodeError:
+            return _as_base64(payload)
+
+    return decode
 
 
 def fields(message: Message) -> dict[str, Any]:
@@ -45,11 +77,6 @@ def value_text(answer: query.GetStateResponse, value: object, separator: str) ->
     )
 
 
-def row_text(state: query_pb2.State, value: object, separator: str) -> str:
-    """Returns a row of a scan for people."""
-    return f"{key_text(state.key, separator)}  {line(value)}"
-
-
 def change_text(change: Change, value: object, separator: str) -> str:
     """Returns a change for people."""
     gone = "deleted" if change.absence and change.absence.deleted else "has no value"
@@ -67,18 +94,27 @@ def shards_text(listing: query.ListShardsResponse) -> list[str]:
     rows = [("STORE", "PARTITION", "RANK", "INSTANCE", "ADDRESS", "SERVING", "LAG_RECORDS", "LAG_MS")]
     for shard in listing.shards:
         for replica in shard.replicas:
-            known = replica.lag_ms >= 0
-            rows.append(
-                (
-                    shard.store,
-                    str(shard.partition),
-                    str(replica.rank),
-                    replica.instance,
-                    replica.address,
-                    "yes" if replica.serving else "no",
-                    str(replica.lag_records) if known else "?",
-                    str(replica.lag_ms) if known else "?",
-                )
-            )
+            lags = (str(replica.lag_records), str(replica.lag_ms)) if replica.lag_ms >= 0 else ("?", "?")
+            serving = "yes" if replica.serving else "no"
+            place = shard.store, str(shard.partition), str(replica.rank)
+            rows.append((*place, replica.instance, replica.address, serving, *lags))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _pool() -> DescriptorPool:
+    pool = DescriptorPool()
+    for file in FileDescriptorSet.FromString(statecast.descriptor_set()).file:
+        pool.Add(file)
+    return pool
+
+
+def _from_json(payload: bytes) -> object:
+    try:
+        return json.loads(payload)
+    except ValueError:
+        return _as_base64(payload)
+
+
+def _as_base64(payload: bytes) -> object:
+    return {"base64": base64.b64encode(payload).decode()}

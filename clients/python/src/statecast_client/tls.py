@@ -11,7 +11,7 @@ from statecast_client.errors import InvalidError
 def credentials(
     ca: Path | None = None, certificate: Path | None = None, key: Path | None = None
 ) -> grpc.ChannelCredentials:
-    """Returns credentials that trust `ca`, or the system's, and show a certificate when it and its key are given.
+    """Returns credentials that trust `ca`, or the system's, and present a certificate when there is one.
 
     Raises InvalidError naming the file that cannot be read.
     """

@@ -34,7 +34,7 @@ def socket_address() -> Iterator[str]:
         thread.join()
 
 
-async def test_a_ticket_is_had_beside_the_socket_for_newer_credentials(socket_address: str) -> None:
+async def test_a_ticket_comes_from_beside_the_socket_for_newer_credentials(socket_address: str) -> None:
     needs: list[Need] = []
 
     async def credentials(need: Need) -> dict[str, str]:
@@ -45,7 +45,7 @@ async def test_a_ticket_is_had_beside_the_socket_for_newer_credentials(socket_ad
     assert needs == ["expiring"]
 
 
-async def test_credentials_are_headers_or_what_returns_them() -> None:
+async def test_credentials_are_headers_or_a_function_that_returns_them() -> None:
     async def later(need: Need) -> dict[str, str]:
         return {"apikey": f"to {need}"}
 
@@ -54,7 +54,7 @@ async def test_credentials_are_headers_or_what_returns_them() -> None:
     assert await Access(later, None).headers("expired") == {"apikey": "to expired"}
 
 
-async def test_a_ticket_that_is_refused_or_none_is_said_so(socket_address: str) -> None:
+async def test_a_refused_or_malformed_ticket_is_an_error(socket_address: str) -> None:
     with pytest.raises(PushRefusedError, match="/edges/v1/tickets answers 401") as refusal:
         await Access({"apikey": "bad"}, None).ticket(socket_address)
     with pytest.raises(PushError, match="does not answer as ws-edge does"):

@@ -9,8 +9,7 @@ from statecast.push.v1.push_pb2 import Error
 from statecast.push.v1.subscription_pb2 import Start, Subscribed
 from statecast.state.v1.state_pb2 import Position
 from statecast_client.push import PushClient, PushError, PushRefusedError, Subscription
-from statecast_client.push.backoff import LONGEST_S, Backoff
-from statecast_client.push.testing import GROUP, STORE, Peer, server
+from testkit.push_server import GROUP, STORE, Peer, server
 
 
 async def next_offset(subscription: Subscription) -> int:
@@ -18,7 +17,7 @@ async def next_offset(subscription: Subscription) -> int:
         return (await anext(subscription)).position.offset
 
 
-async def test_after_a_lost_connection_it_goes_on_behind_the_last_position() -> None:
+async def test_after_a_lost_connection_it_resumes_after_the_last_position() -> None:
     resumed: list[Position] = []
 
     async def first(peer: Peer) -> None:
@@ -48,7 +47,7 @@ async def test_after_a_lost_connection_it_goes_on_behind_the_last_position() -> 
     assert subscription.recovered is True
 
 
-async def test_it_reads_while_it_asks_for_more_than_the_way_holds() -> None:
+async def test_it_reads_while_it_sends_more_requests_than_the_socket_buffers() -> None:
     groups = [secrets.token_hex(4_000) for _ in range(3_000)]  # random, for sockets compress
     asked: list[str] = []
     all_asked = asyncio.Event()
@@ -72,7 +71,7 @@ async def test_it_reads_while_it_asks_for_more_than_the_way_holds() -> None:
     assert asked == groups
 
 
-async def test_a_slow_reader_gets_the_newest_and_is_told_what_it_replaces() -> None:
+async def test_a_slow_reader_gets_the_newest_and_the_number_that_it_replaces() -> None:
     async def script(peer: Peer) -> None:
         await peer.admitted()
         for offset in (1, 2):
@@ -93,7 +92,7 @@ async def test_a_slow_reader_gets_the_newest_and_is_told_what_it_replaces() -> N
     assert (update.position.offset, update.skipped) == (2, 2 + 1 + 2)
 
 
-async def test_what_the_server_refuses_is_raised_to_the_reader_and_the_rest_goes_on() -> None:
+async def test_a_refused_subscription_raises_to_its_reader_and_the_others_go_on() -> None:
     async def script(peer: Peer) -> None:
         refused = await peer.asked()
         await peer.say(id=refused.id, error=Error(code="unavailable", message="later"))
@@ -112,7 +111,7 @@ async def test_what_the_server_refuses_is_raised_to_the_reader_and_the_rest_goes
         assert await next_offset(own) == 1
 
 
-async def test_what_was_on_its_way_to_an_earlier_subscription_is_not_told_to_the_next() -> None:
+async def test_updates_of_an_earlier_subscription_do_not_reach_the_next() -> None:
     async def script(peer: Peer) -> None:
         await peer.admitted()
         await peer.change(1)
@@ -133,7 +132,7 @@ async def test_what_was_on_its_way_to_an_earlier_subscription_is_not_told_to_the
         assert await next_offset(second) == 3
 
 
-async def test_it_is_used_within_its_context_and_watches_a_key_once() -> None:
+async def test_it_must_be_entered_and_watches_a_key_once() -> None:
     async def script(peer: Peer) -> None:
         await peer.socket.wait_closed()
 
@@ -152,14 +151,3 @@ async def test_it_is_used_within_its_context_and_watches_a_key_once() -> None:
         await anext(subscription)
     with pytest.raises(PushError, match="closed"):
         await client.subscribe(STORE, GROUP)
-
-
-def test_pauses_double_up_to_the_longest_and_begin_anew_when_it_works() -> None:
-    backoff = Backoff(lambda: 1.0)
-    pauses = [backoff.next() for _ in range(8)]
-    backoff.reset()
-
-    assert pauses[:3] == [0.25, 0.5, 1.0]
-    assert pauses[-1] == LONGEST_S
-    assert backoff.next() == 0.25
-    assert Backoff(lambda: 0.0).next() == 0.125

@@ -8,7 +8,8 @@ from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged, Range
 from statecast.push.v1.subscription_pb2 import Start
 from statecast.state.v1.state_pb2 import Position, StateKey
 from statecast_client.push import PushClient, RangeSubscription
-from statecast_client.push.testing import GROUP, STORE, Peer, server
+from statecast_client.push.protocol import Subject
+from testkit.push_server import GROUP, STORE, Peer, server
 
 ENTERED, CHANGED, LEFT = (
     MemberChange.MEMBER_CHANGE_ENTERED,
@@ -25,6 +26,11 @@ def member(change: "MemberChange.ValueType", offset: int, name: str = "order-1")
     return RangeChanged(range=RANGE, change=change, key=key, position=position, through=position)
 
 
+def subscription_to_range(position: Position | None) -> RangeSubscription:
+    """A subscription that no server knows."""
+    return RangeSubscription(Subject.of_range(RANGE, None), position, lambda _: asyncio.sleep(0))
+
+
 @pytest.mark.parametrize(
     ("unread", "newer", "told"),
     [
@@ -38,7 +44,7 @@ def member(change: "MemberChange.ValueType", offset: int, name: str = "order-1")
 async def test_unread_changes_of_a_member_become_one(
     unread: "MemberChange.ValueType", newer: "MemberChange.ValueType", told: "MemberChange.ValueType | None"
 ) -> None:
-    subscription = RangeSubscription(None, lambda *_: b"", lambda: asyncio.sleep(0))
+    subscription = subscription_to_range(None)
     subscription.put(member(unread, 1))
     subscription.put(member(newer, 2))
     subscription.finish(None)
@@ -50,8 +56,8 @@ async def test_unread_changes_of_a_member_become_one(
     assert subscription.position == Position(epoch=7, offset=2)
 
 
-async def test_what_waits_for_an_absent_reader_is_bounded_by_what_it_knows() -> None:
-    subscription = RangeSubscription(None, lambda *_: b"", lambda: asyncio.sleep(0))
+async def test_unread_changes_are_bounded_by_what_the_reader_knows() -> None:
+    subscription = subscription_to_range(None)
     for offset in range(1000):
         subscription.put(member(ENTERED, 3 * offset, f"passing-{offset}"))
         subscription.put(member(CHANGED, 3 * offset + 1, f"passing-{offset}"))
@@ -118,8 +124,8 @@ async def heard_of(subscription: RangeSubscription) -> list[tuple[str, int]]:
     return [(each.key.member, each.position.offset) for each in told if isinstance(each, RangeChanged)]
 
 
-async def test_what_a_resumption_tells_again_is_left_out() -> None:
-    subscription = RangeSubscription(Position(epoch=7, offset=1), lambda *_: b"", lambda: asyncio.sleep(0))
+async def test_changes_that_a_resumption_brings_again_are_left_out() -> None:
+    subscription = subscription_to_range(Position(epoch=7, offset=1))
     subscription.begin(watched(Start.START_RECOVERED))
     subscription.put(told_with_more_to_come(ENTERED, 2, "a"))
     subscription.put(told_with_more_to_come(LEFT, 3, "b"))
@@ -137,8 +143,8 @@ async def test_what_a_resumption_tells_again_is_left_out() -> None:
     assert subscription.position == Position(epoch=7, offset=5)
 
 
-async def test_a_snapshot_that_was_not_told_to_its_end_is_asked_for_again() -> None:
-    subscription = RangeSubscription(Position(epoch=7, offset=9), lambda *_: b"", lambda: asyncio.sleep(0))
+async def test_an_incomplete_snapshot_is_requested_again() -> None:
+    subscription = subscription_to_range(Position(epoch=7, offset=9))
     subscription.begin(watched(Start.START_SNAPSHOT))
     subscription.put(told_with_more_to_come(ENTERED, 2, "a"))
 

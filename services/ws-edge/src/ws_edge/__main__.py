@@ -1,49 +1,42 @@
-"""The command `ws-edge`: `run` reads the settings, puts the parts together and serves; `revoke` ends an access."""
+"""The command `ws-edge`: `run` puts the parts of an edge together and serves; `revoke` ends a consumer's access."""
 
 import argparse
 import asyncio
 import socket
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 
 import structlog
 import uvloop
 
-from ws_edge import logs, settings, stores, tls
-from ws_edge.access.admission import Admission
-from ws_edge.access.channel_quota import ChannelQuota
-from ws_edge.access.gateway import Gateway
-from ws_edge.access.origins import Origins
-from ws_edge.access.pace import Pace
-from ws_edge.access.quotas import Quota, Quotas
-from ws_edge.access.tickets import Tickets
-from ws_edge.errors import SettingsError
+from statecast_service.clocks import WallClock
+from statecast_service.errors import ServiceError
+from statecast_service.logs import configure_logs
+from statecast_service.settings import load_settings
+from ws_edge.auth.admission import Admission, Origins, Pace
+from ws_edge.auth.gateway import Gateway
+from ws_edge.auth.quotas import ChannelQuota, Quota, Quotas
+from ws_edge.auth.tickets import Tickets
+from ws_edge.channels import EDGE_STORES
+from ws_edge.channels.channels import Channels
+from ws_edge.channels.kafka_writer import KafkaWriter, Writer
+from ws_edge.channels.revocations import RevocationLog, Revocations
+from ws_edge.errors import RequestError
+from ws_edge.http.app import edge_app, http_app
+from ws_edge.http.channel_rest import ChannelRest
+from ws_edge.http.rest import Rest
+from ws_edge.http.staff_rest import EdgeReport, StaffRest
 from ws_edge.hub.hub import Hub
-from ws_edge.hub.live_lanes import LiveLanes
-from ws_edge.hub.poller import Poller
+from ws_edge.hub.poller import Poller, PollLimits
 from ws_edge.metrics import Metrics
-from ws_edge.querying.addresses import Addresses
-from ws_edge.querying.query_client import QueryClient
-from ws_edge.querying.shard_watch import ShardWatch
-from ws_edge.revoke_command import revoke, writer_of
-from ws_edge.server import Server, listen
+from ws_edge.server import Server, listen, port_tls, query_tls
+from ws_edge.session.context import Limits, SessionContext
+from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
-from ws_edge.shared import own_stores
-from ws_edge.shared.channels import Channels
-from ws_edge.shared.kafka_writer import Writer
-from ws_edge.shared.revocation_log import RevocationLog
-from ws_edge.shared.revocations import Revocations
-from ws_edge.sockets.leavings import Leavings, collect_seldom
-from ws_edge.sockets.sockets import Sockets
-from ws_edge.sockets.surroundings import Limits, Surroundings
-from ws_edge.tls import Tls
-from ws_edge.web.app import edge_app, http_app
-from ws_edge.web.channel_rest import ChannelRest
-from ws_edge.web.edge_report import EdgeReport
-from ws_edge.web.rest import Rest
-from ws_edge.web.revocation_rest import RevocationRest
+from ws_edge.stores import read_stores
+from ws_edge.upstream.query_client import QueryClient, ShardWatch
 
 log = structlog.get_logger(__name__)
 
@@ -61,65 +54,39 @@ class Edge:
     server: Server
 
 
-def build(
-    given: Settings,
-    table: stores.Stores,
-    encryption: Tls,
-    writer: Writer | None,
-    calendar: Callable[[], float] = time.time,
-) -> Edge:
-    """Puts an edge together. Must be called in the event loop that runs it.
+def main() -> int:
+    """Runs the command; returns 0 after a signal, 1 when a revocation was not recorded, 2 when it cannot start."""
+    arguments = _arguments()
+    configure_logs()
+    try:
+        settings = load_settings(Settings)
+        if arguments.command == "revoke":
+            return revoke(settings, arguments.consumer, lift=arguments.lift)
+        with listen(settings) as listener:
+            uvloop.run(serve(settings, listener))
+    except ServiceError as error:
+        sys.stderr.write(f"ws-edge: {error}\n")
+        return error.exit_status
+    return 0
 
-    Without a writer there are no channels and no revocation. `calendar` tells seconds since 1970.
-    """
-    clock = time.monotonic
-    gateway = Gateway(given.gateway_secrets, certified=encryption.port is not None and encryption.port.mutual)
-    tickets = Tickets(given.gateway_secrets, calendar, given.ticket_lifetime_s)
-    metrics = Metrics()
-    hub = Hub(clock, given.tick_ms / 1000, given.unavailable_after_ms / 1000)
-    addresses = Addresses(given.query_addresses, clock, given.query_backoff_ms / 1000)
-    client = QueryClient(addresses, given.query_timeout_ms / 1000, given.batch_keys, encryption.query)
-    shard_watch = ShardWatch(client, given.shard_refresh_ms / 1000)
-    live = LiveLanes(
-        hub, client, metrics, clock, given.live_wait_ms / 1000, float(given.live_keys_per_s), given.batch_keys
-    )
-    poller = Poller(hub, client, {**table, **own_stores.ALL}, metrics, clock, live, given.batch_keys)
-    most, most_ranges = given.max_channel_subscriptions, given.max_ranges
-    channels = Channels(client, table, writer, calendar, given.channel_lifetime_s, most, most_ranges)
-    revocations = Revocations(hub, client, writer is not None, given.unavailable_after_ms / 1000)
-    around = Surroundings(hub, table, _limits(given), metrics, tickets, clock, calendar)
-    sockets = Sockets(around, channels, revocations, gateway, _admission(given, clock), given.stall_timeout_s)
 
-    def not_ready() -> str | None:
-        return "this edge is being stopped" if sockets.draining else shard_watch.reason
-
-    report = EdgeReport(given.instance, metrics, not_ready, clock)
-    rest = Rest(client, table, gateway, tickets, revocations, given.page_size, report)
-    quota = ChannelQuota(given.consumer_channels_per_hour, clock)
-    channel_rest = ChannelRest(channels, quota, rest.consumer)
-    revocation_rest = RevocationRest(RevocationLog(writer, calendar), rest.consumer)
-    metrics.sockets.set_function(lambda: len(sockets))
-    metrics.subscriptions.set_function(lambda: hub.subscriptions)
-    metrics.unique_keys.set_function(lambda: hub.unique_keys)
-    metrics.query_available.set_function(lambda: shard_watch.reason is None)
-    routers = [calls.router() for calls in (rest, channel_rest, revocation_rest)]
-    app = edge_app(http_app(routers, metrics, not_ready), sockets)
-
-    async def drain() -> None:
-        await sockets.drain(given.drain_notice_ms / 1000, given.drain_window_ms / 1000)
-
-    server = Server(app, given, encryption.port, drain)
-    return Edge(hub, client, shard_watch, poller, sockets, metrics, server)
+async def serve(settings: Settings, listener: socket.socket) -> None:
+    """Serves until a signal. Raises SettingsError when a file that the settings name is wrong."""
+    host, port = listener.getsockname()[:2]
+    settings = settings.model_copy(update={"instance": settings.instance or f"{host}:{port}"})
+    configure_logs(instance=settings.instance)
+    edge = build(settings, writer_of(settings))
+    log.info("listening", host=host, port=port, query_addresses=settings.query_addresses)
+    await run(edge, listener)
+    log.info("stopped")
 
 
 async def run(edge: Edge, listener: socket.socket) -> None:
-    """Serves until the server has been told to end."""
+    """Runs the parts until the server ends."""
     try:
         async with asyncio.TaskGroup() as group:
-            background = [
-                group.create_task(run())
-                for run in (edge.shard_watch.run, edge.poller.run, edge.sockets.reap, Leavings(edge.sockets).run)
-            ]
+            parts = (edge.shard_watch.run, edge.poller.run, edge.sockets.reap)
+            background = [group.create_task(part()) for part in parts]
             await edge.server.serve(sockets=[listener])
             for task in background:
                 task.cancel()
@@ -127,21 +94,60 @@ async def run(edge: Edge, listener: socket.socket) -> None:
         await edge.client.close()
 
 
-def main() -> None:
-    """Runs the command; ends with 0 after a signal, and with 2 when it cannot start."""
-    arguments = _arguments()
-    logs.configure()
+def build(settings: Settings, writer: Writer | None, wall_clock: WallClock = time.time) -> Edge:
+    """Puts an edge together; without a writer it has no channels and no revocation. Call it in the loop that runs it.
+
+    Raises SettingsError when the stores file or a certificate is wrong.
+    """
+    clock = time.monotonic
+    stores, metrics, tls, woken = read_stores(settings.stores), Metrics(), port_tls(settings), asyncio.Event()
+    hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
+    client = _query_client(settings)
+    shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000)
+    poll_limits = PollLimits(settings.batch_keys, settings.live_wait_ms / 1000, float(settings.live_keys_per_s))
+    poller = Poller(hub, client, {**stores, **EDGE_STORES}, metrics, clock, poll_limits, woken)
+    channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges
+    channels = Channels(client, stores, writer, wall_clock, *channel_limits)
+    revocations = Revocations(hub, client, writer is not None, settings.unavailable_after_ms / 1000)
+    gateway = Gateway(settings.gateway_secrets, certified=tls is not None and tls.mutual)
+    tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
+    context = SessionContext(hub, stores, _limits(settings), metrics, tickets, clock, wall_clock)
+    sockets = Sockets(context, channels, revocations, gateway, _admission(settings), settings.stall_timeout_s)
+
+    def not_ready() -> str | None:
+        return "this edge is being stopped" if sockets.draining else shard_watch.reason
+
+    rest = Rest(client, stores, gateway, tickets, revocations, settings.page_size)
+    channel_quota = ChannelQuota(settings.consumer_channels_per_hour, clock)
+    report = EdgeReport(settings.instance, metrics, not_ready, clock)
+    routers = [
+        rest.router(),
+        ChannelRest(channels, channel_quota, rest.consumer).router(),
+        StaffRest(client, RevocationLog(writer, wall_clock), report, rest.consumer).router(),
+    ]
+    metrics.sockets.set_function(lambda: len(sockets))
+    metrics.subscriptions.set_function(lambda: hub.subscriptions)
+    metrics.unique_keys.set_function(lambda: hub.unique_keys)
+    metrics.query_available.set_function(lambda: shard_watch.reason is None)
+    drain = partial(sockets.drain, settings.drain_notice_ms / 1000, settings.drain_window_ms / 1000)
+    server = Server(edge_app(http_app(routers, metrics, not_ready), sockets), settings, tls, drain)
+    return Edge(hub, client, shard_watch, poller, sockets, metrics, server)
+
+
+def revoke(settings: Settings, principal: str, *, lift: bool) -> int:
+    """Returns 0 once Kafka has acknowledged, else 1, with the reason on standard error."""
+    revocations = RevocationLog(writer_of(settings), time.time)
     try:
-        given = settings.read()
-        if arguments.command == "revoke":
-            sys.exit(revoke(given, arguments.consumer, lift=arguments.lift))
-        table = stores.read(given.stores)
-        encryption = tls.read(given)
-        listener = listen(given)
-    except SettingsError as error:
+        asyncio.run(revocations.lift(principal) if lift else revocations.revoke(principal))
+    except RequestError as error:
         sys.stderr.write(f"ws-edge: {error}\n")
-        sys.exit(2)
-    uvloop.run(_serve(given, table, encryption, listener))
+        return 1
+    return 0
+
+
+def writer_of(settings: Settings) -> KafkaWriter | None:
+    """The writer to Kafka; None when the settings name no broker."""
+    return KafkaWriter(settings.kafka_bootstrap, settings.kafka_timeout_ms / 1000) if settings.kafka_bootstrap else None
 
 
 def _arguments() -> argparse.Namespace:
@@ -154,37 +160,32 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def _serve(given: Settings, table: stores.Stores, encryption: Tls, listener: socket.socket) -> None:
-    host, port = listener.getsockname()[:2]
-    given = given.model_copy(update={"instance": given.instance or f"{host}:{port}"})
-    structlog.contextvars.bind_contextvars(instance=given.instance)
-    log.info("listening", host=host, port=port, query_addresses=given.query_addresses)
-    collect_seldom()
-    await run(build(given, table, encryption, writer_of(given)), listener)
-    log.info("stopped")
-
-
-def _admission(given: Settings, clock: Callable[[], float]) -> Admission:
-    burst_s = given.frames_burst_s
-    consumer = Quota(given.consumer_sockets, given.consumer_subscriptions, given.consumer_frames_per_s, burst_s)
-    address = Quota(given.address_sockets, given.address_subscriptions, given.address_frames_per_s, burst_s)
-    pace = Pace(given.sockets_per_s, given.slow_start_s, clock)
-    return Admission(Origins(given.origins), Quotas(consumer, address, clock), pace, given.max_sockets)
-
-
-def _limits(given: Settings) -> Limits:
-    return Limits(
-        given.default_interval_ms,
-        given.min_interval_ms,
-        given.max_interval_ms,
-        given.max_subscriptions,
-        given.max_replies,
-        given.max_outbox_bytes,
-        given.page_size,
-        given.max_members,
-        given.max_ranges,
+def _query_client(settings: Settings) -> QueryClient:
+    tls = query_tls(settings)
+    return QueryClient(
+        settings.query_addresses,
+        settings.query_timeout_ms / 1000,
+        settings.batch_keys,
+        credentials=None if tls is None else tls.channel_credentials(),
+        backoff_s=settings.query_backoff_ms / 1000,
     )
 
 
+def _admission(settings: Settings) -> Admission:
+    burst_s = settings.frames_burst_s
+    consumer = Quota(
+        settings.consumer_sockets, settings.consumer_subscriptions, settings.consumer_frames_per_s, burst_s
+    )
+    address = Quota(settings.address_sockets, settings.address_subscriptions, settings.address_frames_per_s, burst_s)
+    pace = Pace(settings.sockets_per_s, settings.slow_start_s, time.monotonic)
+    quotas = Quotas(consumer, address, time.monotonic)
+    return Admission(Origins(settings.origins), quotas, pace, settings.max_sockets)
+
+
+def _limits(settings: Settings) -> Limits:
+    names = {field.name for field in fields(Limits)} - {"default_members"}
+    return Limits(default_members=settings.page_size, **{name: getattr(settings, name) for name in names})
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,9 +1,9 @@
-"""Who is asking, and which keys and rows they may see."""
+"""Consumers, and which keys and rows they may see."""
 
 from dataclasses import dataclass
 
 from ws_edge.errors import ForbiddenError
-from ws_edge.states import AnyKey, Version
+from ws_edge.states import AnyKey, KeyState
 
 STAFF_GROUP = "staff"
 EVERYONE = "\0everyone"
@@ -12,7 +12,7 @@ EVERYONE = "\0everyone"
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Who the gateway says is asking. `id` is the customer's id; staff see every row."""
+    """The consumer that the gateway has authenticated. `id` is the customer's id; staff see every row."""
 
     id: str
     name: str
@@ -20,16 +20,16 @@ class Consumer:
 
     @property
     def principal(self) -> str:
-        """What channels and revocations know the consumer by."""
+        """The consumer's name in channels and revocations."""
         return self.id or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerRule:
-    """Who may see the rows of a store: staff, and the consumer whose id stands in the row's field.
+    """Decides who may see the rows of a store: staff, and the consumer whose id is in the row's field.
 
-    `field` is None in stores that are for staff alone, or, with `everyone`, for all consumers. With `group` the group
-    of every key is a consumer's id as well, so that a foreign key is refused before it is looked up.
+    `field` is None in stores for staff alone, or, with `everyone`, for all consumers. With `group` the group of every
+    key is a consumer's id as well, so that somebody else's key is refused before it is looked up.
     """
 
     field: str | None
@@ -43,18 +43,18 @@ class OwnerRule:
         return getattr(row, self.field) if self.field else ""
 
     def shows_all(self, consumer: Consumer) -> bool:
-        """Whether a consumer who passes `check_key` may see whatever row the group has, or has had."""
+        """Whether a consumer that passes `check_key` may see whatever row the group has, or has ever had."""
         return consumer.staff or self.group or self.everyone
 
 
-def check_staff(consumer: Consumer, what: str) -> None:
-    """Raises ForbiddenError unless the consumer is staff."""
+def check_staff(consumer: Consumer, subject: str) -> None:
+    """Raises ForbiddenError, which says that the subject is for staff only, unless the consumer is staff."""
     if not consumer.staff:
-        raise ForbiddenError(f"{what} is for staff only")
+        raise ForbiddenError(f"{subject} is for staff only")
 
 
 def check_key(consumer: Consumer, rule: OwnerRule, key: AnyKey) -> None:
-    """Raises ForbiddenError when the key alone shows that the consumer may not see its row, or those of the range."""
+    """Raises ForbiddenError when the key or range alone shows that the consumer may not see its rows."""
     if rule.everyone:
         return
     if rule.field is None:
@@ -63,14 +63,14 @@ def check_key(consumer: Consumer, rule: OwnerRule, key: AnyKey) -> None:
         raise ForbiddenError(f"the group {key.group} of the store {key.store} belongs to somebody else")
 
 
-def may_see(consumer: Consumer, version: Version) -> bool:
-    """Whether the consumer may see what the key holds; that there is no row may be seen by all."""
-    if consumer.staff or version.row is None or version.owner == EVERYONE:
+def may_see(consumer: Consumer, state: KeyState) -> bool:
+    """Whether the consumer may see what the key holds; everybody may see that there is no row."""
+    if consumer.staff or state.row is None or state.owner == EVERYONE:
         return True
-    return version.owner == consumer.id and bool(consumer.id)
+    return state.owner == consumer.id and bool(consumer.id)
 
 
-def check_row(consumer: Consumer, version: Version) -> None:
+def check_row(consumer: Consumer, state: KeyState) -> None:
     """Raises ForbiddenError when the row belongs to somebody else."""
-    if not may_see(consumer, version):
-        raise ForbiddenError(f"{version.key} belongs to somebody else")
+    if not may_see(consumer, state):
+        raise ForbiddenError(f"{state.key} belongs to somebody else")

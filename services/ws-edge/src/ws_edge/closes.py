@@ -1,52 +1,59 @@
-"""Why sockets are closed, in the words by which the metric counts them."""
+"""Why sockets are closed: close codes, and the reasons by which the metric counts them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from ws_edge.errors import (
-    CLOSE_CHANNEL_ENDED,
-    CLOSE_EXPIRED,
-    CLOSE_FLOOD,
-    CLOSE_RESTART,
-    CLOSE_REVOKED,
-    CLOSE_SLOW,
-)
+from ws_edge.errors import CLOSE_CHANNEL_ENDED, CLOSE_EXPIRED, CLOSE_FLOOD, CLOSE_RESTART, CLOSE_REVOKED, CLOSE_SLOW
 
 BY_PROTOCOL = "ws_edge.by_protocol"
-"""Marks an ASGI `websocket.disconnect` event whose code the protocol has chosen, not the peer."""
+"""Marks an ASGI `websocket.disconnect` event whose code was chosen by the protocol, not by the peer."""
 
 LOST = 1006
-"""The code of a connection that went away without a close frame; it is never sent."""
+"""The connection ended without a close frame; the code is never sent."""
 
 NO_PONG = 1011
-"""The peer has not answered a ping."""
 
-BY_EDGE: Mapping[int, str] = {
-    1009: "too_large",
-    NO_PONG: "no_pong",
-    CLOSE_RESTART: "restart",
-    CLOSE_EXPIRED: "expired",
-    CLOSE_REVOKED: "revoked",
-    CLOSE_CHANNEL_ENDED: "channel_ended",
-    CLOSE_SLOW: "slow",
-    CLOSE_FLOOD: "flood",
+
+class Close(NamedTuple):
+    """A way in which a socket ends."""
+
+    reason: str
+    """The label of the metric."""
+    meaning: str
+
+
+BY_EDGE: Mapping[int, Close] = {
+    1009: Close("too_large", "A frame is larger than `WS_EDGE_MAX_FRAME_BYTES`."),
+    NO_PONG: Close("no_pong", "The client does not answer pings."),
+    CLOSE_RESTART: Close("restart", "The edge restarts: connect again, with your positions."),
+    CLOSE_EXPIRED: Close("expired", "The credential has expired and was not renewed: sign in again, then connect."),
+    CLOSE_REVOKED: Close("revoked", "The operators have ended the consumer's access."),
+    CLOSE_CHANNEL_ENDED: Close("channel_ended", "The channel has expired or was deleted: create another one."),
+    CLOSE_SLOW: Close("slow", "More than `WS_EDGE_MAX_OUTBOX_BYTES` wait for the client."),
+    CLOSE_FLOOD: Close("flood", "The client goes on sending far more frames than it may."),
 }
-"""What this side has closed a socket for, by its close code."""
+"""What the edge closes sockets for, by close code."""
 
-REASONS = ("client", "lost", "stalled", "protocol", *BY_EDGE.values())
-"""All reasons: besides those of BY_EDGE the client closed it, it was lost, its client did not read, or broke the
-protocol."""
+OTHERS = (
+    Close("client", "The client has closed the socket."),
+    Close("lost", "The connection ended without a close frame."),
+    Close("stalled", "Reset: the client has read nothing for `WS_EDGE_STALL_TIMEOUT_S`."),
+    Close("protocol", "The client broke the protocol; the close code says how."),
+)
+"""All other ways in which sockets end."""
+
+REASONS = tuple(close.reason for close in (*OTHERS, *BY_EDGE.values()))
 
 
 def reason_of(stalled: bool, end_code: int | None, code: int) -> str:
-    """The reason, of REASONS. `end_code` is the code that this side has closed with; `code` the one that was seen."""
+    """The reason, one of REASONS. `end_code` is the code this side has closed with, `code` the one that was seen."""
     if stalled:
         return "stalled"
     if end_code is not None:
-        return BY_EDGE.get(end_code, "protocol")
+        return BY_EDGE[end_code].reason if end_code in BY_EDGE else "protocol"
     return "lost" if code == LOST else "client"
 
 
 def by_protocol(code: int, reason: str) -> Any:
-    """The ASGI event that the protocol has closed the socket."""
+    """The ASGI event that says that the protocol has closed the socket."""
     return {"type": "websocket.disconnect", "code": code, "reason": reason, BY_PROTOCOL: True}

@@ -1,32 +1,32 @@
-"""Runs the application on uvicorn, and drains it when the process is asked to end."""
+"""Runs the application on uvicorn, and drains it when the process is asked to stop."""
 
 import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from contextvars import copy_context
 from functools import partial
 from types import FrameType
 from typing import Any
 
 import uvicorn
+from typing_extensions import override
 
-from ws_edge.errors import SettingsError
+from statecast_service.errors import PortInUseError
+from statecast_service.tls import Tls, channel_tls, server_tls
+from ws_edge.http.app import App
+from ws_edge.session.protocol import EdgeSocketProtocol
 from ws_edge.settings import Settings
-from ws_edge.sockets.socket_protocol import EdgeSocketProtocol
-from ws_edge.tls import PortTls
-from ws_edge.web.app import App
 
 BACKLOG = 16_384
-"""Connections that may wait to be accepted, of which the kernel keeps net.core.somaxconn at the most. What does not fit
-when everybody comes back is tried again by the caller's kernel, after one second, then three, seven, fifteen."""
+"""Connections that may wait to be accepted; the kernel allows net.core.somaxconn at most. When everybody reconnects, a
+caller's kernel retries those that do not fit after one second, then three, seven and fifteen."""
 
 LAST_CALLS_S = 3
-"""How long calls that are being answered may take when all sockets are closed."""
+"""How long unfinished calls may take once all sockets are closed."""
 
 
 def listen(settings: Settings) -> socket.socket:
-    """Takes the port; raises SettingsError when it cannot be had."""
+    """Binds the port and listens on it. Raises PortInUseError."""
     listener = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -34,25 +34,32 @@ def listen(settings: Settings) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        reason = error.strerror or str(error)
-        raise SettingsError(
-            f"cannot listen on {settings.host}:{settings.port} ({reason}): set WS_EDGE_HOST or WS_EDGE_PORT to others"
-        ) from error
+        variables = settings.variable("host"), settings.variable("port")
+        raise PortInUseError(settings.host, settings.port, error, *variables) from error
     return listener
 
 
-class Server(uvicorn.Server):
-    """uvicorn, but a signal starts the drain first; a second one ends it."""
+def port_tls(settings: Settings) -> Tls | None:
+    """Returns the TLS of the edge's own port; None without certificate. Raises SettingsError."""
+    return server_tls(settings, certificate="tls_certificate", key="tls_key", client_ca="tls_client_ca")
 
-    def __init__(self, app: App, settings: Settings, tls: PortTls | None, drain: Callable[[], Awaitable[None]]) -> None:
+
+def query_tls(settings: Settings) -> Tls | None:
+    """Returns the TLS of connections to the query service; None without CA. Raises SettingsError."""
+    return channel_tls(settings, ca="query_tls_ca", certificate="query_tls_certificate", key="query_tls_key")
+
+
+class Server(uvicorn.Server):
+    """uvicorn, but the first signal starts the drain, and a second one ends it."""
+
+    def __init__(self, app: App, settings: Settings, tls: Tls | None, drain: Callable[[], Awaitable[None]]) -> None:
+        protocol = partial(EdgeSocketProtocol, send_buffer=settings.send_buffer_bytes)
         super().__init__(
             uvicorn.Config(
                 app,
                 http="httptools",
                 loop="uvloop",
-                ws=partial(  # type: ignore[arg-type]  # uvicorn only calls it
-                    EdgeSocketProtocol, send_buffer=settings.send_buffer_bytes
-                ),
+                ws=protocol,  # type: ignore[arg-type]  # uvicorn only calls it
                 lifespan="off",
                 ws_max_size=settings.max_frame_bytes,
                 ws_ping_interval=settings.ping_interval_s,
@@ -62,26 +69,26 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                **_encryption(tls),
+                **_tls_options(tls),
                 timeout_graceful_shutdown=LAST_CALLS_S,
             )
         )
         self._drain = drain
         self._drained: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._context = copy_context()
 
+    @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begins to serve."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  the base names them
-        """Takes SIGTERM and SIGINT. The base would raise the signal again at the end, and so not exit with 0."""
+    @override
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # The base would raise the signal again at the end, so that the process would not exit with 0.
         if self._loop is None or self._drained is not None:
             self.should_exit = self.force_exit = True
         else:
-            self._loop.call_soon_threadsafe(self._begin_drain, context=self._context)
+            self._loop.call_soon_threadsafe(self._begin_drain)
 
     def _begin_drain(self) -> None:
         if self._drained is None:
@@ -94,13 +101,13 @@ class Server(uvicorn.Server):
             self.should_exit = True
 
 
-def _encryption(tls: PortTls | None) -> dict[str, Any]:
-    """What uvicorn calls the parts of TLS."""
-    if tls is None:
+def _tls_options(tls: Tls | None) -> dict[str, Any]:
+    """The options of uvicorn."""
+    if tls is None or tls.certificate is None or tls.key is None:
         return {}
     return {
-        "ssl_certfile": tls.certificate,
-        "ssl_keyfile": tls.key,
-        "ssl_ca_certs": None if tls.client_ca is None else str(tls.client_ca),
+        "ssl_certfile": tls.certificate.file,
+        "ssl_keyfile": tls.key.file,
+        "ssl_ca_certs": None if tls.ca is None else str(tls.ca.file),
         "ssl_cert_reqs": ssl.CERT_REQUIRED if tls.mutual else ssl.CERT_NONE,
     }

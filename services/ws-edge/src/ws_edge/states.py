@@ -1,4 +1,4 @@
-"""The values that pass through the edge: keys, positions, and versions of what a key holds."""
+"""The values that pass through the edge: keys, positions, and what a key holds."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ class StoreKey(NamedTuple):
 
 
 class RangeKey(NamedTuple):
-    """The first members of a group whose sort value is from `sort_from` on and below `sort_to`, or the last ones.
+    """The first members of a group whose sort value is at least `sort_from` and below `sort_to`, or the last ones.
 
-    Empty ends are open. `limit` is the most members.
+    Empty bounds are open. `limit` is the maximum number of members.
     """
 
     store: str
@@ -45,35 +45,40 @@ class Position(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Version:
+class KeyState:
     """What a key holds as of a position; `row` is None when it holds nothing.
 
-    `frames` keeps the encoded frame of each dialect, so that all subscribers of a key share one.
+    `frames` keeps the encoded frame of each codec, so that all subscribers of a key share one.
     """
 
     key: StoreKey
     position: Position
     row: Any = None
-    """The row as a Protobuf message of the store; only frames and REST look inside."""
+    """The row as a Protobuf message of the store; only codecs and REST read its fields."""
     owner: str = ""
-    """As OwnerRule.owner_of has it; empty when there is no row."""
+    """What OwnerRule.owner_of says of the row; empty when there is no row."""
     deleted: bool = False
     """Whether a deletion is known, which tells a row that is gone from one that never was."""
     commit_ns: int | None = None
     """When the change was committed at the source, in nanoseconds since 1970; None when that is not known."""
     size: int = 0
     """The bytes of the encoded row."""
-    unchanged_since: Position | None = None
-    """Of a key of which nothing is known: who knows it as of this position knows that; None when it is not certain."""
+    absent_after: Position | None = None
+    """The position since which the key is known to be absent; None when that is not certain, or there is a row."""
     frames: dict[str, dict[str, Any]] = field(default_factory=dict)
 
+    def is_newer_than(self, after: Position | None) -> bool:
+        """Whether this is news to somebody who has read everything up to `after`."""
+        needed = self.absent_after or self.position
+        return after is None or after.epoch != needed.epoch or after.offset < needed.offset
 
-def is_news(latest: Version, version: Version) -> bool:
-    """Whether `version` of the same epoch tells a reader of `latest` anything.
+
+def is_news(latest: KeyState, state: KeyState) -> bool:
+    """Whether `state`, of the same epoch, tells somebody who knows `latest` anything.
 
     The position of a key that was never there moves with its partition, and a deletion is forgotten after a while:
     neither is news to somebody who knows that there is no row.
     """
-    if version.position.offset <= latest.position.offset:
+    if state.position.offset <= latest.position.offset:
         return False
-    return version.row is not None or latest.row is not None or (version.deleted and not latest.deleted)
+    return state.row is not None or latest.row is not None or (state.deleted and not latest.deleted)

@@ -1,8 +1,7 @@
-"""The table of stores that clients may read: what their rows are and who may see them."""
+"""The stores that clients may read: the message of their rows, the shape of their keys, and who may see them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Literal
@@ -11,20 +10,22 @@ import yaml
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from statecast import descriptor_set
+from statecast_service.errors import SettingsError
+from statecast_service.nearest import suggest
 from ws_edge.authorization import OwnerRule
-from ws_edge.errors import MalformedFrameError, SettingsError, UnknownStoreError
-from ws_edge.states import AnyKey, RangeKey, StoreKey
+from ws_edge.errors import MalformedFrameError, UnknownStoreError
+from ws_edge.states import AnyKey, RangeKey
 
 SHIPPED = Path(__file__).with_name("stores.yaml")
-LONGEST_KEY_PART = 1024
+MAX_KEY_PART = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """One store. `message` is the class of its rows; `members` tells stores with many values per group."""
+    """One store. `message` is the class of its rows; `members` is true when a group has many values."""
 
     name: str
     message: type[Message]
@@ -32,14 +33,10 @@ class Store:
     rule: OwnerRule
 
     def check(self, key: AnyKey) -> None:
-        """Raises MalformedFrameError when this store has no such keys or ranges."""
+        """Raises MalformedFrameError when this store cannot have the key or range."""
         if isinstance(key, RangeKey):
-            self.check_range(key)
-        else:
-            self.check_key(key)
-
-    def check_key(self, key: StoreKey) -> None:
-        """Raises MalformedFrameError when the key cannot be one of this store's."""
+            self._check_range(key)
+            return
         if not key.group:
             raise MalformedFrameError("the key names no group")
         if self.members and not (key.sort and key.member):
@@ -49,8 +46,7 @@ class Store:
         for name, part in zip(("group", "sort", "member"), key[1:], strict=True):
             check_key_part(name, part)
 
-    def check_range(self, key: RangeKey) -> None:
-        """Raises MalformedFrameError when this store has no such ranges."""
+    def _check_range(self, key: RangeKey) -> None:
         if not self.members:
             raise MalformedFrameError(f"{self.name} has one value per group: subscribe to its keys")
         if not key.group:
@@ -70,22 +66,22 @@ def check_key_part(name: str, part: str) -> None:
     """Raises MalformedFrameError when no key can have this part."""
     if "\0" in part:
         raise MalformedFrameError(f"{name} contains a NUL character")
-    if len(part) > LONGEST_KEY_PART:
-        raise MalformedFrameError(f"{name} is longer than {LONGEST_KEY_PART} characters")
+    if len(part) > MAX_KEY_PART:
+        raise MalformedFrameError(f"{name} is longer than {MAX_KEY_PART} characters")
 
 
 def find(stores: Stores, name: str) -> Store:
     """Returns the store; raises UnknownStoreError, which names the nearest one."""
     store = stores.get(name)
     if store is None:
-        raise UnknownStoreError(f"there is no store {name[:80]!r}{_nearest(name, stores)}")
+        raise UnknownStoreError(f"there is no store {name[:80]!r}; {suggest(name, stores)}")
     return store
 
 
-def read(path: Path) -> Stores:
-    """Reads and checks the table; raises SettingsError that names the file and what is wrong in it."""
+def read_stores(path: Path) -> Stores:
+    """Reads and checks the stores file. Raises SettingsError that names the file and what is wrong in it."""
     try:
-        table = _Table.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        file = _StoresFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SettingsError(f"cannot read the stores file {path}: {' '.join(str(error).split())}") from error
     except ValidationError as error:
@@ -93,30 +89,27 @@ def read(path: Path) -> Stores:
         where = ".".join(str(part) for part in first["loc"])
         raise SettingsError(f"the stores file {path} is wrong at {where or 'its top'}: {first['msg']}") from error
     sources = _message_sources()
-    return {entry.name: _store(entry, sources, path) for entry in table.stores}
+    return {entry.name: _store(entry, sources, path) for entry in file.stores}
 
 
-class _Owner(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class _Owner(BaseModel, extra="forbid"):
     field: str
     group: bool = False
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class _Entry(BaseModel, extra="forbid"):
     name: str
     message: str
     keeps: Literal["one", "members"]
     owner: Literal["staff", "everyone"] | _Owner
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class _StoresFile(BaseModel, extra="forbid"):
     stores: list[_Entry]
 
 
 def _message_sources() -> dict[str, str]:
-    """The full name of every message of the contract, with the generated module that holds it."""
+    """The generated module of every message of the contract, by the message's full name."""
     files = FileDescriptorSet.FromString(descriptor_set()).file
     return {
         f"{file.package}.{message.name}": file.name.removesuffix(".proto").replace("/", ".") + "_pb2"
@@ -129,20 +122,16 @@ def _message_sources() -> dict[str, str]:
 def _store(entry: _Entry, sources: Mapping[str, str], path: Path) -> Store:
     where = f"the stores file {path}, store {entry.name}"
     if entry.message not in sources:
-        nearest = _nearest(entry.message, sources)
-        raise SettingsError(f"{where}: the contract has no message {entry.message!r}{nearest}")
+        raise SettingsError(
+            f"{where}: the contract has no message {entry.message!r}; {suggest(entry.message, sources)}"
+        )
     message: type[Message] = getattr(import_module(sources[entry.message]), entry.message.rpartition(".")[2])
     if isinstance(entry.owner, str):
         rule = OwnerRule(None, everyone=entry.owner == "everyone")
     else:
-        fields = {each.name for each in message.DESCRIPTOR.fields if each.type == FieldDescriptor.TYPE_STRING}
+        fields = {field.name for field in message.DESCRIPTOR.fields if field.type == FieldDescriptor.TYPE_STRING}
         if entry.owner.field not in fields:
-            nearest = _nearest(entry.owner.field, fields)
-            raise SettingsError(f"{where}: {entry.message} has no string field {entry.owner.field!r}{nearest}")
+            hint = suggest(entry.owner.field, fields)
+            raise SettingsError(f"{where}: {entry.message} has no string field {entry.owner.field!r}; {hint}")
         rule = OwnerRule(entry.owner.field, entry.owner.group)
     return Store(entry.name, message, entry.keeps == "members", rule)
-
-
-def _nearest(name: str, names: Iterable[str]) -> str:
-    close = get_close_matches(name[:80], list(names), n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(names)) or 'none'}"

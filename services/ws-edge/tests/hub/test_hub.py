@@ -1,24 +1,24 @@
-"""One timed read per key, and each subscriber told what is newer at its own interval."""
+"""One timed read per key, and each subscriber gets what is newer at its own interval."""
 
 import pytest
 
+from testkit.ws_edge.edge import Clock, Recorder
 from ws_edge.authorization import Consumer
 from ws_edge.hub.hub import Hub
-from ws_edge.hub.interest import AnyWatch
-from ws_edge.states import Position, StoreKey, Version
-from ws_edge.testing.edge import Clock, Recorder
+from ws_edge.hub.watch import Watch
+from ws_edge.states import KeyState, Position, StoreKey
 
 KEY = StoreKey("orders-by-key", "order-1")
 ALICE = Consumer("customer-0001", "alice", False)
 BOB = Consumer("customer-0002", "bob", False)
 
 
-def row(offset: int, epoch: int = 1, owner: str = "customer-0001") -> Version:
-    return Version(KEY, Position(epoch, offset), row=object(), owner=owner)
+def row(offset: int, epoch: int = 1, owner: str = "customer-0001") -> KeyState:
+    return KeyState(KEY, Position(epoch, offset), row=object(), owner=owner)
 
 
-def no_row(offset: int, deleted: bool = False) -> Version:
-    return Version(KEY, Position(1, offset), deleted=deleted)
+def no_row(offset: int, deleted: bool = False) -> KeyState:
+    return KeyState(KEY, Position(1, offset), deleted=deleted)
 
 
 @pytest.fixture
@@ -28,10 +28,10 @@ def clock() -> Clock:
 
 @pytest.fixture
 def hub(clock: Clock) -> Hub:
-    return Hub(clock, quantum=0.025, patience=3.0)
+    return Hub(clock, tick=0.025, first_answer_timeout=3.0)
 
 
-def watch_of(hub: Hub, answer: Version | None = None) -> AnyWatch:
+def watch_of(hub: Hub, answer: KeyState | None = None) -> Watch:
     """The only key that is due, answered when there is an answer."""
     (watch,) = hub.take_due()
     if answer is not None:
@@ -39,15 +39,15 @@ def watch_of(hub: Hub, answer: Version | None = None) -> AnyWatch:
     return watch
 
 
-def test_a_new_subscription_is_asked_for_at_once_and_answered_with_a_snapshot(hub: Hub) -> None:
+def test_a_new_subscription_is_asked_for_at_once_and_answered_with_a_snapshot() -> None:
     calls: list[None] = []
-    hub.on_fresh = lambda: calls.append(None)
+    hub = Hub(Clock(), 0.025, 3.0, lambda: calls.append(None))
     phone = Recorder()
     hub.subscribe(phone, ALICE, KEY, None, 0.1)
 
     assert len(calls) == 1
     watch_of(hub, row(5))
-    assert phone.told == ["snapshot", "5!"]
+    assert phone.events == ["snapshot", "5!"]
 
 
 def test_any_number_of_subscribers_of_a_key_make_one_read(hub: Hub) -> None:
@@ -58,7 +58,7 @@ def test_any_number_of_subscribers_of_a_key_make_one_read(hub: Hub) -> None:
 
     assert hub.unique_keys == 1
     assert hub.subscriptions == 1000
-    assert all(phone.told == ["snapshot", "5!"] for phone in phones)
+    assert all(phone.events == ["snapshot", "5!"] for phone in phones)
 
 
 def test_a_key_is_asked_for_at_the_fastest_interval_of_its_subscribers(hub: Hub, clock: Clock) -> None:
@@ -83,24 +83,24 @@ def test_a_faster_subscriber_brings_the_next_read_forward(hub: Hub, clock: Clock
     hub.subscribe(fast := Recorder(), ALICE, KEY, None, 0.1)
     clock.now += 0.125
 
-    assert fast.told == ["snapshot", "5!"]
+    assert fast.events == ["snapshot", "5!"]
     assert len(hub.take_due()) == 1
     clock.now += 20
     assert hub.take_due() == []
 
 
-def test_a_value_that_was_not_confirmed_lately_is_asked_for_before_it_is_a_snapshot(hub: Hub, clock: Clock) -> None:
+def test_a_state_that_was_not_confirmed_lately_is_read_again_before_it_is_a_snapshot(hub: Hub, clock: Clock) -> None:
     hub.subscribe(Recorder(), ALICE, KEY, None, 10.0)
     watch_of(hub, row(5))
     clock.now += 1.0
     hub.subscribe(late := Recorder(), ALICE, KEY, None, 0.1)
 
-    assert late.told == []
+    assert late.events == []
     watch_of(hub, row(6))
-    assert late.told == ["snapshot", "6!"]
+    assert late.events == ["snapshot", "6!"]
 
 
-def test_a_key_that_is_under_way_is_not_asked_for_again_and_missed_ticks_are_skipped(hub: Hub, clock: Clock) -> None:
+def test_a_key_is_not_read_twice_at_a_time_and_missed_ticks_are_skipped(hub: Hub, clock: Clock) -> None:
     hub.subscribe(Recorder(), ALICE, KEY, None, 0.1)
     watch = watch_of(hub)
     clock.now += 1.03
@@ -112,7 +112,7 @@ def test_a_key_that_is_under_way_is_not_asked_for_again_and_missed_ticks_are_ski
     assert hub.take_due() == [watch]
 
 
-def test_each_subscriber_is_told_at_its_own_interval_and_then_the_newest(hub: Hub, clock: Clock) -> None:
+def test_each_subscriber_gets_the_newest_state_at_its_own_interval(hub: Hub, clock: Clock) -> None:
     hub.subscribe(fast := Recorder(), ALICE, KEY, None, 0.1)
     hub.subscribe(slow := Recorder(), ALICE, KEY, None, 1.0)
     watch_of(hub, row(1))
@@ -121,22 +121,22 @@ def test_each_subscriber_is_told_at_its_own_interval_and_then_the_newest(hub: Hu
         hub.advance()
         watch_of(hub, row(offset))
 
-    assert fast.told == ["snapshot", "1!", *(str(offset) for offset in range(2, 13))]
-    assert slow.told == ["snapshot", "1!", "10"]
+    assert fast.events == ["snapshot", "1!", *(str(offset) for offset in range(2, 13))]
+    assert slow.events == ["snapshot", "1!", "10"]
     clock.now += 1.0
     hub.advance()
-    assert slow.told == ["snapshot", "1!", "10", "12"]
+    assert slow.events == ["snapshot", "1!", "10", "12"]
 
 
-def test_a_subscriber_with_a_position_is_told_only_what_is_newer(hub: Hub) -> None:
+def test_a_subscriber_with_a_position_gets_only_newer_states(hub: Hub) -> None:
     hub.subscribe(current := Recorder(), ALICE, KEY, Position(1, 5), 0.1)
     hub.subscribe(behind := Recorder(), ALICE, KEY, Position(1, 4), 0.1)
     hub.subscribe(foreign := Recorder(), ALICE, KEY, Position(2, 900), 0.1)
     watch_of(hub, row(5))
 
-    assert current.told == ["recovered"]
-    assert behind.told == ["recovered", "5!"]
-    assert foreign.told == ["snapshot", "5!"]
+    assert current.events == ["recovered"]
+    assert behind.events == ["recovered", "5!"]
+    assert foreign.events == ["snapshot", "5!"]
 
 
 def test_a_subscriber_that_is_ahead_of_a_replica_is_not_taken_back(hub: Hub, clock: Clock) -> None:
@@ -146,56 +146,56 @@ def test_a_subscriber_that_is_ahead_of_a_replica_is_not_taken_back(hub: Hub, clo
         clock.now += 0.1
         watch_of(hub, row(offset))
 
-    assert phone.told == ["recovered", "10"]
+    assert phone.events == ["recovered", "10"]
 
 
-def test_a_replica_that_is_behind_takes_nobody_back(hub: Hub, clock: Clock) -> None:
+def test_a_replica_that_is_behind_takes_no_subscriber_back(hub: Hub, clock: Clock) -> None:
     hub.subscribe(phone := Recorder(), ALICE, KEY, None, 0.1)
     for answer in (row(5), row(4), no_row(3, deleted=True), row(6), row(1, epoch=2), row(7), row(2, epoch=2)):
         watch_of(hub, answer)
         clock.now += 0.1
 
-    assert phone.told == ["snapshot", "5!", "6", "1", "2"]
+    assert phone.events == ["snapshot", "5!", "6", "1", "2"]
 
 
-def test_an_epoch_that_was_left_comes_back_when_replicas_insist_on_it(hub: Hub, clock: Clock) -> None:
+def test_an_epoch_that_was_left_comes_back_when_replicas_keep_answering_with_it(hub: Hub, clock: Clock) -> None:
     hub.subscribe(phone := Recorder(), ALICE, KEY, None, 0.1)
     for epoch, offset in ((2, 5), (1, 9), (2, 6), (1, 9), (2, 7), (2, 8), (2, 9)):
         watch_of(hub, row(offset, epoch))
         clock.now += 0.1
 
-    assert phone.told == ["snapshot", "5!", "9", "9"]
+    assert phone.events == ["snapshot", "5!", "9", "9"]
 
 
-def test_an_unknown_key_is_said_to_be_unknown_once_and_then_its_row_appears(hub: Hub, clock: Clock) -> None:
+def test_an_unknown_key_is_reported_once_and_then_its_row_appears(hub: Hub, clock: Clock) -> None:
     hub.subscribe(phone := Recorder(), ALICE, KEY, None, 0.1)
     for answer in (no_row(5), no_row(6), no_row(7), row(8), no_row(9, deleted=True), no_row(12), row(13)):
         watch = watch_of(hub, answer)
         clock.now += 0.1
 
-    assert phone.told == ["snapshot", "unknown!", "8", "deleted", "13"]
-    assert watch.position == Position(1, 13)
+    assert phone.events == ["snapshot", "unknown!", "8", "deleted", "13"]
+    assert watch.content.position == Position(1, 13)
 
 
-def test_who_resumes_knowing_that_a_key_is_unknown_is_not_told_so_again(hub: Hub, clock: Clock) -> None:
+def test_a_resuming_subscriber_is_not_told_again_that_a_key_is_unknown(hub: Hub, clock: Clock) -> None:
     hub.subscribe(phone := Recorder(), ALICE, KEY, Position(1, 5), 0.1)
-    watch_of(hub, Version(KEY, Position(1, 9), unchanged_since=Position(1, -1)))
+    watch_of(hub, KeyState(KEY, Position(1, 9), absent_after=Position(1, -1)))
     clock.now += 0.1
     watch_of(hub, row(12))
 
-    assert phone.told == ["recovered", "12"]
+    assert phone.events == ["recovered", "12"]
 
 
-def test_a_row_of_somebody_else_is_refused_and_its_watching_ends(hub: Hub) -> None:
+def test_a_subscription_to_somebody_elses_row_is_refused_and_ends(hub: Hub) -> None:
     hub.subscribe(mine := Recorder(), ALICE, KEY, None, 0.1)
     hub.subscribe(theirs := Recorder(), BOB, KEY, None, 0.1, "ref")
     watch_of(hub, row(5))
     cached = hub.subscribe(again := Recorder(), BOB, KEY, Position(1, 999), 0.1)
 
-    assert mine.told == ["snapshot", "5!"]
-    assert theirs.told == ["forbidden ref"]
-    assert again.told == ["forbidden "]
-    assert not cached.active
+    assert mine.events == ["snapshot", "5!"]
+    assert theirs.events == ["forbidden ref"]
+    assert again.events == ["forbidden "]
+    assert cached.is_ended
     assert hub.subscriptions == 1
 
 
@@ -210,7 +210,7 @@ def test_a_row_that_changes_its_owner_is_withdrawn_at_once(hub: Hub, clock: Cloc
     clock.now += 60
     hub.advance()
 
-    assert slow.told == ["snapshot", "5!", "forbidden "]
+    assert slow.events == ["snapshot", "5!", "forbidden "]
 
 
 def test_a_first_answer_that_is_late_is_announced_once_and_then_comes(hub: Hub, clock: Clock) -> None:
@@ -221,9 +221,9 @@ def test_a_first_answer_that_is_late_is_announced_once_and_then_comes(hub: Hub, 
         clock.now += 0.1
         hub.advance()
 
-    assert phone.told == ["delayed"]
+    assert phone.events == ["delayed"]
     watch_of(hub, row(5))
-    assert phone.told == ["delayed", "snapshot", "5!"]
+    assert phone.events == ["delayed", "snapshot", "5!"]
 
 
 def test_a_key_that_nobody_watches_is_forgotten(hub: Hub, clock: Clock) -> None:
@@ -237,10 +237,10 @@ def test_a_key_that_nobody_watches_is_forgotten(hub: Hub, clock: Clock) -> None:
 
     assert (hub.unique_keys, hub.subscriptions) == (0, 0)
     assert hub.take_due() == []
-    assert phone.told == []
+    assert phone.events == []
 
 
-def test_a_key_that_is_left_before_it_was_asked_for_is_not_asked_for(hub: Hub) -> None:
+def test_a_key_that_nobody_watches_any_more_is_not_read(hub: Hub) -> None:
     hub.unsubscribe(hub.subscribe(Recorder(), ALICE, KEY, None, 0.1))
 
     assert hub.take_due() == []

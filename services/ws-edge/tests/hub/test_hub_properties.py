@@ -6,17 +6,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError
+from ws_edge.hub.content import STALE_EPOCH_LIMIT, KeyContent
 from ws_edge.hub.hub import Hub
-from ws_edge.hub.interest import INSISTENCE, AnyWatch
-from ws_edge.hub.subscription import Subscription, Watch
-from ws_edge.states import Position, StoreKey, Version
+from ws_edge.hub.watch import Subscription, Watch, WatchStatus
+from ws_edge.states import KeyState, Position, StoreKey
 
 KEY = StoreKey("orders-by-key", "order-1")
 STAFF = Consumer("", "operator", True)
 
 
 class Reader:
-    """Holds the positions that it was told, beginning with the one it came with."""
+    """Holds the positions that it was handed, beginning with the one it came with."""
 
     def __init__(self, after: Position | None) -> None:
         self.seen = [] if after is None else [after]
@@ -25,8 +25,9 @@ class Reader:
         if not recovered:
             self.seen.clear()
 
-    def changed(self, subscription: Subscription, version: Version, snapshot: bool) -> None:
-        self.seen.append(version.position)
+    def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool) -> None:
+        assert state is not None
+        self.seen.append(state.position)
 
     def refused(self, subscription: Subscription, error: RequestError) -> None:
         raise AssertionError("staff see everything")
@@ -43,9 +44,8 @@ class Replicas(RuleBasedStateMachine):
         self.now = 0.0
         self.hub = Hub(lambda: self.now, 0.025, 3.0)
         self.readers: list[tuple[Reader, Subscription]] = []
-        self.under_way: list[AnyWatch] = []
-        self.live: list[AnyWatch] = []
-        self.hub.on_live = self.live.append
+        self.under_way: list[Watch] = []
+        self.held: list[Watch] = []
         self.epoch, self.newest = 1, 1
 
     @rule(after=st.none() | st.integers(0, 8), interval=st.sampled_from([0.0, 0.1, 0.25, 1.0]))
@@ -72,7 +72,11 @@ class Replicas(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         self.now += seconds
         self.hub.advance()
-        self.under_way += self.hub.take_due()
+        self._take_due()
+
+    def _take_due(self) -> None:
+        for watch in self.hub.take_due():
+            (self.held if watch.status is WatchStatus.HELD else self.under_way).append(watch)
 
     @rule(lag=st.integers(0, 5), old_epoch=st.booleans(), row=st.booleans())
     def answer(self, lag: int, old_epoch: bool, row: bool) -> None:
@@ -80,27 +84,28 @@ class Replicas(RuleBasedStateMachine):
         if watch is not None:
             epoch = self.epoch - (old_epoch and self._a_replica_may_lag(watch))
             position = Position(epoch, max(1, self.newest - lag))
-            # What stands at an offset does not depend on who answers.
+            # What an offset holds does not depend on the replica.
             held = object() if row and position.offset % 3 else None
-            self.hub.answered(watch, Version(KEY, position, row=held, deleted=held is None))
+            self.hub.answered(watch, KeyState(KEY, position, row=held, deleted=held is None))
 
-    def _asked(self) -> AnyWatch | None:
-        """A key that an answer may come for; one that is live stays so until it is released."""
+    def _asked(self) -> Watch | None:
+        """A key that an answer may come for; one in a long poll stays there until it is released."""
         if self.under_way:
             return self.under_way.pop()
-        for watch in [watch for watch in self.live if not watch.live or not watch.is_live]:
-            self.live.remove(watch)
-            if watch.live:
+        for watch in [watch for watch in self.held if watch.status is not WatchStatus.HELD or watch.interval]:
+            self.held.remove(watch)
+            if watch.status is WatchStatus.HELD:
                 self.hub.release(watch)
-        return self.live[-1] if self.live else None
+        return self.held[-1] if self.held else None
 
-    def _a_replica_may_lag(self, watch: AnyWatch) -> bool:
+    def _a_replica_may_lag(self, watch: Watch) -> bool:
         """Whether the edge can know that the epoch before is an old one: it has left it, or has not left it yet."""
-        assert isinstance(watch, Watch)
-        latest = watch.latest
-        if self.epoch == 1 or watch.insisted == INSISTENCE - 1:
+        content = watch.content
+        assert isinstance(content, KeyContent)
+        latest = content.latest
+        if self.epoch == 1 or content.stale_answers == STALE_EPOCH_LIMIT - 1:
             return False
-        return latest is None or latest.position.epoch < self.epoch or self.epoch - 1 in watch.retired
+        return latest is None or latest.position.epoch < self.epoch or self.epoch - 1 in content.retired_epochs
 
     @rule()
     def fail(self) -> None:
@@ -117,11 +122,11 @@ class Replicas(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "readers"):
             return
-        last = Version(KEY, Position(self.epoch, self.newest + 1), row=object())
+        last = KeyState(KEY, Position(self.epoch, self.newest + 1), row=object())
         for _ in range(100):
             self.now += 0.1
             self.hub.advance()
-            self.under_way += self.hub.take_due()
+            self._take_due()
             for _ in range(len(self.under_way) + 1):
                 if (watch := self._asked()) is not None:
                     self.hub.answered(watch, last)

@@ -1,4 +1,4 @@
-"""Ticks become batches, and a slow or broken instance never makes them pile up."""
+"""Ticks become batches that never pile up, and keys with the interval 0 are held in one long poll per instance."""
 
 import asyncio
 import time
@@ -9,18 +9,17 @@ import grpc
 import pytest
 
 from statecast.orders.v1.order_pb2 import Order
+from testkit.ws_edge.edge import FakeQueryService, Recorder, until
 from ws_edge.authorization import Consumer
 from ws_edge.hub.hub import Hub
-from ws_edge.hub.live_lanes import LiveLanes
-from ws_edge.hub.poller import FAILED_REST_S, MOST_REST_S, SLOW_S, Poller, rest
+from ws_edge.hub.poller import FAILED_REST_S, MAX_REST_S, SLOW_S, Poller, PollLimits, rest
 from ws_edge.metrics import Metrics
-from ws_edge.querying.addresses import Addresses
-from ws_edge.querying.query_client import QueryClient
 from ws_edge.states import StoreKey
-from ws_edge.stores import SHIPPED, read
-from ws_edge.testing.edge import FakeQueryService, Recorder, until
+from ws_edge.stores import SHIPPED, read_stores
+from ws_edge.upstream.query_client import QueryClient
 
 BATCH_KEYS = 100
+LANE_KEYS = 40
 STAFF = Consumer("", "operator", True)
 
 
@@ -30,7 +29,7 @@ def key(number: int) -> StoreKey:
 
 @pytest.fixture
 async def client(service: FakeQueryService) -> AsyncIterator[QueryClient]:
-    client = QueryClient(Addresses([service.address], time.monotonic, 0.0), timeout=30.0, batch_limit=1000)
+    client = QueryClient([service.address], timeout=30.0, batch_limit=1000, backoff_s=0.0)
     yield client
     await client.close()
 
@@ -38,10 +37,12 @@ async def client(service: FakeQueryService) -> AsyncIterator[QueryClient]:
 @pytest.fixture
 async def hub(client: QueryClient) -> AsyncIterator[Hub]:
     """A hub whose poller runs."""
-    hub = Hub(time.monotonic, 0.005, 60.0)
-    metrics = Metrics()
-    live = LiveLanes(hub, client, metrics, time.monotonic, max_wait=30.0, keys_per_s=1e6, lane_keys=1000)
-    task = asyncio.create_task(Poller(hub, client, read(SHIPPED), metrics, time.monotonic, live, BATCH_KEYS).run())
+    woken = asyncio.Event()
+    hub = Hub(time.monotonic, 0.005, 60.0, woken.set)
+    limits = PollLimits(BATCH_KEYS, long_poll_s=30.0, long_poll_keys_per_s=1e6)
+    task = asyncio.create_task(
+        Poller(hub, client, read_stores(SHIPPED), Metrics(), time.monotonic, limits, woken).run()
+    )
     yield hub
     task.cancel()
     await asyncio.wait({task})
@@ -51,7 +52,7 @@ async def test_a_burst_of_new_subscriptions_is_one_batch(hub: Hub, service: Fake
     phones = [Recorder() for _ in range(100)]
     for number, phone in enumerate(phones):
         hub.subscribe(phone, STAFF, key(number), None, 60.0)
-    await until(lambda: all(phone.told for phone in phones))
+    await until(lambda: all(phone.events for phone in phones))
 
     assert service.calls["BatchGetStates"] == 1
     assert len(service.asked) == 100
@@ -60,11 +61,11 @@ async def test_a_burst_of_new_subscriptions_is_one_batch(hub: Hub, service: Fake
 async def test_a_change_reaches_the_subscriber_with_the_next_tick(hub: Hub, service: FakeQueryService) -> None:
     phone = Recorder()
     hub.subscribe(phone, STAFF, key(1), None, 0.02)
-    await until(lambda: bool(phone.told))
+    await until(lambda: bool(phone.events))
     service.put(key(1), Order(order_id="order-1"))
-    await until(lambda: phone.told[-1] == "1")
+    await until(lambda: phone.events[-1] == "1")
 
-    assert phone.told == ["snapshot", "unknown!", "1"]
+    assert phone.events == ["snapshot", "unknown!", "1"]
 
 
 async def test_while_an_instance_is_slow_it_has_one_batch_and_keys_are_in_the_next_once(
@@ -80,14 +81,14 @@ async def test_while_an_instance_is_slow_it_has_one_batch_and_keys_are_in_the_ne
     assert len(service.asked) == 10
 
 
-async def test_however_many_come_back_at_once_an_instance_has_one_call_at_a_time(
+async def test_an_instance_has_one_call_at_a_time_however_many_clients_come_back_at_once(
     hub: Hub, service: FakeQueryService
 ) -> None:
     service.delay = 0.005
     phones = [Recorder() for _ in range(20 * BATCH_KEYS)]
     for number, phone in enumerate(phones):
         hub.subscribe(phone, STAFF, key(number), None, 60.0)
-    await until(lambda: all(phone.told for phone in phones))
+    await until(lambda: all(phone.events for phone in phones))
 
     assert (service.most_at_once, service.calls["BatchGetStates"]) == (1, 20)
     assert set(service.asked.values()) == {1}
@@ -97,11 +98,11 @@ async def called(service: FakeQueryService, times: int) -> None:
     await until(lambda: service.calls["BatchGetStates"] >= times)
 
 
-async def test_neither_new_keys_nor_timed_ones_wait_for_ever(hub: Hub, service: FakeQueryService) -> None:
+async def test_neither_new_keys_nor_timed_ones_starve(hub: Hub, service: FakeQueryService) -> None:
     timed = [Recorder() for _ in range(BATCH_KEYS)]
     for number, phone in enumerate(timed):
         hub.subscribe(phone, STAFF, key(number), None, 0.005)
-    await until(lambda: all(phone.told for phone in timed))
+    await until(lambda: all(phone.events for phone in timed))
     service.delay = 0.005
     rounds, fresh = service.asked[key(0)], list[Recorder]()
     while service.asked[key(0)] < rounds + 3:
@@ -111,30 +112,30 @@ async def test_neither_new_keys_nor_timed_ones_wait_for_ever(hub: Hub, service: 
             fresh.append(Recorder())
             hub.subscribe(fresh[-1], STAFF, key(BATCH_KEYS + len(fresh)), None, 60.0)
         await called(service, calls + 1)
-    await until(lambda: all(phone.told for phone in fresh))
+    await until(lambda: all(phone.events for phone in fresh))
 
     assert service.most_at_once == 1
 
 
 async def test_a_batch_that_breaks_is_asked_for_again(hub: Hub, client: QueryClient, service: FakeQueryService) -> None:
     phone = Recorder()
-    with patch.object(client, "ask", side_effect=RuntimeError("a defect")) as broken:
+    with patch.object(client, "poll", side_effect=RuntimeError("a defect")) as broken:
         hub.subscribe(phone, STAFF, key(1), None, 0.5)
         await until(lambda: broken.call_count > 1)
-        assert "snapshot" not in phone.told
-    await until(lambda: phone.told[-2:] == ["snapshot", "unknown!"])
+        assert "snapshot" not in phone.events
+    await until(lambda: phone.events[-2:] == ["snapshot", "unknown!"])
 
     assert service.asked[key(1)] >= 1
 
 
-def test_a_lane_rests_as_long_as_a_slow_batch_took_and_does_not_hammer_who_does_not_answer() -> None:
-    assert rest(SLOW_S, answered=True) == 0.0
-    assert rest(0.4, answered=True) == 0.4
-    assert rest(60.0, answered=True) == MOST_REST_S
-    assert rest(0.0, answered=False) == FAILED_REST_S
+def test_a_lane_rests_as_long_as_a_slow_batch_took_and_longer_after_a_failure() -> None:
+    assert rest(SLOW_S, is_answered=True) == 0.0
+    assert rest(0.4, is_answered=True) == 0.4
+    assert rest(60.0, is_answered=True) == MAX_REST_S
+    assert rest(0.0, is_answered=False) == FAILED_REST_S
 
 
-async def test_a_lane_rests_after_each_batch_by_what_came_of_it(hub: Hub, service: FakeQueryService) -> None:
+async def test_a_lane_rests_after_each_batch_depending_on_its_result(hub: Hub, service: FakeQueryService) -> None:
     service.delay = 0.15
     with patch("ws_edge.hub.poller.rest", return_value=0.0) as rests:
         hub.subscribe(Recorder(), STAFF, key(1), None, 0.01)
@@ -145,3 +146,150 @@ async def test_a_lane_rests_after_each_batch_by_what_came_of_it(hub: Hub, servic
 
     assert answered
     assert took >= service.delay
+
+
+def row(number: int) -> Order:
+    return Order(order_id=f"order-{number}")
+
+
+class Live:
+    """A hub whose poller runs before a scripted service that holds long polls for half a minute."""
+
+    def __init__(self, service: FakeQueryService) -> None:
+        woken = asyncio.Event()
+        self.hub = Hub(time.monotonic, 0.005, 60.0, woken.set)
+        self.client = QueryClient([service.address], timeout=30.0, batch_limit=1000, backoff_s=0.0)
+        limits = PollLimits(LANE_KEYS, long_poll_s=30.0, long_poll_keys_per_s=1e6)
+        self.poller = Poller(self.hub, self.client, read_stores(SHIPPED), Metrics(), time.monotonic, limits, woken)
+
+    def watch(self, number: int, interval: float = 0.0) -> Recorder:
+        phone = Recorder()
+        self.hub.subscribe(phone, STAFF, key(number), None, interval)
+        return phone
+
+
+@pytest.fixture
+async def live(service: FakeQueryService) -> AsyncIterator[Live]:
+    live = Live(service)
+    task = asyncio.create_task(live.poller.run())
+    yield live
+    task.cancel()
+    await asyncio.wait({task})
+    await live.client.close()
+
+
+async def reported(phone: Recorder, word: str) -> None:
+    await until(lambda: phone.events[-1:] == [word])
+
+
+async def test_a_change_ends_the_long_poll_and_the_next_one_follows(live: Live, service: FakeQueryService) -> None:
+    phone = live.watch(1)
+    for offset in (1, 2, 3):
+        await until(lambda: service.waiting == 1)
+        service.put(key(1), row(1))
+        await reported(phone, str(offset))
+
+    assert phone.events == ["snapshot", "unknown!", "1", "2", "3"]
+
+
+async def test_keys_that_join_share_one_long_poll(live: Live, service: FakeQueryService) -> None:
+    first = live.watch(1)
+    await until(lambda: service.waiting == 1)
+    others = [live.watch(number) for number in range(2, 12)]
+    await until(lambda: service.held_keys == 11)
+    service.put(key(7), row(7))
+    await reported(others[5], "1")
+    service.put(key(1), row(1))
+    await reported(first, "2")
+
+    assert service.most_waiting == 1
+
+
+async def test_while_keys_join_one_by_one_the_long_poll_restarts_only_now_and_then(
+    live: Live, service: FakeQueryService
+) -> None:
+    live.watch(0)
+    await until(lambda: service.waiting == 1)
+    with patch("ws_edge.hub.poller.SETTLED_S", 3600.0):
+        for number in range(1, LANE_KEYS):
+            await reported(live.watch(number), "unknown!")
+        polled = service.most_waiting, service.held_keys
+        service.put(key(0), row(0))
+        await until(lambda: service.held_keys == LANE_KEYS)
+
+    assert polled == (1, 1)
+    assert service.most_waiting == 1
+
+
+async def test_any_number_of_subscribers_of_a_key_cost_one_long_poll(live: Live, service: FakeQueryService) -> None:
+    phones = [live.watch(1)]
+    await until(lambda: service.waiting == 1)
+    calls = service.calls["BatchGetStates"]
+    phones += [live.watch(1) for _ in range(500)] + [live.watch(1, interval=0.5) for _ in range(500)]
+    service.put(key(1), row(1))
+    await until(lambda: all(phone.events == ["snapshot", "unknown!", "1"] for phone in phones))
+    await until(lambda: service.waiting == 1)
+
+    assert service.calls["BatchGetStates"] == calls + 1
+
+
+async def test_more_keys_than_a_lane_holds_are_spread_over_several_lanes(live: Live, service: FakeQueryService) -> None:
+    phones = [live.watch(number) for number in range(2 * LANE_KEYS)]
+    await until(lambda: service.held_keys == 2 * LANE_KEYS)
+    service.asked.clear()
+    service.put(key(3), row(3))
+    await reported(phones[3], "1")
+    await until(lambda: service.held_keys == 2 * LANE_KEYS)
+
+    assert len(service.asked) == LANE_KEYS
+
+
+async def test_a_key_leaves_its_long_poll_when_all_subscribers_have_an_interval(
+    live: Live, service: FakeQueryService
+) -> None:
+    fast, slow = Recorder(), live.watch(1, interval=0.02)
+    subscription = live.hub.subscribe(fast, STAFF, key(1), None, 0.0)
+    await until(lambda: service.waiting == 1)
+    live.hub.unsubscribe(subscription)
+    service.put(key(1), row(1))
+    await reported(slow, "1")
+    await until(lambda: live.poller.held_keys == 0)
+    service.put(key(1), row(1))
+    await reported(slow, "2")
+
+    assert service.waiting == 0
+    assert "1" not in fast.events
+
+
+async def test_a_key_that_nobody_watches_any_more_leaves_its_lane(live: Live, service: FakeQueryService) -> None:
+    subscription = live.hub.subscribe(Recorder(), STAFF, key(1), None, 0.0)
+    await until(lambda: service.waiting == 1)
+    live.hub.unsubscribe(subscription)
+    service.put(key(1), row(1))
+    await until(lambda: live.poller.held_keys == 0)
+
+    assert live.hub.unique_keys == 0
+
+
+async def test_an_outage_ends_with_the_newest_value(live: Live, service: FakeQueryService) -> None:
+    phone = live.watch(1)
+    await until(lambda: service.waiting == 1)
+    service.failing = grpc.StatusCode.UNAVAILABLE
+    address = service.address
+    await service.stop()
+    await until(lambda: live.poller.held_keys == 0)
+    service.failing = None
+    service.put(key(1), row(1))
+    await service.start(address)
+    await reported(phone, "1")
+    await until(lambda: service.waiting == 1)
+
+    assert phone.events == ["snapshot", "unknown!", "1"]
+
+
+async def test_long_polls_of_many_keys_begin_further_apart(live: Live, service: FakeQueryService) -> None:
+    for number in range(20):
+        live.watch(number)
+    await until(lambda: service.held_keys == 20)
+
+    assert live.poller.spacing() == 20 / 1e6

@@ -2,7 +2,7 @@
 
 from statecast_client.push.access import Credentials, Need
 from statecast_client.push.client import PushClient
-from statecast_client.push.errors import PushError, PushRefusedError
+from statecast_client.push.protocol import PushError, PushRefusedError
 from statecast_client.push.subscription import RangeSubscription, RangeUpdate, Subscription, Update
 
 __all__ = [

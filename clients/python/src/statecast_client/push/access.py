@@ -10,7 +10,7 @@ from urllib.error import HTTPError
 from urllib.parse import urljoin
 from urllib.request import Request, urlopen
 
-from statecast_client.push.errors import PushError, PushRefusedError
+from statecast_client.push.protocol import PushError, PushRefusedError
 
 Need = Literal["connect", "expiring", "expired"]
 """Why credentials are asked for: to connect, to renew an open connection in time, or because the last ones ended."""
@@ -22,9 +22,9 @@ Credentials: TypeAlias = Headers | Callable[[Need], Headers | Awaitable[Headers]
 TIMEOUT_S = 10.0
 RENEWED_AT = 0.8
 """The share of the remaining time after which access is renewed, …"""
-LONGEST_AHEAD_S = 300.0
+MAX_AHEAD_S = 300.0
 """… but not more than so many seconds ahead, …"""
-SHORTEST_PAUSE_S = 1.0
+MIN_PAUSE_S = 1.0
 """… and not more often than this, whatever the clocks say."""
 
 
@@ -34,18 +34,15 @@ class Access:
     def __init__(self, credentials: Credentials, tls: ssl.SSLContext | None) -> None:
         self._credentials = credentials
         self._tls = tls
-
-    @property
-    def renewable(self) -> bool:
+        self.renewable = callable(credentials)
         """Whether newer credentials can be had."""
-        return callable(self._credentials)
 
     async def headers(self, need: Need) -> Headers:
         """Returns the credentials; raises what their function raises."""
         if not callable(self._credentials):
             return self._credentials
-        given = self._credentials(need)
-        return await given if isawaitable(given) else given
+        headers = self._credentials(need)
+        return await headers if isawaitable(headers) else headers
 
     async def ticket(self, address: str) -> str:
         """Gets newer credentials, and for them a ticket from the `/v1/tickets` beside the socket at `address`.
@@ -70,4 +67,4 @@ class Access:
 
 def renewal_pause(left_s: float) -> float:
     """How many seconds to wait before access that ends in `left_s` is renewed."""
-    return max(SHORTEST_PAUSE_S, left_s * RENEWED_AT, left_s - LONGEST_AHEAD_S)
+    return max(MIN_PAUSE_S, left_s * RENEWED_AT, left_s - MAX_AHEAD_S)

@@ -3,21 +3,20 @@
 import asyncio
 import itertools
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from statecast.push.v1.push_pb2 import Error, ServerFrame
-from statecast.push.v1.range_pb2 import Range, RangeChanged, RangeWatched
+from statecast.push.v1.range_pb2 import Range, RangeWatched
 from statecast.push.v1.subscription_pb2 import Start, Subscribed
 from statecast.state.v1.state_pb2 import Position
-from statecast_client.batches import KeyParts, key_of
 from statecast_client.errors import StatecastError
-from statecast_client.push import frames
+from statecast_client.keys import KeyParts, key_of
 from statecast_client.push.access import Access, Credentials
 from statecast_client.push.connection import Connection
-from statecast_client.push.errors import PushError, PushRefusedError
-from statecast_client.push.subscription import RangeSubscription, Subscription, Update
+from statecast_client.push.protocol import Name, PushError, PushRefusedError, Subject, name_of_key, name_of_range
+from statecast_client.push.subscription import RangeSubscription, Subscription, Watched
 
 Watching = Subscription | RangeSubscription
 
@@ -26,8 +25,8 @@ class PushClient:
     """`async with PushClient("wss://gateway/v1/stream", credentials={"apikey": KEY}) as client: …`
 
     It connects again by itself, to the next address when there are several, and resumes every subscription after the
-    last position that it was told. When the server refuses it for good, or newer credentials cannot be had, it ends:
-    then every subscription, and every later call, raises why. `push/endings.py` says what ends it and what does not.
+    last position that it got. When the server refuses it for good, or newer credentials cannot be had, it ends:
+    then every subscription, and every later call, raises why. `push/protocol.py` says what ends it and what does not.
     """
 
     def __init__(
@@ -45,10 +44,9 @@ class PushClient:
         is called again; but a StatecastError ends the client, unless it is connected. Raises PushError for a wrong
         address.
         """
-        given = [addresses] if isinstance(addresses, str) else addresses
-        access = Access(credentials or {}, tls)
-        self._connection = Connection(given, access, tls, self._ask_all, self._receive)
-        self._subscriptions: dict[frames.Name, Watching] = {}
+        urls = [addresses] if isinstance(addresses, str) else addresses
+        self._connection = Connection(urls, Access(credentials or {}, tls), tls, self._ask_all, self._receive)
+        self._subscriptions: dict[Name, Watching] = {}
         self._asked: dict[str, Watching] = {}
         self._ids = map(str, itertools.count(1))
         self._ended: StatecastError | None = PushError("this client is not open: use it in `async with`")
@@ -87,45 +85,35 @@ class PushClient:
         `after` resumes from a position; `interval_ms` is the shortest time between two updates. Raises PushError when
         the key is watched already, and why the client has ended.
         """
-        state_key = key_of(key)
-        name = frames.name_of_key(store, state_key)
-        subscription = Subscription(
-            after,
-            lambda frame_id, position: frames.subscribe(frame_id, store, state_key, position, interval_ms),
-            lambda: self._unsubscribe(subscription, lambda frame_id: frames.unsubscribe(frame_id, store, state_key)),
-        )
-        await self._begin(name, subscription)
+        subscription = Subscription(Subject.of_key(store, key_of(key), interval_ms), after, self._unsubscribe)
+        await self._begin(subscription)
         return subscription
 
     async def watch_range(
         self, watched: Range, *, after: Position | None = None, interval_ms: int | None = None
     ) -> RangeSubscription:
         """Watches the members of a group, or a part of them. Else as `subscribe`."""
-        name = frames.name_of_range(watched)
-        subscription = RangeSubscription(
-            after,
-            lambda frame_id, position: frames.watch_range(frame_id, watched, position, interval_ms),
-            lambda: self._unsubscribe(subscription, lambda frame_id: frames.unwatch_range(frame_id, watched)),
-        )
-        await self._begin(name, subscription)
+        subscription = RangeSubscription(Subject.of_range(watched, interval_ms), after, self._unsubscribe)
+        await self._begin(subscription)
         return subscription
 
-    async def _begin(self, name: frames.Name, subscription: Watching) -> None:
+    async def _begin(self, subscription: Watching) -> None:
         if self._ended is not None:
             raise self._ended
+        name = subscription.subject.name
         if name in self._subscriptions:
             raise PushError(f"{name} is watched already: unsubscribe first")
         self._subscriptions[name] = subscription
-        subscription.name = name
         await self._ask(subscription)
 
-    async def _unsubscribe(self, subscription: Watching, frame: Callable[[str], bytes]) -> None:
-        if self._subscriptions.get(subscription.name) is subscription:
+    async def _unsubscribe(self, subscription: Watched[Any]) -> None:
+        if self._subscriptions.get(subscription.subject.name) is subscription:
             self._forget(subscription)
-            await self._connection.send(frame(next(self._ids)))
+            subscription.subject.closing.id = next(self._ids)
+            await self._connection.send(subscription.subject.closing)
 
-    def _forget(self, subscription: Watching) -> None:
-        del self._subscriptions[subscription.name]
+    def _forget(self, subscription: Watched[Any]) -> None:
+        del self._subscriptions[subscription.subject.name]
         self._asked.pop(subscription.request, None)
 
     async def _stay_connected(self) -> None:
@@ -140,23 +128,23 @@ class PushClient:
         """Runs beside the reading: a server whose answers nobody takes does not take more requests either."""
         self._asked.clear()
         for subscription in tuple(self._subscriptions.values()):
-            if self._subscriptions.get(subscription.name) is subscription:
+            if self._subscriptions.get(subscription.subject.name) is subscription:
                 await self._ask(subscription)
 
     async def _ask(self, subscription: Watching) -> None:
         subscription.request = frame_id = next(self._ids)
         subscription.in_force = False
         self._asked[frame_id] = subscription
-        await self._connection.send(subscription.ask(frame_id, subscription.position))
+        await self._connection.send(subscription.subject.ask(frame_id, subscription.position))
 
     def _receive(self, frame: ServerFrame) -> None:
         match frame.WhichOneof("event"):
             case "changed":
-                self._update(frame.changed)
+                self._put(name_of_key(frame.changed.store, frame.changed.key), frame.changed)
             case "removed":
-                self._update(frame.removed)
+                self._put(name_of_key(frame.removed.store, frame.removed.key), frame.removed)
             case "range_changed":
-                self._member(frame.range_changed)
+                self._put(name_of_range(frame.range_changed.range), frame.range_changed)
             case "subscribed" if frame.id in self._asked:
                 self._started(self._asked[frame.id], frame.subscribed)
             case "range_watched" if frame.id in self._asked:
@@ -164,15 +152,10 @@ class PushClient:
             case "error" if frame.id in self._asked:
                 self._refused(self._asked[frame.id], frame.error)
 
-    def _update(self, update: Update) -> None:
-        subscription = self._subscriptions.get(frames.name_of_key(update.store, update.key))
-        if isinstance(subscription, Subscription) and subscription.in_force:
+    def _put(self, name: Name, update: Any) -> None:
+        subscription = self._subscriptions.get(name)
+        if subscription is not None and subscription.in_force:
             subscription.put(update)
-
-    def _member(self, changed: RangeChanged) -> None:
-        subscription = self._subscriptions.get(frames.name_of_range(changed.range))
-        if isinstance(subscription, RangeSubscription) and subscription.in_force:
-            subscription.put(changed)
 
     def _started(self, subscription: Watching, begun: Subscribed | RangeWatched) -> None:
         subscription.in_force = True

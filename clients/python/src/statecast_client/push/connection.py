@@ -12,16 +12,17 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
 from websockets.uri import parse_uri
 
-from statecast.push.v1.push_pb2 import ServerFrame
+from statecast.push.v1.push_pb2 import AuthRefresh, ClientFrame, ServerFrame
 from statecast_client.errors import StatecastError
-from statecast_client.push import endings, frames
+from statecast_client.push import protocol
 from statecast_client.push.access import Access, Need, renewal_pause
-from statecast_client.push.backoff import Backoff
-from statecast_client.push.endings import Ending, Then
-from statecast_client.push.errors import PushError, PushRefusedError
+from statecast_client.push.protocol import SUBPROTOCOL, Backoff, Ending, PushError, PushRefusedError, Then
 
 MAX_FRAME_BYTES = 2**24
 """Above what an edge lets wait for a client."""
+
+RENEWAL = "renewal"
+"""The id of the frame that renews access; the ids of other frames are numbers."""
 
 
 class Connection:
@@ -64,21 +65,20 @@ class Connection:
         while True:
             ending = await self._connect(next(self._addresses))
             self.reason = ending.error
-            if ending.then is Then.END or (ending.then is Then.RENEW and not self._may_renew()):
+            if ending.then is Then.END:
                 return ending.error
             if ending.then is Then.RENEW:
+                if self._renewed or not self._access.renewable:
+                    return ending.error
                 self._need, self._renewed = "expired", True
             asked_for = max(ending.pause_s, self._wait_until - monotonic(), 0.0)
             await asyncio.sleep(asked_for + self._backoff.next())
 
-    async def send(self, frame: bytes) -> None:
+    async def send(self, frame: ClientFrame) -> None:
         """Sends a frame, if there is an open socket."""
         if self._socket is not None:
             with suppress(ConnectionClosed):  # `on_open` of the next one asks for all that is watched
-                await self._socket.send(frame)
-
-    def _may_renew(self) -> bool:
-        return self._access.renewable and not self._renewed
+                await self._socket.send(frame.SerializeToString())
 
     async def _connect(self, address: str) -> Ending:
         try:
@@ -86,30 +86,26 @@ class Connection:
         except StatecastError as error:
             return Ending(Then.END, error)
         except Exception as error:  # noqa: BLE001  the function is the application's
-            return _not_had(error)
+            return protocol.no_credentials(error)
         try:
             async with connect(
-                address,
-                additional_headers=headers,
-                subprotocols=[frames.SUBPROTOCOL],
-                ssl=self._tls,
-                max_size=MAX_FRAME_BYTES,
+                address, additional_headers=headers, subprotocols=[SUBPROTOCOL], ssl=self._tls, max_size=MAX_FRAME_BYTES
             ) as socket:
                 return await self._serve(socket, address)
         except InvalidStatus as refusal:
             answer = refusal.response
-            return endings.of_refusal(answer.status_code, answer.headers.get("Retry-After"), answer.body)
+            return protocol.of_refusal(answer.status_code, answer.headers.get("Retry-After"), answer.body)
         except ConnectionClosed as closed:
             ended = closed.sent if closed.rcvd_then_sent is False else closed.rcvd or closed.sent
-            return endings.lost(address, closed) if ended is None else endings.of_close(ended.code, ended.reason)
+            return protocol.lost(address, closed) if ended is None else protocol.of_close(ended.code, ended.reason)
         except (OSError, WebSocketException) as error:
-            return endings.lost(address, error)
+            return protocol.lost(address, error)
         finally:
             self._disconnected()
 
     async def _serve(self, socket: ClientConnection, address: str) -> Ending:
-        if socket.subprotocol != frames.SUBPROTOCOL:
-            text = f"{address} does not speak {frames.SUBPROTOCOL}: give the socket /v1/stream of ws-edge"
+        if socket.subprotocol != SUBPROTOCOL:
+            text = f"{address} does not speak {SUBPROTOCOL}: give the socket /v1/stream of ws-edge"
             return Ending(Then.END, PushError(text))
         self._socket, self._need, self.reason = socket, "connect", None
         self._opening = asyncio.create_task(self._on_open())
@@ -118,7 +114,7 @@ class Connection:
             try:
                 frame = ServerFrame.FromString(await socket.recv(decode=False))
             except DecodeError as error:
-                return Ending(Then.END, PushError(f"{address} sends what is no frame of {frames.SUBPROTOCOL}: {error}"))
+                return Ending(Then.END, PushError(f"{address} sends what is no frame of {SUBPROTOCOL}: {error}"))
             self._backoff.reset()
             self._receive(frame, address)
 
@@ -129,7 +125,7 @@ class Connection:
             self.reason = None
             if frame.authenticated.HasField("expires_at") and self._access.renewable:
                 self._renew_before(frame.authenticated.expires_at.ToNanoseconds() / 1e9, address)
-        if event == "error" and frame.id == frames.RENEWAL:
+        if event == "error" and frame.id == RENEWAL:
             self.reason = PushRefusedError(frame.error.code, frame.error.message)
             self._renew_before(self._expires_at, address)
         if event != "authenticated" or frame.id:
@@ -149,9 +145,9 @@ class Connection:
             try:
                 ticket = await self._access.ticket(address)
             except Exception as error:  # noqa: BLE001  the function is the application's
-                self.reason = _not_had(error).error
+                self.reason = protocol.no_credentials(error).error
             else:
-                await self.send(frames.auth_refresh(ticket))
+                await self.send(ClientFrame(id=RENEWAL, auth_refresh=AuthRefresh(ticket=ticket)))
                 return
 
     def _stop_renewal(self) -> None:
@@ -165,9 +161,3 @@ class Connection:
         if self._opening is not None:
             self._opening.cancel()
         self._stop_renewal()
-
-
-def _not_had(cause: Exception) -> Ending:
-    error = PushError(f"the credentials could not be had: {cause!r}")
-    error.__cause__ = cause
-    return Ending(Then.CONNECT, error)

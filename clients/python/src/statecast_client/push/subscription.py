@@ -5,42 +5,42 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Generic, Self, TypeVar
 
+from statecast.position import covers
 from statecast.push.v1.range_pb2 import MemberChange, RangeChanged, RangeWatched
 from statecast.push.v1.subscription_pb2 import Changed, Removed, Start
 from statecast.state.v1.state_pb2 import Position
 from statecast_client.errors import StatecastError
-from statecast_client.push.frames import Name
+from statecast_client.push.protocol import Subject
 
 T = TypeVar("T")
 Update = Changed | Removed
 """What a key holds now: `Changed.row` is packed in an Any; `Removed` when there is nothing."""
 
 RangeUpdate = RangeWatched | RangeChanged
-"""What happens in a range: `RangeWatched` says that what was told before is to be dropped, and all members follow."""
-
-Ask = Callable[[str, Position | None], bytes]
-"""Makes the frame with an id that asks for what is newer than a position."""
+"""What happens in a range: after `RangeWatched` all members follow, and those that came before it are void."""
 
 
 class Watched(ABC, Generic[T]):
     """Iterate over it for what is there and for all that is newer.
 
-    It keeps what a reader must still be told and no more: a reader that is slower than the changes gets the newest,
-    whose `skipped` counts those that it replaces. The iteration ends when it is unsubscribed or the client is closed,
-    and raises PushRefusedError when the server refuses. One reader at a time.
+    It keeps what is unread and no more: a reader that is slower than the changes gets the newest, whose `skipped`
+    counts those that it replaces. The iteration ends when it is unsubscribed or the client is closed, and raises
+    PushRefusedError when the server refuses. One reader at a time.
     """
 
-    def __init__(self, position: Position | None, ask: Ask, end: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, subject: Subject, position: Position | None, end: Callable[["Watched[T]"], Awaitable[None]]
+    ) -> None:
+        """`end` ends the subscription at the server."""
+        self.subject = subject
         self.position = position
-        """Everything through it has come; at first the position to begin after."""
-        self.ask = ask
-        self.name: Name = ()
+        """Everything up to it has come; at first the position to begin after."""
         self.request = ""
         """The id of the frame that asked for it last."""
         self.in_force = False
-        """Whether the server has confirmed it: what comes before then was on its way to an earlier one."""
+        """Whether the server has confirmed it: updates before that belong to an earlier subscription."""
         self.recovered: bool | None = None
-        """Whether the server took up the position when the subscription came into force last; None before."""
+        """Whether the server resumed from the position when it last confirmed the subscription; None before."""
         self._end = end
         self._error: StatecastError | None = None
         self._ended = False
@@ -50,10 +50,10 @@ class Watched(ABC, Generic[T]):
         """Ends the subscription; what has not been read is dropped."""
         self._drop()
         self.finish(None)
-        await self._end()
+        await self._end(self)
 
     def finish(self, error: StatecastError | None) -> None:
-        """Nothing more comes; the reader is told why when there is a reason."""
+        """Ends the iteration, with the error when there is one."""
         self._ended, self._error = True, error
         self._woken.set()
 
@@ -61,31 +61,31 @@ class Watched(ABC, Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        while (told := self._take()) is None:
+        while (item := self._take()) is None:
             if self._error is not None:
                 raise self._error
             if self._ended:
                 raise StopAsyncIteration
             self._woken.clear()
             await self._woken.wait()
-        return told
+        return item
 
     @abstractmethod
     def _take(self) -> T | None:
-        """Removes and returns what the reader is to be told next; None when there is nothing."""
+        """Removes and returns the next unread item; None when there is none."""
 
     @abstractmethod
     def _drop(self) -> None:
-        """Forgets what has not been read."""
+        """Drops everything unread."""
 
 
 class Subscription(Watched[Update]):
-    """One key. Unread is its newest update alone."""
+    """One key; only its newest update is kept unread."""
 
     _newest: Update | None = None
 
     def put(self, update: Update) -> None:
-        """The server has sent an update."""
+        """Takes an update from the server."""
         self.position = update.position
         if self._newest is not None:
             update.skipped += self._newest.skipped + 1
@@ -101,41 +101,43 @@ class Subscription(Watched[Update]):
 
 
 class RangeSubscription(Watched[RangeUpdate]):
-    """The members of a range. Unread is at most one change of each member that the reader knows or is to know."""
+    """The members of a range; at most one change of each member is kept unread."""
 
     _began: RangeWatched | None = None
 
-    def __init__(self, position: Position | None, ask: Ask, end: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(position, ask, end)
+    def __init__(
+        self, subject: Subject, position: Position | None, end: Callable[[Watched[RangeUpdate]], Awaitable[None]]
+    ) -> None:
+        super().__init__(subject, position, end)
         self._unread: dict[str, RangeChanged] = {}
         self._ahead: dict[str, Position] = {}
-        """How far members have been told beyond `position`: a resumption from there tells them again."""
+        """The positions of members beyond `position`: a resumption from there brings their changes again."""
 
     def begin(self, watched: RangeWatched) -> None:
-        """The server has put the subscription into force."""
+        """Takes the server's confirmation."""
         if watched.start == Start.START_SNAPSHOT:
             self._drop()
             self._began = watched
-            self._reached(None)
+            self._advance(None)
             self._woken.set()
         if watched.HasField("through"):
-            self._reached(watched.through)
+            self._advance(watched.through)
 
     def put(self, changed: RangeChanged) -> None:
-        """The server has sent a change, perhaps once more."""
-        told = self._ahead.get(changed.key.member)
+        """Takes a change from the server, perhaps for the second time."""
+        last = self._ahead.get(changed.key.member)
         self._ahead[changed.key.member] = changed.position
         if changed.HasField("through"):
-            self._reached(changed.through)
-        if told is not None and told.epoch == changed.position.epoch and changed.position.offset <= told.offset:
+            self._advance(changed.through)
+        if covers(last, changed.position):
             return
         merged = _merged(self._unread.pop(changed.key.member, None), changed)
         if merged is not None:
             self._unread[changed.key.member] = merged
             self._woken.set()
 
-    def _reached(self, through: Position | None) -> None:
-        self.position = through
+    def _advance(self, position: Position | None) -> None:
+        self.position = position
         self._ahead.clear()
 
     def _take(self) -> RangeUpdate | None:
@@ -149,7 +151,7 @@ class RangeSubscription(Watched[RangeUpdate]):
 
 
 def _merged(unread: RangeChanged | None, newer: RangeChanged) -> RangeChanged | None:
-    """What a reader who was not told of `unread` is told after `newer`; None when there is nothing to tell."""
+    """Returns what two changes of a member, of which none was read, amount to; None when they cancel out."""
     if unread is None:
         return newer
     entered, left = MemberChange.MEMBER_CHANGE_ENTERED, MemberChange.MEMBER_CHANGE_LEFT

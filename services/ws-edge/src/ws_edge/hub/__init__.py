@@ -1,1 +1,1 @@
-"""What is watched, who watches it, when it is read, and what waits to be told; one read however many watch."""
+"""What is watched and by whom, when it is read, and what waits to be sent: one read, however many watch."""

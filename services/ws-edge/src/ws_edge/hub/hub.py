@@ -1,7 +1,7 @@
-"""Turns the subscriptions of all sockets into one timed read per key, and each answer into what each one is told.
+"""Turns the subscriptions of all sockets into one read per key, and each result into what each subscriber lacks.
 
-The hub does no input or output and never waits: the poller asks it what is due and tells it the answers, and sessions
-are handed versions, which they put into their outbox. Times are seconds of one monotonic clock.
+The hub does no input or output and never waits: the poller asks it what is due and hands it the results, and it hands
+subscribers what is new to them. Times are seconds of one monotonic clock.
 """
 
 from collections import deque
@@ -9,37 +9,38 @@ from collections.abc import Callable
 
 from ws_edge.authorization import Consumer
 from ws_edge.errors import ForbiddenError
-from ws_edge.hub.interest import AnySubscription, AnyWatch
-from ws_edge.hub.range_subscription import RangeSubscriber, RangeSubscription
-from ws_edge.hub.range_watch import RangeWatch
-from ws_edge.hub.subscription import Subscriber, Subscription, Watch
-from ws_edge.hub.timing_wheel import TimingWheel
-from ws_edge.querying.questions import RangeAnswer
-from ws_edge.states import AnyKey, Position, RangeKey, StoreKey, Version
+from ws_edge.hub.content import KeyContent
+from ws_edge.hub.range_content import RangeContent
+from ws_edge.hub.schedule import PollSchedule, TimingWheel
+from ws_edge.hub.watch import Subscriber, Subscription, SubscriptionStatus, Watch, WatchStatus
+from ws_edge.states import AnyKey, KeyState, Position, RangeKey
+from ws_edge.upstream.queries import RangeResult
 
-RETRY_S = 0.1
-"""After how long a key that nobody answered for is asked for again, when its subscribers set no longer time."""
+# Looking up a member of an enum takes as long as a good part of a delivery.
+WAITING, CURRENT, QUEUED = SubscriptionStatus.WAITING, SubscriptionStatus.CURRENT, SubscriptionStatus.QUEUED
 
 
 class Hub:
-    """All watched keys. `on_fresh` is called when a key must be asked for at once.
+    """All keys and ranges that are watched."""
 
-    `on_live` is called with a key that somebody wants to hear of as soon as it changes: whoever takes it tells every
-    answer without being asked again, until `release` or `failed`.
-    """
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        tick: float,
+        first_answer_timeout: float,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`tick` is the resolution of times, and `first_answer_timeout` when a first answer is late, both in seconds.
 
-    def __init__(self, clock: Callable[[], float], quantum: float, patience: float) -> None:
-        """`quantum` is how finely time is cut; `patience` how long a first answer may take before it is called late."""
+        `wake` is called when `take_due` is to be called before `next_at`.
+        """
         now = clock()
         self._clock = clock
-        self._patience = patience
-        self._watches: dict[AnyKey, AnyWatch] = {}
-        self._fresh: list[AnyWatch] = []
-        self._polls: TimingWheel[AnyWatch] = TimingWheel(quantum, now)
-        self._deliveries: TimingWheel[AnySubscription] = TimingWheel(quantum, now)
-        self._unanswered: deque[tuple[float, AnySubscription]] = deque()
-        self.on_fresh: Callable[[], None] = lambda: None
-        self.on_live: Callable[[AnyWatch], None] = lambda _: None
+        self._first_answer_timeout = first_answer_timeout
+        self._watches: dict[AnyKey, Watch] = {}
+        self._schedule = PollSchedule(tick, now, wake)
+        self._deliveries: TimingWheel[Subscription] = TimingWheel(tick, now)
+        self._unanswered: deque[tuple[float, Subscription]] = deque()
         self.subscriptions = 0
 
     @property
@@ -51,179 +52,135 @@ class Hub:
         self,
         subscriber: Subscriber,
         consumer: Consumer,
-        key: StoreKey,
+        key: AnyKey,
         after: Position | None,
         interval: float,
         reference: str = "",
+        sees_all: bool = False,
     ) -> Subscription:
-        """Starts a subscription; the subscriber hears of it at once when the key is known well enough, else later."""
+        """Starts a subscription; it begins within the call when what is known is fresh enough, else later.
+
+        `sees_all`: the consumer may see whatever row is in the range, or has ever been in it.
+        """
+        now = self._clock()
         watch = self._watches.get(key)
-        if not isinstance(watch, Watch):
-            watch = self._watches[key] = Watch(key, self._clock())
-        subscription = Subscription(watch, subscriber, consumer, after, interval, reference)
-        self._join(subscription)
+        if watch is None:
+            content = RangeContent(key) if isinstance(key, RangeKey) else KeyContent()
+            watch = self._watches[key] = Watch(key, content, now)
+        subscription = Subscription(watch, subscriber, consumer, after, interval, reference, sees_all)
+        watch.add(subscription)
+        self.subscriptions += 1
+        if watch.can_begin(subscription, now):
+            self._schedule.hasten(watch)
+            self._begin(subscription, now)
+        else:
+            watch.waiting[subscription] = False
+            self._unanswered.append((now + self._first_answer_timeout, subscription))
+            if watch.status is not WatchStatus.ASKED:
+                self._schedule.ask_now(watch, now)
         return subscription
 
-    def watch_range(
-        self,
-        subscriber: RangeSubscriber,
-        consumer: Consumer,
-        key: RangeKey,
-        after: Position | None,
-        interval: float,
-        sees_all: bool,
-        reference: str = "",
-    ) -> RangeSubscription:
-        """As `subscribe`, for a range; `sees_all` says that the consumer may see whatever row is in it."""
-        watch = self._watches.get(key)
-        if not isinstance(watch, RangeWatch):
-            watch = self._watches[key] = RangeWatch(key, self._clock())
-        subscription = RangeSubscription(watch, subscriber, consumer, after, interval, sees_all, reference)
-        self._join(subscription)
-        return subscription
-
-    def unsubscribe(self, subscription: AnySubscription) -> None:
-        """Ends a subscription; one that has ended already is left alone."""
-        if not subscription.active:
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Ends a subscription; does nothing when it has ended."""
+        if subscription.is_ended:
             return
-        subscription.active = False
+        subscription.end()
         self.subscriptions -= 1
         watch = subscription.watch
         watch.remove(subscription)
         if not watch.subscriptions:
-            watch.slot = -1
+            watch.status = WatchStatus.ENDED
             del self._watches[watch.key]
 
-    def take_due(self) -> list[AnyWatch]:
-        """Returns the keys to ask for now. Each stays out until it is answered, unchanged or failed."""
-        now = self._clock()
-        due = [watch for watch in self._fresh if watch.subscriptions]
-        self._fresh.clear()
-        for slot, watch in self._polls.take(now):
-            if watch.slot == slot:
-                watch.slot = -1
-                watch.in_flight = True
-                watch.due = slot * self._polls.quantum
-                due.append(watch)
+    def take_due(self) -> list[Watch]:
+        """Returns what to read now: by a timed read when its status is ASKED, by long poll when it is HELD.
+
+        Each is returned once, until the poller says what came of it.
+        """
+        due = self._schedule.take(self._clock())
         for watch in due:
             if watch.waiting:
                 watch.waiting = dict.fromkeys(watch.waiting, True)
         return due
 
     def advance(self) -> None:
-        """Tells the subscribers whose interval is over, and those whose first answer is late."""
+        """Delivers to the subscribers whose interval is over, and tells those whose first answer is late."""
         now = self._clock()
         for _, subscription in self._deliveries.take(now):
-            subscription.queued = False
-            if subscription.active:
+            if subscription.status is QUEUED:
+                subscription.status = CURRENT
                 self._offer(subscription, now)
         while self._unanswered and self._unanswered[0][0] <= now:
             _, subscription = self._unanswered.popleft()
-            if subscription.active and not subscription.started:
-                subscription.delay()
+            if subscription.status is WAITING:
+                subscription.subscriber.delayed(subscription)
 
-    def answered(self, watch: AnyWatch, answer: Version | RangeAnswer) -> None:
+    def answered(self, watch: Watch, result: KeyState | RangeResult) -> None:
         """A replica has answered with what the key holds, or what has changed in the range."""
         now = self._clock()
-        if watch.accept(answer):
+        if watch.content.accept(result, watch.subscriptions):
             for subscription in tuple(watch.subscriptions):
-                if subscription.started:
+                if subscription.status is CURRENT or subscription.status is QUEUED:
                     self._offer(subscription, now)
         self._go_on(watch, now)
 
-    def unchanged(self, watch: AnyWatch) -> None:
-        """A replica has nothing newer than what is known."""
-        watch.confirm()
+    def unchanged(self, watch: Watch, position: Position | None = None) -> None:
+        """A replica has nothing newer than what is known; `position` is how far it has looked, if it says so."""
+        watch.content.unchanged(position)
         self._go_on(watch, self._clock())
 
-    def failed(self, watch: AnyWatch) -> None:
-        """Nobody has answered; the key is asked for again when it is due."""
-        watch.live = False
-        self._schedule(watch, self._clock(), failed=True)
+    def failed(self, watch: Watch) -> None:
+        """Nobody has answered; the key is read again at its interval."""
+        self._schedule.ask_later(watch, self._clock())
 
-    def release(self, watch: AnyWatch) -> None:
-        """A live key is no longer held in a long poll where it was; it is scheduled anew."""
-        watch.live = False
-        self._schedule(watch, self._clock())
+    def release(self, watch: Watch) -> None:
+        """The long poll that held the watch no longer does; it is scheduled anew."""
+        self._schedule.ask_again(watch, self._clock())
 
     def next_at(self) -> float:
-        """When `take_due` and `advance` are to be called next, unless `on_fresh` is called before."""
-        return self._polls.next_at(self._clock())
+        """When `take_due` and `advance` are to be called next, unless `wake` is called before."""
+        return self._deliveries.next_at(self._clock())
 
-    def _join(self, subscription: AnySubscription) -> None:
-        now = self._clock()
-        watch = subscription.watch
-        watch.add(subscription)
-        self.subscriptions += 1
-        if watch.suffices(subscription) and (watch.live or now - watch.confirmed_at <= subscription.interval):
-            self._hasten(watch)
-            self._start(subscription, now)
-        else:
-            watch.waiting[subscription] = False
-            self._unanswered.append((now + self._patience, subscription))
-            self._ask_at_once(watch)
-
-    def _go_on(self, watch: AnyWatch, now: float) -> None:
+    def _go_on(self, watch: Watch, now: float) -> None:
         watch.confirmed_at = now
-        if watch.is_known:
-            for subscription in [each for each, asked in watch.waiting.items() if asked or watch.suffices(each)]:
-                del watch.waiting[subscription]
-                self._start(subscription, now)
-        if watch.is_known and watch.waiting:
-            watch.in_flight = False  # what was asked for left out those who came meanwhile
-            self._ask_at_once(watch)
-        else:
-            self._schedule(watch, now)
+        if watch.waiting and watch.content.position is not None:
+            waiting, watch.waiting = watch.waiting, {}
+            for subscription, is_asked in waiting.items():
+                if is_asked or watch.content.can_begin(subscription.after):
+                    self._begin(subscription, now)
+                elif subscription.status is WAITING:
+                    watch.waiting[subscription] = False
+        if watch.waiting and watch.content.position is not None:
+            # What was asked for left out those who came meanwhile.
+            self._schedule.ask_now(watch, now)
+        elif watch.status is not WatchStatus.HELD:
+            self._schedule.ask_again(watch, now)
 
-    def _start(self, subscription: AnySubscription, now: float) -> None:
-        if not self._is_refused(subscription):
-            subscription.started = True
-            subscription.begin()
+    def _begin(self, subscription: Subscription, now: float) -> None:
+        if subscription.status is WAITING and not self._is_refused(subscription):
+            subscription.status = CURRENT
+            recovered = subscription.watch.content.begin(subscription)
+            subscription.subscriber.started(subscription, recovered)
             self._offer(subscription, now, snapshot=True)
 
-    def _offer(self, subscription: AnySubscription, now: float, snapshot: bool = False) -> None:
-        if self._is_refused(subscription) or subscription.queued or not subscription.has_news:
+    def _offer(self, subscription: Subscription, now: float, snapshot: bool = False) -> None:
+        content = subscription.watch.content
+        if self._is_refused(subscription) or subscription.status is QUEUED or not content.has_news_for(subscription):
             return
-        if now + self._deliveries.quantum < subscription.next_at:
-            subscription.queued = True
+        if now + self._deliveries.tick < subscription.next_at:
+            subscription.status = QUEUED
             self._deliveries.add(subscription, subscription.next_at)
             return
         subscription.next_at = max(subscription.next_at, now) + subscription.interval
-        subscription.deliver(snapshot)
+        content.deliver(subscription, snapshot)
 
-    def _is_refused(self, subscription: AnySubscription) -> bool:
+    def _is_refused(self, subscription: Subscription) -> bool:
         try:
-            subscription.check()
+            subscription.watch.content.check(subscription.consumer)
         except ForbiddenError as error:
             error.reference = subscription.reference
+            subscriber = subscription.subscriber
             self.unsubscribe(subscription)
-            subscription.refuse(error)
+            subscriber.refused(subscription, error)
             return True
         return False
-
-    def _ask_at_once(self, watch: AnyWatch) -> None:
-        if watch.live or not watch.in_flight:
-            watch.live = False
-            watch.in_flight = True
-            watch.slot = -1
-            watch.due = self._clock()
-            self._fresh.append(watch)
-            self.on_fresh()
-
-    def _hasten(self, watch: AnyWatch) -> None:
-        """Brings the next poll forward when a faster interval has been asked for."""
-        if watch.slot >= 0 and watch.due + watch.interval < watch.slot * self._polls.quantum:
-            watch.slot = self._polls.add(watch, watch.due + watch.interval)
-
-    def _schedule(self, watch: AnyWatch, now: float, failed: bool = False) -> None:
-        if watch.live:
-            return
-        watch.in_flight = False
-        if watch.is_live and not failed:
-            watch.in_flight = watch.live = True
-            self.on_live(watch)
-        elif watch.subscriptions:
-            # Ticks that passed while the key was asked for are skipped, not made up for.
-            interval = watch.interval or RETRY_S
-            missed = max(0.0, now - watch.due) // interval
-            watch.slot = self._polls.add(watch, watch.due + (missed + 1) * interval)

@@ -1,25 +1,29 @@
-"""Asks for the keys that are due, one batch per store and instance, and tells the hub what came back.
+"""Reads what is due from the query service, and hands the hub what came back.
 
-While an instance is slow, it is asked for less: a lane rests after a slow batch for as long as the batch took. However
-many keys fall due at once, when ten thousand clients come back, an instance has one call of a lane at a time.
+What has an interval is read in batches, one under way per store and instance. What has the interval 0 is held in long
+polls, which the query service answers as soon as one of the keys changes.
 """
 
 import asyncio
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain
 
 import structlog
+from typing_extensions import override
 
 from ws_edge.errors import RequestError
 from ws_edge.hub.hub import Hub
-from ws_edge.hub.interest import AnyWatch
-from ws_edge.hub.live_lanes import LiveLanes
+from ws_edge.hub.watch import Watch, WatchStatus
 from ws_edge.metrics import Metrics
-from ws_edge.querying.query_client import QueryClient
-from ws_edge.querying.questions import Answer, Progress
 from ws_edge.stores import Store, Stores
+from ws_edge.upstream.queries import Progress, Result
+from ws_edge.upstream.query_client import QueryClient
 
 BATCHING_S = 0.003
-"""How long new subscriptions wait for each other, so that a burst of them makes one batch."""
+"""How long keys that are due at once wait for each other, so that a burst of them makes one call."""
 
 SLOW_S = 0.1
 """A batch that takes longer is slow."""
@@ -27,131 +31,239 @@ SLOW_S = 0.1
 FAILED_REST_S = 0.5
 """How long a lane rests when nothing of its batch was answered."""
 
-MOST_REST_S = 2.0
+MAX_REST_S = 2.0
+
+SETTLED_S = 0.05
+"""The minimum age of a long poll when it is begun anew for keys that join. While ten thousand come one by one, the
+instance is called twenty times a second. They do not wait: their first value is read before they join."""
 
 log = structlog.get_logger(__name__)
 
 
-class Lane:
-    """The keys of one store that one instance is asked for. It has at most one batch under way: while the instance is
-    slow, keys that fall due wait for the next batch and are in it once, so that ticks never pile up. They are asked for
-    in the order in which they fell due, so neither new keys nor timed ones wait for ever."""
+@dataclass(frozen=True, slots=True)
+class PollLimits:
+    """How much the query service is asked for."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.due: list[AnyWatch] = []
-        self.task: asyncio.Task[None] | None = None
-
-    def take(self, most: int) -> list[AnyWatch]:
-        """Returns the keys that have been due the longest and are still watched, `most` of them at the most."""
-        due = [watch for watch in self.due if watch.subscriptions]
-        self.due = due[most:]
-        return due[:most]
+    batch_keys: int
+    """The maximum number of keys of one call."""
+    long_poll_s: float
+    """The maximum time for which a long poll is held."""
+    long_poll_keys_per_s: float
+    """The maximum number of keys that all long polls together ask for in a second."""
 
 
+@dataclass(slots=True, eq=False)
 class Poller:
-    """Runs the timed reads of a hub."""
+    """Runs the reads of a hub, in lanes by kind, store and instance."""
 
-    def __init__(
-        self,
-        hub: Hub,
-        client: QueryClient,
-        stores: Stores,
-        metrics: Metrics,
-        clock: Callable[[], float],
-        live: LiveLanes,
-        batch_keys: int,
-    ) -> None:
-        """A batch asks for `batch_keys` at the most."""
-        self._hub = hub
-        self._client = client
-        self._stores = stores
-        self._metrics = metrics
-        self._clock = clock
-        self._lanes: dict[tuple[str, str], Lane] = {}
-        self._fresh = asyncio.Event()
-        self._live = live
-        self._batch_keys = batch_keys
-        hub.on_fresh = self._fresh.set
-        hub.on_live = self._hold_open
+    hub: Hub
+    client: QueryClient
+    stores: Stores
+    metrics: Metrics
+    clock: Callable[[], float]
+    limits: PollLimits
+    woken: asyncio.Event
+    """Set by the hub when something is due before the next tick."""
+    _lanes: "dict[tuple[type[Lane], str, str], list[Lane]]" = field(default_factory=dict, init=False)
+
+    @property
+    def held_keys(self) -> int:
+        """The number of keys and ranges in long polls."""
+        return sum(len(lane.watches) for lane in self._all_lanes() if isinstance(lane, LongPollLane))
+
+    def spacing(self) -> float:
+        """The seconds from the beginning of one long poll of a lane to that of the next.
+
+        A long poll asks for all keys of its lane, so many changes in a short time cost as many reads of unchanged
+        keys. Hence few keys are asked for again at once, and ten thousand cost no more than timed reads of them.
+        """
+        return self.held_keys / self.limits.long_poll_keys_per_s
 
     async def run(self) -> None:
         """Goes on until it is cancelled."""
         try:
             while True:
-                self._fresh.clear()
-                self._hub.advance()
-                self._send_out(self._hub.take_due())
-                await self._next_turn()
+                self.woken.clear()
+                self.hub.advance()
+                for watch in self.hub.take_due():
+                    self._lane_for(watch).add(watch)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self.hub.next_at() - self.clock()):
+                        await self.woken.wait()
+                        await asyncio.sleep(BATCHING_S)
         finally:
-            self._live.close()
-            for lane in self._lanes.values():
-                if lane.task is not None:
-                    lane.task.cancel()
+            for lane in self._all_lanes():
+                lane.task.cancel()
 
-    async def _next_turn(self) -> None:
-        pause = self._hub.next_at() - self._clock()
+    def take(self, watch: Watch, result: Result) -> None:
+        """Hands the hub the result of a read."""
+        if result is None:
+            self.hub.unchanged(watch)
+        elif isinstance(result, Progress):
+            self.hub.unchanged(watch, result.position)
+        elif isinstance(result, RequestError):
+            self.metrics.failed_keys.inc()
+            self.hub.failed(watch)
+        else:
+            self.metrics.changed_keys.inc()
+            self.hub.answered(watch, result)
+
+    def forget(self, lane: "Lane") -> None:
+        """Drops a lane that has ended."""
+        name = type(lane), lane.store.name, lane.address
+        self._lanes[name].remove(lane)
+        if not self._lanes[name]:
+            del self._lanes[name]
+
+    def _all_lanes(self) -> "Iterator[Lane]":
+        return chain.from_iterable(self._lanes.values())
+
+    def _lane_for(self, watch: Watch) -> "Lane":
+        store = self.stores[watch.key.store]
+        address = self.client.address(store, watch.query())
+        kind = LongPollLane if watch.status is WatchStatus.HELD else BatchLane
+        lanes = self._lanes.setdefault((kind, store.name, address), [])
+        for lane in lanes:
+            if kind is BatchLane or len(lane.watches) < self.limits.batch_keys:
+                return lane
+        lanes.append(kind(self, store, address))
+        return lanes[-1]
+
+
+class Lane(ABC):
+    """Keys and ranges of one store that are read together at one instance. It ends when there are none."""
+
+    def __init__(self, poller: Poller, store: Store, address: str) -> None:
+        self.store = store
+        self.address = address
+        self.watches: dict[Watch, None] = {}
+        self._poller = poller
+        self.task = asyncio.create_task(self._run())
+
+    def add(self, watch: Watch) -> None:
+        """Adds a key or range to the next read."""
+        self.watches[watch] = None
+
+    @abstractmethod
+    async def _drive(self) -> None:
+        """Reads until there is nothing left to read."""
+
+    async def _run(self) -> None:
         try:
-            async with asyncio.timeout(pause):
-                await self._fresh.wait()
-                await asyncio.sleep(BATCHING_S)
-        except TimeoutError:
-            return
+            await self._drive()
+        finally:
+            self._poller.forget(self)
 
-    def _send_out(self, watches: list[AnyWatch]) -> None:
-        for watch in watches:
-            store = self._stores[watch.key.store]
-            address = self._client.route(store, watch.ask().group_hash)
-            lane = self._lanes.get((store.name, address))
-            if lane is None:
-                lane = self._lanes[store.name, address] = Lane(store)
-            lane.due.append(watch)
-            if lane.task is None:
-                lane.task = asyncio.create_task(self._drive(lane, (store.name, address)))
 
-    def _hold_open(self, watch: AnyWatch) -> None:
-        self._live.add(self._stores[watch.key.store], watch)
+class BatchLane(Lane):
+    """The timed reads of one store at one instance, of which at most one batch is under way.
 
-    async def _drive(self, lane: Lane, name: tuple[str, str]) -> None:
-        while watches := lane.take(self._batch_keys):
-            began = self._clock()
+    While the instance is slow, keys that fall due wait for the next batch and are in it once, so ticks never pile up,
+    and the lane rests after a batch for as long as the batch took. Keys are read in the order in which they fell due,
+    so neither new keys nor timed ones wait for ever.
+    """
+
+    @override
+    async def _drive(self) -> None:
+        poller, clock = self._poller, self._poller.clock
+        while watches := self._take():
+            began = clock()
             try:
-                answered = await self._ask(lane.store, watches)
+                is_answered = await self._read(watches)
             except Exception:
                 # Whatever is wrong with one batch, the other keys must go on.
-                log.exception("poll_failed", store=lane.store.name, keys=len(watches))
-                answered = False
+                log.exception("poll_failed", store=self.store.name, keys=len(watches))
+                is_answered = False
                 for watch in watches:
-                    self._hub.failed(watch)
-            await asyncio.sleep(rest(self._clock() - began, answered))
-        del self._lanes[name]
+                    poller.hub.failed(watch)
+            await asyncio.sleep(rest(clock() - began, is_answered))
 
-    async def _ask(self, store: Store, watches: list[AnyWatch]) -> bool:
-        """Returns whether there was an answer for any of the keys."""
-        questions = [watch.ask() for watch in watches]
-        with self._metrics.poll_seconds.labels(store.name).time():
-            answers = await self._client.ask(store, questions)
-        self._metrics.polled_keys.inc(len(watches))
-        for watch, answer in zip(watches, answers, strict=True):
-            self._take(watch, answer)
-        return any(not isinstance(answer, RequestError) for answer in answers)
+    def _take(self) -> list[Watch]:
+        """Returns the keys of the next batch: those that have been due the longest and are still watched."""
+        due = [watch for watch in self.watches if watch.status is not WatchStatus.ENDED]
+        limit = self._poller.limits.batch_keys
+        self.watches = dict.fromkeys(due[limit:])
+        return due[:limit]
 
-    def _take(self, watch: AnyWatch, answer: Answer) -> None:
-        if answer is None:
-            self._hub.unchanged(watch)
-        elif isinstance(answer, Progress):
-            watch.advance(answer.position)
-            self._hub.unchanged(watch)
-        elif isinstance(answer, RequestError):
-            self._metrics.failed_keys.inc()
-            self._hub.failed(watch)
-        else:
-            self._metrics.changed_keys.inc()
-            self._hub.answered(watch, answer)
+    async def _read(self, watches: list[Watch]) -> bool:
+        """Returns whether any of the keys was answered for."""
+        poller = self._poller
+        queries = [watch.query() for watch in watches]
+        with poller.metrics.poll_seconds.labels(self.store.name).time():
+            results = await poller.client.poll(self.store, queries)
+        poller.metrics.polled_keys.inc(len(watches))
+        for watch, result in zip(watches, results, strict=True):
+            poller.take(watch, result)
+        return any(not isinstance(result, RequestError) for result in results)
 
 
-def rest(took: float, answered: bool) -> float:
+class LongPollLane(Lane):
+    """Keys of one store that one instance is asked for by long poll: one poll, however many watch them.
+
+    A key stays from one poll to the next until nobody wants its changes at once any more, or the poll fails.
+    """
+
+    def __init__(self, poller: Poller, store: Store, address: str) -> None:
+        super().__init__(poller, store, address)
+        self._poll: asyncio.Task[list[Result]] | None = None
+        self._began = 0.0
+        self._renewal: asyncio.TimerHandle | None = None
+
+    @override
+    def add(self, watch: Watch) -> None:
+        """The poll under way is soon begun anew with the key; what it would have answered is asked again."""
+        super().add(watch)
+        if self._poll is not None and self._renewal is None:
+            age = self._poller.clock() - self._began
+            self._renewal = asyncio.get_running_loop().call_later(SETTLED_S - age, self._poll.cancel)
+
+    @override
+    async def _drive(self) -> None:
+        clock = self._poller.clock
+        while self.watches:
+            await asyncio.sleep(max(BATCHING_S, self._began + self._poller.spacing() - clock()))
+            self._began = clock()
+            await self._read(tuple(self.watches))
+
+    async def _read(self, watches: tuple[Watch, ...]) -> None:
+        poller = self._poller
+        queries = [watch.query() for watch in watches]
+        call = poller.client.long_poll(self.store, self.address, queries, poller.limits.long_poll_s)
+        poll = self._poll = asyncio.create_task(call)
+        try:
+            await asyncio.wait({poll})
+        finally:
+            poll.cancel()
+            self._poll = None
+            if self._renewal is not None:
+                self._renewal.cancel()
+                self._renewal = None
+        if poll.cancelled():
+            return
+        poller.metrics.polled_keys.inc(len(watches))
+        try:
+            self._take(watches, poll.result())
+        except Exception:
+            # Whatever is wrong with one lane, the others must go on.
+            log.exception("long_poll_failed", store=self.store.name, keys=len(watches))
+            for watch in watches:
+                self.watches.pop(watch, None)
+                poller.metrics.failed_keys.inc()
+                poller.hub.failed(watch)
+
+    def _take(self, watches: tuple[Watch, ...], results: Sequence[Result]) -> None:
+        for watch, result in zip(watches, results, strict=True):
+            if watch.status is WatchStatus.HELD:
+                self._poller.take(watch, result)
+            if watch.status is not WatchStatus.HELD:
+                self.watches.pop(watch, None)  # it is read outside of the lane, and comes back from there
+            elif watch.interval != 0 or self._poller.client.address(self.store, watch.query()) != self.address:
+                self.watches.pop(watch, None)
+                self._poller.hub.release(watch)
+
+
+def rest(took: float, is_answered: bool) -> float:
     """How many seconds a lane rests after a batch, so that a slow instance is asked half of the time at the most."""
-    if not answered:
+    if not is_answered:
         return FAILED_REST_S
-    return min(took, MOST_REST_S) if took > SLOW_S else 0.0
+    return min(took, MAX_REST_S) if took > SLOW_S else 0.0

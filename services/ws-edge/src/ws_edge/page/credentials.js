@@ -1,4 +1,4 @@
-/** Who is signed in, and what is asked in their name. Credentials live in this tab alone, until it is closed. */
+/** The credentials of who is signed in, and calls with them. They live in this tab alone, until it is closed. */
 
 import { StatecastError } from "/statecast.js";
 
@@ -20,7 +20,7 @@ export function forget() {
   sessionStorage.removeItem(PLACE);
 }
 
-/** Calls the edge as their holder; returns its JSON. Throws a StatecastError when they are refused, else an Error. */
+/** Calls the edge with them; returns its JSON. Throws a StatecastError when they are refused, else an Error. */
 export async function call(credentials, path, options = {}) {
   const response = await fetch(path, { ...options, headers: headersOf(credentials), cache: "no-store" });
   if (response.ok) return response.json();
@@ -28,7 +28,7 @@ export async function call(credentials, path, options = {}) {
   throw REFUSED.includes(response.status) ? new StatecastError("refused", reason) : new Error(reason);
 }
 
-/** The HTTP headers that show the credentials. */
+/** The HTTP headers that carry the credentials. */
 export function headersOf({ kind, value, name }) {
   if (kind === "key") return { apikey: value };
   if (kind === "token") return { Authorization: `Bearer ${value}` };

@@ -1,4 +1,4 @@
-/** Makes elements, and says times and amounts for people. */
+/** Makes elements, and formats times and amounts for people. */
 
 /** An element: `make("p", { className: "notice", onclick }, "text", child)`. Names with a dash become attributes. */
 export function make(tag, properties = {}, ...children) {
@@ -40,7 +40,7 @@ export function money(cents, currency) {
   return new Intl.NumberFormat(undefined, form).format(Number(cents) / 100);
 }
 
-/** Says something to those who listen to the page. */
+/** Announces a text to screen readers. */
 export function announce(text) {
   document.getElementById("announcer").textContent = text;
 }

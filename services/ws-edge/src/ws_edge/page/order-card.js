@@ -4,7 +4,7 @@ import { age, make, money } from "/page/elements.js";
 
 const STATIONS = ["PLACED", "PAID", "PACKED", "SHIPPED", "DELIVERED"];
 
-/** A card that is told the updates of its order. */
+/** A card that shows the updates of its order. */
 export class OrderCard {
   #age = make("time", { className: "age" });
   #status = make("strong", { className: "status" }, "…");

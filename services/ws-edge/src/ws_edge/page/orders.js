@@ -52,7 +52,7 @@ class Orders {
     this.#alert.hidden = !text;
   }
 
-  /** Ends what goes on by itself. */
+  /** Stops the timer. */
   stop() {
     clearInterval(this.#timer);
   }

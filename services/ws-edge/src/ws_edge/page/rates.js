@@ -2,7 +2,7 @@
 
 const FORGOTTEN_MS = 30_000;
 
-/** The edges that have answered of late, each with its last report and its rates a second. */
+/** The edges that have answered lately, each with its last report and its rates a second. */
 export class Edges {
   #known = new Map(); // by instance: { report, at, rates }
 

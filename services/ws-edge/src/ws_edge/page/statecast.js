@@ -1,5 +1,5 @@
 /**
- * Statecast's client for browsers: what keys hold, now and from now on, over one WebSocket. One file, no dependencies.
+ * The Statecast client for browsers: the state of keys, now and as it changes, over one WebSocket. One file, no dependencies.
  *
  *     import { Statecast } from "/statecast.js";
  *     const live = new Statecast("/v1/stream", { credentials: () => ({ apikey: "alice-demo-key" }) });
@@ -9,12 +9,12 @@
  *     });                                                   // order.unsubscribe() and live.close() end it
  *
  * It connects again by itself, with jittered and growing pauses, and resumes each subscription after the last position
- * that it was told: nothing newer is missed, no update of a key is told twice, at any edge. After a close code, or the
- * status of a refused `POST …/tickets` (browsers keep that of a handshake to themselves), it connects again, but:
+ * that it received: nothing newer is missed, no update of a key comes twice, at any edge. After a close code, or the
+ * status of a refused `POST …/tickets` (browsers do not show that of a handshake), it connects again, but:
  *     4401, 401         asks `credentials` once for newer ones, and resumes; when that does not help it ends
  *     4403, 4404, 1009  ends: access or channel ended, frame too large; so do other codes from 4000 on, and 400–499
- *     4429              connects again after half a minute; 429 and 503 after `Retry-After`; 1012 as `reconnect` told
- * When it ends, `onError` of all subscriptions and the event `error` are told why; `live.reason` keeps it.
+ *     4429              connects again after half a minute; 429 and 503 after `Retry-After`; 1012 as `reconnect` says
+ * When it ends, `onError` of all subscriptions and the event `error` get the reason; `live.reason` keeps it.
  */
 
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, FLOOD_PAUSE_MS, CALL_TIMEOUT_MS] = [250, 10_000, 30_000, 10_000];
@@ -65,7 +65,7 @@ export class Statecast extends EventTarget {
 
   /**
    * Watches one key: `{group}`, or `{group, sort, member}`. `after` resumes from a position; `intervalMs` is the shortest
-   * time between two updates. `onStart` is told `{recovered}` when it is in force anew, `onDelay` that this takes long.
+   * time between two updates. `onStart` gets `{recovered}` when it starts or resumes; `onDelay` is called when that takes long.
    */
   subscribe(store, key, options = {}) {
     return this.#watch(nameOfKey(store, key), "subscribe", { store, key }, options);
@@ -73,7 +73,7 @@ export class Statecast extends EventTarget {
 
   /**
    * Watches the members of a group, or those from `sortFrom` and before `sortTo`: the first `limit`, or with `reverse`
-   * the last. `onChange` is told `{change: "entered" | "changed" | "left", key, row, …}`, and the last changes again
+   * the last. `onChange` gets `{change: "entered" | "changed" | "left", key, row, …}`, and the last changes again
    * when the connection broke amid many. After an `onStart` with `recovered: false` drop all: members enter anew.
    */
   watchRange(store, group, { sortFrom, sortTo, limit, reverse, ...options } = {}) {

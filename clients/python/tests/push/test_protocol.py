@@ -1,0 +1,214 @@
+"""What ends the live client, what does not, and how a program sees why."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from statecast_client.errors import StatecastError
+from statecast_client.push import Need, PushClient, PushError, PushRefusedError
+from statecast_client.push.protocol import FLOOD_PAUSE_S, MAX_PAUSE_S, Backoff, Then, of_close, of_refusal
+from testkit.push_server import GROUP, STORE, Peer, server
+
+
+@pytest.mark.parametrize(
+    ("code", "then", "pause_s"),
+    [
+        (1001, Then.CONNECT, 0),
+        (1006, Then.CONNECT, 0),
+        (1009, Then.END, 0),
+        (1011, Then.CONNECT, 0),
+        (1012, Then.CONNECT, 0),
+        (4401, Then.RENEW, 0),
+        (4403, Then.END, 0),
+        (4404, Then.END, 0),
+        (4408, Then.CONNECT, 0),
+        (4429, Then.CONNECT, FLOOD_PAUSE_S),
+        (4999, Then.END, 0),
+    ],
+)
+def test_each_close_code_has_its_consequence(code: int, then: Then, pause_s: float) -> None:
+    ending = of_close(code, "so it is")
+
+    assert (ending.then, ending.pause_s) == (then, pause_s)
+    assert isinstance(ending.error, PushRefusedError)
+    assert ending.error.code == str(code)
+    assert f"({code}: so it is)" in str(ending.error)
+
+
+@pytest.mark.parametrize(
+    ("status", "retry_after", "then", "pause_s"),
+    [
+        (400, None, Then.END, 0),
+        (401, None, Then.RENEW, 0),
+        (403, None, Then.END, 0),
+        (404, None, Then.END, 0),
+        (429, "7", Then.CONNECT, 7),
+        (502, None, Then.CONNECT, 0),
+        (503, "3", Then.CONNECT, 3),
+        (503, "Wed, 21 Oct 2026 07:28:00 GMT", Then.CONNECT, 0),
+    ],
+)
+def test_each_refusal_has_its_consequence(status: int, retry_after: str | None, then: Then, pause_s: float) -> None:
+    ending = of_refusal(status, retry_after, b"")
+
+    assert (ending.then, ending.pause_s) == (then, pause_s)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"code": "busy", "message": "this edge is full"}},
+        {"message": "this edge is full"},
+        "this edge\n is full",
+    ],
+)
+def test_the_sentence_of_a_refusal_is_passed_on(body: object) -> None:
+    told = body if isinstance(body, str) else json.dumps(body)
+
+    assert "(503: this edge is full)" in str(of_refusal(503, None, told.encode()).error)
+
+
+class Credentials:
+    """A function that returns one token after the other, and what it was asked for."""
+
+    def __init__(self, *tokens: str | Exception) -> None:
+        self.needs: list[Need] = []
+        self._tokens: Iterator[str | Exception] = iter(tokens)
+
+    async def __call__(self, need: Need) -> dict[str, str]:
+        self.needs.append(need)
+        token = next(self._tokens)
+        if isinstance(token, Exception):
+            raise token
+        return {"Authorization": token}
+
+
+async def ended_by(client: PushClient) -> StatecastError:
+    """Waits for the end; every way to see it shows the same."""
+    with pytest.raises(StatecastError) as told:
+        async with asyncio.timeout(30):
+            await anext(await client.subscribe(STORE, GROUP))
+    with pytest.raises(StatecastError) as again:
+        await client.subscribe(STORE, "another")
+    with pytest.raises(StatecastError):
+        await client.opened()
+
+    assert told.value is again.value
+    assert client.reason is told.value
+    return told.value
+
+
+async def revoke(peer: Peer) -> None:
+    await peer.asked()
+    await peer.socket.close(4403, "it was ended")
+
+
+async def expire(peer: Peer) -> None:
+    await peer.asked()
+    await peer.socket.close(4401, "expired")
+
+
+async def test_a_fatal_close_code_ends_the_client_and_all_see_why() -> None:
+    async with server(revoke) as address, PushClient(address) as client:
+        error = await ended_by(client)
+
+    assert isinstance(error, PushRefusedError)
+    assert error.code == "4403"
+    assert "it was ended" in str(error)
+
+
+async def test_expired_fixed_credentials_end_the_client() -> None:
+    async with server(expire, revoke) as address, PushClient(address, credentials={"apikey": "a"}) as client:
+        error = await ended_by(client)
+
+    assert "the credential has expired (4401" in str(error)
+
+
+async def test_expired_credentials_are_renewed_once() -> None:
+    credentials = Credentials("old", "new", "another")
+    async with server(expire) as address, PushClient(address, credentials=credentials) as client:
+        error = await ended_by(client)
+
+    assert isinstance(error, PushRefusedError)
+    assert error.code == "4401"
+    assert credentials.needs == ["connect", "expired"]
+
+
+async def test_newer_credentials_keep_the_client_going() -> None:
+    shown: list[str] = []
+
+    async def welcome(peer: Peer) -> None:
+        assert peer.socket.request is not None
+        shown.append(peer.socket.request.headers["Authorization"])
+        await peer.admitted()
+        await peer.change(1)
+        await peer.socket.wait_closed()
+
+    credentials = Credentials("old", ValueError("the issuer is down"), "new")
+    async with server(expire, welcome) as address, PushClient(address, credentials=credentials) as client:
+        order = await client.subscribe(STORE, GROUP)
+        async with asyncio.timeout(30):
+            await anext(order)
+            await client.opened()
+
+        assert client.reason is None
+    assert shown == ["new"]
+    assert credentials.needs == ["connect", "expired", "expired"], "what fails is asked for again"
+
+
+async def test_a_function_without_more_credentials_ends_the_client() -> None:
+    signed_out = PushError("signed out")
+    credentials = Credentials("old", signed_out)
+    async with server(expire) as address, PushClient(address, credentials=credentials) as client:
+        assert await ended_by(client) is signed_out
+
+
+@pytest.mark.parametrize(("status", "needs"), [(401, ["connect", "expired"]), (403, ["connect"])])
+async def test_a_refused_handshake_ends_the_client(status: int, needs: list[Need]) -> None:
+    def refuse(connection: ServerConnection, _: Request) -> Response:
+        return connection.respond(status, '{"message": "no"}')
+
+    credentials = Credentials("old", "new", "another")
+    async with (
+        serve(lambda socket: socket.wait_closed(), "127.0.0.1", 0, process_request=refuse) as running,
+        PushClient(f"ws://127.0.0.1:{next(iter(running.sockets)).getsockname()[1]}", credentials=credentials) as client,
+    ):
+        error = await ended_by(client)
+
+    assert isinstance(error, PushRefusedError)
+    assert error.code == str(status)
+    assert credentials.needs == needs
+
+
+async def test_the_client_has_a_reason_while_it_cannot_connect() -> None:
+    async def reason_of(client: PushClient) -> str:
+        async with asyncio.timeout(30):
+            while client.reason is None:  # noqa: ASYNC110  a property cannot be awaited
+                await asyncio.sleep(0.01)
+        return str(client.reason)
+
+    async with PushClient("ws://127.0.0.1:1/v1/stream") as client:
+        assert "ws://127.0.0.1:1/v1/stream cannot be reached" in await reason_of(client)
+
+
+async def test_a_server_with_another_protocol_ends_the_client() -> None:
+    async with (
+        serve(lambda socket: socket.wait_closed(), "127.0.0.1", 0) as running,
+        PushClient(f"ws://127.0.0.1:{next(iter(running.sockets)).getsockname()[1]}") as client,
+    ):
+        assert "does not speak statecast.push.v1+proto" in str(await ended_by(client))
+
+
+def test_pauses_double_up_to_the_longest_and_reset_when_it_works() -> None:
+    backoff = Backoff(lambda: 1.0)
+    pauses = [backoff.next() for _ in range(8)]
+    backoff.reset()
+
+    assert pauses[:3] == [0.25, 0.5, 1.0]
+    assert pauses[-1] == MAX_PAUSE_S
+    assert backoff.next() == 0.25
+    assert Backoff(lambda: 0.0).next() == 0.125

@@ -1,0 +1,24 @@
+"""Payloads are decoded by the message that the store names."""
+
+from statecast.orders.v1 import order_pb2
+from statecast_client.rendering import decoder
+
+
+def test_a_message_of_the_contract_is_decoded_by_its_fields() -> None:
+    order = order_pb2.Order(order_id="order-1", status=order_pb2.ORDER_STATUS_PLACED)
+    value = decoder("statecast.orders.v1.Order")(order.SerializeToString())
+
+    assert value == {"order_id": "order-1", "status": "ORDER_STATUS_PLACED"}
+
+
+def test_json_is_passed_on() -> None:
+    assert decoder("json")(b'{"a": [1, null]}') == {"a": [1, None]}
+
+
+def test_an_undecodable_payload_is_shown_as_base64() -> None:
+    shown = {"base64": "/w=="}
+
+    assert decoder("statecast.orders.v1.Order")(b"\xff") == shown
+    assert decoder("json")(b"\xff") == shown
+    assert decoder("bytes")(b"\xff") == shown
+    assert decoder("tomorrow.v1.Row")(b"\xff") == shown

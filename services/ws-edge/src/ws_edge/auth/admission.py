@@ -1,0 +1,98 @@
+"""Decides whether a handshake is accepted: origin, quotas, free capacity, and the pace of new sockets."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from ws_edge.auth.gateway import Caller
+from ws_edge.auth.quotas import QuotaReservation, Quotas, TokenBucket
+from ws_edge.errors import BusyError, OriginRefusedError
+
+ANY_ORIGIN = "*"
+
+INITIAL_SHARE = 0.1
+"""The share of the full pace at which an edge starts."""
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Stops other sites from opening sockets with a user's credentials. Only browsers send an origin."""
+
+    allowed: Collection[str]
+    """Origins in lower case, or `*`. If empty, only the host that the client asked for is allowed."""
+
+    def check(self, scope: Mapping[str, Any]) -> None:
+        """Raises OriginRefusedError when the ASGI scope has an origin that is not allowed."""
+        for origin in _values(scope, b"origin"):
+            if not self._allows(origin.lower(), scope):
+                text = f"sockets are not opened from {origin[:200]}: the operator may allow it by WS_EDGE_ORIGINS"
+                raise OriginRefusedError(text)
+
+    def _allows(self, origin: str, scope: Mapping[str, Any]) -> bool:
+        if self.allowed:
+            return origin in self.allowed or ANY_ORIGIN in self.allowed
+        requested = _values(scope, b"x-forwarded-host") or _values(scope, b"host")
+        host = _host(origin)
+        return bool(host) and [host] == [_host(f"//{value}") for value in requested]
+
+
+class Pace:
+    """A token bucket of one second's tokens whose rate rises evenly to the full one. Times are monotonic seconds.
+
+    When everybody reconnects to an edge that has just started, each new socket brings first reads. They are batched and
+    shared, but ten thousand at once would be one big wave for the query service: the pace spreads them.
+    """
+
+    def __init__(self, per_second: float, warm_up: float, clock: Callable[[], float]) -> None:
+        """The full pace is reached `warm_up` seconds after the first socket."""
+        self._per_second = per_second
+        self._warm_up = warm_up
+        self._clock = clock
+        self._started_at: float | None = None
+        self._bucket: TokenBucket
+
+    def admits(self) -> bool:
+        """Whether one more socket may be opened now; if so, it is counted."""
+        now = self._clock()
+        age = 0.0 if self._started_at is None else now - self._started_at
+        share = 1.0 if age >= self._warm_up else INITIAL_SHARE + (1 - INITIAL_SHARE) * age / self._warm_up
+        rate = self._per_second * share
+        burst = max(rate, 1.0)
+        if self._started_at is None:
+            self._started_at, self._bucket = now, TokenBucket(rate, burst, now)
+        self._bucket.rate, self._bucket.burst = rate, burst
+        return self._bucket.take(now)
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Admits sockets as origins, quotas, capacity and pace allow."""
+
+    origins: Origins
+    quotas: Quotas
+    pace: Pace
+    max_sockets: int
+
+    def admit(self, scope: Mapping[str, Any], caller: Caller) -> QuotaReservation:
+        """Returns the socket's reservation, which counts while it is entered. Raises HandshakeError."""
+        self.origins.check(scope)
+        reservation = self.quotas.reserve(caller)
+        if self.quotas.sockets >= self.max_sockets:
+            raise BusyError("this edge has as many sockets as it may have: connect again later", "full")
+        # Last, so that sockets that are refused anyway take no tokens.
+        if not self.pace.admits():
+            raise BusyError("more sockets are being opened than this edge takes at a time: connect again later", "pace")
+        return reservation
+
+
+def _values(scope: Mapping[str, Any], name: bytes) -> list[str]:
+    return [value.decode("latin-1") for header, value in scope["headers"] if header == name]
+
+
+def _host(url: str) -> str:
+    """The host without its port, which the gateway does not forward; empty when there is none."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,39 @@
+"""Ends a socket when the credential behind it expires, unless it is renewed."""
+
+import asyncio
+from collections.abc import Callable
+
+MAX_WAIT_S = 3600.0
+"""Timers use the monotonic clock, which stands still while a machine sleeps: check the wall clock this often."""
+
+
+class ExpiryTimer:
+    """Calls back once at a point in time. Must be used in the event loop that is to call."""
+
+    __slots__ = ("_on_expiry", "_timer", "_wall_clock")
+
+    def __init__(self, wall_clock: Callable[[], float], on_expiry: Callable[[], None]) -> None:
+        """`wall_clock` returns seconds since 1970."""
+        self._wall_clock = wall_clock
+        self._on_expiry = on_expiry
+        self._timer: asyncio.TimerHandle | None = None
+
+    def renew(self, expires_at: float | None) -> None:
+        """Sets another time, in seconds since 1970; None means never."""
+        self.cancel()
+        if expires_at is not None:
+            wait = min(max(0.0, expires_at - self._wall_clock()), MAX_WAIT_S)
+            self._timer = asyncio.get_running_loop().call_later(wait, self._check, expires_at)
+
+    def cancel(self) -> None:
+        """Never calls back, unless it is renewed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _check(self, expires_at: float) -> None:
+        self._timer = None
+        if expires_at > self._wall_clock():
+            self.renew(expires_at)
+        else:
+            self._on_expiry()

@@ -1,0 +1,121 @@
+"""Reads the caller's identity from the gateway's headers, after checking the proof that the gateway sent them."""
+
+import json
+from base64 import urlsafe_b64decode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hmac import compare_digest
+from typing import Any
+
+from ws_edge.authorization import STAFF_GROUP, Consumer
+from ws_edge.errors import GatewayRequiredError
+
+SECRET = b"x-gateway-secret"
+CLAIMS = b"x-gateway-claims"
+CUSTOM_ID = b"x-consumer-custom-id"
+USERNAME = b"x-consumer-username"
+GROUPS = b"x-consumer-groups"
+IDENTITY_HEADERS = frozenset({SECRET, CLAIMS, CUSTOM_ID, USERNAME, GROUPS})
+FORWARDED_FOR = b"x-forwarded-for"
+NO_CLAIMS = "none"
+"""What the gateway sends as claims for a credential that is not a token."""
+
+MAX_TIME_S = 253_402_300_799.0
+"""The last second of the year 9999; the contract and JSON cannot express later times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """The times of a consumer's credential, in seconds since 1970; None where it does not say."""
+
+    expires_at: float | None = None
+    issued_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The other end of a call or socket: the consumer, its credential, and the address that it comes from."""
+
+    consumer: Consumer
+    credential: Credential = Credential()
+    address: str = ""
+
+
+class Gateway:
+    """Reads the gateway's headers; refuses calls that did not come through the gateway."""
+
+    def __init__(self, secrets: Sequence[str], certified: bool = False) -> None:
+        """Any of `secrets` is proof. `certified`: mutual TLS admits nobody but the gateway, which is proof too."""
+        self._secrets = [secret.encode() for secret in secrets]
+        self._certified = certified
+
+    def caller(self, scope: Mapping[str, Any]) -> Caller:
+        """Reads the caller from an ASGI scope.
+
+        Raises GatewayRequiredError when the proof is missing or wrong, when one of the gateway's headers is repeated
+        or unreadable, or when neither a customer nor staff is named.
+        """
+        headers = self._verified_headers(scope)
+        groups = {group.strip() for group in _text(headers, GROUPS).split(",")}
+        consumer = Consumer(_text(headers, CUSTOM_ID), _text(headers, USERNAME), STAFF_GROUP in groups)
+        if not consumer.id and not consumer.staff:
+            text = "the gateway named no consumer: sign in, and see that the consumer has a custom_id"
+            raise GatewayRequiredError(text)
+        return Caller(consumer, _credential(_text(headers, CLAIMS)), _address(scope))
+
+    def stranger_address(self, scope: Mapping[str, Any]) -> str:
+        """The address of a caller whom the gateway did not authenticate. Raises GatewayRequiredError as `caller`."""
+        self._verified_headers(scope)
+        return _address(scope)
+
+    def _verified_headers(self, scope: Mapping[str, Any]) -> dict[bytes, bytes]:
+        headers: dict[bytes, bytes] = {}
+        for name, value in scope["headers"]:
+            if name in IDENTITY_HEADERS:
+                if name in headers:
+                    raise GatewayRequiredError(f"the header {name.decode()} was sent twice")
+                headers[name] = value
+        proof = headers.get(SECRET, b"")
+        if not self._certified and not any(compare_digest(proof, secret) for secret in self._secrets):
+            raise GatewayRequiredError("this address is for the gateway alone: connect through the gateway")
+        return headers
+
+
+def _credential(claims: str) -> Credential:
+    """The times in a JSON Web Token's payload; no times for other credentials."""
+    if claims in ("", NO_CLAIMS):
+        return Credential()
+    try:
+        payload = json.loads(base64url_bytes(claims))
+    except (ValueError, RecursionError) as error:
+        raise GatewayRequiredError(f"the header {CLAIMS.decode()} does not hold a token's claims: {error}") from error
+    if not isinstance(payload, dict):
+        raise GatewayRequiredError(f"the header {CLAIMS.decode()} does not hold a JSON object")
+    return Credential(_time(payload, "exp"), _time(payload, "iat"))
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise GatewayRequiredError(f"the token's claim {name} is no time: sign in with another token")
+    return float(min(value, MAX_TIME_S))
+
+
+def _address(scope: Mapping[str, Any]) -> str:
+    """The last address in X-Forwarded-For, which the gateway added; earlier ones were claimed by the client."""
+    lines = [value for name, value in scope["headers"] if name == FORWARDED_FOR]
+    if lines:
+        return str(lines[-1].decode("latin-1").rpartition(",")[2].strip())
+    host, _ = scope.get("client") or ("", 0)
+    return str(host)
+
+
+def base64url_bytes(text: str) -> bytes:
+    """Decodes base64url without its padding. Raises ValueError."""
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _text(headers: Mapping[bytes, bytes], name: bytes) -> str:
+    return headers.get(name, b"").decode("latin-1").strip()

@@ -1,0 +1,195 @@
+"""Quotas: what each consumer and each address uses of this edge over all sockets, and how much of it they may use."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Self
+
+from ws_edge.auth.gateway import Caller
+from ws_edge.authorization import Consumer
+from ws_edge.errors import (
+    FrameFloodError,
+    TooManyChannelsError,
+    TooManyFramesError,
+    TooManySocketsError,
+    TooManySubscriptionsError,
+)
+
+MAX_STRIKES = 100
+STRIKES_FORGOTTEN_PER_S = 1.0
+"""A socket that has had so many frames refused, less those that were forgotten, is closed."""
+
+IPV6_PREFIX_BITS = 64
+"""One IPv6 subscriber gets a prefix of at most this length, so all addresses within it count as one."""
+
+HOUR_S = 3600.0
+
+
+class TokenBucket:
+    """Holds at most `burst` tokens, starts full, and gains `rate` tokens a second. Times are monotonic seconds."""
+
+    __slots__ = ("_refilled_at", "_tokens", "burst", "rate")
+
+    def __init__(self, rate: float, burst: float, now: float) -> None:
+        self.rate = rate
+        self.burst = self._tokens = burst
+        self._refilled_at = now
+
+    def take(self, now: float) -> bool:
+        """Takes a token; returns whether there was one."""
+        self._refill(now)
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def is_full(self, now: float) -> bool:
+        """Whether no token is missing, so that a new bucket would be the same."""
+        self._refill(now)
+        return self._tokens >= self.burst
+
+    def _refill(self, now: float) -> None:
+        self._tokens = min(self.burst, self._tokens + (now - self._refilled_at) * self.rate)
+        self._refilled_at = now
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What one consumer, or one address, may use."""
+
+    sockets: int
+    subscriptions: int
+    frames_per_s: int
+    burst_s: float
+    """This many seconds' worth of frames may arrive at once."""
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """What one consumer, or one address, uses now. `name` is for error texts."""
+
+    name: str
+    quota: Quota
+    frames: TokenBucket
+    sockets: int = 0
+    subscriptions: int = 0
+
+
+class Quotas:
+    """The accounts of all who are connected. An account is kept until nothing in it counts any more."""
+
+    def __init__(self, consumer: Quota, address: Quota, clock: Callable[[], float]) -> None:
+        self._consumer = consumer
+        self._address = address
+        self._clock = clock
+        self.accounts: dict[Hashable, Account] = {}
+        self.sockets = 0
+        """Open sockets of all callers."""
+
+    def reserve(self, caller: Caller) -> "QuotaReservation":
+        """A reservation in the caller's accounts for a new socket. Raises TooManySocketsError."""
+        accounts = (
+            self._account(caller.consumer, "this consumer", self._consumer),
+            self._account(network_of(caller.address), "this address", self._address),
+        )
+        for account in accounts:
+            if account.sockets >= account.quota.sockets:
+                text = f"{account.name} has {account.sockets} sockets here, as many as it may: close some first"
+                raise TooManySocketsError(text)
+        return QuotaReservation(self, accounts, self._clock)
+
+    def forget_idle(self) -> None:
+        """Drops idle accounts, whose successors would be the same; to be called now and then."""
+        now = self._clock()
+        idle = [key for key, account in self.accounts.items() if not account.sockets and account.frames.is_full(now)]
+        for key in idle:
+            del self.accounts[key]
+
+    def _account(self, key: Hashable, name: str, quota: Quota) -> Account:
+        account = self.accounts.get(key)
+        if account is None:
+            frames = TokenBucket(quota.frames_per_s, quota.frames_per_s * quota.burst_s, self._clock())
+            account = self.accounts[key] = Account(name, quota, frames)
+        return account
+
+
+class QuotaReservation:
+    """What one socket uses of the accounts of its consumer and its address; it counts while it is entered."""
+
+    __slots__ = ("_accounts", "_clock", "_quotas", "_strikes", "_subscriptions")
+
+    def __init__(self, quotas: Quotas, accounts: tuple[Account, ...], clock: Callable[[], float]) -> None:
+        self._quotas = quotas
+        self._accounts = accounts
+        self._clock = clock
+        self._subscriptions = 0
+        self._strikes: TokenBucket | None = None
+
+    def __enter__(self) -> Self:
+        self._quotas.sockets += 1
+        for account in self._accounts:
+            account.sockets += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.hold(0)
+        self._quotas.sockets -= 1
+        for account in self._accounts:
+            account.sockets -= 1
+
+    def check_subscription(self) -> None:
+        """Raises TooManySubscriptionsError when no more subscriptions are allowed."""
+        for account in self._accounts:
+            if account.subscriptions >= account.quota.subscriptions:
+                text = f"{account.name} has {account.subscriptions} subscriptions here, as many as it may: cancel some"
+                raise TooManySubscriptionsError(text)
+
+    def hold(self, subscriptions: int) -> None:
+        """Sets how many subscriptions the socket has now."""
+        for account in self._accounts:
+            account.subscriptions += subscriptions - self._subscriptions
+        self._subscriptions = subscriptions
+
+    def take_frame(self) -> None:
+        """Counts a frame. Raises TooManyFramesError for one too many, FrameFloodError when that goes on."""
+        now = self._clock()
+        for account in self._accounts:
+            if not account.frames.take(now):
+                limit = account.quota.frames_per_s
+                text = f"{account.name} sends more than {limit} frames a second: wait a moment, then send it again"
+                if self._strikes is None:
+                    self._strikes = TokenBucket(STRIKES_FORGOTTEN_PER_S, MAX_STRIKES, now)
+                raise TooManyFramesError(text) if self._strikes.take(now) else FrameFloodError(text)
+
+
+class ChannelQuota:
+    """Limits how many channels each consumer creates here, and so how many exist: an hour's worth may come at once."""
+
+    def __init__(self, per_hour: int, clock: Callable[[], float]) -> None:
+        """`clock` returns monotonic seconds."""
+        self._per_hour = per_hour
+        self._clock = clock
+        self.buckets: dict[str, TokenBucket] = {}
+
+    def take(self, consumer: Consumer) -> None:
+        """Counts a channel that is about to be created. Raises TooManyChannelsError when it is one too many."""
+        now = self._clock()
+        bucket = self.buckets.get(consumer.principal)
+        if bucket is None:
+            for principal in [principal for principal, other in self.buckets.items() if other.is_full(now)]:
+                del self.buckets[principal]
+            bucket = self.buckets[consumer.principal] = TokenBucket(self._per_hour / HOUR_S, self._per_hour, now)
+        if not bucket.take(now):
+            text = f"this consumer creates more than {self._per_hour} channels an hour: use those that there are"
+            raise TooManyChannelsError(text)
+
+
+def network_of(address: str) -> str:
+    """The network that counts as one address: an IPv4 address or an IPv6 prefix; anything else is returned as it is."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    if not isinstance(parsed, IPv6Address):
+        return str(parsed)
+    return str(parsed.ipv4_mapped or ip_network((int(parsed), IPV6_PREFIX_BITS), strict=False))

@@ -1,0 +1,99 @@
+"""A channel as it is stored: its identifier, the keys and records of its group, and how they are read back.
+
+The group has a head record, one record per subscription, and a revision record that is written after each change.
+"""
+
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from statecast.push.v1.channel_pb2 import ChannelRange, ChannelRecord, ChannelSubscription
+from statecast.push.v1.range_pb2 import Range
+from statecast.state.v1.state_pb2 import StateKey
+from ws_edge.channels import CHANNELS
+from ws_edge.errors import UnknownChannelError
+from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
+
+ID_FORMAT = re.compile(r"[A-Za-z0-9_-]{22}")
+ID_BYTES = 16
+SUBSCRIPTION_SORT = "subscription"
+REVISION_SORT = "revision"
+REVISION_MEMBER = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel as of a position of its partition."""
+
+    id: str
+    owner: str
+    expires_at: float
+    """In seconds since 1970."""
+    subscriptions: Mapping[AnyKey, int | None]
+    """The keys and ranges, each with its interval in milliseconds; None means the default."""
+    position: Position
+    """The last record of the partition that has been taken into account."""
+
+
+def new_id() -> str:
+    """An identifier that cannot be guessed."""
+    return secrets.token_urlsafe(ID_BYTES)
+
+
+def check_id(channel_id: str) -> str:
+    """Returns the identifier; raises UnknownChannelError when it does not have the format of one."""
+    if ID_FORMAT.fullmatch(channel_id) is None:
+        raise UnknownChannelError(channel_id)
+    return channel_id
+
+
+def revision_key(channel_id: str) -> StoreKey:
+    """The key of the record that is written after each change of a channel's subscriptions."""
+    return StoreKey(CHANNELS.name, channel_id, REVISION_SORT, REVISION_MEMBER)
+
+
+def subscription_key(channel_id: str, key: AnyKey) -> StoreKey:
+    """The key of the record of one subscription."""
+    digest = blake2b("\0".join(map(str, key)).encode(), digest_size=ID_BYTES).hexdigest()
+    return StoreKey(CHANNELS.name, channel_id, SUBSCRIPTION_SORT, digest)
+
+
+def record_key(key: StoreKey) -> bytes:
+    """The Kafka record's key."""
+    return "\0".join(part for part in key[1:] if part).encode()
+
+
+def subscription_record(key: AnyKey, interval_ms: int | None) -> ChannelRecord:
+    """The value of the record of one subscription."""
+    if isinstance(key, RangeKey):
+        return ChannelRecord(range=ChannelRange(range=Range(**key._asdict()), interval_ms=interval_ms))
+    state_key = StateKey(group=key.group, sort=key.sort, member=key.member)
+    return ChannelRecord(subscription=ChannelSubscription(store=key.store, key=state_key, interval_ms=interval_ms))
+
+
+def channel_of(channel_id: str, states: Iterable[KeyState], position: Position) -> Channel | None:
+    """The channel that the records of a group describe; None without a head record.
+
+    Records in a form that only a newer edge knows are ignored.
+    """
+    rows: list[ChannelRecord] = [state.row for state in states]
+    head = next((row.channel for row in rows if row.HasField("channel")), None)
+    if head is None:
+        return None
+    subscriptions: dict[AnyKey, int | None] = {}
+    for row in rows:
+        if row.HasField("subscription"):
+            key = row.subscription.key
+            named = StoreKey(row.subscription.store, key.group, key.sort, key.member)
+            subscriptions[named] = _interval_ms(row.subscription)
+        elif row.HasField("range"):
+            value = row.range.range
+            range_key = RangeKey(value.store, value.group, value.sort_from, value.sort_to, value.limit, value.reverse)
+            subscriptions[range_key] = _interval_ms(row.range)
+    return Channel(channel_id, head.owner, head.expires_at.ToNanoseconds() / 1e9, subscriptions, position)
+
+
+def _interval_ms(subscription: ChannelSubscription | ChannelRange) -> int | None:
+    return subscription.interval_ms if subscription.HasField("interval_ms") else None

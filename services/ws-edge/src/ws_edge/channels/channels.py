@@ -1,0 +1,127 @@
+"""Creates, changes and reads channels: written to Kafka, read from the query service, the same at every edge."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from statecast.push.v1.channel_pb2 import ChannelRecord, ChannelRevision
+from statecast_service.clocks import WallClock
+from ws_edge.authorization import Consumer, check_key
+from ws_edge.channels import CHANNELS
+from ws_edge.channels.channel import (
+    Channel,
+    channel_of,
+    check_id,
+    new_id,
+    record_key,
+    revision_key,
+    subscription_key,
+    subscription_record,
+)
+from ws_edge.channels.kafka_writer import Record, Writer
+from ws_edge.errors import ForbiddenError, NotConfiguredError, TooManySubscriptionsError, UnknownChannelError
+from ws_edge.states import AnyKey, Position, RangeKey, StoreKey
+from ws_edge.stores import Stores, find
+from ws_edge.upstream.queries import Scan
+from ws_edge.upstream.query_client import QueryClient
+
+PAGE = 1000
+REVISION = ChannelRecord(revision=ChannelRevision())
+Rows = Mapping[StoreKey, ChannelRecord | None]
+"""What is written by key; None deletes the key."""
+
+
+@dataclass(frozen=True)
+class Channels:
+    """All channels. Every method raises RequestError; NotConfiguredError when there is no writer."""
+
+    client: QueryClient
+    stores: Stores
+    writer: Writer | None
+    wall_clock: WallClock
+    lifetime_s: float
+    max_subscriptions: int
+    """Of one channel; ranges count too."""
+    max_ranges: int
+
+    async def create(self, consumer: Consumer) -> Channel:
+        """Creates a channel of the consumer, without subscriptions."""
+        channel_id = new_id()
+        head = ChannelRecord()
+        head.channel.owner = consumer.principal
+        head.channel.expires_at.FromNanoseconds(round((self.wall_clock() + self.lifetime_s) * 1e9))
+        return await self._change(channel_id, consumer, {StoreKey(CHANNELS.name, channel_id): head})
+
+    async def open(self, channel_id: str, consumer: Consumer, at_least: Position | None = None) -> Channel:
+        """Reads the channel, no older than at the position `at_least`.
+
+        Raises UnknownChannelError when there is none or it has expired, ForbiddenError when another consumer owns it.
+        """
+        self._kafka()
+        channel, _ = await self._read(check_id(channel_id), at_least)
+        if channel is None or channel.expires_at <= self.wall_clock():
+            raise UnknownChannelError(channel_id)
+        if channel.owner != consumer.principal:
+            raise ForbiddenError(f"the channel {channel_id} belongs to somebody else")
+        return channel
+
+    async def add(self, channel_id: str, consumer: Consumer, wanted: Mapping[AnyKey, int | None]) -> Channel:
+        """Adds subscriptions, or changes the intervals of existing ones: all of them, or none.
+
+        Besides what `open` raises: UnknownStoreError and MalformedFrameError for keys that no store has, ForbiddenError
+        for keys that the consumer may not watch, TooManySubscriptionsError.
+        """
+        for key in wanted:
+            store = find(self.stores, key.store)
+            store.check(key)
+            check_key(consumer, store.rule, key)
+        channel = await self.open(channel_id, consumer)
+        keys = channel.subscriptions.keys() | wanted.keys()
+        if len(keys) > self.max_subscriptions:
+            text = f"a channel may have {self.max_subscriptions} subscriptions: create another one"
+            raise TooManySubscriptionsError(text)
+        if sum(isinstance(key, RangeKey) for key in keys) > self.max_ranges:
+            text = f"a channel may have {self.max_ranges} ranges, as many as a socket: create another one"
+            raise TooManySubscriptionsError(text)
+        rows: Rows = {subscription_key(channel_id, key): subscription_record(key, wanted[key]) for key in wanted}
+        return await self._change(channel_id, consumer, {**rows, revision_key(channel_id): REVISION})
+
+    async def remove(self, channel_id: str, consumer: Consumer, keys: Iterable[AnyKey]) -> Channel:
+        """Removes subscriptions; ignores those that do not exist."""
+        await self.open(channel_id, consumer)
+        rows: Rows = {subscription_key(channel_id, key): None for key in keys}
+        return await self._change(channel_id, consumer, {**rows, revision_key(channel_id): REVISION})
+
+    async def delete(self, channel_id: str, consumer: Consumer) -> None:
+        """Deletes the channel; the sockets that are attached to it are closed."""
+        channel = await self.open(channel_id, consumer)
+        subscriptions = [subscription_key(channel_id, key) for key in channel.subscriptions]
+        keys = (StoreKey(CHANNELS.name, channel_id), *subscriptions, revision_key(channel_id))
+        await self._write(channel_id, dict.fromkeys(keys))
+
+    async def _change(self, channel_id: str, consumer: Consumer, rows: Rows) -> Channel:
+        """Writes the rows and returns the channel with them."""
+        offset = await self._write(channel_id, rows)
+        _, position = await self._read(channel_id)
+        return await self.open(channel_id, consumer, Position(position.epoch, offset))
+
+    async def _read(self, channel_id: str, at_least: Position | None = None) -> tuple[Channel | None, Position]:
+        """The channel, if it exists, and the position up to which its partition was read."""
+        scan = Scan(channel_id, page_size=PAGE)
+        page = await self.client.scan(CHANNELS, scan, at_least)
+        states = page.states
+        while page.next_page_token:
+            page = await self.client.scan(CHANNELS, scan._replace(page_token=page.next_page_token), at_least)
+            states += page.states
+        return channel_of(channel_id, states, page.position), page.position
+
+    async def _write(self, channel_id: str, rows: Rows) -> int:
+        """Writes the rows in their order; returns the offset of the last one."""
+        records = [
+            Record(record_key(key), None if row is None else row.SerializeToString()) for key, row in rows.items()
+        ]
+        return await self._kafka().write(CHANNELS.name, channel_id, records)
+
+    def _kafka(self) -> Writer:
+        if self.writer is None:
+            raise NotConfiguredError("channels are off at this edge: its operators must set WS_EDGE_KAFKA_BOOTSTRAP")
+        return self.writer

@@ -1,0 +1,92 @@
+"""Writes channels and revocations to Kafka: the only way in which an edge changes anything outside itself."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import NamedTuple, Protocol
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from typing_extensions import override
+
+from statecast.partitioning import partition_of
+from statecast_service.kafka import client_options
+from ws_edge.errors import UnavailableError
+
+MARGIN_S = 1.0
+"""How much longer than Kafka's own time-out a caller waits for its report."""
+
+log = structlog.get_logger(__name__)
+
+
+class Record(NamedTuple):
+    """One record; without a value it deletes its key."""
+
+    key: bytes
+    value: bytes | None
+
+
+class Writer(Protocol):
+    """Writes the records of one group."""
+
+    async def write(self, topic: str, group: str, records: Sequence[Record]) -> int:
+        """Appends the records in order to the group's partition; returns the offset of the last one.
+
+        Returns when all in-sync replicas have them. Raises UnavailableError otherwise: some may have been written.
+        """
+
+
+class KafkaWriter(Writer):
+    """Writes by an idempotent producer, which connects when it is first used."""
+
+    def __init__(self, bootstrap: str, timeout: float) -> None:
+        """`timeout` is how long Kafka may take to acknowledge, in seconds."""
+        self._timeout = timeout
+        self._partitions: dict[str, int] = {}
+        self._producer = Producer(
+            {
+                **client_options(bootstrap, lambda error: log.warning("kafka_error", reason=error.str())),
+                # In order and without duplicates, even when the partition's leader changes.
+                "enable.idempotence": True,
+                "acks": "all",
+                "message.timeout.ms": round(timeout * 1000),
+                "linger.ms": 0,
+            }
+        )
+
+    @override
+    async def write(self, topic: str, group: str, records: Sequence[Record]) -> int:
+        # A thread waits for Kafka, so that the event loop does not.
+        return await asyncio.to_thread(self._write, topic, group, records)
+
+    def _write(self, topic: str, group: str, records: Sequence[Record]) -> int:
+        try:
+            number = partition_of(group, self._count(topic))
+            deliveries = [self._produce(topic, number, record) for record in records]
+            self._producer.flush(self._timeout + MARGIN_S)
+            return [delivery.result(MARGIN_S) for delivery in deliveries][-1]
+        except (KafkaException, BufferError, TimeoutError) as error:
+            log.warning("write_failed", topic=topic, reason=str(error))
+            raise UnavailableError("Kafka has not acknowledged the change: try again in a moment") from error
+
+    def _count(self, topic: str) -> int:
+        """The number of partitions of a topic; it never changes, so it is asked for once."""
+        count = self._partitions.get(topic)
+        if count is None:
+            metadata = self._producer.list_topics(topic, self._timeout).topics[topic]
+            if metadata.error is not None:
+                raise KafkaException(metadata.error)
+            count = self._partitions[topic] = len(metadata.partitions)
+        return count
+
+    def _produce(self, topic: str, number: int, record: Record) -> Future[int]:
+        delivery: Future[int] = Future()
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                delivery.set_result(message.offset() or 0)
+            else:
+                delivery.set_exception(KafkaException(error))
+
+        self._producer.produce(topic, record.value, record.key, number, on_delivery=delivered)
+        return delivery

@@ -1,0 +1,148 @@
+"""What a codec of frames must be able to do, what requests mean in all of them, and what they share."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from ws_edge.channels.channel import Channel
+from ws_edge.errors import EdgeError, MalformedFrameError
+from ws_edge.hub.member_changes import MemberChange
+from ws_edge.hub.outbox import Reply
+from ws_edge.hub.watch import Subscription
+from ws_edge.states import AnyKey, KeyState, Position, RangeKey
+
+
+class WatchRequest(NamedTuple):
+    """Start watching a key or a range, or change how it is watched. The limit 0 of a range takes the default."""
+
+    key: AnyKey
+    after: Position | None
+    interval_ms: int | None
+    reference: str
+
+
+class CancelRequest(NamedTuple):
+    """Stop watching a key or a range."""
+
+    key: AnyKey
+    reference: str
+
+
+class RefreshRequest(NamedTuple):
+    """Renew the access of the socket."""
+
+    ticket: str
+    reference: str
+
+
+class BeginRequest(NamedTuple):
+    """Start the subscriptions of the channel to which the socket is attached, each after what the client has."""
+
+    after: Mapping[AnyKey, Position]
+    reference: str
+
+
+Request = WatchRequest | CancelRequest | RefreshRequest | BeginRequest
+
+
+class FrameCodec(ABC):
+    """One way to write frames. A frame is an ASGI `websocket.send` event, which is sent as it is and may be shared."""
+
+    name: str
+    """The key of the codec's frames in KeyState.frames."""
+
+    @abstractmethod
+    def parse(self, event: Mapping[str, Any]) -> Request:
+        """Reads an ASGI `websocket.receive` event. Raises a RequestError that says what is wrong."""
+
+    @abstractmethod
+    def changed(self, state: KeyState, skipped: int) -> Reply:
+        """The frame for what a key holds, after `skipped` states that were not sent."""
+
+    def member_changed(self, key: RangeKey, change: MemberChange, position: Position | None) -> Reply:
+        """The frame for a change in a range; `position` is the range's when no other change waits.
+
+        Only codecs whose requests can ask for ranges have it.
+        """
+        raise NotImplementedError
+
+    def started(self, subscription: Subscription, recovered: bool) -> Reply | None:  # noqa: ARG002  not all need it
+        """The frame that says that a subscription is in force; None when the codec has none."""
+        return None
+
+    @abstractmethod
+    def cancelled(self, key: AnyKey, reference: str) -> Reply:
+        """The frame that says that a subscription has ended."""
+
+    def greetings(self, channel: Channel | None, expires_at: float | None) -> list[Reply]:  # noqa: ARG002  see started
+        """The frames that tell a new socket its channel, and when its access ends, as far as there is such a thing."""
+        return []
+
+    @abstractmethod
+    def authenticated(self, expires_at: float | None, reference: str) -> Reply:
+        """The frame that says until when access has been renewed, in seconds since 1970; None is for ever."""
+
+    @abstractmethod
+    def reconnect(self, delay_ms: int) -> Reply:
+        """The frame that says when the socket will be closed because this edge stops."""
+
+    @abstractmethod
+    def failed(self, error: EdgeError, reference: str) -> Reply:
+        """The frame that says that a request failed."""
+
+    def frame_of(self, state: KeyState, skipped: int) -> Reply:
+        """The frame for a state; one that skipped nothing is encoded once for all its subscribers."""
+        if skipped:
+            return self.changed(state, skipped)
+        frame = state.frames.get(self.name)
+        if frame is None:
+            frame = state.frames[self.name] = self.changed(state, 0)
+        return frame
+
+
+def text_of(event: Mapping[str, Any]) -> str:
+    """The text of a received frame; raises MalformedFrameError for a binary one."""
+    text = event.get("text")
+    if text is None:
+        raise MalformedFrameError("binary frames are not understood here: send JSON in text frames")
+    return str(text)
+
+
+def text_frame(document: dict[str, Any]) -> Reply:
+    """The frame that carries the JSON document."""
+    return {"type": "websocket.send", "text": json.dumps(document, ensure_ascii=False, separators=(",", ":"))}
+
+
+def rfc3339(nanoseconds: int) -> str:
+    """The time as proto3 JSON writes a Timestamp."""
+    moment = Timestamp()
+    moment.FromNanoseconds(nanoseconds)
+    return moment.ToJsonString()
+
+
+def check_position(epoch: int, offset: int, reference: str = "") -> Position:
+    """Returns the position; raises MalformedFrameError when there can be no such one.
+
+    The offset is -1 before the first record: an order that is unknown in an empty store has that position.
+    """
+    if epoch < 0 or offset < -1:
+        raise MalformedFrameError("there is no such position: pass back the one that a frame brought", reference)
+    return Position(epoch, offset)
+
+
+def watch_request(
+    key: AnyKey, position: tuple[int, int] | None, interval_ms: int | None, reference: str
+) -> WatchRequest:
+    """Returns the request. Raises MalformedFrameError when its position or its interval is impossible."""
+    after = None if position is None else check_position(*position, reference)
+    if interval_ms is not None and interval_ms < 0:
+        raise MalformedFrameError(f"interval_ms is {interval_ms}: it is a number of milliseconds", reference)
+    return WatchRequest(key, after, interval_ms, reference)
+
+
+def one_line(error: Exception) -> str:
+    """The text of an error of a parser, on one line and not longer than a frame should carry."""
+    return " ".join(str(error).split())[:300]

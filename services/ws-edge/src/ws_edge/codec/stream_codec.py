@@ -1,0 +1,210 @@
+"""The frames of `/v1/stream`: statecast.push.v1.ClientFrame and ServerFrame, as proto3 JSON or binary."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+from typing_extensions import override
+
+from statecast.push.v1.push_pb2 import Authenticated, Begin, ChannelAttached, ClientFrame, Error, Reconnect, ServerFrame
+from statecast.push.v1.range_pb2 import MemberChange as ChangeKind
+from statecast.push.v1.range_pb2 import Range, RangeChanged, RangeUnwatched, RangeWatched, WatchRange
+from statecast.push.v1.subscription_pb2 import Changed, Removed, Start, Subscribe, Subscribed, Unsubscribed
+from statecast.state.v1.state_pb2 import StateKey
+from ws_edge.channels.channel import Channel
+from ws_edge.codec.frames import (
+    BeginRequest,
+    CancelRequest,
+    FrameCodec,
+    RefreshRequest,
+    Request,
+    WatchRequest,
+    check_position,
+    one_line,
+    text_frame,
+    text_of,
+    watch_request,
+)
+from ws_edge.errors import EdgeError, MalformedFrameError, RequestError
+from ws_edge.hub.member_changes import MemberChange
+from ws_edge.hub.outbox import Reply
+from ws_edge.hub.watch import Subscription
+from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
+from ws_edge.stores import Stores, find
+from ws_edge.upstream.queries import key_message, position_message
+
+BINARY_SUBPROTOCOL = "statecast.push.v1+proto"
+MAX_REFERENCE = 64
+
+
+class StreamCodec(FrameCodec):
+    """The codec for all stores, keys and ranges. The reference of a request is the id of its frame."""
+
+    def __init__(self, stores: Stores, binary: bool) -> None:
+        self._stores = stores
+        self._binary = binary
+        self.name = "stream-binary" if binary else "stream-json"
+
+    @override
+    def parse(self, event: Mapping[str, Any]) -> Request:
+        frame = self._client_frame(event)
+        if len(frame.id) > MAX_REFERENCE:
+            raise MalformedFrameError(f"the frame's id is longer than {MAX_REFERENCE} characters")
+        try:
+            return self._request(frame)
+        except RequestError as error:
+            error.reference = frame.id
+            raise
+
+    @override
+    def changed(self, state: KeyState, skipped: int) -> Reply:
+        message = Changed if state.row is not None else Removed
+        event = message(
+            store=state.key.store,
+            key=key_message(state.key),
+            position=position_message(state.position),
+            skipped=skipped,
+        )
+        if state.commit_ns is not None:
+            event.commit_time.FromNanoseconds(state.commit_ns)
+        if isinstance(event, Changed):
+            event.row.Pack(state.row, deterministic=True)
+            return self._encode(ServerFrame(changed=event))
+        return self._encode(ServerFrame(removed=event))
+
+    @override
+    def member_changed(self, key: RangeKey, change: MemberChange, position: Position | None) -> Reply:
+        if change.skipped:
+            return self._range_changed(key, change, position)
+        # One that skipped nothing is encoded once for all its subscribers.
+        frames = change.frames if change.after is None else change.after.frames
+        form = f"{self.name} {_kind_of(change)} {position}"
+        frame = frames.get(form)
+        if frame is None:
+            frame = frames[form] = self._range_changed(key, change, position)
+        return frame
+
+    @override
+    def started(self, subscription: Subscription, recovered: bool) -> Reply | None:
+        key = subscription.watch.key
+        start = Start.START_RECOVERED if recovered else Start.START_SNAPSHOT
+        interval_ms = round(subscription.interval * 1000)
+        if isinstance(key, StoreKey):
+            event = Subscribed(store=key.store, key=key_message(key), start=start, interval_ms=interval_ms)
+            return self._encode(ServerFrame(id=subscription.reference, subscribed=event))
+        members, position = subscription.pending, subscription.position
+        watched = RangeWatched(range=_range(key), start=start, interval_ms=interval_ms, members=members)
+        if position is not None:
+            watched.through.CopyFrom(position_message(position))
+        return self._encode(ServerFrame(id=subscription.reference, range_watched=watched))
+
+    @override
+    def cancelled(self, key: AnyKey, reference: str) -> Reply:
+        if isinstance(key, RangeKey):
+            return self._encode(ServerFrame(id=reference, range_unwatched=RangeUnwatched(range=_range(key))))
+        return self._encode(ServerFrame(id=reference, unsubscribed=Unsubscribed(store=key.store, key=key_message(key))))
+
+    @override
+    def greetings(self, channel: Channel | None, expires_at: float | None) -> list[Reply]:
+        frames = [] if expires_at is None else [self.authenticated(expires_at, "")]
+        if channel is not None:
+            event = ChannelAttached(channel=channel.id, subscriptions=len(channel.subscriptions))
+            event.expires_at.FromNanoseconds(round(channel.expires_at * 1e9))
+            frames.insert(0, self._encode(ServerFrame(channel_attached=event)))
+        return frames
+
+    @override
+    def authenticated(self, expires_at: float | None, reference: str) -> Reply:
+        event = Authenticated()
+        if expires_at is not None:
+            event.expires_at.FromNanoseconds(int(expires_at * 1e9))
+        return self._encode(ServerFrame(id=reference, authenticated=event))
+
+    @override
+    def reconnect(self, delay_ms: int) -> Reply:
+        return self._encode(ServerFrame(reconnect=Reconnect(delay_ms=delay_ms)))
+
+    @override
+    def failed(self, error: EdgeError, reference: str) -> Reply:
+        return self._encode(ServerFrame(id=reference, error=Error(code=error.code, message=str(error))))
+
+    def _client_frame(self, event: Mapping[str, Any]) -> ClientFrame:
+        try:
+            if not self._binary:
+                return json_format.Parse(text_of(event), ClientFrame())
+            if event.get("bytes") is None:
+                raise MalformedFrameError(f"with {BINARY_SUBPROTOCOL} frames are binary: this one is text")
+            return ClientFrame.FromString(event["bytes"])
+        except (json_format.ParseError, DecodeError, RecursionError) as error:
+            raise MalformedFrameError(f"the frame is not a ClientFrame: {one_line(error)}") from error
+
+    def _request(self, frame: ClientFrame) -> Request:
+        match frame.WhichOneof("request"):
+            case "subscribe":
+                key = self._store_key(frame.subscribe.store, frame.subscribe.key)
+                return _watch_request(key, frame.subscribe, frame.id)
+            case "unsubscribe":
+                return CancelRequest(self._store_key(frame.unsubscribe.store, frame.unsubscribe.key), frame.id)
+            case "watch_range":
+                return _watch_request(self._range_key(frame.watch_range.range), frame.watch_range, frame.id)
+            case "unwatch_range":
+                return CancelRequest(self._range_key(frame.unwatch_range.range), frame.id)
+            case "auth_refresh":
+                return RefreshRequest(frame.auth_refresh.ticket, frame.id)
+            case "begin":
+                return BeginRequest(self._positions(frame.begin), frame.id)
+        fields = ", ".join(field.name for field in frame.DESCRIPTOR.oneofs_by_name["request"].fields)
+        raise MalformedFrameError(f"the frame asks for nothing: set one of {fields}")
+
+    def _positions(self, begin: Begin) -> dict[AnyKey, Position]:
+        positions: dict[AnyKey, Position] = {}
+        for held in begin.after:
+            positions[self._store_key(held.store, held.key)] = check_position(held.position.epoch, held.position.offset)
+        for read in begin.after_ranges:
+            positions[self._range_key(read.range)] = check_position(read.through.epoch, read.through.offset)
+        return positions
+
+    def _store_key(self, store: str, key: StateKey) -> StoreKey:
+        store_key = StoreKey(store, key.group, key.sort, key.member)
+        find(self._stores, store).check(store_key)
+        return store_key
+
+    def _range_key(self, value: Range) -> RangeKey:
+        key = RangeKey(value.store, value.group, value.sort_from, value.sort_to, value.limit, value.reverse)
+        find(self._stores, value.store).check(key)
+        return key
+
+    def _range_changed(self, key: RangeKey, change: MemberChange, position: Position | None) -> Reply:
+        row = change.after
+        event = RangeChanged(range=_range(key), change=_kind_of(change), skipped=change.skipped)
+        event.key.CopyFrom(key_message(change.key))
+        event.position.CopyFrom(position_message(change.position if row is None else row.position))
+        if change.commit_ns is not None:
+            event.commit_time.FromNanoseconds(change.commit_ns)
+        if row is not None:
+            event.row.Pack(row.row, deterministic=True)
+        if position is not None:
+            event.through.CopyFrom(position_message(position))
+        return self._encode(ServerFrame(range_changed=event))
+
+    def _encode(self, frame: ServerFrame) -> Reply:
+        if self._binary:
+            return {"type": "websocket.send", "bytes": frame.SerializeToString()}
+        document = json_format.MessageToDict(frame, preserving_proto_field_name=True)
+        return text_frame(document)
+
+
+def _watch_request(key: AnyKey, message: Subscribe | WatchRange, reference: str) -> WatchRequest:
+    position = (message.after.epoch, message.after.offset) if message.HasField("after") else None
+    return watch_request(key, position, message.interval_ms if message.HasField("interval_ms") else None, reference)
+
+
+def _kind_of(change: MemberChange) -> "ChangeKind.ValueType":
+    if change.after is None:
+        return ChangeKind.MEMBER_CHANGE_LEFT
+    return ChangeKind.MEMBER_CHANGE_ENTERED if change.before is None else ChangeKind.MEMBER_CHANGE_CHANGED
+
+
+def _range(key: RangeKey) -> Range:
+    return Range(**key._asdict())

@@ -1,0 +1,1 @@
+"""The HTTP side of the edge: REST calls, their OpenAPI and AsyncAPI documents, and the pages for browsers."""

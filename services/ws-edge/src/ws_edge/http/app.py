@@ -1,0 +1,91 @@
+"""The edge's ASGI application: FastAPI for calls, and the sockets beside it."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
+
+from statecast_service.health import health_answer
+from ws_edge.errors import EdgeError, UnavailableError
+from ws_edge.http import asyncapi
+from ws_edge.http.pages import pages
+from ws_edge.metrics import Metrics
+from ws_edge.session.sockets import Sockets
+
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+DESCRIPTION = (
+    "Live state by WebSocket and REST. The gateway signs consumers in; every row is shown to its owner and to staff."
+    " Sockets are described in /asyncapi.json."
+)
+
+
+def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable[[], str | None]) -> FastAPI:
+    """The calls. `not_ready` returns why the edge should get no traffic, or None."""
+    # FastAPI's own pages of the interface load scripts from other hosts; pages() has one that does not.
+    app = FastAPI(title="Statecast edge", version="1", description=DESCRIPTION, docs_url=None, redoc_url=None)
+    for router in routers:
+        app.include_router(router)
+    app.include_router(pages())
+
+    @app.get("/healthz", response_class=PlainTextResponse)
+    async def healthz() -> Response:
+        """Whether the process lives."""
+        return _health(None)
+
+    @app.get("/readyz", response_class=PlainTextResponse, responses={503: {"description": "Not ready."}})
+    async def readyz() -> Response:
+        """Whether the gateway should send traffic here."""
+        return _health(not_ready())
+
+    @app.get("/metrics", include_in_schema=False)
+    async def prometheus() -> Response:
+        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    sockets_document = asyncapi.document()
+
+    @app.get("/asyncapi.json", include_in_schema=False)
+    async def sockets_described() -> Response:
+        return JSONResponse(sockets_document)
+
+    app.exception_handler(EdgeError)(_edge_error)
+    app.exception_handler(RequestValidationError)(_wrong_parameter)
+    app.exception_handler(HTTPException)(_http_error)
+    return app
+
+
+def edge_app(http: App, sockets: Sockets) -> App:
+    """Calls and sockets in one application; sockets bypass the HTTP framework."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await (sockets if scope["type"] == "websocket" else http)(scope, receive, send)
+
+    return app
+
+
+def _health(reason: str | None) -> Response:
+    answer = health_answer(reason)
+    return Response(answer.body, answer.status, media_type=answer.content_type)
+
+
+async def _edge_error(_: Request, error: EdgeError) -> Response:
+    headers = {"Retry-After": "1"} if error.http_status == UnavailableError.http_status else None
+    return _error(error.http_status, error.code, str(error), headers)
+
+
+async def _wrong_parameter(_: Request, error: RequestValidationError) -> Response:
+    first = error.errors()[0]
+    return _error(422, "wrong_parameter", f"{first['loc'][-1]}: {first['msg']}")
+
+
+async def _http_error(request: Request, error: HTTPException) -> Response:
+    code = "not_found" if error.status_code == 404 else "refused"
+    return _error(error.status_code, code, f"{request.method} {request.url.path}: {error.detail}", error.headers)
+
+
+def _error(status: int, code: str, message: str, headers: Any = None) -> Response:
+    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status, headers=headers)

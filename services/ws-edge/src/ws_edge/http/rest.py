@@ -1,0 +1,168 @@
+"""The calls that read once: an order, a key, a range; who is signed in, and tickets."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import JSONResponse
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from ws_edge.auth.gateway import Caller, Gateway
+from ws_edge.auth.tickets import Tickets
+from ws_edge.authorization import Consumer, check_key, check_row, may_see
+from ws_edge.channels.revocations import Revocations
+from ws_edge.codec.frames import rfc3339
+from ws_edge.codec.order_codec import STORE, order_reply
+from ws_edge.errors import MalformedFrameError, NoStateError
+from ws_edge.http import documents
+from ws_edge.states import KeyState, StoreKey
+from ws_edge.stores import Stores, check_key_part, find
+from ws_edge.upstream.queries import Scan
+from ws_edge.upstream.query_client import QueryClient
+
+MAX_PAGE = 1000
+PRIVATE = "private, no-cache"
+"""Only the caller may keep a copy, and must check it by its ETag each time."""
+
+Responses = dict[int | str, dict[str, Any]]
+"""Answers of a call besides the one with its model, for OpenAPI."""
+
+Identify = Callable[[Request], Awaitable[Consumer]]
+"""Returns the calling consumer; raises HandshakeError when there is none, or when its access was revoked."""
+
+IfNoneMatch = Annotated[str | None, Header(description="The ETag of a copy; answered with 304 while it still holds.")]
+SortFrom = Annotated[str, Query(alias="from", description="The lowest sort value, inclusive; empty for the first.")]
+SortTo = Annotated[str, Query(alias="to", description="The sort value to stop before; empty for the last.")]
+Limit = Annotated[int | None, Query(ge=1, le=MAX_PAGE, description="The most rows to return.")]
+
+
+def failures(*statuses: int) -> Responses:
+    """The error answers of a call, for OpenAPI."""
+    return {status: {"model": documents.ErrorReply} for status in (*statuses, 403, 422, 503)}
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Answers from the query service, as far as the consumer may see it. Every method raises EdgeError."""
+
+    client: QueryClient
+    stores: Stores
+    gateway: Gateway
+    tickets: Tickets
+    revocations: Revocations
+    page_size: int
+
+    def router(self) -> APIRouter:
+        """The routes with their documentation."""
+        router = APIRouter(responses=failures())
+        one: Responses = {304: {"description": "The copy named by If-None-Match still holds."}, **failures(404)}
+        for method, path, call, model, responses in (
+            ("GET", "/update/orders/{order_id}", self.get_order, documents.OrderUpdatesReply, one),
+            ("GET", "/v1/consumer", self.get_consumer, documents.ConsumerDocument, None),
+            ("GET", "/v1/stores/{store}/{key}", self.get_state, documents.StateDocument, one),
+            ("GET", "/v1/stores/{store}/groups/{group}", self.scan_group, documents.PageDocument, failures(400, 404)),
+            ("POST", "/v1/tickets", self.issue_ticket, documents.TicketDocument, None),
+        ):
+            router.add_api_route(path, call, methods=[method], response_model=model, responses=responses)
+        return router
+
+    async def get_order(self, request: Request, order_id: str, if_none_match: IfNoneMatch = None) -> Response:
+        """Answers once with the state of an order. Its position resumes a socket; the ETag is the same position."""
+        state = await self._look_up(request, StoreKey(STORE, order_id))
+        return _cacheable(state, if_none_match, order_reply(state))
+
+    async def get_state(self, request: Request, store: str, key: str, if_none_match: IfNoneMatch = None) -> Response:
+        """Answers with what a key holds, in stores with one value per group."""
+        state = await self._look_up(request, StoreKey(store, key))
+        return _cacheable(state, if_none_match, state_document(state))
+
+    async def scan_group(
+        self,
+        request: Request,
+        store: str,
+        group: str,
+        sort_from: SortFrom = "",
+        sort_to: SortTo = "",
+        limit: Limit = None,
+        page_token: str = "",
+        reverse: bool = False,
+    ) -> Response:
+        """Answers with a page of a group's rows in the order of their sort values."""
+        consumer = await self.consumer(request)
+        definition = find(self.stores, store)
+        if not definition.members:
+            raise MalformedFrameError(f"{store} has one value per group: read /v1/stores/{store}/{group}")
+        for name, part in (("group", group), ("from", sort_from), ("to", sort_to)):
+            check_key_part(name, part)
+        check_key(consumer, definition.rule, StoreKey(store, group))
+        scan = Scan(group, sort_from, sort_to, reverse, limit or self.page_size, page_token)
+        page = await self.client.scan(definition, scan)
+        rows = [state_document(row) for row in page.states if may_see(consumer, row)]
+        document = {"states": rows, "next_page_token": page.next_page_token}
+        return JSONResponse(document, headers={"Cache-Control": PRIVATE})
+
+    async def get_consumer(self, request: Request) -> Response:
+        """Answers with who is signed in."""
+        consumer = await self.consumer(request)
+        document = {"id": consumer.id, "name": consumer.name, "staff": consumer.staff}
+        return JSONResponse(document, headers={"Cache-Control": PRIVATE})
+
+    async def issue_ticket(self, request: Request) -> Response:
+        """Answers with a ticket for the credential of this call: it renews an open socket, or opens a browser's."""
+        caller = await self.caller(request)
+        expires_at = caller.credential.expires_at
+        document = {"ticket": self.tickets.issue(caller)}
+        if expires_at is not None:
+            document["expires_at"] = rfc3339(int(expires_at * 1e9))
+        return JSONResponse(document, headers={"Cache-Control": "no-store"})
+
+    async def caller(self, request: Request) -> Caller:
+        """Returns the caller. Raises HandshakeError when there is none, or when its access was revoked."""
+        caller = self.gateway.caller(request.scope)
+        await self.revocations.check(caller)
+        return caller
+
+    async def consumer(self, request: Request) -> Consumer:
+        """Returns the caller's consumer; raises as `caller`."""
+        return (await self.caller(request)).consumer
+
+    async def _look_up(self, request: Request, key: StoreKey) -> KeyState:
+        consumer = await self.consumer(request)
+        store = find(self.stores, key.store)
+        store.check(key)
+        check_key(consumer, store.rule, key)
+        answer = await self.client.get(store, key)
+        if answer.row is None:
+            raise NoStateError(f"{key} {'was deleted' if answer.deleted else 'is not known'}")
+        check_row(consumer, answer)
+        return answer
+
+
+def state_document(state: KeyState) -> dict[str, Any]:
+    """One row as a StateDocument."""
+    key = state.key
+    document: dict[str, Any] = {
+        "key": {"group": key.group} | ({"sort": key.sort, "member": key.member} if key.member else {}),
+        "position": {"epoch": str(state.position.epoch), "offset": str(state.position.offset)},
+    }
+    if state.commit_ns is not None:
+        document["commit_time"] = rfc3339(state.commit_ns)
+    return document | {"row": message_document(state.row)}
+
+
+def message_document(message: Message) -> dict[str, Any]:
+    """A message of the contract as proto3 JSON, with the contract's field names."""
+    return json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+
+
+def _cacheable(state: KeyState, if_none_match: str | None, document: dict[str, Any]) -> Response:
+    etag = f'"{state.position.epoch}-{state.position.offset}"'
+    headers = {"ETag": etag, "Cache-Control": PRIVATE}
+    etags = {tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")}
+    if etag in etags or "*" in etags:
+        return Response(status_code=304, headers=headers)
+    return JSONResponse(document, headers=headers)

@@ -1,0 +1,93 @@
+"""The calls that are for staff alone: revocations, the shard map, and the report of this edge."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from google.protobuf import json_format
+
+from ws_edge.authorization import check_staff
+from ws_edge.channels.revocations import RevocationLog
+from ws_edge.http.documents import EdgeDocument, RevocationDocument, RevocationRequest, ShardMapDocument
+from ws_edge.http.rest import Identify, failures, message_document
+from ws_edge.metrics import AGE_BUCKETS, Metrics
+from ws_edge.upstream.query_client import QueryClient
+
+GAUGES = ("sockets", "subscriptions", "unique_keys")
+TOTALS = ("frames_sent", "skipped", "polled_keys", "changed_keys", "failed_keys", "sockets_opened")
+
+
+class EdgeReport:
+    """Reads the metrics of an edge. `not_ready` returns why the edge should get no traffic, or None."""
+
+    def __init__(
+        self, instance: str, metrics: Metrics, not_ready: Callable[[], str | None], clock: Callable[[], float]
+    ) -> None:
+        self._instance = instance
+        self._metrics = metrics
+        self._not_ready = not_ready
+        self._clock = clock
+        self._started_at = clock()
+
+    def document(self) -> dict[str, Any]:
+        """An EdgeDocument. Its totals only rise, so two reports give the rates between them."""
+
+        def sample(name: str, labels: dict[str, str] | None = None) -> int:
+            return int(self._metrics.registry.get_sample_value(f"ws_edge_{name}", labels) or 0)
+
+        return {
+            "instance": self._instance,
+            "uptime_s": self._clock() - self._started_at,
+            "not_ready": self._not_ready(),
+            **{name: sample(name) for name in GAUGES},
+            "totals": {name: sample(f"{name}_total") for name in TOTALS}
+            | {"stalled_sockets": sample("sockets_closed_total", {"reason": "stalled"})},
+            "ages": {"bounds_s": list(AGE_BUCKETS), "counts": list(self._metrics.frames.ages)},
+        }
+
+
+@dataclass(frozen=True)
+class StaffRest:
+    """Answers staff, and raises ForbiddenError for everybody else. Every method raises EdgeError."""
+
+    client: QueryClient
+    revocations: RevocationLog
+    report: EdgeReport
+    identify: Identify
+
+    def router(self) -> APIRouter:
+        """The routes with their documentation."""
+        router = APIRouter(responses=failures())
+        add, path, responses = router.add_api_route, "/v1/revocations", failures(400, 501)
+        add("/v1/edge", self.get_edge, response_model=EdgeDocument)
+        add("/v1/shards", self.list_shards, response_model=ShardMapDocument)
+        add(
+            path, self.revoke, methods=["POST"], status_code=201, response_model=RevocationDocument, responses=responses
+        )
+        add(path + "/{consumer}", self.lift, methods=["DELETE"], status_code=204, responses=responses)
+        return router
+
+    async def get_edge(self, request: Request) -> Response:
+        """Answers staff with what this edge is doing. The gateway balances: ask again to hear of other edges."""
+        check_staff(await self.identify(request), "the report of an edge")
+        return JSONResponse(self.report.document(), headers={"Cache-Control": "no-store"})
+
+    async def list_shards(self, request: Request) -> Response:
+        """Answers staff with the stores, their partitions, who serves them, and how far each replica is."""
+        check_staff(await self.identify(request), "the shard map")
+        return JSONResponse(message_document(await self.client.list_shards()))
+
+    async def revoke(self, request: Request, body: RevocationRequest) -> Response:
+        """Staff only: refuses the consumer from now on, and closes the consumer's sockets with 4403."""
+        check_staff(await self.identify(request), "revoking")
+        revocation = await self.revocations.revoke(body.consumer)
+        revoked_at = json_format.MessageToDict(revocation.revoked_at)
+        return JSONResponse({"consumer": body.consumer, "revoked_at": revoked_at}, status_code=201)
+
+    async def lift(self, request: Request, consumer: str) -> Response:
+        """Staff only: lets the consumer in again."""
+        check_staff(await self.identify(request), "revoking")
+        await self.revocations.lift(consumer)
+        return Response(status_code=204)

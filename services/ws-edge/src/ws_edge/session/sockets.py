@@ -1,0 +1,178 @@
+"""Opens sockets, keeps the register of those that are open, and closes them when the edge is stopped."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import randrange
+from typing import Any
+from urllib.parse import parse_qs
+
+import structlog
+
+from ws_edge.auth.admission import Admission
+from ws_edge.auth.gateway import Caller, Gateway
+from ws_edge.channels.channels import Channels
+from ws_edge.channels.revocations import Revocations
+from ws_edge.closes import LOST, reason_of
+from ws_edge.errors import (
+    CLOSE_RESTART,
+    BusyError,
+    EdgeError,
+    HandshakeError,
+    MalformedFrameError,
+    RequestError,
+    TooManySocketsError,
+)
+from ws_edge.session.channel_feed import ChannelFeed
+from ws_edge.session.context import SessionContext
+from ws_edge.session.routes import TICKET_STREAM, Route, Routes
+from ws_edge.session.session import Receive, Session
+from ws_edge.session.writer import Send
+
+REAPING_S = 1.0
+RETRY_SPREAD_S = 5
+TRANSIENT = frozenset({TooManySocketsError.http_status, BusyError.http_status})
+"""The statuses of refusals that pass by themselves."""
+RESTART_REASON = "this edge restarts: connect again with your positions"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(eq=False)
+class Sockets:
+    """The ASGI application of all WebSockets, and the register of those that are open.
+
+    It stands beside FastAPI, not inside it: the middleware of an HTTP framework would handle every frame.
+    """
+
+    context: SessionContext
+    channels: Channels
+    revocations: Revocations
+    gateway: Gateway
+    admission: Admission
+    stall_timeout: float
+    """For how many seconds a client may read nothing while frames wait; then it is cut off."""
+    draining: bool = field(default=False, init=False)
+    _routes: Routes = field(init=False)
+    _open: dict[Session, asyncio.Task[Any]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._routes = Routes(self.context.stores)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serves one socket from its handshake to its end (ASGI)."""
+        await receive()
+        try:
+            caller = self._caller(scope)
+            route = self._routes.find(scope)
+            self._check_draining()
+            with self.admission.admit(scope, caller) as reservation:
+                session = Session(self.context, caller, reservation, route.codec, send)
+                await self._welcome(session, route, scope, receive, send)
+        except (HandshakeError, RequestError) as error:
+            await self._refuse(scope, send, error)
+
+    async def reap(self) -> None:
+        """Cuts off clients that do not read; goes on until it is cancelled."""
+        while True:
+            await asyncio.sleep(REAPING_S)
+            self.admission.quotas.forget_idle()
+            stalled_before = self.context.clock() - self.stall_timeout
+            for session, task in tuple(self._open.items()):
+                writing_since = session.writer.writing_since
+                if writing_since is not None and writing_since < stalled_before:
+                    session.stalled = True
+                    task.cancel()
+
+    async def drain(self, notice: float, window: float) -> None:
+        """Refuses new sockets, tells the clients of all open ones when to go, and closes their sockets then.
+
+        The first is closed after `notice` seconds, in which the gateway can notice that this edge is not ready and
+        sends nobody back to it; the others follow evenly over `window` seconds.
+        """
+        self.draining = True
+        sessions = tuple(self._open)
+        log.info("draining", sockets=len(sessions), notice_s=notice, window_s=window)
+        delays = [(session, notice + window * index / len(sessions)) for index, session in enumerate(sessions)]
+        for session, delay in delays:
+            session.announce_reconnect(round(delay * 1000))
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for session, delay in delays:
+            await asyncio.sleep(max(0.0, began + delay - loop.time()))
+            if session in self._open:
+                with suppress(OSError):  # the client was faster
+                    await session.writer.close(CLOSE_RESTART, RESTART_REASON)
+
+    async def _welcome(
+        self, session: Session, route: Route, scope: Mapping[str, Any], receive: Receive, send: Send
+    ) -> None:
+        """Opens the socket and serves it. Raises HandshakeError or RequestError when it may not be opened."""
+        channel = feed = None
+        try:
+            await self.revocations.enter(session)
+            self._check_draining()
+            if route.channel is not None:
+                channel = await self.channels.open(route.channel, session.caller.consumer)
+                feed = ChannelFeed(self.channels, self.context, channel, session.subscriptions)
+            await send({"type": "websocket.accept", "subprotocol": route.subprotocol})
+            for greeting in route.codec.greetings(channel, session.caller.credential.expires_at):
+                session.writer.reply(greeting)
+            await self._serve(session, route, scope, receive, feed)
+        finally:
+            self.revocations.leave(session)
+            if feed is not None:
+                feed.close()
+
+    async def _serve(
+        self, session: Session, route: Route, scope: Mapping[str, Any], receive: Receive, feed: ChannelFeed | None
+    ) -> None:
+        metrics, caller = self.context.metrics, session.caller
+        metrics.sockets_opened.inc()
+        socket_log = log.bind(path=scope["path"], consumer=caller.consumer.principal, client=caller.address)
+        correlation_id = next((value for name, value in scope["headers"] if name == b"x-correlation-id"), b"")
+        socket_log.info("socket_opened", correlation_id=correlation_id.decode("latin-1"))
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  every ASGI application runs in a task
+        self._open[session] = task
+        code = LOST
+        try:
+            code = await session.run(receive, route.first, feed)
+        except asyncio.CancelledError:
+            if not session.stalled and not self.draining:
+                raise
+        finally:
+            del self._open[session]
+            reason = reason_of(session.stalled, session.writer.end_code, code)
+            metrics.sockets_closed.labels(reason).inc()
+            socket_log.info("socket_closed", code=code, reason=reason)
+
+    def _caller(self, scope: Mapping[str, Any]) -> Caller:
+        if scope["path"] != TICKET_STREAM:
+            return self.gateway.caller(scope)
+        address = self.gateway.stranger_address(scope)
+        tickets = parse_qs(scope["query_string"].decode("latin-1")).get("ticket", [])
+        if len(tickets) != 1:
+            raise MalformedFrameError("the query parameter ticket must be there once: get one from POST /v1/tickets")
+        return self.context.tickets.holder(tickets[0], address)
+
+    def _check_draining(self) -> None:
+        if self.draining:
+            raise BusyError("this edge is being stopped: connect again", "draining")
+
+    async def _refuse(self, scope: Mapping[str, Any], send: Send, error: EdgeError) -> None:
+        reason = error.cause if isinstance(error, BusyError) else error.code
+        self.context.metrics.sockets_refused.labels(reason).inc()
+        log.info("socket_refused", path=scope["path"], code=error.code, reason=str(error))
+        body = json.dumps({"error": {"code": error.code, "message": str(error)}}).encode()
+        headers = [(b"content-type", b"application/json")]
+        if error.http_status in TRANSIENT:
+            # At random, so that clients that were turned away together do not come back together.
+            headers.append((b"retry-after", str(1 + randrange(RETRY_SPREAD_S)).encode()))  # noqa: S311  it is no secret
+        await send({"type": "websocket.http.response.start", "status": error.http_status, "headers": headers})
+        await send({"type": "websocket.http.response.body", "body": body})

@@ -1,1 +1,0 @@
-"""What all edges share, kept in topics: channels and revocations."""

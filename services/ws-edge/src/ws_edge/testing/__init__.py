@@ -1,1 +1,0 @@
-"""What unit tests of the edge stand on; nothing in the service imports it."""

@@ -1,0 +1,223 @@
+"""Queries as they go over the wire, and their results; the only module of the edge that reads messages of query.v1."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from google.protobuf.message import DecodeError
+
+from statecast.query.v1 import query_pb2
+from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse, ScanStatesResponse
+from statecast.state.v1.state_pb2 import Position as PositionMessage
+from statecast.state.v1.state_pb2 import StateKey
+from statecast_client.shard_map import GroupHashes, ShardMap, hash_group
+from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
+from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
+from ws_edge.stores import Store
+
+T = TypeVar("T", query_pb2.KeyResult, query_pb2.RangeResult)
+
+INVALID_ARGUMENT = 3
+NOT_FOUND = 5
+
+
+class Query(NamedTuple):
+    """A query for a key or a range, encoded once and sent as often as its position stays."""
+
+    key: AnyKey
+    after: Position | None
+    whole: bool
+    """Of a range: whether all of it is asked for, even when nothing has changed."""
+    group: GroupHashes
+    encoded: bytes
+    """The query as the only one of a BatchGetStatesRequest: concatenated encodings are the merged message."""
+
+    @staticmethod
+    def of(
+        key: AnyKey, after: Position | None = None, whole: bool = False, group: GroupHashes | None = None
+    ) -> "Query":
+        """Returns the query for what is newer than `after`; `group` are the hashes of the key's group, when known."""
+        position = None if after is None else position_message(after)
+        request = BatchGetStatesRequest()
+        if isinstance(key, StoreKey):
+            request.keys.add(key=key_message(key), after=position)
+        else:
+            request.ranges.add(
+                group=key.group,
+                sort_from=key.sort_from,
+                sort_to=key.sort_to,
+                limit=key.limit,
+                reverse=key.reverse,
+                after=position,
+                whole=whole,
+            )
+        return Query(key, after, whole, group or hash_group(key.group), request.SerializeToString())
+
+    def newer_than(self, position: Position | None, whole: bool = False) -> "Query":
+        """Returns the query for what is newer than `position`, which is this one while that stays the same."""
+        is_same = (position, whole) == (self.after, self.whole)
+        return self if is_same else Query.of(self.key, position, whole, self.group)
+
+
+class Removal(NamedTuple):
+    """A member that is no longer in its range; `commit_ns` is as in KeyState."""
+
+    key: StoreKey
+    position: Position
+    commit_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeResult:
+    """What has changed in a range after `after`, or all that is in it; see statecast.query.v1.RangeResult."""
+
+    after: Position | None
+    position: Position
+    whole: bool
+    more: bool
+    states: list[KeyState]
+    removals: list[Removal]
+    removals_complete: bool
+
+
+class Progress(NamedTuple):
+    """Nothing has changed in a range up to this position."""
+
+    position: Position
+
+
+Result = KeyState | RangeResult | Progress | RequestError | None
+"""The result of a query: something newer, nothing newer up to a position, a failure, or nothing newer."""
+
+
+class Scan(NamedTuple):
+    """A query for a page of a group, from `sort_from` on and below `sort_to`; empty ends are open.
+
+    A `page_size` of 0 takes the service's default.
+    """
+
+    group: str
+    sort_from: str = ""
+    sort_to: str = ""
+    reverse: bool = False
+    page_size: int = 0
+    page_token: str = ""
+
+
+class Page(NamedTuple):
+    """Some rows of a group in the order of their keys, as of a position; the token of the last page is empty."""
+
+    states: list[KeyState]
+    next_page_token: str
+    position: Position
+
+
+def batch(store: Store, queries: Iterable[Query], max_wait: float = 0.0) -> bytes:
+    """Returns the encoded BatchGetStatesRequest of queries, all of this store.
+
+    With `max_wait` the service holds the answer back, for so many seconds at most, until there is something newer.
+    """
+    request = BatchGetStatesRequest(store=store.name)
+    if max_wait:
+        request.max_wait.FromNanoseconds(int(max_wait * 1e9))
+    return request.SerializeToString() + b"".join(query.encoded for query in queries)
+
+
+def results(store: Store, queries: Sequence[Query], response: BatchGetStatesResponse, shards: ShardMap) -> list[Result]:
+    """Returns the result of each query, in their order; `shards` names the partition whose progress a range makes."""
+    ordered: list[Result] = [None] * len(queries)
+    keys, ranges = list[int](), list[int]()
+    for index, query in enumerate(queries):
+        (ranges if isinstance(query.key, RangeKey) else keys).append(index)
+    if ranges:
+        applied = {freshness.partition: _position(freshness.current_through) for freshness in response.freshness}
+        for index in ranges:
+            partition = shards.partition(store.name, queries[index].group)
+            position = None if partition is None else applied.get(partition)
+            if position is not None and position != queries[index].after:
+                ordered[index] = Progress(position)
+    for key_result in response.results:
+        index = keys[key_result.index]
+        ordered[index] = _or_failure(_key_result, store, queries[index], key_result)
+    for range_result in response.ranges:
+        index = ranges[range_result.index]
+        ordered[index] = _or_failure(_range_result, store, queries[index], range_result)
+    return ordered
+
+
+def page(store: Store, response: ScanStatesResponse) -> Page:
+    """Returns the rows of a page. Raises UnavailableError when one cannot be decoded."""
+    states = [_decode(store, _key(store, state.key), state) for state in response.states]
+    return Page(states, response.next_page_token, _position(response.freshness.current_through))
+
+
+def failure_of(status: int, text: str) -> RequestError:
+    """Returns the edge's error for a status of the query service; this is the one place that maps them."""
+    if status == NOT_FOUND:
+        return UnknownStoreError(text)
+    if status == INVALID_ARGUMENT:
+        return MalformedFrameError(text)
+    return UnavailableError(f"no answer from the query service, which is asked again: {text}")
+
+
+def key_message(key: StoreKey) -> StateKey:
+    """Returns the key as a message of the contract."""
+    return StateKey(group=key.group, sort=key.sort, member=key.member)
+
+
+def position_message(position: Position) -> PositionMessage:
+    """Returns the position as a message of the contract."""
+    return PositionMessage(epoch=position.epoch, offset=position.offset)
+
+
+def _or_failure(parse: Callable[[Store, Query, T], Result], store: Store, query: Query, result: T) -> Result:
+    if result.HasField("error"):
+        return failure_of(result.error.code, result.error.message)
+    try:
+        return parse(store, query, result)
+    except UnavailableError as error:
+        return error
+
+
+def _key_result(store: Store, query: Query, result: query_pb2.KeyResult) -> Result:
+    key = query.key
+    assert isinstance(key, StoreKey)  # noqa: S101  the results of ranges stand elsewhere
+    if result.HasField("state"):
+        return _decode(store, key, result.state)
+    absence = result.absence
+    after = _position(absence.unchanged_since) if absence.HasField("unchanged_since") else None
+    position, commit_ns = _position(absence.position), _commit_ns(absence)
+    return KeyState(key, position, deleted=absence.deleted, commit_ns=commit_ns, absent_after=after)
+
+
+def _range_result(store: Store, query: Query, result: query_pb2.RangeResult) -> Result:
+    states = [_decode(store, _key(store, state.key), state) for state in result.states]
+    removals = [
+        Removal(_key(store, removal.key), _position(removal.absence.position), _commit_ns(removal.absence))
+        for removal in result.removals
+    ]
+    position = _position(result.position)
+    return RangeResult(query.after, position, result.whole, result.more, states, removals, result.removals_complete)
+
+
+def _decode(store: Store, key: StoreKey, state: query_pb2.State) -> KeyState:
+    """Returns what the key holds. Raises UnavailableError when the row is not of the store's message."""
+    try:
+        row = store.message.FromString(state.payload)
+    except DecodeError as error:
+        name = store.message.DESCRIPTOR.full_name
+        raise UnavailableError(f"the row of {key} is not a {name}; tell the operators") from error
+    position, owner = _position(state.position), store.rule.owner_of(row)
+    return KeyState(key, position, row, owner, False, _commit_ns(state), len(state.payload))
+
+
+def _key(store: Store, key: StateKey) -> StoreKey:
+    return StoreKey(store.name, key.group, key.sort, key.member)
+
+
+def _commit_ns(change: query_pb2.State | query_pb2.Absence) -> int | None:
+    return change.commit_time.ToNanoseconds() if change.HasField("commit_time") else None
+
+
+def _position(position: PositionMessage) -> Position:
+    return Position(position.epoch, position.offset)

@@ -1,0 +1,171 @@
+"""The edge's only way to the query service; no method raises errors of gRPC. Keeps its shard map fresh."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+
+import grpc
+import grpc.aio
+import structlog
+
+from statecast.query.v1.query_pb2 import Bounds
+from statecast.query.v1.query_service_pb2 import BatchGetStatesResponse, ListShardsResponse, ScanStatesRequest
+from statecast_client.router import RETRIED, Router, stub
+from statecast_client.shard_map import group_by_owner, hash_group
+from ws_edge.errors import RequestError, UnavailableError
+from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.stores import Store
+from ws_edge.upstream.queries import Page, Query, Result, Scan, batch, failure_of, page, position_message, results
+
+ATTEMPTS = 3
+BATCH_METHOD = "/statecast.query.v1.QueryService/BatchGetStates"
+RETRY_S = 0.25
+"""The shortest time between two reads of the map, so that failing polls cannot make a storm of them."""
+
+log = structlog.get_logger(__name__)
+
+
+class QueryClient:
+    """Asks for each key at the instance that owns it, and tries others when that one fails."""
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        timeout: float,
+        batch_limit: int,
+        *,
+        credentials: grpc.ChannelCredentials | None = None,
+        backoff_s: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """An attempt takes at most `timeout` seconds. The other parameters are as those of Router."""
+        self._router = Router(
+            addresses,
+            credentials=credentials,
+            backoff_s=backoff_s,
+            monotonic=clock,
+            error_of=_error_of,
+            on_failure=self._note_failure,
+        )
+        self._timeout = timeout
+        self._timeouts = (timeout,) * ATTEMPTS
+        self._batch_limit = batch_limit
+        self.failed = asyncio.Event()
+        """Set whenever an instance has failed."""
+
+    def address(self, store: Store, query: Query) -> str:
+        """Returns the address to ask now."""
+        return self._router.address(store.name, query.group)
+
+    async def poll(self, store: Store, queries: Sequence[Query]) -> list[Result]:
+        """Returns the result of each query of one store, in their order; an error where no instance answers.
+
+        A whole batch goes to one other instance when its owner fails: that one forwards what it does not hold.
+        """
+        batches = group_by_owner((self.address(store, query) for query in queries), self._batch_limit)
+        answers = await asyncio.gather(
+            *(self._poll_batch(store, [queries[index] for index in indices]) for indices in batches)
+        )
+        ordered: list[Result] = [None] * len(queries)
+        for indices, answer in zip(batches, answers, strict=True):
+            for index, result in zip(indices, answer, strict=True):
+                ordered[index] = result
+        return ordered
+
+    async def long_poll(self, store: Store, address: str, queries: Sequence[Query], max_wait: float) -> list[Result]:
+        """Returns the results from one instance once one of them is newer, or after `max_wait` seconds."""
+        call = partial(_call_batch, batch(store, queries, max_wait))
+        return await self._results(store, queries, self._router.call_at(address, call, max_wait + self._timeout))
+
+    async def get(self, store: Store, key: StoreKey) -> KeyState:
+        """Returns what a key holds. Raises RequestError."""
+        (result,) = await self.poll(store, [Query.of(key)])
+        if isinstance(result, RequestError):
+            raise result
+        if not isinstance(result, KeyState):
+            raise UnavailableError(f"the query service has left {key} out of its answer; try again in a moment")
+        return result
+
+    async def scan(self, store: Store, scan: Scan, at_least: Position | None = None) -> Page:
+        """Returns a page of a group, as of `at_least` or a later position. Raises RequestError."""
+        bounds = None if at_least is None else Bounds(at_least=position_message(at_least))
+        request = ScanStatesRequest(store=store.name, bounds=bounds, **scan._asdict())
+        response = await self._router.call(
+            store.name,
+            hash_group(scan.group),
+            lambda channel, timeout: stub(channel).ScanStates(request, timeout=timeout),
+            self._timeouts,
+        )
+        return page(store, response)
+
+    async def list_shards(self) -> ListShardsResponse:
+        """Returns the shard map as an instance reports it, and routes by it from now on. Raises RequestError."""
+        listing = await self._router.list_shards(2 * timeout for timeout in self._timeouts)
+        await self._router.close_unused(self._timeout)
+        return listing
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        await self._router.close()
+
+    async def _poll_batch(self, store: Store, queries: Sequence[Query]) -> list[Result]:
+        call = partial(_call_batch, batch(store, queries))
+        answer = self._router.call(store.name, queries[0].group, call, self._timeouts)
+        return await self._results(store, queries, answer)
+
+    async def _results(
+        self, store: Store, queries: Sequence[Query], answer: Awaitable[BatchGetStatesResponse]
+    ) -> list[Result]:
+        try:
+            return results(store, queries, await answer, self._router.shards)
+        except RequestError as error:
+            return [error] * len(queries)
+
+    def _note_failure(self, error: grpc.aio.AioRpcError, address: str, is_first: bool) -> None:
+        if is_first:
+            log.warning("query_instance_failed", address=address, status=error.code().name, reason=error.details())
+        self.failed.set()
+
+
+class ShardWatch:
+    """Reads the shard map every `interval` seconds, and at once when an instance has failed."""
+
+    def __init__(self, client: QueryClient, interval: float) -> None:
+        self._client = client
+        self._interval = interval
+        self.reason: str | None = "the query service has not answered yet"
+        """Why the query service cannot be used; None while it answers."""
+
+    async def run(self) -> None:
+        """Runs until it is cancelled."""
+        while True:
+            self._client.failed.clear()
+            reason = None
+            try:
+                await self._client.list_shards()
+            except RequestError as error:
+                reason = str(error)
+            if reason is not None and self.reason is None:
+                log.warning("query_service_lost", reason=reason)
+            if reason is None and self.reason is not None:
+                log.info("query_service_found")
+            self.reason = reason
+            await asyncio.sleep(RETRY_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RETRY_S if self.reason else self._interval):
+                    await self._client.failed.wait()
+
+
+async def _call_batch(request: bytes, channel: grpc.aio.Channel, timeout_s: float) -> BatchGetStatesResponse:
+    method: grpc.aio.UnaryUnaryMultiCallable[bytes, BatchGetStatesResponse] = channel.unary_unary(
+        BATCH_METHOD, request_serializer=None, response_deserializer=BatchGetStatesResponse.FromString
+    )
+    return await method(request, timeout=timeout_s)
+
+
+def _error_of(error: grpc.aio.AioRpcError, address: str) -> RequestError:
+    if error.code() not in RETRIED:
+        return failure_of(error.code().value[0], error.details() or "")
+    return UnavailableError(f"the query service does not answer ({address}: {error.details()}); try again in a moment")

@@ -1,1 +1,0 @@
-"""What is served over HTTP: calls, documents and pages."""

@@ -1,0 +1,208 @@
+"""Handshakes are admitted by origin, quotas, capacity and pace; the limits hold over all sockets of a real edge."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from testkit.ws_edge.edge import Clock, RunningEdge, until
+from ws_edge.auth.admission import Origins, Pace
+from ws_edge.errors import CLOSE_FLOOD, OriginRefusedError
+
+
+async def refused(edge: RunningEdge, **options: Any) -> tuple[int, str, str | None]:
+    """Status, code and Retry-After of a handshake that must fail."""
+    with pytest.raises(InvalidStatus) as refusal:
+        await edge.socket(**options)
+    response = refusal.value.response
+    return response.status_code, json.loads(response.body)["error"]["code"], response.headers.get("Retry-After")
+
+
+async def watch(socket: ClientConnection, order_id: str) -> dict[str, Any]:
+    await socket.send(json.dumps({"type": "order_updates_request", "order_id": order_id}))
+    frame: dict[str, Any] = json.loads(await socket.recv())
+    return frame
+
+
+async def test_a_consumer_has_a_limit_of_sockets_and_others_have_their_own() -> None:
+    async with RunningEdge(consumer_sockets=1) as edge:
+        async with edge.socket(), edge.socket(consumer="customer-0002"):
+            status, code, retry_after = await refused(edge)
+        await until(lambda: len(edge.parts.sockets) == 0)
+        async with edge.socket():
+            pass
+
+    assert (status, code) == (429, "too_many_sockets")
+    assert retry_after is not None
+    assert 1 <= int(retry_after) <= 5
+
+
+async def test_an_address_has_a_limit_of_sockets() -> None:
+    here, there = ({"X-Forwarded-For": f"203.0.113.9, {address}"} for address in ("198.51.100.1", "198.51.100.2"))
+    async with RunningEdge(address_sockets=1) as edge, edge.socket(headers=here):
+        status, code, _ = await refused(edge, consumer="customer-0002", headers=here)
+        async with edge.socket(consumer="customer-0002", headers=there):
+            pass
+
+    assert (status, code) == (429, "too_many_sockets")
+
+
+async def test_a_consumer_has_a_limit_of_subscriptions_over_all_of_its_sockets() -> None:
+    async with (
+        RunningEdge(consumer_subscriptions=2, min_interval_ms=20) as edge,
+        edge.socket() as first,
+        edge.socket() as second,
+    ):
+        statuses = [
+            (await watch(socket, socket_id))["data"]["status"] for socket, socket_id in ((first, "1"), (second, "2"))
+        ]
+        error = await watch(second, "3")
+        again = await watch(second, "2")
+        await first.send(json.dumps({"type": "order_updates_cancel", "order_id": "1"}))
+        await first.recv()
+        later = await watch(second, "3")
+
+    assert statuses == ["Unknown", "Unknown"]
+    assert (error["error"]["code"], error["error"]["order_id"]) == ("too_many_subscriptions", "3")
+    assert again["data"]["order_id"] == "2"
+    assert later["data"]["order_id"] == "3"
+
+
+async def test_too_many_frames_are_refused_one_by_one_and_then_the_socket_is_closed() -> None:
+    async with RunningEdge(consumer_frames_per_s=1, frames_burst_s=1) as edge, edge.socket() as socket:
+        answers: list[dict[str, Any]] = []
+        with suppress(ConnectionClosed):
+            while len(answers) < 1000:
+                answers += [await watch(socket, "1")]
+        await socket.wait_closed()
+
+    assert answers[0]["data"]["status"] == "Unknown"
+    assert {"too_many_frames"} == {answer["error"]["code"] for answer in answers if "error" in answer}
+    assert socket.close_code == CLOSE_FLOOD
+
+
+async def test_sockets_above_the_pace_are_refused_with_retry_after() -> None:
+    async with RunningEdge(sockets_per_s=0.001) as edge, edge.socket():
+        status, code, retry_after = await refused(edge)
+
+    assert (status, code) == (503, "busy")
+    assert retry_after is not None
+
+
+async def test_a_browser_on_another_site_is_refused(edge: RunningEdge) -> None:
+    status, code, _ = await refused(edge, headers={"Origin": "https://evil.example"})
+    async with edge.socket(headers={"Origin": f"http://{edge.address}"}):
+        pass
+
+    assert (status, code) == (403, "origin_refused")
+
+
+async def test_configured_origins_may_open_sockets() -> None:
+    async with RunningEdge(origins="https://app.example.org, https://other.example.org") as edge:
+        async with edge.socket(headers={"Origin": "https://other.example.org"}):
+            pass
+        status, code, _ = await refused(edge, headers={"Origin": f"http://{edge.address}"})
+
+    assert (status, code) == (403, "origin_refused")
+
+
+SITE = (b"origin", b"https://app.example.org")
+
+
+def scope(*headers: tuple[bytes, bytes]) -> dict[str, Any]:
+    return {"headers": headers}
+
+
+def test_clients_without_an_origin_are_allowed() -> None:
+    Origins([]).check(scope((b"host", b"ws-edge-1:8080")))
+    Origins(["https://app.example.org"]).check(scope())
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(b"host", b"app.example.org:8443")],
+        [(b"host", b"ws-edge-1:8080"), (b"x-forwarded-host", b"app.example.org")],
+        [(b"x-forwarded-host", b"APP.example.org")],
+    ],
+)
+def test_without_configured_origins_the_requested_host_is_allowed(headers: list[tuple[bytes, bytes]]) -> None:
+    Origins([]).check(scope(SITE, *headers))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [(b"host", b"api.example.org")],
+        [(b"host", b"app.example.org"), (b"x-forwarded-host", b"api.example.org")],
+        [(b"x-forwarded-host", b"app.example.org"), (b"x-forwarded-host", b"api.example.org")],
+    ],
+)
+def test_other_sites_are_refused(headers: list[tuple[bytes, bytes]]) -> None:
+    with pytest.raises(OriginRefusedError, match="WS_EDGE_ORIGINS"):
+        Origins([]).check(scope(SITE, *headers))
+
+
+@pytest.mark.parametrize("origin", [b"null", b"", b"https://", b"https://[", b"app.example.org"])
+def test_an_origin_without_a_host_is_refused(origin: bytes) -> None:
+    with pytest.raises(OriginRefusedError):
+        Origins([]).check(scope((b"origin", origin), (b"host", b"")))
+
+
+def test_configured_origins_replace_the_host_and_match_exactly() -> None:
+    origins = Origins(["https://app.example.org"])
+    origins.check(scope((b"origin", b"https://APP.example.org"), (b"host", b"api.example.org")))
+
+    for other in (b"http://app.example.org", b"https://app.example.org:8443", b"https://api.example.org", b"null"):
+        with pytest.raises(OriginRefusedError):
+            origins.check(scope((b"origin", other), (b"host", b"api.example.org")))
+
+
+def test_a_second_origin_header_must_be_allowed_as_well() -> None:
+    with pytest.raises(OriginRefusedError):
+        Origins(["https://app.example.org"]).check(scope(SITE, (b"origin", b"https://evil.example")))
+
+
+def test_a_star_allows_every_origin() -> None:
+    Origins(["*"]).check(scope((b"origin", b"null")))
+
+
+def admitted(pace: Pace, clock: Clock, seconds: float, step: float = 0.01) -> int:
+    """How many sockets are admitted within `seconds` when more are always waiting."""
+    count = 0
+    for _ in range(round(seconds / step)):
+        clock.now += step
+        while pace.admits():
+            count += 1
+    return count
+
+
+def test_the_pace_rises_to_the_full_one() -> None:
+    clock = Clock()
+    pace = Pace(100, 10, clock)
+    assert pace.admits()
+    rising = [admitted(pace, clock, 1) for _ in range(12)]
+
+    assert rising[0] < 30
+    assert rising == sorted(rising)
+    assert 99 <= rising[-1] <= 101
+
+
+def test_unused_tokens_are_kept_for_one_second_at_most() -> None:
+    clock = Clock()
+    pace = Pace(100, 0, clock)
+    pace.admits()
+    clock.now += 60
+
+    assert sum(pace.admits() for _ in range(1000)) == 100
+
+
+def test_a_pace_below_one_per_second_admits_the_first_socket() -> None:
+    clock = Clock()
+    pace = Pace(0.5, 10, clock)
+
+    assert [pace.admits(), pace.admits()] == [True, False]

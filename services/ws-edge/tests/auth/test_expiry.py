@@ -1,0 +1,187 @@
+"""A socket is closed when the credential behind it expires, unless the credential is renewed."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import InvalidStatus
+
+from statecast.orders.v1.order_pb2 import Order
+from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
+from testkit.ws_edge.edge import Clock, RunningEdge, until
+from ws_edge.auth.expiry import ExpiryTimer
+from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
+from ws_edge.errors import CLOSE_EXPIRED
+from ws_edge.states import StoreKey
+
+KEY = StoreKey("orders-by-key", "12345")
+SOON_S = 0.1
+
+
+async def ticket(edge: RunningEdge, consumer: str = "customer-0001", expires_at: float | None = None) -> dict[str, Any]:
+    headers = edge.headers(consumer, expires_at=expires_at)
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers, verify=False) as client:
+        answer = await client.post("/v1/tickets")
+    assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+async def close_code_of(socket: ClientConnection) -> int:
+    """Waits until the socket is closed."""
+    async with asyncio.timeout(30):
+        await socket.wait_closed()
+    assert socket.close_code is not None
+    return socket.close_code
+
+
+@pytest.mark.parametrize("path", ["/update/orders", "/update/orders/12345", "/v1/stream"])
+async def test_a_socket_is_closed_when_its_credential_expires(edge: RunningEdge, path: str) -> None:
+    edge.query.put(KEY, Order(order_id=KEY.group, customer_id="customer-0001"))
+    async with edge.socket(path, expires_at=edge.wall_clock.now + SOON_S) as socket:
+        await socket.send("{")
+        await socket.recv()
+        edge.wall_clock.now += SOON_S
+
+        assert await close_code_of(socket) == CLOSE_EXPIRED
+    await until(lambda: edge.parts.hub.subscriptions == 0)
+
+
+async def test_a_renewed_socket_goes_on(edge: RunningEdge) -> None:
+    now = edge.wall_clock.now
+    async with edge.socket("/v1/stream", expires_at=now + SOON_S) as socket:
+        opening = json.loads(await socket.recv())
+        renewal = await ticket(edge, expires_at=now + 3600)
+        await socket.send(json.dumps({"id": "a", "auth_refresh": {"ticket": renewal["ticket"]}}))
+        answer = json.loads(await socket.recv())
+        edge.wall_clock.now += 1800
+        await socket.send(json.dumps({"id": "b", "subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}))
+        later = json.loads(await socket.recv())
+
+    assert opening == {"authenticated": {"expires_at": "1970-01-01T00:16:40.100Z"}}, "the end of the first credential"
+    assert answer == {"id": "a", "authenticated": {"expires_at": renewal["expires_at"]}}
+    assert later["id"] == "b"
+
+
+async def test_a_renewed_socket_is_closed_at_its_new_end(edge: RunningEdge) -> None:
+    now = edge.wall_clock.now
+    async with edge.socket(expires_at=now + 3600) as socket:
+        renewal = await ticket(edge, expires_at=now + SOON_S)
+        await socket.send(json.dumps({"type": "auth_refresh", "ticket": renewal["ticket"]}))
+        answer = json.loads(await socket.recv())
+        edge.wall_clock.now += SOON_S
+
+        assert answer == {"type": "authenticated", "expires_at": renewal["expires_at"]}
+        assert await close_code_of(socket) == CLOSE_EXPIRED
+
+
+async def test_a_credential_without_an_expiry_renews_forever(edge: RunningEdge) -> None:
+    renewal = await ticket(edge)
+    frame = ClientFrame(id="a")
+    frame.auth_refresh.ticket = renewal["ticket"]
+    async with edge.socket(
+        "/v1/stream", subprotocols=[BINARY_SUBPROTOCOL], expires_at=edge.wall_clock.now + 60
+    ) as socket:
+        opening = ServerFrame.FromString(await socket.recv(decode=False))
+        await socket.send(frame.SerializeToString())
+        answer = ServerFrame.FromString(await socket.recv(decode=False))
+
+    assert opening.authenticated.expires_at.seconds == edge.wall_clock.now + 60
+    assert "expires_at" not in renewal
+    assert (answer.id, answer.WhichOneof("event")) == ("a", "authenticated")
+    assert not answer.authenticated.HasField("expires_at")
+
+
+async def test_a_ticket_of_another_consumer_is_refused_and_renews_nothing(edge: RunningEdge) -> None:
+    renewal = await ticket(edge, "customer-0002", edge.wall_clock.now + 3600)
+    async with edge.socket("/v1/stream", expires_at=edge.wall_clock.now + SOON_S) as socket:
+        await socket.recv()
+        await socket.send(json.dumps({"id": "a", "auth_refresh": {"ticket": renewal["ticket"]}}))
+        answer = json.loads(await socket.recv())
+        edge.wall_clock.now += SOON_S
+
+        assert (answer["id"], answer["error"]["code"]) == ("a", "ticket_refused")
+        assert await close_code_of(socket) == CLOSE_EXPIRED
+
+
+async def test_a_token_that_has_just_expired_closes_its_socket_at_once(edge: RunningEdge) -> None:
+    async with edge.socket(expires_at=edge.wall_clock.now - 1) as socket:
+        assert await close_code_of(socket) == CLOSE_EXPIRED
+
+
+async def test_a_ticket_needs_the_gateways_proof(edge: RunningEdge) -> None:
+    async with AsyncClient(base_url=f"http://{edge.address}", verify=False) as client:
+        answer = await client.post("/v1/tickets", headers={"X-Consumer-Custom-ID": "customer-0001"})
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "gateway_required")
+
+
+async def test_a_ticket_opens_the_socket_of_a_client_that_cannot_send_headers(edge: RunningEdge) -> None:
+    opening = await ticket(edge, expires_at=edge.wall_clock.now + SOON_S)
+    edge.query.put(KEY, Order(order_id=KEY.group, customer_id="customer-0001"))
+    subscribe = {"id": "a", "subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}
+    async with edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}") as socket:
+        await socket.send(json.dumps(subscribe))
+        answers = [json.loads(await socket.recv()) for _ in range(3)]
+        edge.wall_clock.now += SOON_S
+
+        assert await close_code_of(socket) == CLOSE_EXPIRED
+    assert [set(answer) - {"id"} for answer in answers] == [{"authenticated"}, {"subscribed"}, {"changed"}]
+
+
+@pytest.mark.parametrize("query", ["", "?ticket=", "?ticket=made.up", "?ticket=a&ticket=b"])
+async def test_without_a_valid_ticket_the_socket_is_refused(edge: RunningEdge, query: str) -> None:
+    with pytest.raises(InvalidStatus) as refusal:
+        await edge.stranger_socket(f"/v1/tickets/stream{query}")
+
+    assert refusal.value.response.status_code in (400, 403)
+
+
+async def test_tickets_are_only_accepted_through_the_gateway(edge: RunningEdge) -> None:
+    opening = await ticket(edge)
+    connecting = edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}")
+    connecting.additional_headers = {}
+    with pytest.raises(InvalidStatus) as refusal:
+        await connecting
+
+    assert refusal.value.response.status_code == 403
+
+
+async def test_a_timer_calls_back_when_its_time_has_come() -> None:
+    clock, ended = Clock(), asyncio.Event()
+    timer = ExpiryTimer(clock, ended.set)
+    timer.renew(clock.now + 0.01)
+    await asyncio.sleep(0.05)
+    early = ended.is_set()
+    clock.now += 0.01
+    async with asyncio.timeout(30):
+        await ended.wait()
+
+    assert not early
+
+
+async def test_a_time_in_the_past_calls_back_at_once() -> None:
+    clock, ended = Clock(), asyncio.Event()
+    ExpiryTimer(clock, ended.set).renew(0.0)
+    async with asyncio.timeout(30):
+        await ended.wait()
+
+
+async def test_a_timer_that_never_expires_or_was_cancelled_does_not_call_back() -> None:
+    clock, ended = Clock(), asyncio.Event()
+    never, renewed, cancelled = (ExpiryTimer(clock, ended.set) for _ in range(3))
+    never.renew(None)
+    renewed.renew(0.0)
+    renewed.renew(1e12)
+    cancelled.renew(0.0)
+    cancelled.cancel()
+    renewed_later = asyncio.Event()
+    ExpiryTimer(clock, renewed_later.set).renew(0.0)
+    async with asyncio.timeout(30):
+        await renewed_later.wait()
+
+    assert not ended.is_set()
+    renewed.cancel()

@@ -1,0 +1,177 @@
+"""Each consumer and each address has its quota over all of its sockets, and gets back what it no longer uses."""
+
+import pytest
+
+from testkit.ws_edge.edge import Clock
+from ws_edge.auth.gateway import Caller
+from ws_edge.auth.quotas import MAX_STRIKES, ChannelQuota, Quota, QuotaReservation, Quotas, TokenBucket, network_of
+from ws_edge.authorization import Consumer
+from ws_edge.errors import (
+    FrameFloodError,
+    TooManyChannelsError,
+    TooManyFramesError,
+    TooManySocketsError,
+    TooManySubscriptionsError,
+)
+
+SMALL = Quota(sockets=2, subscriptions=3, frames_per_s=10, burst_s=1)
+LARGE = Quota(sockets=100, subscriptions=100, frames_per_s=100, burst_s=1)
+
+
+def caller(consumer: str, address: str) -> Caller:
+    return Caller(Consumer(consumer, consumer, False), address=address)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def opened(quotas: Quotas, consumer: str, address: str) -> QuotaReservation:
+    return quotas.reserve(caller(consumer, address)).__enter__()
+
+
+def test_sockets_of_a_consumer_are_counted_over_all_addresses(clock: Clock) -> None:
+    quotas = Quotas(SMALL, LARGE, clock)
+    first = opened(quotas, "a", "192.0.2.1")
+    opened(quotas, "a", "192.0.2.2")
+    opened(quotas, "b", "192.0.2.1")
+
+    with pytest.raises(TooManySocketsError, match="this consumer has 2 sockets"):
+        opened(quotas, "a", "192.0.2.3")
+    assert quotas.sockets == 3
+    first.__exit__()
+    opened(quotas, "a", "192.0.2.3")
+
+
+def test_sockets_of_an_address_are_counted_over_all_consumers(clock: Clock) -> None:
+    quotas = Quotas(LARGE, SMALL, clock)
+    opened(quotas, "a", "192.0.2.1")
+    opened(quotas, "b", "192.0.2.1")
+    opened(quotas, "c", "192.0.2.2")
+
+    with pytest.raises(TooManySocketsError, match="this address has 2 sockets"):
+        opened(quotas, "d", "192.0.2.1")
+
+
+def test_subscriptions_are_counted_over_all_sockets_and_given_back(clock: Clock) -> None:
+    quotas = Quotas(SMALL, LARGE, clock)
+    first, second = opened(quotas, "a", ""), opened(quotas, "a", "")
+    first.hold(2)
+    second.hold(1)
+    with pytest.raises(TooManySubscriptionsError, match="this consumer has 3 subscriptions"):
+        second.check_subscription()
+    first.hold(1)
+    second.check_subscription()
+    second.hold(2)
+    first.__exit__()
+
+    second.check_subscription()
+
+
+def test_frames_are_counted_over_all_sockets_of_a_consumer(clock: Clock) -> None:
+    quotas = Quotas(SMALL, LARGE, clock)
+    first, second, other = (opened(quotas, name, "") for name in ("a", "a", "b"))
+    for reservation in (first, second) * 5:
+        reservation.take_frame()
+
+    with pytest.raises(TooManyFramesError, match="10 frames a second"):
+        first.take_frame()
+    other.take_frame()
+    clock.now += 0.1
+    second.take_frame()
+
+
+def test_a_client_that_goes_on_is_refused_a_hundred_times(clock: Clock) -> None:
+    reservation = opened(Quotas(SMALL, LARGE, clock), "a", "")
+    for _ in range(10):
+        reservation.take_frame()
+    for _ in range(MAX_STRIKES):
+        with pytest.raises(TooManyFramesError) as refusal:
+            reservation.take_frame()
+        assert not isinstance(refusal.value, FrameFloodError)
+
+    with pytest.raises(FrameFloodError):
+        reservation.take_frame()
+
+
+def test_idle_accounts_are_forgotten(clock: Clock) -> None:
+    quotas = Quotas(SMALL, LARGE, clock)
+    reservation = opened(quotas, "a", "192.0.2.1")
+    for _ in range(10):
+        reservation.take_frame()
+    quotas.forget_idle()
+    assert len(quotas.accounts) == 2
+    reservation.__exit__()
+    quotas.forget_idle()
+    assert len(quotas.accounts) == 2  # or a reconnect would make the bucket full again
+    clock.now += 1
+    quotas.forget_idle()
+
+    assert len(quotas.accounts) == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff::", "2001:db8:1:2::/64"),
+        ("", ""),
+        ("unix:", "unix:"),
+    ],
+)
+def test_addresses_of_one_network_count_as_one(address: str, network: str) -> None:
+    assert network_of(address) == network
+
+
+def test_a_burst_may_be_taken_at_once_and_no_more() -> None:
+    bucket = TokenBucket(rate=2, burst=3, now=0)
+
+    assert [bucket.take(0) for _ in range(4)] == [True, True, True, False]
+
+
+def test_tokens_come_back_at_the_rate_up_to_the_burst() -> None:
+    bucket = TokenBucket(rate=2, burst=3, now=0)
+    for _ in range(3):
+        bucket.take(0)
+
+    assert [bucket.take(0.5), bucket.take(0.5)] == [True, False]
+    assert not bucket.is_full(1.5)
+    assert bucket.is_full(2.5)
+    assert [bucket.take(1000) for _ in range(4)] == [True, True, True, False]
+
+
+ALICE, BOB = (Consumer(f"customer-000{number}", "", False) for number in (1, 2))
+
+
+def test_channels_of_one_hour_may_be_created_at_once_and_then_one_by_one() -> None:
+    clock = Clock()
+    quota = ChannelQuota(2, clock)
+    for _ in range(2):
+        quota.take(ALICE)
+    with pytest.raises(TooManyChannelsError, match="2 channels an hour"):
+        quota.take(ALICE)
+    clock.now += 1800
+    quota.take(ALICE)
+    with pytest.raises(TooManyChannelsError):
+        quota.take(ALICE)
+
+
+def test_one_consumers_channels_do_not_count_for_another() -> None:
+    quota = ChannelQuota(1, Clock())
+    quota.take(ALICE)
+    quota.take(BOB)
+    with pytest.raises(TooManyChannelsError):
+        quota.take(BOB)
+
+
+def test_consumers_with_a_full_channel_quota_are_forgotten() -> None:
+    clock = Clock()
+    quota = ChannelQuota(2, clock)
+    quota.take(ALICE)
+    clock.now += 3600
+    quota.take(BOB)
+
+    assert len(quota.buckets) == 1

@@ -1,0 +1,86 @@
+"""A ticket renews the access of its own consumer, for a short time, at every edge."""
+
+import pytest
+
+from testkit.ws_edge.edge import Clock
+from ws_edge.auth.gateway import Caller, Credential
+from ws_edge.auth.tickets import Tickets
+from ws_edge.authorization import Consumer
+from ws_edge.errors import TicketRefusedError
+
+ALICE = Consumer("customer-0001", "alice", False)
+CALLER = Caller(ALICE, Credential(5000.0, 900.0))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_an_edge_redeems_a_ticket_of_another_edge(clock: Clock) -> None:
+    ticket = Tickets(["the-secret"], clock, 60.0).issue(CALLER)
+
+    assert Tickets(["the-secret"], clock, 60.0).redeem(ticket, ALICE) == CALLER.credential
+
+
+def test_a_credential_without_an_expiry_has_none_after_redeeming(clock: Clock) -> None:
+    tickets = Tickets(["the-secret"], clock, 60.0)
+
+    assert tickets.redeem(tickets.issue(Caller(ALICE)), ALICE) == Credential()
+
+
+def test_tickets_of_all_secrets_are_valid_while_secrets_are_rotated(clock: Clock) -> None:
+    old, both, new = (Tickets(secrets, clock, 60.0) for secrets in (["old"], ["new", "old"], ["new"]))
+
+    assert both.redeem(old.issue(CALLER), ALICE) == CALLER.credential
+    assert new.redeem(both.issue(CALLER), ALICE) == CALLER.credential
+    with pytest.raises(TicketRefusedError, match="not one of ours"):
+        new.redeem(old.issue(CALLER), ALICE)
+
+
+@pytest.mark.parametrize(
+    "consumer", [Consumer("customer-0002", "bob", False), Consumer("customer-0001", "alice", True)]
+)
+def test_a_ticket_of_another_consumer_or_of_other_groups_is_refused(clock: Clock, consumer: Consumer) -> None:
+    tickets = Tickets(["the-secret"], clock, 60.0)
+
+    with pytest.raises(TicketRefusedError, match="another consumer"):
+        tickets.redeem(tickets.issue(CALLER), consumer)
+
+
+def test_a_ticket_is_valid_for_a_short_time(clock: Clock) -> None:
+    tickets = Tickets(["the-secret"], clock, 60.0)
+    ticket = tickets.issue(CALLER)
+    clock.now += 59.0
+    tickets.redeem(ticket, ALICE)
+    clock.now += 1.0
+
+    with pytest.raises(TicketRefusedError, match="too old"):
+        tickets.redeem(ticket, ALICE)
+
+
+def test_a_ticket_does_not_outlive_the_credential_behind_it(clock: Clock) -> None:
+    tickets = Tickets(["the-secret"], clock, 3600.0)
+    ticket = tickets.issue(Caller(ALICE, Credential(clock.now + 5.0)))
+    clock.now += 5.0
+
+    with pytest.raises(TicketRefusedError, match="has expired"):
+        tickets.redeem(ticket, ALICE)
+
+
+def test_forged_tickets_are_refused(clock: Clock) -> None:
+    tickets = Tickets(["the-secret"], clock, 60.0)
+    body, _, signature = tickets.issue(CALLER).partition(".")
+    other, _, _ = tickets.issue(Caller(Consumer("customer-0002", "bob", False))).partition(".")
+    for forged in (
+        "",
+        ".",
+        body,
+        f"{body}.",
+        f".{signature}",
+        f"{other}.{signature}",
+        f"{body}.{body}",
+        "ü.ü",
+    ):
+        with pytest.raises(TicketRefusedError, match="not one of ours"):
+            tickets.redeem(forged, ALICE)

@@ -1,0 +1,60 @@
+"""Records reach a real broker, in their order and in the partition of their group."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from statecast.partitioning import partition_of
+from ws_edge.channels.kafka_writer import KafkaWriter, Record
+from ws_edge.errors import UnavailableError
+
+CreateTopic = Callable[..., str]
+TIMEOUT_S = 30.0
+Kept = tuple[int | None, bytes | None, bytes | None]
+
+
+def records_of(bootstrap: str, topic: str, number: int, count: int) -> list[Kept]:
+    """The first records of a partition: offset, key and value."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
+    try:
+        consumer.assign([TopicPartition(topic, number, 0)])
+        return [(each.offset(), each.key(), each.value()) for each in consumer.consume(count, TIMEOUT_S)]
+    finally:
+        consumer.close()
+
+
+@pytest.mark.kafka
+async def test_records_of_a_group_are_together_and_in_order(kafka: str, create_topic: CreateTopic) -> None:
+    topic = create_topic("kept", partitions=4)
+    writer = KafkaWriter(kafka, TIMEOUT_S)
+    first = await writer.write(topic, "g", [Record(b"g", b"one"), Record(b"g\0s\0m", b"two")])
+    second = await writer.write(topic, "g", [Record(b"g", None)])
+
+    assert (first, second) == (1, 2)
+    assert records_of(kafka, topic, partition_of("g", 4), 3) == [
+        (0, b"g", b"one"),
+        (1, b"g\0s\0m", b"two"),
+        (2, b"g", None),
+    ]
+
+
+@pytest.mark.kafka
+async def test_many_writes_at_once_each_get_their_own_offset(kafka: str, create_topic: CreateTopic) -> None:
+    topic = create_topic("kept", partitions=1)
+    writer = KafkaWriter(kafka, TIMEOUT_S)
+    offsets = await asyncio.gather(*(writer.write(topic, "g", [Record(b"g", b"%d" % n)]) for n in range(50)))
+
+    assert sorted(offsets) == list(range(50))
+
+
+@pytest.mark.kafka
+async def test_an_unknown_topic_is_unavailable(kafka: str) -> None:
+    with pytest.raises(UnavailableError):
+        await KafkaWriter(kafka, 2.0).write("no-such-topic", "g", [Record(b"g", b"x")])
+
+
+async def test_an_unreachable_broker_is_unavailable() -> None:
+    with pytest.raises(UnavailableError, match="Kafka has not acknowledged"):
+        await KafkaWriter("127.0.0.1:1", 0.5).write("kept", "g", [Record(b"g", b"x")])

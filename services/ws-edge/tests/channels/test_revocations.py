@@ -1,0 +1,101 @@
+"""A consumer whose access was revoked is refused, and its open sockets are closed."""
+
+import json
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from statecast.orders.v1.order_pb2 import Order
+from testkit.ws_edge.edge import RunningEdge, until
+from testkit.ws_edge.fake_query_service import FakeWriter
+from ws_edge.channels.revocations import RevocationLog, revocation_key
+from ws_edge.states import StoreKey
+
+KEY = StoreKey("orders-by-key", "12345")
+ALICE = "customer-0001"
+
+
+@pytest.fixture
+def edge(keeping_edge: RunningEdge) -> RunningEdge:
+    """All calls here go to an edge with channels and revocation."""
+    return keeping_edge
+
+
+def log_of(edge: RunningEdge) -> RevocationLog:
+    return RevocationLog(FakeWriter(edge.query), edge.wall_clock)
+
+
+async def test_all_sockets_of_the_consumer_are_closed_and_those_of_others_go_on(edge: RunningEdge) -> None:
+    edge.query.put(KEY, Order(order_id="12345", customer_id="customer-0002"))
+    async with edge.socket() as one, edge.socket("/v1/stream") as two, edge.socket(consumer="customer-0002") as bob:
+        await log_of(edge).revoke(ALICE)
+        codes = []
+        for socket in (one, two):
+            with pytest.raises(ConnectionClosed) as closing:
+                await socket.recv()
+            codes.append(closing.value.rcvd and closing.value.rcvd.code)
+        await bob.send(json.dumps({"type": "order_updates_request", "order_id": "12345"}))
+        frame = json.loads(await bob.recv())
+
+    assert codes == [4403, 4403]
+    assert frame["data"]["order_id"] == "12345"
+
+
+async def test_a_revoked_consumer_is_refused_until_it_is_lifted(edge: RunningEdge) -> None:
+    log = log_of(edge)
+    await log.revoke(ALICE)
+    with pytest.raises(InvalidStatus) as refusal:
+        async with edge.socket():
+            pytest.fail("the socket was opened")
+    await log.lift(ALICE)
+    async with edge.socket() as socket:
+        await socket.send("{}")
+        answer = json.loads(await socket.recv())
+
+    assert refusal.value.response.status_code == 403
+    assert json.loads(refusal.value.response.body)["error"]["code"] == "revoked"
+    assert answer["error"]["code"] == "malformed_frame"
+
+
+async def test_many_sockets_of_a_consumer_watch_one_key_and_none_when_they_are_closed(edge: RunningEdge) -> None:
+    async with edge.socket(), edge.socket(), edge.socket(consumer="customer-0002"):
+        keys = edge.parts.hub.unique_keys
+    await until(lambda: edge.parts.hub.unique_keys == 0)
+
+    assert keys == 2
+
+
+async def test_while_the_query_service_is_silent_new_sockets_are_refused_and_open_ones_stay() -> None:
+    async with (
+        RunningEdge(kafka=True, unavailable_after_ms=300, query_timeout_ms=20_000) as edge,
+        edge.socket() as held,
+    ):
+        edge.query.delay = 10.0
+        with pytest.raises(InvalidStatus) as refusal:
+            async with edge.socket(consumer="customer-0002"):
+                pytest.fail("the socket was opened")
+        edge.query.delay = 0.0
+        await held.send("{}")
+        answer = json.loads(await held.recv())
+
+    assert refusal.value.response.status_code == 503
+    assert answer["error"]["code"] == "malformed_frame"
+
+
+async def test_without_kafka_no_revocation_is_looked_up() -> None:
+    async with RunningEdge() as edge, edge.socket():
+        assert edge.query.asked[revocation_key(ALICE)] == 0
+
+
+async def test_a_token_that_was_issued_after_the_revocation_is_accepted(edge: RunningEdge) -> None:
+    now = edge.wall_clock.now
+    await log_of(edge).revoke(ALICE)
+    async with edge.socket(headers=edge.headers(issued_at=now + 1)) as socket:
+        await socket.send("{}")
+        answer = json.loads(await socket.recv())
+    with pytest.raises(InvalidStatus) as refusal:
+        async with edge.socket(headers=edge.headers(issued_at=now)):
+            pytest.fail("the socket was opened")
+
+    assert answer["error"]["code"] == "malformed_frame"
+    assert refusal.value.response.status_code == 403

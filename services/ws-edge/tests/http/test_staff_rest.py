@@ -1,0 +1,74 @@
+"""Only staff revoke access and read reports, and a report shows the metrics."""
+
+import pytest
+from httpx import AsyncClient
+
+from testkit.ws_edge.edge import Clock, RunningEdge
+from ws_edge.http.documents import RevocationDocument
+from ws_edge.http.staff_rest import EdgeReport
+from ws_edge.metrics import AGE_BUCKETS, Metrics
+
+
+@pytest.fixture
+def edge(keeping_edge: RunningEdge) -> RunningEdge:
+    """All calls here go to an edge that can keep things."""
+    return keeping_edge
+
+
+async def test_staff_revoke_and_lift(alice: AsyncClient, operator: AsyncClient) -> None:
+    before = await alice.post("/v1/channels")
+    revoked = await operator.post("/v1/revocations", json={"consumer": "customer-0001"})
+    refused = await alice.post("/v1/channels")
+    lifted = await operator.delete("/v1/revocations/customer-0001")
+    after = await alice.post("/v1/channels")
+
+    assert RevocationDocument.model_validate(revoked.json()).consumer == "customer-0001"
+    assert (before.status_code, revoked.status_code, lifted.status_code, after.status_code) == (201, 201, 204, 201)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "revoked")
+
+
+async def test_only_staff_revoke(alice: AsyncClient) -> None:
+    answers = [
+        await alice.post("/v1/revocations", json={"consumer": "customer-0002"}),
+        await alice.delete("/v1/revocations/customer-0002"),
+    ]
+
+    assert {(answer.status_code, answer.json()["error"]["code"]) for answer in answers} == {(403, "forbidden")}
+
+
+async def test_an_edge_without_kafka_names_the_setting() -> None:
+    async with (
+        RunningEdge() as edge,
+        AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers("", "staff"), verify=False) as client,
+    ):
+        answer = await client.post("/v1/revocations", json={"consumer": "customer-0001"})
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_configured")
+    assert "WS_EDGE_KAFKA_BOOTSTRAP" in answer.json()["error"]["message"]
+
+
+def test_the_report_has_the_counts_of_the_metrics() -> None:
+    metrics, clock = Metrics(), Clock()
+    report = EdgeReport("edge-1", metrics, lambda: "it is being stopped", clock)
+    clock.now += 90
+    metrics.sockets.set(3)
+    metrics.frames.sent = 12
+    metrics.polled_keys.inc(7)
+    document = report.document()
+
+    assert (document["instance"], document["uptime_s"], document["not_ready"]) == ("edge-1", 90, "it is being stopped")
+    assert document["sockets"] == 3
+    assert (document["totals"]["frames_sent"], document["totals"]["polled_keys"]) == (12, 7)
+
+
+def test_each_change_is_counted_once_by_its_age() -> None:
+    metrics = Metrics()
+    report = EdgeReport("edge-1", metrics, lambda: None, Clock())
+    for seconds in (0.01, 0.02, 0.03, 1000.0):
+        metrics.frames.aged(seconds)
+    ages = report.document()["ages"]
+
+    assert ages["bounds_s"] == list(AGE_BUCKETS)
+    assert ages["counts"][:3] == [1, 1, 1]
+    assert ages["counts"][-1] == 1
+    assert sum(ages["counts"]) == 4

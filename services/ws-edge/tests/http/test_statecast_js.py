@@ -1,0 +1,211 @@
+"""What ends the JavaScript client, what does not, and how a page sees why; its server is scripted."""
+
+import json
+from collections.abc import AsyncIterator
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from playwright.async_api import Error, Page, Route, WebSocketRoute
+
+from testkit.chromium import chromium
+from ws_edge.http.pages import paths
+
+PATHS = paths()
+ORIGIN = "http://edge.test"
+CONNECT = """async (tokens) => {
+    const { Statecast, StatecastError } = await import("/statecast.js");
+    window.needs = [];
+    window.refusals = [];
+    window.addEventListener("unhandledrejection", () => window.refusals.push("unhandled"));
+    const credentials = tokens && ((need) => {
+        window.needs.push(need);
+        const token = tokens.shift() ?? "last";
+        if (token === "signed out") throw new StatecastError("signed_out", "the person has left");
+        if (token === "no issuer") throw new TypeError("the issuer is down");
+        return { Authorization: token };
+    });
+    window.live = new Statecast("/v1/stream", { credentials });
+    window.live.addEventListener("error", ({ detail }) => window.refusals.push(detail.code));
+    const onError = ({ code }) => window.refusals.push(`of a key: ${code}`);
+    for (const group of ["a", "b"]) window.live.subscribe("orders-by-key", { group }, { onError });
+}"""
+RANGE = {"store": "orders-by-customer", "group": "customer-1"}
+SEEN = "() => [window.live.state, window.live.reason?.code ?? null]"
+
+
+class Server:
+    """Answers a page with the files of the edge, and scripted sockets and tickets."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.sockets: list[str] = []
+        self.close_codes: list[int] = []
+        self.ticket_answers: list[tuple[int, dict[str, str]]] = []
+        self.range_answers: list[list[dict[str, Any]]] = []
+        """The frames that answer the watching of a range; the socket breaks after all but the last ones."""
+        self.asked_after: list[Any] = []
+
+    async def start(self) -> None:
+        await self.page.route(f"{ORIGIN}/**", self._answer)
+        await self.page.route_web_socket("**/stream*", self._accept)
+        await self.page.clock.install()
+        await self.page.goto(f"{ORIGIN}/blank")
+
+    async def connect(self, *tokens: str) -> None:
+        """Makes a client; without tokens it has no credentials."""
+        await self.page.evaluate(CONNECT, list(tokens) or None)
+
+    async def seen(self, state: str) -> Any:
+        """Waits for the state; returns the code of the reason."""
+        await self.page.wait_for_function("(state) => window.live.state === state", arg=state, polling=10)
+        return (await self.page.evaluate(SEEN))[1]
+
+    async def told(self) -> Any:
+        """All that the page was told to have been refused."""
+        return await self.page.evaluate("() => window.refusals")
+
+    async def needs(self) -> Any:
+        """What credentials were asked for."""
+        return await self.page.evaluate("() => window.needs")
+
+    async def _accept(self, socket: WebSocketRoute) -> None:
+        self.sockets.append(socket.url.removeprefix(ORIGIN.replace("http", "ws")))
+        socket.on_message(lambda text: self._hear(socket, json.loads(text)))
+        if self.close_codes:
+            await socket.close(code=self.close_codes.pop(0), reason="so it is")
+
+    async def _hear(self, socket: WebSocketRoute, frame: dict[str, Any]) -> None:
+        if "watch_range" in frame:
+            self.asked_after.append(frame["watch_range"]["after"])
+            for answer in self.range_answers.pop(0):
+                socket.send(json.dumps({"id": frame["id"], **answer}))
+            if self.range_answers:
+                await socket.close(code=1001)
+
+    async def _answer(self, route: Route) -> None:
+        path = route.request.url.removeprefix(ORIGIN)
+        if path == "/v1/tickets":
+            status, headers = self.ticket_answers.pop(0) if self.ticket_answers else (200, {})
+            await route.fulfill(status=status, headers=headers, json={"ticket": "t"} if status == 200 else {})
+        elif path in PATHS:
+            script = files("ws_edge").joinpath("page", PATHS[path]).read_text()
+            await route.fulfill(body=script, content_type="text/javascript")
+        else:
+            await route.fulfill(body="<!doctype html>", content_type="text/html")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    async with chromium() as browser:
+        scripted = Server(await browser.new_page())
+        await scripted.start()
+        yield scripted
+
+
+@pytest.mark.parametrize("code", [1009, 4403, 4404, 4999])
+async def test_a_fatal_close_code_ends_all_subscriptions_with_its_reason(server: Server, code: int) -> None:
+    server.close_codes = [code]
+    await server.connect("a", "b")
+
+    assert await server.seen("closed") == str(code)
+    assert await server.told() == [str(code), f"of a key: {code}", f"of a key: {code}"]
+    assert await server.needs() == ["connect"]
+
+
+@pytest.mark.parametrize("code", [1001, 1011, 1012, 4408])
+async def test_after_other_close_codes_the_client_connects_again(server: Server, code: int) -> None:
+    server.close_codes = [code]
+    await server.connect()
+    await server.seen("open")
+
+    assert server.sockets == ["/v1/stream", "/v1/stream"]
+    assert await server.told() == []
+
+
+async def test_expired_credentials_are_requested_again_once(server: Server) -> None:
+    server.close_codes = [4401, 4401]
+    await server.connect("old", "new", "another")
+
+    assert await server.seen("closed") == "4401"
+    assert await server.needs() == ["connect", "expired"]
+    assert server.sockets == ["/v1/tickets/stream?ticket=t"] * 2
+
+
+async def test_without_credentials_an_expiry_ends_the_client(server: Server) -> None:
+    server.close_codes = [4401]
+    await server.connect()
+
+    assert await server.seen("closed") == "4401"
+
+
+@pytest.mark.parametrize(("status", "needs"), [(401, ["connect", "expired"]), (403, ["connect"]), (404, ["connect"])])
+async def test_refused_credentials_end_the_client(server: Server, status: int, needs: list[str]) -> None:
+    server.ticket_answers = [(status, {})] * 2
+    await server.connect("old", "new")
+
+    assert await server.seen("closed") == str(status)
+    assert await server.needs() == needs
+    assert server.sockets == []
+
+
+async def test_after_a_flood_the_client_waits_half_a_minute(server: Server) -> None:
+    server.close_codes = [4429]
+    await server.connect()
+
+    assert await server.seen("waiting") == "4429"
+    await server.page.clock.run_for(25_000)
+    assert await server.seen("waiting") == "4429"
+    await server.page.clock.run_for(6_000)
+    assert await server.seen("open") is None
+
+
+async def test_the_client_reconnects_when_the_server_said(server: Server) -> None:
+    server.ticket_answers = [(503, {"Retry-After": "20"})]
+    await server.connect("a")
+
+    assert await server.seen("waiting") == "503"
+    await server.page.clock.run_for(15_000)
+    assert await server.seen("waiting") == "503"
+    await server.page.clock.run_for(6_000)
+    assert await server.seen("open") is None
+
+
+async def test_credentials_that_are_unavailable_are_requested_again(server: Server) -> None:
+    await server.connect("no issuer", "a")
+    await server.seen("open")
+
+    assert await server.needs() == ["connect", "connect"]
+    assert await server.told() == []
+
+
+async def test_a_wrong_address_is_refused_at_once(server: Server) -> None:
+    making = "import('/statecast.js').then(({ Statecast }) => new Statecast('gateway:8080'))"
+
+    with pytest.raises(Error, match="gateway:8080 is not that of a socket"):
+        await server.page.evaluate(making)
+
+
+async def test_credentials_of_a_signed_out_person_end_the_client(server: Server) -> None:
+    await server.connect("signed out")
+
+    assert await server.seen("closed") == "signed_out"
+    assert await server.told() == ["signed_out"] + ["of a key: signed_out"] * 2
+
+
+async def test_an_interrupted_snapshot_of_a_range_is_requested_again(server: Server) -> None:
+    told_through = {"epoch": "7", "offset": "9"}
+    begun = {"range": RANGE, "start": "START_SNAPSHOT"}
+    entered = {"range": RANGE, "change": "MEMBER_CHANGE_ENTERED", "key": {"member": "a"}, "position": {"epoch": "7"}}
+    server.range_answers = [
+        [{"range_watched": {**begun, "through": told_through}}],
+        [{"range_watched": begun}, {"range_changed": entered}],
+        [{"range_watched": {**begun, "through": told_through}}],
+    ]
+    await server.connect()
+    await server.page.evaluate("([store, group]) => { window.live.watchRange(store, group); }", list(RANGE.values()))
+    await server.page.wait_for_function("() => window.live.state === 'open'", polling=10)
+    while server.range_answers:
+        await server.page.wait_for_timeout(10)
+
+    assert server.asked_after == [None, told_through, None]

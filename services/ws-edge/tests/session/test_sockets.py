@@ -1,0 +1,256 @@
+"""Sockets through real uvicorn with a real client: which are opened, what they bring, and how they end."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from statecast.orders.v1.order_pb2 import Order, OrderStatus
+from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
+from statecast.push.v1.subscription_pb2 import Start
+from testkit.ws_edge.edge import RunningEdge, until
+from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
+from ws_edge.states import StoreKey
+
+KEY = StoreKey("orders-by-key", "12345")
+
+
+def order(status: "OrderStatus.ValueType" = OrderStatus.ORDER_STATUS_PLACED, customer: str = "customer-0001") -> Order:
+    return Order(order_id=KEY.group, customer_id=customer, status=status)
+
+
+async def ask(socket: ClientConnection, **more: Any) -> None:
+    await socket.send(json.dumps({"type": "order_updates_request", "order_id": KEY.group, **more}))
+
+
+async def receive(socket: ClientConnection) -> Any:
+    async with asyncio.timeout(30):
+        return json.loads(await socket.recv())
+
+
+async def test_a_subscriber_gets_the_state_and_then_each_change(edge: RunningEdge) -> None:
+    edge.query.put(KEY, order())
+    async with edge.socket() as socket:
+        await ask(socket)
+        first = await receive(socket)
+        edge.query.put(KEY, order(OrderStatus.ORDER_STATUS_PAID))
+        second = await receive(socket)
+        edge.query.delete(KEY)
+        third = await receive(socket)
+
+    assert [frame["data"]["status"] for frame in (first, second, third)] == ["Placed", "Paid", "Deleted"]
+    assert [frame["position"]["offset"] for frame in (first, second, third)] == ["1", "2", "3"]
+
+
+async def test_an_unknown_order_is_reported_as_unknown_and_then_appears(edge: RunningEdge) -> None:
+    edge.query.offset = -1  # a store that holds nothing yet
+    async with edge.socket() as socket:
+        await ask(socket)
+        first = await receive(socket)
+        await ask(socket, position=first["position"])
+        edge.query.put(KEY, order())
+        second = await receive(socket)
+
+    assert [frame["data"]["status"] for frame in (first, second)] == ["Unknown", "Placed"]
+
+
+async def test_the_path_subscribes_and_resumes_from_a_position(edge: RunningEdge) -> None:
+    edge.query.put(KEY, order())
+    async with edge.socket(f"/update/orders/{KEY.group}?interval_ms=20") as socket:
+        position = (await receive(socket))["position"]
+    path = f"/update/orders/{KEY.group}?position_epoch={position['epoch']}&position_offset={position['offset']}"
+    async with edge.socket(path) as socket:
+        await until(lambda: edge.query.asked[KEY] > 5)
+        edge.query.put(KEY, order(OrderStatus.ORDER_STATUS_PAID))
+        frame = await receive(socket)
+
+    assert (frame["data"]["status"], frame["position"]["offset"]) == ("Paid", "2")
+
+
+async def test_many_sockets_on_one_key_make_one_read_per_tick(edge: RunningEdge) -> None:
+    edge.query.put(KEY, order())
+    sockets = [await edge.socket() for _ in range(20)]
+    for socket in sockets:
+        await ask(socket)
+    assert all([(await receive(socket))["data"]["status"] == "Placed" for socket in sockets])
+    asked_before, calls_before = edge.query.asked[KEY], edge.query.calls["BatchGetStates"]
+    await until(lambda: edge.query.asked[KEY] >= asked_before + 10)
+
+    # One call may have begun and not asked yet.
+    assert edge.query.calls["BatchGetStates"] - calls_before <= edge.query.asked[KEY] - asked_before + 1
+    assert edge.parts.hub.unique_keys == 1
+    for socket in sockets:
+        await socket.close()
+    await until(lambda: edge.parts.hub.unique_keys == 0)
+
+
+async def test_another_customers_order_is_forbidden_and_not_watched_on(edge: RunningEdge) -> None:
+    edge.query.put(KEY, order())
+    async with edge.socket(consumer="customer-0002") as socket:
+        await ask(socket)
+        frame = await receive(socket)
+        edge.query.put(KEY, order(OrderStatus.ORDER_STATUS_PAID))
+        await until(lambda: edge.parts.hub.subscriptions == 0)
+
+    assert (frame["type"], frame["error"]["code"], frame["error"]["order_id"]) == ("error", "forbidden", KEY.group)
+
+
+async def test_a_row_that_changes_its_owner_is_withdrawn(edge: RunningEdge) -> None:
+    edge.query.put(KEY, order())
+    async with edge.socket() as socket:
+        await ask(socket)
+        await receive(socket)
+        edge.query.put(KEY, order(customer="customer-0002"))
+        frame = await receive(socket)
+
+    assert frame["error"]["code"] == "forbidden"
+
+
+async def test_a_wrong_frame_is_answered_and_the_socket_goes_on(edge: RunningEdge) -> None:
+    edge.query.put(KEY, order())
+    async with edge.socket() as socket:
+        await socket.send("{nonsense")
+        await socket.send(b"binary")
+        errors = [await receive(socket), await receive(socket)]
+        await ask(socket)
+        frame = await receive(socket)
+
+    assert [error["error"]["code"] for error in errors] == ["malformed_frame"] * 2
+    assert frame["data"]["status"] == "Placed"
+
+
+async def test_a_cancelled_order_sends_nothing_more(edge: RunningEdge) -> None:
+    edge.query.put(KEY, order())
+    async with edge.socket() as socket:
+        await ask(socket)
+        await receive(socket)
+        await socket.send(json.dumps({"type": "order_updates_cancel", "order_id": KEY.group}))
+        frame = await receive(socket)
+        await until(lambda: edge.parts.hub.unique_keys == 0)
+
+    assert (frame["type"], frame["data"]["order_id"]) == ("order_updates_cancelled", KEY.group)
+
+
+async def test_the_stream_serves_any_store_in_binary(edge: RunningEdge) -> None:
+    member = StoreKey("orders-by-customer", "customer-0001", "2024-08-28T12:34:56.123456Z", KEY.group)
+    edge.query.put(member, order())
+    frame = ClientFrame(id="a")
+    frame.subscribe.store = member.store
+    frame.subscribe.key.group, frame.subscribe.key.sort, frame.subscribe.key.member = member[1:]
+    async with edge.socket("/v1/stream", subprotocols=[BINARY_SUBPROTOCOL]) as socket:
+        await socket.send(frame.SerializeToString())
+        answers = [ServerFrame.FromString(await socket.recv(decode=False)) for _ in range(2)]
+
+    assert (answers[0].id, answers[0].subscribed.start) == ("a", Start.START_SNAPSHOT)
+    assert answers[1].changed.key.member == KEY.group
+
+
+async def test_groups_of_others_and_stores_for_staff_are_forbidden_on_the_stream(edge: RunningEdge) -> None:
+    key = {"group": "customer-0002", "sort": "1", "member": "o"}
+    async with edge.socket("/v1/stream") as socket:
+        for store in ("orders-by-customer", "orders-by-item", "orders"):
+            await socket.send(json.dumps({"id": store, "subscribe": {"store": store, "key": key}}))
+        errors = [await receive(socket) for _ in range(3)]
+
+    assert [(error["id"], error["error"]["code"]) for error in errors] == [
+        ("orders-by-customer", "forbidden"),
+        ("orders-by-item", "forbidden"),
+        ("orders", "unknown_store"),
+    ]
+    assert edge.query.calls["BatchGetStates"] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "code"),
+    [
+        ("/update/orders", {"X-Gateway-Secret": "wrong"}, 403, "gateway_required"),
+        ("/update/orders", {"X-Consumer-Custom-ID": ""}, 403, "gateway_required"),
+        ("/update/elsewhere", {}, 404, "unknown_path"),
+        ("/update/orders/1?position_epoch=7", {}, 400, "malformed_frame"),
+        ("/update/orders/1?interval_ms=soon", {}, 400, "malformed_frame"),
+        ("/update/orders/1?interval_ms=-5", {}, 400, "malformed_frame"),
+        ("/update/orders/1?position_epoch=7&position_offset=-2", {}, 400, "malformed_frame"),
+        ("/update/orders/1?interval_ms=1&interval_ms=2", {}, 400, "malformed_frame"),
+    ],
+)
+async def test_a_socket_that_cannot_be_opened_is_refused_with_its_reason(
+    edge: RunningEdge, path: str, headers: dict[str, str], status: int, code: str
+) -> None:
+    connecting = edge.socket(path)
+    connecting.additional_headers = {**edge.headers(), **headers}
+    with pytest.raises(InvalidStatus) as refusal:
+        await connecting
+
+    assert refusal.value.response.status_code == status
+    assert json.loads(refusal.value.response.body)["error"]["code"] == code
+
+
+async def test_more_sockets_or_subscriptions_than_allowed_are_refused() -> None:
+    async with (
+        RunningEdge(max_sockets=1, max_subscriptions=1, min_interval_ms=20) as edge,
+        edge.socket() as socket,
+    ):
+        with pytest.raises(InvalidStatus) as refusal:
+            await edge.socket()
+        await ask(socket)
+        first = await receive(socket)
+        await socket.send(json.dumps({"type": "order_updates_request", "order_id": "another"}))
+        second = await receive(socket)
+
+    assert refusal.value.response.status_code == 503
+    assert first["data"]["status"] == "Unknown"
+    assert second["error"]["code"] == "too_many_subscriptions"
+
+
+async def test_while_the_query_service_is_down_sockets_stay_and_go_on_when_it_is_back() -> None:
+    async with RunningEdge(min_interval_ms=20, default_interval_ms=20, unavailable_after_ms=100) as edge:
+        edge.query.put(KEY, order())
+        async with edge.socket() as watching, edge.socket() as waiting:
+            await ask(watching)
+            await receive(watching)
+            address = edge.query.address
+            await edge.query.stop()
+            await until(lambda: edge.parts.shard_watch.reason is not None)
+            await waiting.send(json.dumps({"type": "order_updates_request", "order_id": "other"}))
+            late = await receive(waiting)
+            edge.query.put(KEY, order(OrderStatus.ORDER_STATUS_PAID))
+            await edge.query.start(address)
+            frames = [await receive(watching), await receive(waiting)]
+
+    assert (late["error"]["code"], late["error"]["order_id"]) == ("unavailable", "other")
+    assert [frame["data"]["status"] for frame in frames] == ["Paid", "Unknown"]
+
+
+async def test_a_drain_announces_the_close_of_each_socket_closes_it_then_and_refuses_new_ones() -> None:
+    async with RunningEdge(drain_window_ms=50) as edge:
+        sockets = [await edge.socket() for _ in range(3)]
+        drain = asyncio.create_task(edge.parts.sockets.drain(0.05, 0.06))
+        hints = [await receive(socket) for socket in sockets]
+        for socket in sockets:
+            with pytest.raises(ConnectionClosed) as closing:
+                await socket.recv()
+            assert closing.value.rcvd is not None
+            assert closing.value.rcvd.code == 1012
+        await drain
+        with pytest.raises(InvalidStatus) as refusal:
+            await edge.socket()
+
+    assert hints == [{"type": "reconnect", "delay_ms": delay_ms} for delay_ms in (50, 70, 90)]
+    assert refusal.value.response.status_code == 503
+
+
+async def test_a_stream_goes_on_during_a_drain_until_it_is_closed(edge: RunningEdge) -> None:
+    edge.query.put(KEY, Order(order_id=KEY.group, customer_id="customer-0001"))
+    async with edge.socket("/v1/stream") as socket:
+        await until(lambda: len(edge.parts.sockets) == 1)
+        drain = asyncio.create_task(edge.parts.sockets.drain(3600, 0))
+        hint = await receive(socket)
+        await socket.send(json.dumps({"subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}))
+        frames = [await receive(socket), await receive(socket)]
+        drain.cancel()
+
+    assert hint == {"reconnect": {"delay_ms": 3_600_000}}
+    assert [next(iter(frame)) for frame in frames] == ["subscribed", "changed"]

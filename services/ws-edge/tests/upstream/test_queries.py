@@ -1,0 +1,141 @@
+"""Queries are encoded once and joined; results say what is newer, absent or failed."""
+
+from statecast.orders.v1.order_pb2 import Order
+from statecast.query.v1.query_pb2 import KeyResult, Store
+from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse, ListShardsResponse
+from statecast.state.v1.state_pb2 import Position as PositionProto
+from statecast.state.v1.state_pb2 import StateKey
+from statecast_client.shard_map import ShardMap
+from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
+from ws_edge.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.stores import SHIPPED, read_stores
+from ws_edge.upstream.queries import (
+    Progress,
+    Query,
+    RangeResult,
+    batch,
+    failure_of,
+    results,
+)
+
+STORE = read_stores(SHIPPED)["orders-by-key"]
+SHARDS = ShardMap.of(ListShardsResponse(stores=[Store(store="orders-by-customer", partitions=4)]))
+A, B = StoreKey("orders-by-key", "a"), StoreKey("orders-by-key", "b")
+
+
+def test_joined_queries_are_one_request() -> None:
+    request = BatchGetStatesRequest.FromString(batch(STORE, [Query.of(A), Query.of(B, Position(7, 0))]))
+
+    assert request.store == "orders-by-key"
+    assert [key.key.group for key in request.keys] == ["a", "b"]
+    assert [key.HasField("after") for key in request.keys] == [False, True]
+    assert (request.keys[1].after.epoch, request.keys[1].after.offset) == (7, 0)
+
+
+def test_a_query_is_kept_while_its_position_stays() -> None:
+    asked = Query.of(A, Position(7, 1))
+
+    assert asked.newer_than(Position(7, 1)) is asked
+    assert asked.newer_than(Position(7, 2)).after == Position(7, 2)
+    assert asked.newer_than(Position(7, 2)).group == asked.group
+
+
+def test_results_stand_where_their_queries_stand() -> None:
+    order = Order(order_id="b", customer_id="customer-0001")
+    response = BatchGetStatesResponse()
+    state = response.results.add(index=1).state
+    state.payload = order.SerializeToString()
+    state.position.epoch, state.position.offset = 7, 42
+    state.commit_time.seconds = 5
+    deleted = response.results.add(index=2).absence
+    deleted.deleted, deleted.position.epoch, deleted.position.offset = True, 7, 43
+    found = results(STORE, [Query.of(A), Query.of(B), Query.of(A)], response, ShardMap())
+
+    assert found[0] is None
+    assert isinstance(found[1], KeyState)
+    assert (found[1].row, found[1].owner, found[1].position) == (order, "customer-0001", Position(7, 42))
+    assert found[1].commit_ns == 5_000_000_000
+    assert isinstance(found[2], KeyState)
+    assert (found[2].row, found[2].deleted, found[2].commit_ns) == (None, True, None)
+
+
+def test_an_unknown_key_says_since_when_that_is_certain() -> None:
+    response = BatchGetStatesResponse()
+    certain, uncertain = (response.results.add(index=index).absence for index in (0, 1))
+    certain.unchanged_since.epoch, certain.unchanged_since.offset = 7, 3
+    uncertain.position.epoch, uncertain.position.offset = 7, 9
+    found = results(STORE, [Query.of(A), Query.of(B)], response, ShardMap())
+
+    assert [each.absent_after for each in found if isinstance(each, KeyState)] == [Position(7, 3), None]
+
+
+def test_a_row_of_another_message_is_a_failure_that_names_the_key() -> None:
+    result = KeyResult(index=0)
+    result.state.payload = b"\xff\xff\xff"
+    (found,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), ShardMap())
+
+    assert isinstance(found, UnavailableError)
+    assert "orders-by-key/a" in str(found)
+
+
+def test_statuses_of_the_query_service_become_the_edges_errors() -> None:
+    expected: dict[int, type[RequestError]] = {3: MalformedFrameError, 5: UnknownStoreError, 14: UnavailableError}
+    for code, error in expected.items():
+        result = KeyResult(index=0)
+        result.error.code, result.error.message = code, "the reason"
+        (found,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), ShardMap())
+
+        assert isinstance(found, error)
+        assert "the reason" in str(found)
+    assert not isinstance(failure_of(7, ""), ForbiddenError)
+
+
+def test_keys_and_ranges_are_one_request_and_their_results_stand_where_they_were_asked() -> None:
+    members = read_stores(SHIPPED)["orders-by-customer"]
+    quiet, moved = (RangeKey("orders-by-customer", group, "1", "2", 5, True) for group in ("quiet", "moved"))
+    asked: list[Query] = [
+        Query.of(quiet, None, False),
+        Query.of(A),
+        Query.of(moved, Position(7, 3), True),
+    ]
+    request = BatchGetStatesRequest.FromString(batch(members, asked))
+    response = BatchGetStatesResponse()
+    response.results.add(index=0).state.position.offset = 9
+    result = response.ranges.add(index=1, whole=True, more=True, removals_complete=True)
+    result.position.epoch, result.position.offset = 7, 9
+    result.states.add(payload=Order(order_id="o", customer_id="moved").SerializeToString()).key.member = "o"
+    result.removals.add(key=StateKey(group="moved", sort="1", member="p")).absence.position.offset = 8
+    found = results(members, asked, response, ShardMap())
+
+    assert [(each.group, each.limit, each.reverse, each.whole) for each in request.ranges] == [
+        ("quiet", 5, True, False),
+        ("moved", 5, True, True),
+    ]
+    assert request.ranges[1].after.offset == 3
+    assert found[0] is None
+    assert isinstance(found[1], KeyState)
+    assert isinstance(found[2], RangeResult)
+    assert (found[2].after, found[2].position) == (Position(7, 3), Position(7, 9))
+    assert (found[2].whole, found[2].more, found[2].removals_complete) == (True, True, True)
+    assert [version.key.member for version in found[2].states] == ["o"]
+    assert [(removal.key.member, removal.position.offset) for removal in found[2].removals] == [("p", 8)]
+
+
+def test_a_range_that_is_left_out_is_as_far_as_its_partition() -> None:
+    members = read_stores(SHIPPED)["orders-by-customer"]
+    asked = Query.of(RangeKey("orders-by-customer", "alice", "", "", 5, False), Position(7, 3), False)
+    response = BatchGetStatesResponse()
+    partition = SHARDS.partition("orders-by-customer", asked.group)
+    response.freshness.add(partition=partition, current_through=PositionProto(epoch=7, offset=50))
+
+    assert results(members, [asked], response, SHARDS) == [Progress(Position(7, 50))]
+    assert results(members, [asked], response, ShardMap()) == [None]
+
+
+def test_a_range_that_fails_is_a_failure() -> None:
+    asked = Query.of(RangeKey("orders-by-customer", "alice", "", "", 5, False), None, False)
+    response = BatchGetStatesResponse()
+    response.ranges.add(index=0).error.message = "too many rows"
+    (found,) = results(STORE, [asked], response, SHARDS)
+
+    assert isinstance(found, UnavailableError)

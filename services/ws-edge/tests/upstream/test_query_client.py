@@ -1,0 +1,171 @@
+"""Keys are asked for at their owner, and at the next instance when that fails."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from zlib import crc32
+
+import grpc
+import pytest
+
+from statecast.orders.v1.order_pb2 import Order
+from statecast.partitioning import murmur2
+from statecast.query.v1 import query_pb2
+from testkit.ws_edge.edge import Clock, FakeQueryService, until
+from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError
+from ws_edge.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.stores import SHIPPED, read_stores
+from ws_edge.upstream.queries import Progress, Query, RangeResult, Scan
+from ws_edge.upstream.query_client import QueryClient, ShardWatch
+
+STORE = read_stores(SHIPPED)["orders-by-key"]
+KEYS = [StoreKey("orders-by-key", f"order-{n}") for n in range(10)]
+
+
+@pytest.fixture
+async def owner() -> AsyncIterator[FakeQueryService]:
+    async with FakeQueryService() as service:
+        yield service
+
+
+@pytest.fixture
+async def other() -> AsyncIterator[FakeQueryService]:
+    async with FakeQueryService() as service:
+        yield service
+
+
+@pytest.fixture
+async def client(owner: FakeQueryService, other: FakeQueryService) -> AsyncIterator[QueryClient]:
+    """A client that is configured with the other instance alone, and learns of the owner from it."""
+    client = QueryClient([other.address], timeout=30.0, batch_limit=4, clock=Clock())
+    own_address, other.address = other.address, owner.address
+    await client.list_shards()
+    other.address = own_address
+    yield client
+    await client.close()
+
+
+def fill(service: FakeQueryService) -> None:
+    for key in KEYS:
+        service.put(key, Order(order_id=key.group))
+
+
+async def test_the_owner_is_asked_straight_in_batches_within_the_limit(
+    client: QueryClient, owner: FakeQueryService, other: FakeQueryService
+) -> None:
+    fill(owner)
+    found = await client.poll(STORE, [Query.of(key) for key in KEYS])
+
+    assert [answer.row.order_id for answer in found if isinstance(answer, KeyState)] == [key.group for key in KEYS]
+    assert owner.calls["BatchGetStates"] == 3
+    assert other.calls["BatchGetStates"] == 0
+
+
+async def test_a_key_without_a_newer_value_has_no_result(client: QueryClient, owner: FakeQueryService) -> None:
+    fill(owner)
+    queries = [Query.of(key) for key in KEYS]
+    found = await client.poll(STORE, queries)
+    known = [query.newer_than(answer.position) for query, answer in zip(queries, found, strict=True) if answer]  # type: ignore[union-attr]
+    owner.put(KEYS[3], Order(order_id="newer"))
+    again = await client.poll(STORE, known)
+
+    assert [place for place, answer in enumerate(again) if answer is not None] == [3]
+
+
+async def test_when_the_owner_is_gone_the_next_instance_answers_the_same_call(
+    client: QueryClient, owner: FakeQueryService, other: FakeQueryService
+) -> None:
+    fill(other)
+    await owner.stop()
+    found = await client.poll(STORE, [Query.of(key) for key in KEYS])
+
+    assert all(isinstance(answer, KeyState) and answer.row is not None for answer in found)
+    assert client.failed.is_set()
+    asked_before = owner.calls["BatchGetStates"]
+    await client.poll(STORE, [Query.of(KEYS[0])])
+    assert owner.calls["BatchGetStates"] == asked_before
+
+
+async def test_when_no_instance_answers_every_key_has_its_error(
+    client: QueryClient, owner: FakeQueryService, other: FakeQueryService
+) -> None:
+    owner.failing = other.failing = grpc.StatusCode.UNAVAILABLE
+    found = await client.poll(STORE, [Query.of(key) for key in KEYS])
+
+    assert all(isinstance(answer, UnavailableError) for answer in found)
+    with pytest.raises(UnavailableError, match="scripted to fail"):
+        await client.list_shards()
+
+
+async def test_a_slow_instance_is_given_up_after_the_timeout(service: FakeQueryService) -> None:
+    service.delay = 5.0
+    client = QueryClient([service.address], timeout=0.05, batch_limit=10, clock=Clock())
+    (answer,) = await client.poll(STORE, [Query.of(KEYS[0])])
+    await client.close()
+
+    assert isinstance(answer, UnavailableError)
+
+
+async def test_a_call_that_is_wrong_is_not_tried_elsewhere(
+    client: QueryClient, owner: FakeQueryService, other: FakeQueryService
+) -> None:
+    owner.failing = grpc.StatusCode.INVALID_ARGUMENT
+    (answer,) = await client.poll(STORE, [Query.of(KEYS[0])])
+    with pytest.raises(MalformedFrameError):
+        await client.scan(STORE, Scan("g"))
+
+    assert isinstance(answer, RequestError)
+    assert not isinstance(answer, UnavailableError)
+    assert other.calls["BatchGetStates"] + other.calls["ScanStates"] == 0
+
+
+async def test_the_connection_to_an_instance_that_left_the_map_is_closed(
+    client: QueryClient, owner: FakeQueryService, other: FakeQueryService
+) -> None:
+    fill(owner)
+    fill(other)
+    await client.poll(STORE, [Query.of(KEYS[0])])
+    owner.address = other.address
+    await client.list_shards()
+    await client.poll(STORE, [Query.of(KEYS[0])])
+
+    assert (owner.calls["BatchGetStates"], other.calls["BatchGetStates"]) == (1, 1)
+
+
+async def test_a_range_of_a_crc32_store_follows_the_partition_that_holds_it(service: FakeQueryService) -> None:
+    members = read_stores(SHIPPED)["orders-by-customer"]
+    service.partitioner = query_pb2.PARTITIONER_CRC32
+    client = QueryClient([service.address], timeout=30.0, batch_limit=10)
+    await client.list_shards()
+    alice = RangeKey("orders-by-customer", "alice", "", "", 5, False)
+    service.offset, service.ahead = 5, {murmur2(b"alice") % 4: 50}
+    (progress,) = await client.poll(members, [Query.of(alice, Position(7, 3), False)])
+    order = StoreKey("orders-by-customer", "alice", "1", "order-1")
+    service.put(order, Order(order_id="order-1", customer_id="alice"))
+    assert isinstance(progress, Progress)
+    (changed,) = await client.poll(members, [Query.of(alice, progress.position, False)])
+    await client.close()
+
+    assert crc32(b"alice") % 4 not in service.ahead
+    assert progress.position == Position(7, 5)
+    assert isinstance(changed, RangeResult)
+    assert [row.key for row in changed.states] == [order]
+
+
+async def test_a_failure_is_noticed_at_once_and_recovery_soon(service: FakeQueryService) -> None:
+    service.failing = grpc.StatusCode.UNAVAILABLE
+    client = QueryClient([service.address], timeout=30.0, batch_limit=10, backoff_s=0.0)
+    watch = ShardWatch(client, interval=3600.0)
+    assert watch.reason == "the query service has not answered yet"
+
+    task = asyncio.create_task(watch.run())
+    await until(lambda: "scripted to fail" in str(watch.reason))
+
+    service.failing = None
+    await until(lambda: watch.reason is None)
+
+    calls = service.calls["ListShards"]
+    client.failed.set()
+    await until(lambda: service.calls["ListShards"] > calls)
+
+    task.cancel()
+    await client.close()
