@@ -1,1 +1,25 @@
 """Creates the topics that a file declares, and checks those that exist against it."""
+
+
+class TopicsError(Exception):
+    """The topics are not as the file says; the text says what to do."""
+
+    exit_status = 1
+
+
+class TopicsFileError(TopicsError):
+    """The file cannot be read, or a key of it is wrong."""
+
+    exit_status = 2
+
+
+class BrokerAwayError(TopicsError):
+    """No broker answered in time."""
+
+
+class TopicRefusedError(TopicsError):
+    """The broker refused to create a topic."""
+
+
+class TopicsDifferError(TopicsError):
+    """Existing topics differ from the file."""

@@ -2,16 +2,12 @@
 
 import argparse
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient
-
+from kafka_topics import TopicsDifferError, TopicsError
 from kafka_topics.cluster import Cluster
-from kafka_topics.differences import differences
-from kafka_topics.errors import TopicsDifferError, TopicsError
-from kafka_topics.topics_file import Topic, read_topics
+from kafka_topics.topics_file import differences, read_topics
 
 EXIT_STATUSES = """exit status:
   0  every topic of the file exists and is as the file says
@@ -24,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
     options = _parser().parse_args(arguments)
     try:
-        _run(options)
+        _ensure(options)
     except TopicsError as error:
         sys.stderr.write("".join(f"kafka-topics: {line}\n" for line in str(error).splitlines()))
         return error.exit_status
@@ -33,26 +29,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace) -> None:
-    declared = read_topics(options.file)
-    admin = AdminClient({"bootstrap.servers": options.bootstrap_server, "log_level": 0})
-    cluster = Cluster(admin, options.bootstrap_server, options.timeout, time)
-    cluster.wait(_say)
-    ensure(declared, cluster, options.replication_factor, _say)
-
-
-def ensure(declared: Sequence[Topic], cluster: Cluster, factor: int | None, say: Callable[[str], None]) -> None:
+def _ensure(options: argparse.Namespace) -> None:
     """Creates what is missing, then checks everything. Raises TopicsDifferError with one line for each difference."""
+    declared = read_topics(options.file)
+    cluster = Cluster(options.bootstrap_server, options.timeout)
+    cluster.wait(_say)
     names = [topic.name for topic in declared]
     existing = cluster.topics(names)
     missing = [topic for topic in declared if topic.name not in existing]
-    cluster.create(missing, factor)
+    cluster.create(missing, options.replication_factor)
     for topic in missing:
-        say(f"created {topic.name} with {topic.partitions} partitions")
+        _say(f"created {topic.name} with {topic.partitions} partitions")
     lines = differences(declared, cluster.wait_for(names))
     if lines:
         raise TopicsDifferError("\n".join(lines))
-    say(f"{len(declared)} topics are as the file says, {len(missing)} of them new")
+    _say(f"{len(declared)} topics are as the file says, {len(missing)} of them new")
 
 
 def _say(line: str) -> None:
@@ -68,15 +59,10 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the YAML file, for example infra/kafka/topics.yaml")
-    parser.add_argument(
-        "--bootstrap-server", metavar="HOST:PORT", default="127.0.0.1:9092", help="default: %(default)s"
-    )
-    parser.add_argument(
-        "--replication-factor", metavar="N", type=_positive, help="of new topics; default: the broker's own"
-    )
-    parser.add_argument(
-        "--timeout", metavar="S", type=_seconds, default=30.0, help="how long to wait for a broker; default: 30 s"
-    )
+    option = parser.add_argument
+    option("--bootstrap-server", metavar="HOST:PORT", default="127.0.0.1:9092", help="default: %(default)s")
+    option("--replication-factor", metavar="N", type=_positive, help="of new topics; default: the broker's own")
+    option("--timeout", metavar="S", type=_seconds, default=30.0, help="how long to wait for a broker; default: 30 s")
     return parser
 
 

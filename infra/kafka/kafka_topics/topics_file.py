@@ -1,17 +1,17 @@
-"""Reads the file that declares the topics, and refuses what it does not understand."""
+"""Reads the file that declares the topics, refuses what it does not understand, and compares it with what exists."""
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
-from kafka_topics.errors import TopicsFileError
+from kafka_topics import TopicsFileError
 
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 TOPIC_KEYS = ("name", "partitions", "config")
-MOST_PARTITIONS = 10_000
+MAX_PARTITIONS = 10_000
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def read_topics(path: Path) -> list[Topic]:
 def _topics(document: object) -> list[Topic]:
     if not isinstance(document, dict):
         raise TopicsFileError("must be a mapping with the key `topics`")
-    _refuse_unknown(document, ("topics",), "")
+    _refuse_unknown(document, ("topics",))
     entries = document.get("topics")
     if not isinstance(entries, list) or not entries:
         raise TopicsFileError("topics: must be a list of one topic or more")
@@ -74,7 +74,7 @@ def _topic(entry: object, where: str) -> Topic:
     )
 
 
-def _refuse_unknown(mapping: Mapping[object, object], known: tuple[str, ...], prefix: str) -> None:
+def _refuse_unknown(mapping: Mapping[object, object], known: tuple[str, ...], prefix: str = "") -> None:
     for key in mapping:
         if key not in known:
             raise TopicsFileError(f"{prefix}{key}: unknown key; known are {', '.join(known)}")
@@ -87,21 +87,18 @@ def _name(value: object, where: str) -> str:
 
 
 def _partitions(value: object, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_PARTITIONS:
-        raise TopicsFileError(f"{where}: {value!r} must be a whole number from 1 to {MOST_PARTITIONS}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_PARTITIONS:
+        raise TopicsFileError(f"{where}: {value!r} must be a whole number from 1 to {MAX_PARTITIONS}")
     return value
 
 
 def _config(value: object, where: str) -> dict[str, str]:
     if not isinstance(value, dict):
         raise TopicsFileError(f"{where}: must be a mapping of Kafka's topic settings")
-    return {_setting_name(name, where): _setting(entry, f"{where}.{name}") for name, entry in value.items()}
-
-
-def _setting_name(name: object, where: str) -> str:
-    if not isinstance(name, str):
-        raise TopicsFileError(f"{where}.{name}: the name of a setting must be text")
-    return name
+    for name in value:
+        if not isinstance(name, str):
+            raise TopicsFileError(f"{where}.{name}: the name of a setting must be text")
+    return {name: _setting(entry, f"{where}.{name}") for name, entry in value.items()}
 
 
 def _setting(value: object, where: str) -> str:
@@ -110,3 +107,35 @@ def _setting(value: object, where: str) -> str:
     if isinstance(value, (str, int, float)):
         return str(value)
     raise TopicsFileError(f"{where}: {value!r} must be text, a number, true or false")
+
+
+def differences(declared: Sequence[Topic], actual: Mapping[str, Topic]) -> list[str]:
+    """Returns one line for each difference, in the order of the declaration.
+
+    `actual` has all settings of each topic, by name; settings that the declaration does not name are not compared.
+    """
+    lines: list[str] = []
+    for topic in declared:
+        if topic.name in actual:
+            lines += _topic_differences(topic, actual[topic.name])
+        else:
+            lines.append(f"{topic.name}: does not exist; run kafka-topics again")
+    return lines
+
+
+def _topic_differences(declared: Topic, existing: Topic) -> Iterator[str]:
+    if declared.partitions != existing.partitions:
+        yield (
+            f"{declared.name}: has {existing.partitions} partitions, the file says {declared.partitions}; "
+            "correct the file, or create a new topic and move its readers (keys would change partition)"
+        )
+    for name, wanted in declared.config.items():
+        actual = existing.config.get(name)
+        if actual is None:
+            yield f"{declared.name}: {name} is not a setting of this Kafka; correct its name in the file"
+        elif actual != wanted:
+            quoted = f"[{wanted}]" if "," in wanted else wanted
+            yield (
+                f"{declared.name}: {name} is {actual}, the file says {wanted}; correct the file, or run "
+                f"kafka-configs --alter --topic {declared.name} --add-config {name}={quoted}"
+            )

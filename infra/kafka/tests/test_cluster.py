@@ -1,20 +1,18 @@
 """The topics of a real cluster."""
 
-import time
 from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
+from kafka_topics import BrokerAwayError, TopicRefusedError
 from kafka_topics.cluster import Cluster
-from kafka_topics.errors import BrokerAwayError, TopicRefusedError
 from kafka_topics.topics_file import Topic
-from local_stack.ports import free_ports
+from testkit.ports import free_ports
 
 
 def cluster_at(bootstrap: str, timeout_s: float = 30) -> Cluster:
-    return Cluster(AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}), bootstrap, timeout_s, time)
+    return Cluster(bootstrap, timeout_s)
 
 
 @pytest.mark.kafka

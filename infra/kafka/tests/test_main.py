@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # not in its __all__
 
 from kafka_topics.__main__ import main
-from local_stack.ports import free_ports
+from testkit.ports import free_ports
 
 
 @pytest.fixture

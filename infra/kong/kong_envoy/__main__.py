@@ -6,9 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kong_envoy.addresses import split
-from kong_envoy.document import load
 from kong_envoy.errors import AddressError, KongEnvoyError
+from kong_envoy.gateway import load
 from kong_envoy.rendering import render, to_yaml
 
 
@@ -16,39 +15,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command; ends the process with status 1 and one line when the file cannot be rendered."""
     options = _parser().parse_args(arguments)
     try:
-        text = _rendered(options)
+        config = render(
+            load(options.file),
+            listen_http=options.listen_http,
+            listen_https=options.listen_https,
+            resolve=dict(argument.partition("=")[::2] for argument in options.resolve),
+            environment=os.environ,
+            admin=options.admin,
+        )
         if options.output:
-            _write(options.output, text)
+            _write(options.output, to_yaml(config))
         else:
-            sys.stdout.write(text)
+            sys.stdout.write(to_yaml(config))
     except KongEnvoyError as error:
         sys.exit(f"kong-envoy: {error}")
-
-
-def _rendered(options: argparse.Namespace) -> str:
-    config = render(
-        load(options.file),
-        listen_http=options.listen_http,
-        listen_https=options.listen_https,
-        resolve=dict(_resolution(each) for each in options.resolve),
-        environment=os.environ,
-        admin=options.admin,
-    )
-    return to_yaml(config)
-
-
-def _resolution(given: str) -> tuple[str, str]:
-    target, _, address = given.partition("=")
-    for each in (target, address):
-        split(each)
-    return target, address
 
 
 def _write(file: Path, text: str) -> None:
     """Writes the file for the owner alone: it holds credentials and a private key."""
     try:
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as output:
-            output.write(text)
+        file.touch(mode=0o600)
+        file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise AddressError(f"{file} cannot be written: {error.strerror}") from error
 

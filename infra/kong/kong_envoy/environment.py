@@ -23,18 +23,18 @@ def dereferenced(where: str, value: str, environment: Environment) -> str:
         return value
     match = REFERENCE.fullmatch(value)
     if not match:
-        raise UnsupportedError(where, f"only {{vault://env/name}} is carried over, not {value!r}")
+        raise UnsupportedError(f"{where}: only {{vault://env/name}} is carried over, not {value!r}")
     name = match[1].upper().replace("-", "_")
     if not environment.get(name):
         raise MissingVariableError(f"{where}: refers to {value}: set the environment variable {name}")
     return environment[name]
 
 
-def expanded(where: str, value: str, environment: Environment) -> str:
-    """The value of a template. Raises UnsupportedError for a template of another form."""
+def expanded(value: str, environment: Environment) -> str:
+    """The value of a template. Raises ValueError for a template of another form."""
     if "$(" not in value:
         return value
     match = TEMPLATE.fullmatch(value)
     if not match:
-        raise UnsupportedError(where, f'only $(os and os.getenv("NAME") or "literal") is carried over, not {value!r}')
+        raise ValueError('only $(os and os.getenv("NAME") or "literal") is carried over')
     return environment.get(match[1], match[2])

@@ -19,10 +19,6 @@ class UnreadableError(KongEnvoyError):
 class UnsupportedError(KongEnvoyError):
     """The file says something that would not be carried over exactly."""
 
-    def __init__(self, where: str, why: str) -> None:
-        super().__init__(f"{where}: {why}")
-        self.where = where
-
 
 class MissingVariableError(KongEnvoyError):
     """The file refers to an environment variable that is not set."""

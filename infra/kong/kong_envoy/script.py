@@ -1,29 +1,46 @@
 """Writes the Lua script that decides about every request: what the file says as a table, then the programs in lua/."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
-from kong_envoy.document import Gateway
-from kong_envoy.jwt_filter import provider_of
+from kong_envoy.models import SIZE_UNITS, AnyPlugin, KongFile, Script
 
 PARTS = ("answers", "request", "credentials", "limits", "gateway")
 
 
-def script_of(gateway: Gateway) -> str:
-    """The whole script."""
-    credentials = {
-        kind: {
-            provider_of(key) if kind == "jwt_secrets" else key: _public(kind, values) for key, values in held.items()
+def provider_of(key: str) -> str:
+    """The name of Envoy's provider for the tokens whose issuer is `key`; also where their claims stand."""
+    return f"jwt:{key}"
+
+
+def script_of(gateway: KongFile) -> str:
+    """The whole script. The secrets of tokens are not in it: they are for Envoy's own filter."""
+    routes: Script = {}
+    for service in gateway.services:
+        shared = _plugins(service.plugins, f"service {service.name}")
+        routes |= {route.name: shared | _plugins(route.plugins, f"route {route.name}") for route in service.routes}
+    config: Script = {"size_units": SIZE_UNITS, "routes": routes, "consumers": {}}
+    config |= {"basicauth_credentials": {}, "keyauth_credentials": {}, "jwt_secrets": {}}
+    for consumer in gateway.consumers:
+        owner = {"consumer": consumer.username}
+        config["consumers"][consumer.username] = {
+            **consumer.model_dump(include={"id", "username", "custom_id"}),
+            "groups": [acl["group"] for acl in consumer.acls],
+            "plugins": _plugins(consumer.plugins, f"consumer {consumer.username}"),
         }
-        for kind, held in gateway.consumers.credentials.items()
-    }
-    config = {
-        "routes": {route.name: route.plugins for route in gateway.routes},
-        "consumers": gateway.consumers.by_username,
-        **credentials,
-    }
+        for basic in consumer.basicauth_credentials:
+            config["basicauth_credentials"][basic["username"]] = {**basic, **owner}
+        for key in consumer.keyauth_credentials:
+            config["keyauth_credentials"][key["key"]] = {**key, **owner}
+        for issuer in consumer.jwt_secrets:
+            config["jwt_secrets"][provider_of(issuer["key"])] = {"key": issuer["key"], **owner}
     programs = (files("kong_envoy").joinpath("lua", f"{part}.lua").read_text(encoding="utf-8") for part in PARTS)
     return "\n".join([f"local CONFIG = {literal(config)}\n", *programs])
+
+
+def _plugins(plugins: Iterable[AnyPlugin], scope: str) -> Script:
+    """The settings of plugins by name; requests within one `scope` are counted together."""
+    return {plugin.name: plugin.config.model_dump() | {"scope": scope} for plugin in plugins}
 
 
 def literal(value: object) -> str:
@@ -36,18 +53,13 @@ def literal(value: object) -> str:
         case str():
             return '"' + "".join(_escaped(byte) for byte in value.encode("utf-8")) + '"'
         case Mapping():
-            held = (f"[{literal(key)}] = {literal(each)}" for key, each in value.items() if each is not None)
-            return "{ " + ", ".join(held) + " }"
+            fields = (f"[{literal(key)}] = {literal(item)}" for key, item in value.items() if item is not None)
+            return "{ " + ", ".join(fields) + " }"
         case list() | tuple():
-            return "{ " + ", ".join(literal(each) for each in value) + " }"
+            return "{ " + ", ".join(literal(item) for item in value) + " }"
     raise TypeError(f"{value!r} has no form in Lua")
 
 
 def _escaped(byte: int) -> str:
     plain = 0x20 <= byte < 0x7F and chr(byte) not in '"\\'
     return chr(byte) if plain else f"\\{byte:03d}"
-
-
-def _public(kind: str, values: dict[str, str]) -> dict[str, str]:
-    """What the script needs: the secrets of tokens are for Envoy's own filter."""
-    return {name: value for name, value in values.items() if not (kind == "jwt_secrets" and name == "secret")}

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import kong_envoy
-from kong_envoy.gateway_under_test import GatewayUnderTest, eventually, running_gateway, running_upstreams
-from local_stack.certificates import Certificates
-from local_stack.ports import free_ports
+from testkit.certificates import Certificates
+from testkit.gateway_under_test import GatewayUnderTest, running_gateway, running_upstreams
+from testkit.ports import free_ports
+from testkit.waiting import wait_until
 
 KONG_FILE = Path(__file__).resolve().parents[1] / "kong.yaml"
 
@@ -50,7 +51,7 @@ def gateway(request: pytest.FixtureRequest) -> GatewayUnderTest:
     def answers() -> bool:
         return under_test.get("/v1/x", {"apikey": "alice-demo-key"}).status_code == 200
 
-    eventually(answers, "the gateway answers")
+    wait_until(answers, "the gateway answers")
     return under_test
 
 

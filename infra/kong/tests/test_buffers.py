@@ -16,16 +16,16 @@ from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
 from kong_envoy import render
-from kong_envoy.buffers import HELD
-from kong_envoy.gateway_under_test import TARGETS, eventually, running_envoy
-from kong_envoy.routing import SCRIPT
-from local_stack.ports import free_ports
+from kong_envoy.upstreams import BUFFER_BYTES, SCRIPT
+from testkit.gateway_under_test import TARGETS, running_envoy
+from testkit.ports import free_ports
+from testkit.waiting import wait_until
 
 STANDS_STILL_S = 1.0
 CLIENT_HOLDS = 4096
 SOCKETS = {"orders", "stores", "tickets"}
 """The routes that sockets take."""
-MOST_ON_THE_WAY = 8 * HELD
+MAX_ON_THE_WAY = 8 * BUFFER_BYTES
 FRAME = Frame(Opcode.BINARY, bytes(16_000)).serialize(mask=False)
 HANDSHAKE = f"""GET /v1/stream HTTP/1.1
 Host: gateway
@@ -101,14 +101,14 @@ def test_a_client_that_reads_nothing_stops_the_upstream_soon(
         admin=admin,
     )
     with closing(FloodUpstream(ports[0])) as flood, running_envoy(config, tmp_path), socket.socket() as client:
-        eventually(lambda: "health_flags::healthy" in httpx.get(f"http://{admin}/clusters").text, "a healthy upstream")
+        wait_until(lambda: "health_flags::healthy" in httpx.get(f"http://{admin}/clusters").text, "a healthy upstream")
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, CLIENT_HOLDS)
         client.connect(("127.0.0.1", ports[2]))
         client.sendall(HANDSHAKE)
-        eventually(lambda: flood.taken is not None, "nothing moves any more")
+        wait_until(lambda: flood.taken is not None, "nothing moves any more")
 
         assert flood.taken is not None
-        assert len(FRAME) < flood.taken < MOST_ON_THE_WAY
+        assert len(FRAME) < flood.taken < MAX_ON_THE_WAY
 
 
 def test_every_listener_and_every_cluster_is_bounded(document: dict[str, Any], environment: dict[str, str]) -> None:
@@ -117,8 +117,8 @@ def test_every_listener_and_every_cluster_is_bounded(document: dict[str, Any], e
     options = [each["socket_options"] for each in (*listeners, *(each["upstream_bind_config"] for each in clusters))]
 
     assert len(listeners) == 2
-    assert {each["per_connection_buffer_limit_bytes"] for each in (*listeners, *clusters)} == {HELD}
-    assert {option["int_value"] for [option] in options} == {HELD}
+    assert {each["per_connection_buffer_limit_bytes"] for each in (*listeners, *clusters)} == {BUFFER_BYTES}
+    assert {option["int_value"] for [option] in options} == {BUFFER_BYTES}
 
 
 def test_nothing_but_the_edge_ends_a_socket_within_the_hour(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kong_envoy.gateway_under_test import GatewayUnderTest, running_gateway
-from local_stack.ports import free_ports
+from testkit.gateway_under_test import GatewayUnderTest, running_gateway
+from testkit.ports import free_ports
 
 ALICE = {"apikey": "alice-demo-key"}
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kong_envoy.document import read_document
-from kong_envoy.gateway_under_test import running_gateway
+from kong_envoy.gateway import read_document
 from kong_envoy.script import literal, script_of
-from local_stack.ports import free_ports
+from testkit.gateway_under_test import running_gateway
+from testkit.ports import free_ports
 
 
 @pytest.mark.parametrize(

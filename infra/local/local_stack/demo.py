@@ -1,34 +1,43 @@
 """The demo: starts a stack unless one runs, shows orders changing behind its gateway, and ends what it started."""
 
 import asyncio
+import ssl
+import sys
+import termios
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+import tty
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
+import httpx
 from rich.console import Console
 from rich.live import Live
 
-from local_stack import run_lock
-from local_stack.demo_board import Board
-from local_stack.demo_feed import DemoFeed, follow_shards
-from local_stack.demo_lines import print_lines
-from local_stack.demo_view import draw
-from local_stack.gateway_client import GatewayClient
-from local_stack.key_press import key_pressed
+from local_stack.demo_board import Board, OrderLine, batch_line, draw, milliseconds
+from local_stack.gateway import authorization
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
 from local_stack.stack_directory import StackDirectory
 from local_stack.stack_file import Stack
+from statecast.orders.v1.order_pb2 import Order, OrderStatus
+from statecast.push.v1.range_pb2 import Range, RangeChanged
+from statecast_client.push import PushClient
 
-SEEN, NOTHING_SEEN = 0, 1
 OPERATOR_WATCHES = tuple(f"customer-{number:04}" for number in range(3, 11))
+ORDERS_PER_CUSTOMER = 20
+INTERVAL_MS = 100
+SHARDS_EVERY_S = 1.0
+LINES_EVERY_S = 1.0
 FRAMES_PER_S = 8
+
+Clock = Callable[[], float]
+"""Tells the time, in unix seconds."""
 
 
 def run_demo(settings: Settings, console: Console) -> int:
-    """Shows the demo and returns 0 when updates came. A stack that ran before is left running."""
-    directory = StackDirectory(settings.directory.absolute())
-    if run_lock.holder(directory.lock) is not None:
+    """Shows the demo and returns its exit status: 0 when updates came, else 1. A stack that ran before stays."""
+    directory = StackDirectory(settings.directory)
+    if directory.supervisor_pid() is not None:
         running = RunningStack(directory)
         running.wait_announced(settings.start_timeout_s)
         return asyncio.run(_show(running.file, settings, console))
@@ -41,26 +50,36 @@ def run_demo(settings: Settings, console: Console) -> int:
 
 async def _show(stack: Stack, settings: Settings, console: Console) -> int:
     board = Board()
-    async with _feeding(stack, board, time.time):
+    async with following(stack, board, time.time):
         if console.is_terminal:
             await _draw_live(board, stack, settings.demo_s, console)
-            return SEEN if board.updates else NOTHING_SEEN
-        seen = await print_lines(board, settings.demo_lines_s, console, time.time)
-        return SEEN if seen else NOTHING_SEEN
+        else:
+            await print_lines(board, settings.demo_lines_s, console, time.time)
+    return 0 if board.updates else 1
 
 
 @asynccontextmanager
-async def _feeding(stack: Stack, board: Board, clock: Callable[[], float]) -> AsyncIterator[None]:
+async def following(stack: Stack, board: Board, clock: Clock) -> AsyncIterator[None]:
+    """Feeds the board during the block with what each demo user with a password may see.
+
+    Lost connections are opened again, and go on from the positions that were seen.
+    """
+    trust = ssl.create_default_context(cafile=stack.gateway.ca_certificate)
     async with AsyncExitStack() as clients:
         tasks = []
         for name, user in stack.credentials.items():
             if user.basic is None:
                 continue
-            client = await clients.enter_async_context(GatewayClient(stack, user))
+            headers = authorization(user)
+            client = PushClient(f"{stack.gateway.wss}/v1/stream", credentials=headers, tls=trust)
+            await clients.enter_async_context(client)
             customers = (user.customer_id,) if user.customer_id else OPERATOR_WATCHES
-            tasks.append(asyncio.create_task(DemoFeed(client, name, customers, board, clock).run()))
+            follows = (_follow_orders(client, customer, name, board, clock) for customer in customers)
+            tasks += [asyncio.create_task(follow) for follow in follows]
             if not user.customer_id:
-                tasks.append(asyncio.create_task(follow_shards(client, board)))
+                http = httpx.AsyncClient(base_url=stack.gateway.https, headers=headers, verify=trust, trust_env=False)
+                await clients.enter_async_context(http)
+                tasks.append(asyncio.create_task(_follow_shards(http, board)))
         try:
             yield
         finally:
@@ -69,11 +88,83 @@ async def _feeding(stack: Stack, board: Board, clock: Callable[[], float]) -> As
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def _follow_orders(client: PushClient, customer: str, seen_by: str, board: Board, clock: Clock) -> None:
+    watched = Range(store="orders-by-customer", group=customer, limit=ORDERS_PER_CUSTOMER, reverse=True)
+    try:
+        async for change in await client.watch_range(watched, interval_ms=INTERVAL_MS):
+            order = Order()
+            if isinstance(change, RangeChanged) and change.row.Unpack(order):
+                status = OrderStatus.Name(order.status).removeprefix("ORDER_STATUS_").capitalize()
+                committed_s = change.commit_time.ToNanoseconds() / 1e9
+                details = (order.estimated_delivery, order.tracking_number)
+                board.apply(OrderLine(order.order_id, customer, status, *details, seen_by, committed_s), clock())
+    except Exception as error:  # noqa: BLE001  whatever ends the task is shown on the board
+        board.problem = f"{seen_by}: {error}"
+
+
+async def _follow_shards(client: httpx.AsyncClient, board: Board) -> None:
+    while True:
+        try:
+            response = (await client.get("/v1/shards")).raise_for_status()
+            board.shards = tuple(response.json().get("shards", ()))
+            board.problem = ""
+        except httpx.HTTPError as error:
+            board.problem = f"shards: {error}"
+        await asyncio.sleep(SHARDS_EVERY_S)
+
+
 async def _draw_live(board: Board, stack: Stack, length_s: float, console: Console) -> None:
     end = time.monotonic() + length_s
-    where = f"{stack.gateway.http}/  {stack.gateway.wss}/update/orders"
+    address = f"{stack.gateway.http}/  {stack.gateway.wss}/v1/stream"
     with key_pressed() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
         while not pressed.is_set() and time.monotonic() < end:
-            view = draw(board, where, end - time.monotonic(), time.time(), console.height)
+            view = draw(board, address, end - time.monotonic(), time.time(), console.height)
             live.update(view, refresh=True)
             await asyncio.sleep(1 / FRAMES_PER_S)
+
+
+async def print_lines(
+    board: Board,
+    length_s: float,
+    console: Console,
+    clock: Clock,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Prints a line for each second in which updates came, for `length_s` from the first update on.
+
+    Says so when none came within `length_s`.
+    """
+    printed = clock()
+    end, first = printed + length_s, True
+    while clock() < end:
+        await sleep(LINES_EVERY_S)
+        now = clock()
+        if board.changed_after(printed):
+            console.print(batch_line(board, printed, now), soft_wrap=True, markup=False)
+            end, first = (now + length_s, False) if first else (end, False)
+        printed = now
+    if not board.updates:
+        console.print(f"no update came within {length_s:g} s. {board.problem}", markup=False)
+        return
+    median, slowest = milliseconds(board.median_age_s), milliseconds(board.max_age_s)
+    console.print(f"{board.updates} updates; commit to client: median {median}, slowest {slowest}")
+
+
+@contextmanager
+def key_pressed() -> Iterator[asyncio.Event]:
+    """An event that is set once any key is pressed; without a terminal to read from it never is."""
+    pressed = asyncio.Event()
+    if not sys.stdin.isatty():
+        yield pressed
+        return
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    tty.setcbreak(descriptor)
+    loop = asyncio.get_running_loop()
+    loop.add_reader(descriptor, pressed.set)
+    try:
+        yield pressed
+    finally:
+        loop.remove_reader(descriptor)
+        termios.tcflush(descriptor, termios.TCIFLUSH)
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

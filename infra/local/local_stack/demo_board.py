@@ -1,80 +1,80 @@
-"""What the demo knows: the newest state of each order, how old updates were when they came, how many came."""
+"""What the demo shows: the newest state of each order, how old updates were when they came, and who serves what."""
 
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Column, Table
+from rich.text import Text
+
 RATE_WINDOW_S = 5.0
-AGES_KEPT = 1000
-
-
-@dataclass(frozen=True)
-class OrderUpdate:
-    """One frame about an order. `snapshot` is true for the first of a subscription, which tells of no change."""
-
-    order_id: str
-    status: str
-    estimated_delivery: str
-    tracking_number: str
-    committed: datetime | None
-    snapshot: bool = False
+MAX_AGES = 1000
+FRESH_S = 1.0
+OTHER_LINES = 12
+NAMED_ORDERS = 3
+STATUS_STYLES = {
+    "Placed": "white",
+    "Paid": "cyan",
+    "Packed": "blue",
+    "Shipped": "yellow",
+    "Delivered": "green",
+    "Cancelled": "red",
+}
 
 
 @dataclass(frozen=True)
 class OrderLine:
-    """One order on the board. `age_s` is None until it changed before our eyes; `changed_s` is when it came."""
+    """One order. Times are unix seconds: of the commit at the source, and of the last change that reached us.
 
-    update: OrderUpdate
+    `age_s` is None until it changed before our eyes.
+    """
+
+    order_id: str
     customer_id: str
+    status: str
+    estimated_delivery: str
+    tracking_number: str
     seen_by: str
+    committed_s: float
     changes: int = 0
     age_s: float | None = None
     changed_s: float = 0.0
 
 
-@dataclass(frozen=True)
-class ShardLine:
-    """One partition of a store: the instances by rank, and the owner's lag in records."""
-
-    store: str
-    partition: int
-    instances: tuple[str, ...]
-    serving: tuple[bool, ...]
-    lag_records: int
-
-
 @dataclass
 class Board:
-    """Gathers the updates of all sockets. Times are unix seconds, ages are seconds."""
+    """Gathers what all demo users see. Times are unix seconds, ages are seconds."""
 
     lines: dict[str, OrderLine] = field(default_factory=dict)
-    shards: tuple[ShardLine, ...] = ()
+    shards: tuple[Mapping[str, Any], ...] = ()
     updates: int = 0
     problem: str = ""
-    _ages: deque[float] = field(default_factory=lambda: deque(maxlen=AGES_KEPT))
+    _ages: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_AGES))
     _times: deque[float] = field(default_factory=deque)
 
-    def apply(self, update: OrderUpdate, customer_id: str, seen_by: str, now: float) -> None:
-        """Takes a frame that came at `now`. Its age runs from the commit at the source to this moment."""
-        line = self.lines.get(update.order_id) or OrderLine(update, customer_id, seen_by)
-        if not update.snapshot and update.committed:
-            age_s = now - update.committed.timestamp()
-            self._ages.append(age_s)
-            self._times.append(now)
-            self.updates += 1
-            line = replace(line, changes=line.changes + 1, age_s=age_s, changed_s=now)
-        self.lines[update.order_id] = replace(line, update=update)
+    def apply(self, line: OrderLine, now: float) -> None:
+        """Takes an order as it came at `now`. The first time that an order is seen is no change."""
+        before = self.lines.get(line.order_id)
+        if before is None or line.committed_s <= before.committed_s:
+            self.lines.setdefault(line.order_id, line)
+            return
+        age_s = now - line.committed_s
+        self._ages.append(age_s)
+        self._times.append(now)
+        self.updates += 1
+        self.lines[line.order_id] = replace(line, changes=before.changes + 1, age_s=age_s, changed_s=now)
 
     def latest(self, count: int) -> list[OrderLine]:
         """The orders that changed last, the newest first."""
-        return sorted(self.lines.values(), key=lambda line: (line.changed_s, line.update.order_id), reverse=True)[
-            :count
-        ]
+        return sorted(self.lines.values(), key=lambda line: (line.changed_s, line.order_id), reverse=True)[:count]
 
-    def changed_since(self, moment: float) -> list[OrderLine]:
+    def changed_after(self, moment: float) -> list[OrderLine]:
         """The orders that changed after `moment`, the oldest change first."""
         changed = (line for line in self.lines.values() if line.changed_s > moment)
         return sorted(changed, key=lambda line: line.changed_s)
@@ -91,36 +91,81 @@ class Board:
         return median(self._ages) if self._ages else None
 
     @property
-    def highest_age_s(self) -> float | None:
+    def max_age_s(self) -> float | None:
         """The highest age of the last thousand updates; None before the first."""
         return max(self._ages, default=None)
 
 
-def read_update(frame: Mapping[str, Any], *, snapshot: bool) -> OrderUpdate:
-    """Reads a frame of type `order_status_update`."""
-    data = frame["data"]
-    committed = frame.get("commit_time")
-    return OrderUpdate(
-        order_id=data["order_id"],
-        status=data.get("status", ""),
-        estimated_delivery=data.get("estimated_delivery", ""),
-        tracking_number=data.get("tracking_number", ""),
-        committed=datetime.fromisoformat(committed) if committed else None,
-        snapshot=snapshot,
+def batch_line(board: Board, after: float, now: float) -> str:
+    """One line about the orders that changed after a moment, for a demo without a terminal."""
+    changed = board.changed_after(after)
+    named = ", ".join(f"{line.order_id} {line.status}" for line in changed[-NAMED_ORDERS:])
+    more = f" and {len(changed) - NAMED_ORDERS} more" if len(changed) > NAMED_ORDERS else ""
+    slowest = milliseconds(max((line.age_s for line in changed if line.age_s is not None), default=None))
+    at = datetime.fromtimestamp(now, UTC).strftime("%H:%M:%S")
+    return f"{at}  {len(changed):3} orders changed, slowest after {slowest}: {named}{more}"
+
+
+def draw(board: Board, address: str, seconds_left: float, now: float, height: int) -> RenderableType:
+    """The whole view, as high as the terminal has lines. `now` is in unix seconds."""
+    stores = sorted({shard["store"] for shard in board.shards})
+    rows = max(3, height - OTHER_LINES - len(stores))
+    return Group(
+        _figures(board, address, now),
+        _orders(board.latest(rows), now),
+        _shards(stores, board.shards),
+        Text(board.problem or f"{seconds_left:.0f} s left; any key ends it", style="red" if board.problem else "dim"),
     )
 
 
-def read_shards(answer: Mapping[str, Any]) -> tuple[ShardLine, ...]:
-    """Reads the shard map as the edges give it to staff."""
-    return tuple(_shard(each) for each in answer.get("shards", ()))
+def milliseconds(age_s: float | None) -> str:
+    """An age as whole milliseconds; a dash when it is not known."""
+    return "-" if age_s is None else f"{age_s * 1000:.0f} ms"
 
 
-def _shard(shard: Mapping[str, Any]) -> ShardLine:
-    replicas = shard.get("replicas", ())
-    return ShardLine(
-        store=shard["store"],
-        partition=int(shard.get("partition", 0)),
-        instances=tuple(each["instance"] for each in replicas),
-        serving=tuple(bool(each.get("serving", False)) for each in replicas),
-        lag_records=int(replicas[0].get("lag_records", 0)) if replicas else -1,
-    )
+def _figures(board: Board, address: str, now: float) -> Panel:
+    figures = {
+        "commit to client, median": milliseconds(board.median_age_s),
+        "the slowest": milliseconds(board.max_age_s),
+        "updates here": f"{board.rate(now):.1f} /s",
+        "orders watched": f"{len(board.lines)}",
+    }
+    grid = Table.grid(*(Column(justify="center", ratio=1) for _ in figures), expand=True)
+    grid.add_row(*(Text.assemble((value, "bold green"), "  ", (text, "dim")) for text, value in figures.items()))
+    return Panel(grid, title="[bold]Statecast[/]", subtitle=f"[dim]{address}[/]", box=box.ROUNDED)
+
+
+def _orders(lines: list[OrderLine], now: float) -> Table:
+    texts = ("order", "customer", "status", "delivery", "tracking", "seen by")
+    figures = (Column("changes", justify="right"), Column("age", justify="right", no_wrap=True))
+    columns = (*(Column(text, no_wrap=True) for text in texts), *figures)
+    table = Table(*columns, box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
+    for line in lines:
+        table.add_row(
+            *(line.order_id, line.customer_id, Text(line.status, style=STATUS_STYLES.get(line.status, "magenta"))),
+            *(line.estimated_delivery, line.tracking_number, line.seen_by, str(line.changes or "")),
+            milliseconds(line.age_s) if line.age_s is not None else "",
+            style="bold" if now - line.changed_s < FRESH_S else "",
+        )
+    return table
+
+
+def _shards(stores: list[str], shards: tuple[Mapping[str, Any], ...]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
+    table.add_column("store")
+    for partition in sorted({int(shard.get("partition", 0)) for shard in shards}):
+        table.add_column(f"shard {partition}: owner, replica", no_wrap=True)
+    for store in stores:
+        of_store = [shard for shard in shards if shard["store"] == store]
+        of_store.sort(key=lambda shard: int(shard.get("partition", 0)))
+        table.add_row(store, *(_replicas(shard.get("replicas", ())) for shard in of_store))
+    return table
+
+
+def _replicas(replicas: list[Mapping[str, Any]]) -> Text:
+    cell = Text()
+    for rank, replica in enumerate(replicas):
+        serving = "bold green" if rank == 0 else "green"
+        cell.append(", " if rank else "").append(replica["instance"], serving if replica.get("serving") else "red")
+    lag = int(replicas[0].get("lag_records", 0)) if replicas else 0
+    return cell.append(f"  +{lag}" if lag > 0 else "")

@@ -2,81 +2,70 @@
 
 import base64
 import os
-import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from kong_envoy import envoy_command
-from local_stack.certificates import Certificates
-from local_stack.errors import LocalStackError
-from local_stack.settings import PROGRAMS, ROOT, Settings
-from local_stack.stack_file import Credentials
+from kong_envoy import KongEnvoyError, load, render, to_yaml
+from local_stack import LocalStackError
+from local_stack.settings import HOST, ROOT, Settings
+from local_stack.stack_directory import StackDirectory, write_private
+from local_stack.stack_file import Basic, Credentials, Jwt
+from testkit.certificates import Certificates
 
 KONG_FILE = ROOT / "infra" / "kong" / "kong.yaml"
-HOST = "127.0.0.1"
 
 
-@dataclass(frozen=True)
-class Gateway:
-    """One Envoy. `settings` has a port for every server; `operator` may see the shard map."""
+def render_gateway(directory: StackDirectory, settings: Settings, secret: str) -> None:
+    """Writes Envoy's configuration. `settings` has a port for every server; `secret` proves to the edges who calls.
 
-    directory: Path
-    settings: Settings
-    certificates: Certificates
-    secret: str
-    operator: Credentials
-
-    @property
-    def probe_url(self) -> str:
-        """What the gateway answers with 200 when it lets staff through to an edge that is ready."""
-        return f"http://{HOST}:{self.settings.gateway_http_port}/v1/shards"
-
-    @property
-    def probe_headers(self) -> Mapping[str, str]:
-        """The credentials for `probe_url`."""
-        return authorization(self.operator)
-
-    def command(self) -> tuple[str, ...]:
-        """The command that runs the gateway in the foreground."""
-        return tuple(envoy_command(self._config))
-
-    def prepare(self) -> None:
-        """Renders Envoy's configuration. Raises LocalStackError when the file cannot be carried over."""
-        ports = self.settings
-        options = {
-            "--listen-http": f"{HOST}:{ports.gateway_http_port}",
-            "--listen-https": f"{HOST}:{ports.gateway_https_port}",
-            "--admin": f"{HOST}:{ports.gateway_admin_port}",
-            "-o": str(self._config),
-        }
-        targets = [f"ws-edge-{number}:8080={HOST}:{ports.edge_port(number)}" for number in (1, 2)]
-        command = [str(PROGRAMS / "kong-envoy"), "render", str(KONG_FILE)]
-        for option, value in (*options.items(), *(("--resolve", target) for target in targets)):
-            command += [option, value]
-        self._config.unlink(missing_ok=True)
-        self._config.touch(mode=0o600)
-        rendered = subprocess.run(
-            command, env={**os.environ, **self._secrets()}, capture_output=True, text=True, check=False
+    Raises LocalStackError when Kong's file cannot be rendered.
+    """
+    certificates = Certificates(directory.tls)
+    secrets = {
+        "GATEWAY_SECRET": secret,
+        "GATEWAY_TLS_CERTIFICATE": certificates.certificate.read_text(),
+        "GATEWAY_TLS_KEY": certificates.key.read_text(),
+    }
+    try:
+        config = render(
+            load(KONG_FILE),
+            environment={**os.environ, **secrets},
+            listen_http=f"{HOST}:{settings.gateway_http_port}",
+            listen_https=f"{HOST}:{settings.gateway_https_port}",
+            admin=f"{HOST}:{settings.gateway_admin_port}",
+            resolve={f"ws-edge-{number}:8080": f"{HOST}:{settings.edge_port(number)}" for number in (1, 2)},
         )
-        if rendered.returncode != 0:
-            raise LocalStackError(f"{KONG_FILE} cannot be rendered for Envoy: {rendered.stderr.strip()}")
-
-    def _secrets(self) -> dict[str, str]:
-        return {
-            "GATEWAY_SECRET": self.secret,
-            "GATEWAY_TLS_CERTIFICATE": self.certificates.certificate.read_text(),
-            "GATEWAY_TLS_KEY": self.certificates.key.read_text(),
-        }
-
-    @property
-    def _config(self) -> Path:
-        return self.directory / "envoy.yaml"
+    except KongEnvoyError as error:
+        raise LocalStackError(f"{KONG_FILE} cannot be rendered for Envoy: {error}") from error
+    write_private(directory.envoy_file, to_yaml(config))
 
 
-def authorization(user: Credentials) -> dict[str, str]:
+def read_demo_users(kong_file: Path) -> dict[str, Credentials]:
+    """The users of Kong's file that have credentials, by name. Raises LocalStackError when there is none."""
+    consumers = {consumer["username"]: _credentials(consumer) for consumer in load(kong_file).get("consumers", [])}
+    users = {name: user for name, user in consumers.items() if user.basic or user.key or user.jwt}
+    if not users:
+        raise LocalStackError(f"{kong_file} names no consumer with credentials")
+    return users
+
+
+def authorization(user: Credentials) -> Mapping[str, str]:
     """The header of basic authentication for the user."""
     if user.basic is None:
         return {}
     pair = f"{user.basic.username}:{user.basic.password}".encode()
     return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+
+
+def _credentials(consumer: dict[str, Any]) -> Credentials:
+    kinds = ("basicauth_credentials", "keyauth_credentials", "jwt_secrets")
+    basic, key, jwt = (next(iter(consumer.get(kind, [])), None) for kind in kinds)
+    groups = tuple(acl["group"] for acl in consumer.get("acls", []))
+    return Credentials(
+        customer_id=consumer.get("custom_id", "") if "staff" not in groups else "",
+        groups=groups,
+        basic=Basic.model_validate(basic) if basic else None,
+        key=key["key"] if key else None,
+        jwt=Jwt.model_validate(jwt) if jwt else None,
+    )

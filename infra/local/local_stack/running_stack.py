@@ -1,32 +1,106 @@
-"""A whole running stack as a value, for end-to-end tests and benchmarks."""
+"""Starts a stack, in this process or in the background; holds on to one that runs; and ends it."""
 
+import asyncio
+import os
+import signal
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
-from local_stack import child_process, run_lock
-from local_stack.background import Start, Told, start_stack, stop_stack
-from local_stack.errors import NotReadyError, NotRunningError
-from local_stack.ledger import Entry, read_ledger
-from local_stack.settings import Settings
-from local_stack.stack_directory import StackDirectory
+from local_stack import AlreadyRunningError, LocalStackError, NotReadyError, NotRunningError
+from local_stack.settings import Settings, assign_ports
+from local_stack.specs import Plan
+from local_stack.stack_directory import SETTLED, Entry, Ledger, StackDirectory
 from local_stack.stack_file import Stack, read_stack
+from local_stack.supervisor import Supervisor
+from testkit import processes
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+THREADS = 16  # as many processes may be probed, prepared or stopped at once
 POLL_S = 0.05
+STOP_MARGIN_S = 10.0
+
+Report = Callable[[str], None]
+Start = Callable[[Sequence[str], Path, Mapping[str, str]], processes.Popen]
+
+
+def run_stack(settings: Settings, plan: Plan) -> None:
+    """Starts everything, and returns when a signal has ended it and nothing is left. Call it in the main thread.
+
+    Raises LocalStackError: the directory is not usable, a stack already runs, a port is taken, a process keeps ending.
+    The ledger then holds the failure for others to read.
+    """
+    directory = StackDirectory(settings.directory)
+    directory.create()
+    with directory.locked():
+        if leftover := directory.ledger():
+            leftover.end_leftovers()
+        directory.begin_run()
+        try:
+            with_ports = settings.model_copy(update={**assign_ports(settings), "directory": directory.root})
+            asyncio.run(_supervise(with_ports, directory, plan))
+        except LocalStackError as error:
+            ledger = directory.ledger() or Ledger(run="", supervisor=os.getpid(), processes={})
+            directory.write_ledger(ledger.model_copy(update={"failure": str(error)}))
+            raise
+        directory.forget_run()
+
+
+def start_stack(settings: Settings, start: Start, report: Report) -> processes.Popen:
+    """Starts a supervisor by `start` and waits until its stack is ready, reporting each process that becomes so.
+
+    `start` is one of testkit.processes: `start` ties the stack to this process, `start_detached` does not. Raises
+    AlreadyRunningError with the addresses, or NotReadyError with the reason; what it started has ended then.
+    """
+    directory = StackDirectory(settings.directory)
+    directory.create()
+    if directory.supervisor_pid() is not None:
+        address = "it is still starting"
+        if directory.stack_file.exists():
+            gateway = read_stack(directory.stack_file).gateway
+            address = f"gateway {gateway.https} and {gateway.http}"
+        raise AlreadyRunningError(f"a stack already runs in {directory.root} ({address}): `make down` ends it")
+    directory.stack_file.unlink(missing_ok=True)
+    directory.rotate_log("supervisor")
+    command = [sys.executable, "-m", "local_stack", "run"]
+    supervisor = start(command, directory.log_file("supervisor"), settings.as_environment())
+    try:
+        _wait_ready(directory, supervisor, report)
+    except BaseException:
+        if directory.supervisor_pid() in (None, supervisor.pid):
+            stop_stack(settings)
+        supervisor.wait()
+        raise
+    return supervisor
+
+
+def stop_stack(settings: Settings) -> bool:
+    """Ends the stack with everything it started, also what a killed supervisor left. False when there was nothing."""
+    directory = StackDirectory(settings.directory)
+    supervisor = directory.supervisor_pid()
+    if supervisor is not None:
+        processes.stop(supervisor, 2 * settings.stop_grace_s + STOP_MARGIN_S)
+    leftover = directory.ledger()
+    ended = leftover.end_leftovers() if leftover else 0
+    directory.forget_run()
+    return supervisor is not None or ended > 0
 
 
 @contextmanager
 def running_stack(
-    settings: Settings, tell: Told = lambda _: None, start: Start = child_process.start
+    settings: Settings, report: Report = lambda _: None, start: Start = processes.start
 ) -> Iterator["RunningStack"]:
     """Starts a stack of one's own and ends it after the block, whatever happens; it also ends with this process.
 
-    Call it in the main thread. Give each stack a directory of its own. `tell` hears of each process that is ready.
+    Call it in the main thread. Give each stack a directory of its own. `report` gets a line for each ready process.
     """
-    supervisor = start_stack(settings, start, tell)
+    supervisor = start_stack(settings, start, report)
     try:
-        yield RunningStack(StackDirectory(settings.directory.absolute()))
+        yield RunningStack(StackDirectory(settings.directory))
     finally:
         stop_stack(settings)
         supervisor.wait()
@@ -45,18 +119,18 @@ class RunningStack:
 
     def entry(self, name: str) -> Entry:
         """The state of a process. Raises NotRunningError when the stack has ended or has no such process."""
-        ledger = read_ledger(self.directory.ledger)
+        ledger = self.directory.ledger()
         if ledger is None or name not in ledger.processes:
             raise NotRunningError(f"no process {name} in the stack in {self.directory.root}")
         return ledger.processes[name]
 
     def kill(self, name: str) -> None:
-        """Kills a process and all it started, as `kill -9` does, and returns when the supervisor has seen it.
+        """Kills a process and all it started, as `kill -9` does, and returns when the supervisor has noticed.
 
         The supervisor starts it again: wait for that by `wait_ready`.
         """
         pid = self._kill(name)
-        self._wait(lambda: self.entry(name).pid != pid, f"the end of {name} was not seen", 10)
+        self._wait(lambda: self.entry(name).pid != pid, f"the end of {name} was not noticed", 10)
 
     def kill_and_hold(self, name: str) -> None:
         """Kills a process as `kill` does, and keeps it down until `start`."""
@@ -75,7 +149,7 @@ class RunningStack:
 
     def wait_ready(self, name: str, timeout_s: float = 60) -> None:
         """Returns when the process is ready, or has done its work. Raises NotReadyError after `timeout_s`."""
-        self._wait(lambda: self.entry(name).state in ("ready", "done"), f"{name} is not ready", timeout_s)
+        self._wait(lambda: self.entry(name).state in SETTLED, f"{name} is not ready", timeout_s)
 
     def wait_announced(self, timeout_s: float) -> None:
         """Returns when the stack file is there, which is when all processes have become ready."""
@@ -85,14 +159,43 @@ class RunningStack:
         pid = self.entry(name).pid
         if pid is None:
             raise NotRunningError(f"{name} does not run")
-        child_process.kill_family(pid)
+        processes.kill_family(pid)
         return pid
 
-    def _wait(self, reached: Callable[[], bool], otherwise: str, timeout_s: float) -> None:
+    def _wait(self, condition: Callable[[], bool], otherwise: str, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
-        while not reached():
-            if run_lock.holder(self.directory.lock) is None:
+        while not condition():
+            if self.directory.supervisor_pid() is None:
                 raise NotReadyError(f"{otherwise}, because the stack has ended: see `local-stack status`")
             if time.monotonic() > deadline:
-                raise NotReadyError(f"{otherwise} within {timeout_s:g} s: see {self.directory.root / 'logs'}")
+                raise NotReadyError(f"{otherwise} within {timeout_s:g} s: see {self.directory.logs}")
             time.sleep(POLL_S)
+
+
+async def _supervise(settings: Settings, directory: StackDirectory, plan: Plan) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(THREADS))
+    stop = asyncio.Event()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    specs, stack_text = plan(settings, directory)
+    await Supervisor(specs, directory, settings, stack_text).run(stop)
+
+
+def _wait_ready(directory: StackDirectory, supervisor: processes.Popen, report: Report) -> None:
+    reported: set[str] = set()
+    began = time.monotonic()
+    while True:
+        ready, ended = directory.stack_file.exists(), supervisor.poll() is not None
+        ledger = directory.ledger()
+        if ledger and ledger.supervisor != supervisor.pid:
+            ledger = None  # of the run before
+        for name, entry in (ledger.processes if ledger else {}).items():
+            if entry.state in SETTLED and name not in reported:
+                reported.add(name)
+                report(f"{time.monotonic() - began:5.1f} s  {name} is {entry.state}")
+        if ready:
+            return
+        if ended:
+            raise NotReadyError((ledger and ledger.failure) or processes.tail(directory.log_file("supervisor")))
+        time.sleep(POLL_S)

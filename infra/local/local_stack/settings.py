@@ -1,4 +1,4 @@
-"""The settings of the local stack: environment variables that begin with LOCAL_STACK_."""
+"""The settings of the local stack: environment variables that begin with LOCAL_STACK_, and a port for every server."""
 
 import sys
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-ROOT = Path(__file__).resolve().parents[3]
-"""The checkout of the repository: the stack runs from it and nowhere else."""
+from local_stack import PortInUseError
+from testkit.ports import free_ports, is_free
 
-PROGRAMS = Path(sys.executable).parent
-"""Where the programs of the virtual environment are."""
-
+ROOT = Path(__file__).resolve().parents[3]  # the checkout of the repository: the stack runs from it and nowhere else
+PROGRAMS = Path(sys.executable).parent  # of the virtual environment
+HOST = "127.0.0.1"
 PORT = Field(default=0, ge=0, le=65_535)
 
 
@@ -38,38 +38,34 @@ class PortSettings(BaseSettings):
 
 
 class Settings(PortSettings):
-    """What a stack is started with. Times are in the unit that the name ends with."""
+    """What a stack is started with; README.md says what each setting means."""
 
-    directory: Path = Field(default=ROOT / ".run", description="Where data, logs and stack.json are kept.")
+    directory: Path = ROOT / ".run"
 
-    rate: float = Field(default=50, ge=0, description="Changes per second that the simulator makes.")
-    orders: int = Field(default=1000, ge=0, description="Orders in the table at the first start.")
-    customers: int = Field(default=100, ge=1, description="Customers who own the orders.")
-    items: int = Field(default=200, ge=1, description="Articles that the orders name.")
-    seed: int = Field(default=1, description="The seed of the simulator: the same one makes the same changes.")
-    limit: int = Field(default=0, ge=0, description="Changes after which the simulator ends; 0 never.")
+    rate: float = Field(default=50, ge=0)
+    orders: int = Field(default=1000, ge=0)
+    customers: int = Field(default=100, ge=1)
+    items: int = Field(default=200, ge=1)
+    seed: int = 1
+    limit: int = Field(default=0, ge=0)
 
-    replicas: int = Field(default=2, ge=1, le=2, description="Query instances that hold each partition.")
-    session_timeout_ms: int = Field(
-        default=2500, ge=1000, description="How long a killed query instance counts as a member of its group."
-    )
-    checkpoint_interval: str = Field(
-        default="", description="The processor's checkpoint interval, for example 10s; empty keeps the pipelines' own."
-    )
+    replicas: int = Field(default=2, ge=1, le=2)
+    session_timeout_ms: int = Field(default=2500, ge=1000)
+    checkpoint_interval: str = ""
 
-    start_timeout_s: float = Field(default=180, gt=0, description="How long the stack may take to become ready.")
-    stop_grace_s: float = Field(default=15, gt=0, description="How long a process may take to end before it is killed.")
-    restart_first_s: float = Field(default=0.5, ge=0, description="The pause before a first restart; it doubles.")
-    restart_most_s: float = Field(default=8, gt=0, description="The longest pause before a restart.")
-    restart_limit: int = Field(default=5, ge=1, description="Ends of one process in the window that fail the stack.")
-    restart_window_s: float = Field(default=60, gt=0, description="The window in which ends are counted.")
+    start_timeout_s: float = Field(default=180, gt=0)
+    stop_grace_s: float = Field(default=15, gt=0)
+    restart_first_s: float = Field(default=0.5, ge=0)
+    restart_max_s: float = Field(default=8, gt=0)
+    restart_limit: int = Field(default=5, ge=1)
+    restart_window_s: float = Field(default=60, gt=0)
 
-    demo_s: float = Field(default=60, gt=0, description="How long the demo shows orders on a terminal.")
-    demo_lines_s: float = Field(default=30, gt=0, description="How long the demo shows orders without a terminal.")
+    demo_s: float = Field(default=60, gt=0)
+    demo_lines_s: float = Field(default=30, gt=0)
 
     def as_environment(self) -> dict[str, str]:
         """The environment variables that make equal settings in another process."""
-        return {f"LOCAL_STACK_{name.upper()}": str(value) for name, value in self.model_dump().items()}
+        return {variable(name): str(value) for name, value in self.model_dump().items()}
 
     def query_ports(self, number: int) -> tuple[int, int, int]:
         """The public, internal and metrics port of the query-service `number`, 1 or 2."""
@@ -80,3 +76,29 @@ class Settings(PortSettings):
     def edge_port(self, number: int) -> int:
         """The port of the ws-edge `number`, 1 or 2."""
         return self.edge_1_port if number == 1 else self.edge_2_port
+
+
+def assign_ports(ports: PortSettings) -> dict[str, int]:
+    """Returns a port for every field of `ports`: the one that was asked for, or a free one where that is 0.
+
+    Raises PortInUseError when a port that was asked for is taken, or was asked for twice.
+    """
+    wanted = {name: getattr(ports, name) for name in PortSettings.model_fields}
+    owners: dict[int, str] = {}
+    for name, port in wanted.items():
+        if not port:
+            continue
+        if port in owners:
+            raise PortInUseError(f"{variable(name)} and {variable(owners[port])} both ask for port {port}")
+        owners[port] = name
+        if not is_free(port):
+            raise PortInUseError(
+                f"port {port} is in use: end what listens there, or set {variable(name)} to another port or to 0"
+            )
+    free = iter([port for port in free_ports(len(wanted) + len(owners)) if port not in owners])
+    return {name: port or next(free) for name, port in wanted.items()}
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"LOCAL_STACK_{name.upper()}"

@@ -1,26 +1,20 @@
 """The stack file: where everything of a ready stack is, for tests, benchmarks and people."""
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
-from local_stack.errors import NotRunningError
-
-
-class Part(BaseModel):
-    """A piece of the stack file; it never changes once read."""
-
-    model_config = ConfigDict(frozen=True)
+from local_stack import NotRunningError
+from local_stack.settings import HOST, Settings
+from local_stack.stack_directory import Entry, Part
 
 
 class Kafka(Part):
-    """The broker."""
-
     bootstrap: str
 
 
 class Gateway(Part):
-    """The base URLs of the gateway, and the file with the certificate that signs its own."""
+    """Base URLs, and the file with the certificate that signs the gateway's own."""
 
     http: str
     https: str
@@ -30,45 +24,35 @@ class Gateway(Part):
     admin: str
 
 
-class Edge(Part):
-    """One ws-edge: the base URL behind the gateway, and where its metrics are."""
-
-    name: str
-    url: str
+class Metered(Part):
     metrics: str
 
 
-class Query(Part):
-    """One query-service: public and internal gRPC addresses as `host:port`, and where its metrics are."""
+class Edge(Metered):
+    """One ws-edge; `url` is its base URL behind the gateway."""
+
+    name: str
+    url: str
+
+
+class Query(Metered):
+    """One query-service: public and internal gRPC addresses as `host:port`."""
 
     name: str
     address: str
     shard_address: str
-    metrics: str
-
-
-class Metered(Part):
-    """A service without an address of its own."""
-
-    metrics: str
 
 
 class RunningProcess(Part):
-    """One process; `pid` is None while it does not run."""
-
     pid: int | None
     log: Path
 
 
 class Supervisor(Part):
-    """The process that keeps all others."""
-
     pid: int
 
 
 class Basic(Part):
-    """A name and password for basic authentication."""
-
     username: str
     password: str
 
@@ -78,7 +62,7 @@ class Jwt(Part):
 
     key: str
     secret: str
-    algorithm: str
+    algorithm: str = "HS256"
 
 
 class Credentials(Part):
@@ -112,3 +96,37 @@ def read_stack(path: Path) -> Stack:
         return Stack.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise NotRunningError(f"no ready stack: {path} does not exist; `make up` starts one") from None
+
+
+def stack_text(
+    settings: Settings, authority: Path, credentials: Mapping[str, Credentials], entries: Mapping[str, Entry]
+) -> str:
+    """The text of the stack file, with the processes as they are now. `settings` has a port for every server."""
+
+    def metrics(port: int) -> str:
+        return f"http://{HOST}:{port}/metrics"
+
+    def query(number: int) -> Query:
+        port, shard_port, metrics_port = settings.query_ports(number)
+        addresses = {"address": f"{HOST}:{port}", "shard_address": f"{HOST}:{shard_port}"}
+        return Query(name=f"query-{number}", metrics=metrics(metrics_port), **addresses)
+
+    edges = {f"edge-{number}": settings.edge_port(number) for number in (1, 2)}
+    plain, secure = f"{HOST}:{settings.gateway_http_port}", f"{HOST}:{settings.gateway_https_port}"
+    urls = {"http": f"http://{plain}", "https": f"https://{secure}", "ws": f"ws://{plain}", "wss": f"wss://{secure}"}
+    admin = f"http://{HOST}:{settings.gateway_admin_port}"
+    stack = Stack(
+        directory=settings.directory,
+        supervisor=Supervisor(pid=os.getpid()),
+        kafka=Kafka(bootstrap=f"{HOST}:{settings.kafka_port}"),
+        gateway=Gateway(**urls, ca_certificate=authority, admin=admin),
+        edges=tuple(
+            Edge(name=name, url=f"http://{HOST}:{port}", metrics=metrics(port)) for name, port in edges.items()
+        ),
+        queries=(query(1), query(2)),
+        simulator=Metered(metrics=metrics(settings.simulator_metrics_port)),
+        processor=Metered(metrics=metrics(settings.processor_metrics_port)),
+        processes={name: RunningProcess(pid=entry.pid, log=entry.log) for name, entry in entries.items()},
+        credentials=dict(credentials),
+    )
+    return stack.model_dump_json(indent=2)

@@ -1,79 +1,112 @@
-"""What the demo knows."""
-
-from datetime import UTC, datetime
+"""What the demo shows."""
 
 import pytest
+from rich.console import Console
 
-from local_stack.demo_board import Board, OrderUpdate, read_shards, read_update
+from local_stack.demo_board import Board, OrderLine, batch_line, draw, milliseconds
 
 NOW = 1_800_000_000.0
-FRAME = {
-    "type": "order_status_update",
-    "data": {"order_id": "order-1", "status": "Paid", "estimated_delivery": "2027-01-20", "tracking_number": ""},
-    "position": {"epoch": "1", "offset": "2"},
-    "commit_time": "2027-01-15T08:00:00.250Z",
-}
+REPLICAS = [{"instance": "query-2", "rank": 1, "serving": True, "lag_records": "7"}, {"instance": "query-1"}]
+SHARD = {"store": "orders-by-key", "partition": 3, "replicas": REPLICAS}
 
 
-def update(order_id: str = "order-1", *, age_s: float = 0.0, now: float = NOW, snapshot: bool = False) -> OrderUpdate:
-    return OrderUpdate(order_id, "Paid", "", "", datetime.fromtimestamp(now - age_s, UTC), snapshot)
+def line(order_id: str = "order-1", committed_s: float = NOW, status: str = "Paid") -> OrderLine:
+    return OrderLine(order_id, "customer-1", status, "2027-01-20", "TRACK-1", "alice", committed_s)
 
 
-def test_a_frame_is_read() -> None:
-    read = read_update(FRAME, snapshot=False)
+def changed(order_id: str, now: float, age_s: float = 0.05) -> Board:
+    board = Board()
+    change(board, order_id, now, age_s)
+    return board
 
-    assert (read.order_id, read.status, read.estimated_delivery) == ("order-1", "Paid", "2027-01-20")
-    assert read.committed == datetime(2027, 1, 15, 8, 0, 0, 250_000, UTC)
+
+def change(board: Board, order_id: str, now: float, age_s: float = 0.05) -> None:
+    board.apply(line(order_id, committed_s=0), 1)
+    board.apply(line(order_id, committed_s=now - age_s), now)
 
 
-def test_an_order_that_was_never_seen_has_no_commit_time() -> None:
-    frame = {"data": {"order_id": "order-1", "status": "Unknown"}, "position": {}}
-
-    assert read_update(frame, snapshot=True).committed is None
+def drawn(board: Board) -> str:
+    console = Console(width=140)
+    with console.capture() as capture:
+        console.print(draw(board, "wss://gateway", 12, NOW, 40))
+    return capture.get()
 
 
 def test_ages_run_from_the_commit_to_the_client() -> None:
     board = Board()
-    for age_s in (0.05, 0.1, 0.3):
-        board.apply(update(age_s=age_s), "customer-1", "alice", NOW)
+    for place, age_s in enumerate((0.05, 0.1, 0.3)):
+        change(board, "order-1", NOW + place, age_s)
 
     assert board.median_age_s == pytest.approx(0.1, abs=1e-5)
-    assert board.highest_age_s == pytest.approx(0.3, abs=1e-5)
+    assert board.max_age_s == pytest.approx(0.3, abs=1e-5)
     assert board.lines["order-1"].changes == 3
 
 
 def test_a_snapshot_is_shown_and_is_no_change() -> None:
     board = Board()
 
-    board.apply(update(age_s=3600, snapshot=True), "customer-1", "alice", NOW)
+    board.apply(line(committed_s=NOW - 3600), NOW)
 
     assert board.lines["order-1"].changes == 0
     assert (board.updates, board.median_age_s) == (0, None)
 
 
+def test_a_change_that_is_told_again_counts_once() -> None:
+    board = changed("order-1", NOW)
+
+    board.apply(line(committed_s=NOW - 0.05), NOW + 1)
+
+    assert board.lines["order-1"].changes == 1
+
+
 def test_the_newest_changes_come_first() -> None:
     board = Board()
     for place, order_id in enumerate(("a", "b", "a", "c")):
-        board.apply(update(order_id), "customer-1", "alice", NOW + place)
+        change(board, order_id, NOW + place)
 
-    assert [line.update.order_id for line in board.latest(2)] == ["c", "a"]
-    assert [line.update.order_id for line in board.changed_since(NOW + 1)] == ["a", "c"]
+    assert [each.order_id for each in board.latest(2)] == ["c", "a"]
+    assert [each.order_id for each in board.changed_after(NOW + 1)] == ["a", "c"]
 
 
 def test_the_rate_counts_the_last_five_seconds() -> None:
     board = Board()
     for second in range(20):
-        board.apply(update(now=NOW + second), "customer-1", "alice", NOW + second)
+        change(board, "order-1", NOW + second)
 
     assert board.rate(NOW + 19) == pytest.approx(6 / 5)
     assert board.rate(NOW + 60) == 0
 
 
-def test_the_shard_map_is_read() -> None:
-    replicas = [{"instance": "query-2", "rank": 1, "serving": True, "lag_records": "4"}, {"instance": "query-1"}]
+def test_a_line_names_some_orders_and_counts_the_others() -> None:
+    board = Board()
+    for number in range(5):
+        change(board, f"order-{number}", NOW + number)
 
-    (shard,) = read_shards({"shards": [{"store": "orders-by-key", "partition": 3, "replicas": replicas}]})
+    text = batch_line(board, NOW - 1, NOW + 5)
 
-    assert (shard.store, shard.partition, shard.lag_records) == ("orders-by-key", 3, 4)
-    assert shard.instances == ("query-2", "query-1")
-    assert shard.serving == (True, False)
+    assert "5 orders changed" in text
+    assert "order-2 Paid, order-3 Paid, order-4 Paid and 2 more" in text
+
+
+def test_it_shows_orders_ages_and_owners() -> None:
+    board = changed("order-1", NOW, 0.042)
+    board.shards = (SHARD,)
+
+    text = drawn(board)
+
+    for shown in ("order-1", "customer-1", "Paid", "2027-01-20", "TRACK-1", "alice", "42 ms", "query-2, query-1  +7"):
+        assert shown in text
+    assert "shard 3: owner, replica" in text
+    assert "12 s left" in text
+
+
+def test_it_shows_a_problem_instead_of_the_time_left() -> None:
+    text = drawn(Board(problem="alice: connection refused"))
+
+    assert "alice: connection refused" in text
+    assert "s left" not in text
+
+
+def test_an_unknown_age_is_a_dash() -> None:
+    assert milliseconds(None) == "-"
+    assert milliseconds(0.0421) == "42 ms"

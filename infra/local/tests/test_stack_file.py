@@ -4,18 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from local_stack.errors import NotRunningError
-from local_stack.ledger import Entry
+from local_stack import NotRunningError
 from local_stack.settings import Settings
-from local_stack.stack_file import Basic, Credentials, read_stack
-from local_stack.stack_text import WholeStackText
+from local_stack.stack_directory import Entry
+from local_stack.stack_file import Basic, Credentials, read_stack, stack_text
 
 
 def test_a_reader_finds_what_the_supervisor_wrote(tmp_path: Path) -> None:
     settings = Settings(directory=tmp_path, gateway_https_port=443, query_2_shard_port=7, edge_1_port=8)
     users = {"alice": Credentials(customer_id="customer-0001", basic=Basic(username="alice", password="secret"))}
-    text = WholeStackText(settings, tmp_path / "ca.pem", users)
-    (tmp_path / "stack.json").write_text(text({"broker": Entry(pid=12, log=tmp_path / "broker.log")}))
+    entries = {"broker": Entry(pid=12, log=tmp_path / "broker.log")}
+    (tmp_path / "stack.json").write_text(stack_text(settings, tmp_path / "ca.pem", users, entries))
 
     stack = read_stack(tmp_path / "stack.json")
 

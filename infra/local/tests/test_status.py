@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from local_stack import run_lock
-from local_stack.ledger import Entry, Ledger, State, write_private
 from local_stack.settings import Settings
-from local_stack.stack_directory import StackDirectory
-from local_stack.stack_text import WholeStackText
+from local_stack.stack_directory import Entry, Ledger, StackDirectory, State, write_private
+from local_stack.stack_file import stack_text
 from local_stack.status import NOT_READY, NOT_RUNNING, READY, memory_mib, show_status
 
 Shown = Callable[[], tuple[int, str]]
@@ -36,10 +34,10 @@ def shown(tmp_path: Path) -> Shown:
 
 
 def write(directory: StackDirectory, state: State, *, reason: str = "", failure: str = "") -> None:
-    entries = {"broker": Entry(state=state, pid=os.getpid(), reason=reason, log=directory.log("broker"))}
+    entries = {"broker": Entry(state=state, pid=os.getpid(), reason=reason, log=directory.log_file("broker"))}
     ledger = Ledger(run="run", supervisor=os.getpid(), processes=entries, failure=failure)
-    write_private(directory.ledger, ledger.model_dump_json())
-    text = WholeStackText(Settings(directory=directory.root), directory.tls / "ca.pem", {})(entries)
+    directory.write_ledger(ledger)
+    text = stack_text(Settings(directory=directory.root), directory.tls / "ca.pem", {}, entries)
     write_private(directory.stack_file, text)
 
 
@@ -60,7 +58,7 @@ def test_why_the_last_stack_ended_is_told(directory: StackDirectory, shown: Show
 
 
 def test_a_stack_without_a_ledger_is_starting(directory: StackDirectory, shown: Shown) -> None:
-    with run_lock.hold(directory.lock):
+    with directory.locked():
         status, text = shown()
 
     assert status == NOT_READY
@@ -69,7 +67,7 @@ def test_a_stack_without_a_ledger_is_starting(directory: StackDirectory, shown: 
 
 def test_a_ready_stack_shows_its_processes_and_addresses(directory: StackDirectory, shown: Shown) -> None:
     write(directory, "ready")
-    with run_lock.hold(directory.lock):
+    with directory.locked():
         status, text = shown()
 
     assert status == READY
@@ -80,7 +78,7 @@ def test_a_ready_stack_shows_its_processes_and_addresses(directory: StackDirecto
 
 def test_a_process_that_is_not_ready_says_why(directory: StackDirectory, shown: Shown) -> None:
     write(directory, "unready", reason="the broker is away")
-    with run_lock.hold(directory.lock):
+    with directory.locked():
         status, text = shown()
 
     assert status == NOT_READY

@@ -13,11 +13,10 @@ import psutil
 import pytest
 
 from local_stack.gateway import authorization
-from local_stack.ledger import read_ledger
-from local_stack.leftovers import RUN_VARIABLE
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
-from local_stack.testing import wait_until
+from local_stack.stack_directory import RUN_VARIABLE
+from testkit.waiting import scaled, wait_until
 
 
 def of_the_run(run: str) -> list[str]:
@@ -43,13 +42,15 @@ def newest_order(stack: RunningStack) -> Mapping[str, Any]:
 
 @pytest.mark.kafka
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(scaled(600))
 def test_it_leaves_nothing_goes_on_where_it_stopped_and_shows_itself(tmp_path: Path) -> None:
-    settings = Settings(directory=tmp_path / "stack", orders=50, customers=5, rate=20, demo_lines_s=3)
+    settings = Settings(
+        directory=tmp_path / "stack", orders=50, customers=5, rate=20, start_timeout_s=scaled(180), demo_lines_s=3
+    )
     with running_stack(settings) as stack:
         wait_until(lambda: newest_order(stack), "customer-0001 has an order")
         before = newest_order(stack)
-        ledger = read_ledger(stack.directory.ledger)
+        ledger = stack.directory.ledger()
         assert ledger is not None
         os.kill(ledger.supervisor, signal.SIGKILL)
         wait_until(lambda: not of_the_run(ledger.run), "every process has ended, Spark's JVM too")

@@ -1,30 +1,26 @@
 -- Answers clients as Kong does: kong.response.error, and the headers that Kong adds on the way back.
 -- CONFIG, rendered in front of this file, holds what kong.yaml says.
 
-local MESSAGES = { [401] = "Unauthorized" }
 local STORE = "kong"
 
-local function hex_of_random_bytes(count)
+local function random_hex()
   local source = assert(io.open("/dev/urandom", "rb"))
-  local bytes = source:read(count)
+  local bytes = source:read(16)
   source:close()
   return (bytes:gsub(".", function(char) return string.format("%02x", char:byte()) end))
 end
 
 -- A random UUID, RFC 9562 version 4.
 local function uuid()
-  local hex = hex_of_random_bytes(16)
+  local hex = random_hex()
   local variant = string.format("%x", 8 + tonumber(hex:sub(17, 17), 16) % 4)
-  return table.concat({
-    hex:sub(1, 8), hex:sub(9, 12), "4" .. hex:sub(14, 16), variant .. hex:sub(18, 20), hex:sub(21),
-  }, "-")
+  return (hex:gsub("^(........)(....).(...).(...)", "%1-%2-4%3-" .. variant .. "%4-"))
 end
 
 -- What is kept from a request for its answer: the request's id, and the headers to add.
 local function begin()
-  local kept = { id = hex_of_random_bytes(16), headers = {} }
-  kept.headers["X-Kong-Request-Id"] = kept.id
-  return kept
+  local id = random_hex()
+  return { id = id, headers = { ["X-Kong-Request-Id"] = id } }
 end
 
 local function remember(handle, kept)
@@ -36,7 +32,7 @@ end
 -- Ends the request. `envoy_on_response` adds the headers that are remembered.
 local function answer(handle, kept, status, message)
   remember(handle, kept)
-  local body = string.format('{\n  "message":"%s",\n  "request_id":"%s"\n}', message or MESSAGES[status], kept.id)
+  local body = string.format('{\n  "message":"%s",\n  "request_id":"%s"\n}', message, kept.id)
   handle:respond({ [":status"] = tostring(status), ["content-type"] = "application/json; charset=utf-8" }, body)
 end
 

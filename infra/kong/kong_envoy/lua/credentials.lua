@@ -1,20 +1,18 @@
 -- Finds out who asks, as Kong's plugins jwt, key-auth and basic-auth do when each names an anonymous consumer: the
 -- first credential that holds wins, and a request without one goes on as the anonymous consumer.
 
+-- The one token that the request shows, however often; nil for different ones.
 local function token_of(handle, plugin)
-  local found, count = {}, 0
-  local function note(token)
-    if token and token ~= "" and not found[token] then
-      found[token], count = true, count + 1
-    end
-  end
+  local tokens = {}
   for _, name in ipairs(plugin.uri_param_names) do
-    for _, value in ipairs(query_values(handle, name)) do note(value) end
+    for _, value in ipairs(query_values(handle, name)) do tokens[value] = true end
   end
   for _, name in ipairs(plugin.header_names) do
-    note((handle:headers():get(name) or ""):match("%s*[Bb]earer%s+(.+)"))
+    tokens[(handle:headers():get(name) or ""):match("%s*[Bb]earer%s+(.+)") or ""] = true
   end
-  return count == 1 and next(found) or nil
+  tokens[""] = nil
+  local token = next(tokens)
+  return token and not next(tokens, token) and token or nil
 end
 
 -- Envoy's jwt_authn has checked the signatures; its clock skew cannot be zero, so the expiry is checked here.
@@ -25,10 +23,8 @@ local function by_jwt(handle, plugin)
   for provider, credential in pairs(CONFIG.jwt_secrets) do
     local claims = verified[provider]
     if claims and claims.iss == credential.key then
-      local expires = claims.exp
-      if not plugin.verify_exp or (type(expires) == "number" and expires > os.time()) then
-        return credential.consumer, credential.key, token
-      end
+      local holds = type(claims.exp) == "number" and claims.exp > os.time()
+      if holds or #plugin.claims_to_verify == 0 then return credential.consumer, credential.key, token end
     end
   end
 end
@@ -44,32 +40,24 @@ end
 
 local function by_key(handle, plugin)
   for _, name in ipairs(plugin.key_names) do
-    local key, given = key_of(handle, plugin, name)
-    if given then
+    local key, shown = key_of(handle, plugin, name)
+    if shown then
       if key and plugin.hide_credentials then
         remove_from_query(handle, name)
         handle:headers():remove(name)
       end
-      local credential = key and CONFIG.keyauth_credentials[key]
-      if not credential then return nil end
+      local credential = CONFIG.keyauth_credentials[key or ""] or {}
       return credential.consumer, credential.id
     end
   end
 end
 
-local function basic_of(handle, plugin, name)
-  local given = handle:headers():get(name)
-  local decoded_pair = given and from_base64(given:match("%s*[Bb]asic%s*(.+)") or "*")
-  if plugin.hide_credentials then
-    handle:headers():remove(name)
-  end
-  if decoded_pair then return decoded_pair:match("([^:]+):(.*)") end
-end
-
 local function by_basic(handle, plugin)
   for _, name in ipairs({ "proxy-authorization", "authorization" }) do
-    local username, password = basic_of(handle, plugin, name)
-    local credential = username and CONFIG.basicauth_credentials[username]
+    local encoded = (handle:headers():get(name) or ""):match("%s*[Bb]asic%s*(.+)") or ""
+    local username, password = (from_base64(encoded) or ""):match("([^:]+):(.*)")
+    if plugin.hide_credentials then handle:headers():remove(name) end
+    local credential = CONFIG.basicauth_credentials[username or ""]
     if credential then
       if credential.password ~= password then return nil end
       return credential.consumer, username
@@ -94,12 +82,12 @@ local function identify(handle, plugins, kept)
     end
   end
   if not (consumer or anonymous) then return nil end
-  local found = CONFIG.consumers[consumer or anonymous]
+  local identity = CONFIG.consumers[consumer or anonymous]
   local headers = handle:headers()
-  headers:replace("X-Consumer-ID", found.id)
-  headers:replace("X-Consumer-Username", found.username)
-  set_or_remove(headers, "X-Consumer-Custom-ID", found.custom_id)
+  headers:replace("X-Consumer-ID", identity.id)
+  headers:replace("X-Consumer-Username", identity.username)
+  set_or_remove(headers, "X-Consumer-Custom-ID", identity.custom_id)
   set_or_remove(headers, "X-Credential-Identifier", credential)
   set_or_remove(headers, "X-Anonymous-Consumer", not credential and "true" or nil)
-  return found, credential ~= nil
+  return identity, credential ~= nil
 end

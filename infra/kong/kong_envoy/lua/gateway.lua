@@ -2,32 +2,28 @@
 -- request-size-limiting, acl, rate-limiting, request-transformer.
 
 local function correlate(handle, plugin, kept)
-  local given = handle:headers():get(plugin.header_name)
-  local id = given ~= nil and given ~= "" and given or uuid()
+  local sent = handle:headers():get(plugin.header_name)
+  local id = sent ~= nil and sent ~= "" and sent or uuid()
   handle:headers():replace(plugin.header_name, id)
   if plugin.echo_downstream then kept.headers[plugin.header_name] = id end
 end
 
--- The value of a header to add: a text, or the middle part of the token that was verified.
-local function value_of(added, kept)
-  return added.value or (kept.token and kept.token:match("%.(.-)%.")) or added.claims_or
-end
-
 local function transform(handle, plugin, kept)
   local headers = handle:headers()
-  for _, name in ipairs(plugin.remove_headers) do headers:remove(name) end
-  for _, each in ipairs(plugin.add_headers) do
-    if not headers:get(each.name) then headers:add(each.name, value_of(each, kept)) end
+  for _, name in ipairs(plugin.remove.headers or {}) do headers:remove(name) end
+  local claims = kept.token and kept.token:match("%.(.-)%.") -- the middle part of the token that was verified
+  for _, added in ipairs(plugin.add.headers or {}) do
+    if not headers:get(added.name) then headers:add(added.name, added.value or claims or added.claims_or) end
   end
-  for _, name in ipairs(plugin.remove_querystring) do remove_from_query(handle, name) end
+  for _, name in ipairs(plugin.remove.querystring or {}) do remove_from_query(handle, name) end
 end
 
 -- What Kong tells the upstream about the client, whatever the client says itself. Envoy sets X-Forwarded-Proto.
 local function describe(handle, kept, address)
   local headers = handle:headers()
   local authority = headers:get(":authority") or ""
-  local before = headers:get("x-forwarded-for")
-  headers:replace("X-Forwarded-For", before and before .. ", " .. address or address)
+  local forwarded_for = headers:get("x-forwarded-for")
+  headers:replace("X-Forwarded-For", forwarded_for and forwarded_for .. ", " .. address or address)
   headers:replace("X-Real-IP", address)
   headers:replace("X-Forwarded-Host", (authority:gsub(":%d+$", "")))
   headers:replace("X-Forwarded-Path", (headers:get(":path"):gsub("%?.*$", "")))
@@ -41,31 +37,22 @@ end
 local function refusal(handle, plugins, kept, address)
   if plugins["correlation-id"] then correlate(handle, plugins["correlation-id"], kept) end
   local consumer, authenticated = identify(handle, plugins, kept)
+  local size, acl = plugins["request-size-limiting"], plugins.acl
+  local rate = consumer and consumer.plugins["rate-limiting"] or plugins["rate-limiting"]
   local status, message
-  if plugins["request-size-limiting"] then
-    status, message = refused_by_size(handle, plugins["request-size-limiting"])
-  end
-  if not status and plugins.acl then
-    status, message = refused_by_acl(handle, plugins.acl, consumer, authenticated)
-  end
-  local rate = consumer and consumer.rate_limiting or plugins["rate-limiting"]
-  if not status and rate then
-    status, message = refused_by_rate(handle, rate, consumer, address, kept)
-  end
+  if size then status, message = refused_by_size(handle, size) end
+  if not status and acl then status, message = refused_by_acl(handle, acl, consumer, authenticated) end
+  if not status and rate then status, message = refused_by_rate(handle, rate, consumer, address, kept) end
   return status, message
 end
 
 local function serve(handle, kept)
   local plugins = CONFIG.routes[handle:metadata():get("route") or ""]
-  if not plugins then
-    return answer(handle, kept, 404, "no Route matched with those values")
-  end
+  if not plugins then return answer(handle, kept, 404, "no Route matched with those values") end
   local address = handle:streamInfo():downstreamDirectRemoteAddress():gsub(":%d+$", "")
   describe(handle, kept, address)
   local status, message = refusal(handle, plugins, kept, address)
-  if status then
-    return answer(handle, kept, status, message)
-  end
+  if status then return answer(handle, kept, status, message) end
   if plugins["request-transformer"] then transform(handle, plugins["request-transformer"], kept) end
   remember(handle, kept)
 end

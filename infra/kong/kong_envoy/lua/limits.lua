@@ -1,22 +1,20 @@
 -- Who may pass and how often, as Kong's plugins acl, request-size-limiting and rate-limiting (policy local) decide.
 -- The counters live as long as this script, in one thread: Envoy must run with --concurrency 1.
 
-local function in_any_group(consumer, allowed)
-  for _, group in ipairs(consumer.groups) do
-    for _, each in ipairs(allowed) do
-      if group == each then return true end
-    end
+local function contains(list, wanted)
+  for _, item in ipairs(list) do
+    if item == wanted then return true end
   end
-  return false
 end
 
 -- The status that acl refuses with, or nil.
 local function refused_by_acl(handle, plugin, consumer, authenticated)
-  if not consumer or (#consumer.groups == 0 and not authenticated) then return 401, nil end
-  if not in_any_group(consumer, plugin.allow) then return 403, "You cannot consume this service" end
-  if not plugin.hide_groups_header then
-    handle:headers():replace("X-Consumer-Groups", table.concat(consumer.groups, ", "))
-  end
+  if not consumer or (#consumer.groups == 0 and not authenticated) then return 401, "Unauthorized" end
+  local allowed = false
+  for _, group in ipairs(consumer.groups) do allowed = allowed or contains(plugin.allow, group) end
+  if not allowed then return 403, "You cannot consume this service" end
+  if plugin.hide_groups_header then return nil end
+  handle:headers():replace("X-Consumer-Groups", table.concat(consumer.groups, ", "))
 end
 
 -- The status that request-size-limiting refuses with, or nil. Reads the body only when its length is not announced.
@@ -26,63 +24,58 @@ local function refused_by_size(handle, plugin)
     local body = handle:body()
     length = body and body:length()
   end
-  if not length or length <= plugin.bytes then return nil end
+  if not length or length <= plugin.allowed_payload_size * CONFIG.size_units[plugin.size_unit] then return nil end
   local expect = (handle:headers():get("expect") or ""):lower()
   return expect == "100-continue" and 417 or 413, "Request size limit exceeded"
 end
 
 local SECONDS = { Second = 1, Minute = 60, Hour = 3600, Day = 86400 }
-local MANY = 10000
-local counters, counted = {}, 0
+local windows = {} -- of those that have not ended, the counts; by the end of the window
 
-local function forget_past(now)
-  counted = 0
-  for key, counter in pairs(counters) do
-    if counter.ends <= now then counters[key] = nil else counted = counted + 1 end
+-- The window of fixed length that began at a multiple of it, and its end.
+local function window_of(period, now)
+  for ending in pairs(windows) do
+    if ending <= now then windows[ending] = nil end
   end
+  local ends = now - now % SECONDS[period] + SECONDS[period]
+  windows[ends] = windows[ends] or {}
+  return windows[ends], ends
 end
 
--- The counter of a window of fixed length that began at a multiple of it.
-local function counter_of(scope, identifier, period, now)
-  local key = scope .. "\0" .. identifier .. "\0" .. period
-  local counter = counters[key]
-  if not counter or counter.ends <= now then
-    if not counter then counted = counted + 1 end
-    counter = { count = 0, ends = now - now % SECONDS[period] + SECONDS[period] }
-    counters[key] = counter
-    if counted > MANY then forget_past(now) end
-  end
-  return counter
-end
-
+-- The limits of a plugin and what is left of them, by period, and a period that is used up.
 local function usage_of(plugin, identifier, now)
   local usage, exceeded = {}, nil
-  for period, limit in pairs(plugin.limits) do
-    local counter = counter_of(plugin.scope, identifier, period, now)
-    usage[period] = { limit = limit, counter = counter, remaining = limit - counter.count }
-    if usage[period].remaining <= 0 then exceeded = period end
+  for period in pairs(SECONDS) do
+    local limit = plugin[period:lower()]
+    if limit then
+      local window, ends = window_of(period, now)
+      local key = plugin.scope .. "\0" .. identifier .. "\0" .. period
+      local remaining = limit - (window[key] or 0)
+      usage[period] = { limit = limit, remaining = remaining, window = window, key = key, ends = ends }
+      if remaining <= 0 then exceeded = period end
+    end
   end
   return usage, exceeded
 end
 
--- The headers that tell a client where it stands; the tightest period also without its name.
-local function tell(kept, usage, exceeded, now)
+-- Adds the headers that say what is left of the limits; the tightest period also without its name.
+local function add_headers(kept, usage, exceeded, now)
   local tightest
-  for period, each in pairs(usage) do
+  for period, use in pairs(usage) do
     local counts = exceeded == nil or exceeded == period
-    local remaining = math.max(0, counts and each.remaining - 1 or each.remaining)
-    kept.headers["X-RateLimit-Limit-" .. period] = tostring(each.limit)
+    local remaining = math.max(0, counts and use.remaining - 1 or use.remaining)
+    kept.headers["X-RateLimit-Limit-" .. period] = tostring(use.limit)
     kept.headers["X-RateLimit-Remaining-" .. period] = tostring(remaining)
     local longer = tightest and SECONDS[period] > tightest.seconds
     if not tightest or remaining < tightest.remaining or (remaining == tightest.remaining and longer) then
-      local reset = math.max(1, each.counter.ends - now)
-      tightest = { limit = each.limit, remaining = remaining, seconds = SECONDS[period], reset = reset }
+      tightest = { limit = use.limit, remaining = remaining, seconds = SECONDS[period], ends = use.ends }
     end
   end
+  local reset = tostring(math.max(1, tightest.ends - now))
   kept.headers["RateLimit-Limit"] = tostring(tightest.limit)
   kept.headers["RateLimit-Remaining"] = tostring(tightest.remaining)
-  kept.headers["RateLimit-Reset"] = tostring(tightest.reset)
-  kept.headers["Retry-After"] = exceeded and tostring(tightest.reset) or nil
+  kept.headers["RateLimit-Reset"] = reset
+  kept.headers["Retry-After"] = exceeded and reset or nil
 end
 
 -- The status that rate-limiting refuses with, or nil; what passes is counted.
@@ -90,9 +83,7 @@ local function refused_by_rate(handle, plugin, consumer, address, kept)
   local identifier = plugin.limit_by == "consumer" and consumer and consumer.id or address
   local now = os.time()
   local usage, exceeded = usage_of(plugin, identifier, now)
-  if not plugin.hide_client_headers then tell(kept, usage, exceeded, now) end
+  if not plugin.hide_client_headers then add_headers(kept, usage, exceeded, now) end
   if exceeded then return plugin.error_code, plugin.error_message end
-  for _, each in pairs(usage) do
-    each.counter.count = each.counter.count + 1
-  end
+  for _, use in pairs(usage) do use.window[use.key] = (use.window[use.key] or 0) + 1 end
 end

@@ -6,7 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from kong_envoy.gateway_under_test import GatewayUnderTest, eventually
+from testkit.gateway_under_test import GatewayUnderTest
+from testkit.waiting import wait_until
 
 ALICE = {"apikey": "alice-demo-key"}
 BOTH = {"upstream-1", "upstream-2"}
@@ -26,22 +27,22 @@ def where_sockets_land(gateway: GatewayUnderTest, count: int = 4) -> set[str]:
 @pytest.fixture(autouse=True)
 def _both_upstreams_serve(gateway: GatewayUnderTest) -> Iterator[None]:
     yield
-    eventually(lambda: status(gateway) == 200 and where_sockets_land(gateway) == BOTH, "both upstreams serve again")
+    wait_until(lambda: status(gateway) == 200 and where_sockets_land(gateway) == BOTH, "both upstreams serve again")
 
 
 def test_sockets_are_spread_over_the_upstreams(gateway: GatewayUnderTest) -> None:
-    eventually(lambda: where_sockets_land(gateway) == BOTH, "the sockets are spread")
+    wait_until(lambda: where_sockets_land(gateway) == BOTH, "the sockets are spread")
 
 
 def test_an_upstream_that_is_not_ready_gets_nothing_until_it_is(gateway: GatewayUnderTest) -> None:
     first = gateway.upstreams[0]
     first.ready = False
     try:
-        eventually(lambda: where_sockets_land(gateway) == {"upstream-2"}, "the first upstream gets no socket")
+        wait_until(lambda: where_sockets_land(gateway) == {"upstream-2"}, "the first upstream gets no socket")
     finally:
         first.ready = True
 
-    eventually(lambda: where_sockets_land(gateway) == BOTH, "the first upstream gets sockets again")
+    wait_until(lambda: where_sockets_land(gateway) == BOTH, "the first upstream gets sockets again")
 
 
 def test_requests_go_on_when_an_upstream_ends(gateway: GatewayUnderTest) -> None:
@@ -75,7 +76,7 @@ def test_without_any_upstream_the_answer_is_503(gateway: GatewayUnderTest) -> No
     for upstream in gateway.upstreams:
         upstream.stop()
     try:
-        eventually(lambda: status(gateway) == 503, "the gateway knows that nobody serves")
+        wait_until(lambda: status(gateway) == 503, "the gateway knows that nobody serves")
         answer = gateway.get("/v1/x", ALICE)
     finally:
         for upstream in gateway.upstreams:

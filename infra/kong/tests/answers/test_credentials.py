@@ -6,7 +6,7 @@ from collections.abc import Callable
 import jwt
 import pytest
 
-from kong_envoy.gateway_under_test import GatewayUnderTest, token
+from testkit.gateway_under_test import GatewayUnderTest, token
 
 
 def basic(username: str, password: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from kong_envoy.gateway_under_test import GatewayUnderTest, token
+from testkit.gateway_under_test import GatewayUnderTest, token
 
 ALICE = {"apikey": "alice-demo-key"}
 FORGED = {

@@ -2,7 +2,8 @@
 
 import httpx
 
-from kong_envoy.gateway_under_test import PATIENCE_S, GatewayUnderTest
+from testkit.gateway_under_test import GatewayUnderTest
+from testkit.waiting import scaled
 
 ALICE = {"apikey": "alice-demo-key"}
 TRIAL = {"apikey": "trial-demo-key"}
@@ -11,7 +12,7 @@ LIMIT = 64 * 1024
 
 def post(gateway: GatewayUnderTest, body: bytes, *, announced: bool, **headers: str) -> httpx.Response:
     content = body if announced else iter([body[:1000], body[1000:]])
-    return httpx.post(gateway.http + "/v1/x", headers=ALICE | headers, content=content, timeout=PATIENCE_S)
+    return httpx.post(gateway.http + "/v1/x", headers=ALICE | headers, content=content, timeout=scaled(30))
 
 
 def test_a_body_of_the_limit_passes(gateway: GatewayUnderTest) -> None:

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from kong_envoy.gateway_under_test import GatewayUnderTest
+from testkit.gateway_under_test import GatewayUnderTest
 
 ALICE = {"apikey": "alice-demo-key"}
 

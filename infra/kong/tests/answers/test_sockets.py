@@ -5,7 +5,7 @@ import json
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from kong_envoy.gateway_under_test import GatewayUnderTest, token
+from testkit.gateway_under_test import GatewayUnderTest, token
 
 ALICE = {"apikey": "alice-demo-key"}
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kong_envoy.document import load, read_document
 from kong_envoy.errors import UnreadableError, UnsupportedError
+from kong_envoy.gateway import load, read_document
 
 Document = dict[str, Any]
 

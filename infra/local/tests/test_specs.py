@@ -1,24 +1,22 @@
-"""The table of the stack's processes."""
+"""What runs, and when it is ready."""
 
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import httpx
 import pytest
 
-from local_stack.certificates import Certificates
-from local_stack.gateway import Gateway
-from local_stack.ports import assign_ports
-from local_stack.process_spec import ProcessSpec
-from local_stack.process_table import ProcessTable
-from local_stack.settings import Settings
+from local_stack.settings import Settings, assign_ports
+from local_stack.specs import ProcessSpec, ProcessTable, probe_broker, probe_http
 from local_stack.stack_directory import StackDirectory
-from local_stack.stack_file import Credentials
+from testkit.broker import Broker
+from testkit.ports import free_ports
 
 
 def table(directory: Path, settings: Settings) -> dict[str, ProcessSpec]:
     with_ports = settings.model_copy(update=assign_ports(settings))
-    gateway = Gateway(directory, with_ports, Certificates(directory), "secret", Credentials())
-    specs = ProcessTable(with_ports, StackDirectory(directory), gateway, "secret", httpx.AsyncClient()).specs()
+    specs = ProcessTable(with_ports, StackDirectory(directory), "secret", {"X-Key": "staff"}).specs()
     return {spec.name: spec for spec in specs}
 
 
@@ -71,3 +69,52 @@ def test_edges_know_both_query_instances_and_the_secret(specs: dict[str, Process
 
 def test_only_the_broker_is_stopped_last(specs: dict[str, ProcessSpec]) -> None:
     assert [spec.name for spec in specs.values() if spec.stops_last] == ["broker"]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Is ready for those who bring the right header."""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.headers.get("X-Key") == "right" else 503)
+        self.end_headers()
+        self.wfile.write(b"two partitions to go")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name is the base class's
+        """Says nothing."""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/readyz"
+        server.shutdown()
+        thread.join()
+
+
+def test_nothing_is_missing_when_the_answer_is_200(url: str) -> None:
+    missing = probe_http(url, {"X-Key": "right"})
+
+    assert missing == ""
+
+
+def test_the_answer_says_what_is_missing(url: str) -> None:
+    missing = probe_http(url)
+
+    assert missing == f"{url}: 503 two partitions to go"
+
+
+def test_nobody_listening_is_said() -> None:
+    (port,) = free_ports(1)
+    missing = probe_http(f"http://127.0.0.1:{port}/")
+
+    assert missing == f"http://127.0.0.1:{port}/: [Errno 111] Connection refused"
+
+
+@pytest.mark.kafka
+def test_a_broker_is_ready_when_it_serves_metadata(kafka: str, tmp_path: Path) -> None:
+    port, unused = int(kafka.partition(":")[2]), free_ports(1)[0]
+
+    assert probe_broker(Broker(tmp_path, port, 0)) == ""
+    assert "no broker answers" in probe_broker(Broker(tmp_path, unused, 0))

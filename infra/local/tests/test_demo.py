@@ -1,0 +1,235 @@
+"""The demo: following orders through a gateway, printing lines, and ending at a key."""
+
+import asyncio
+import io
+import json
+import os
+import pty
+import ssl
+import termios
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from local_stack.demo import following, key_pressed, print_lines
+from local_stack.demo_board import Board, OrderLine
+from local_stack.settings import Settings
+from local_stack.stack_file import Basic, Credentials, Stack, stack_text
+from statecast.orders.v1.order_pb2 import Order, OrderStatus
+from statecast.push.v1.push_pb2 import ClientFrame, Error, ServerFrame
+from statecast.push.v1.range_pb2 import MemberChange, RangeChanged, RangeWatched
+from statecast.push.v1.subscription_pb2 import Start
+from statecast_client.push.protocol import SUBPROTOCOL
+from testkit.certificates import Certificates
+from testkit.waiting import wait_until_async
+
+ALICE = Credentials(customer_id="customer-0001", basic=Basic(username="alice", password="secret"))
+OPERATOR = Credentials(groups=("staff",), basic=Basic(username="operator", password="secret"))
+NOW = 1_800_000_000.0
+
+
+class FakeGateway:
+    """A TLS server that answers GETs from `pages`, and each range that is watched with the changes of one order."""
+
+    def __init__(self, directory: Path) -> None:
+        self.certificates = Certificates(directory)
+        self.pages: dict[str, object] = {}
+        self.statuses = ["PLACED"]
+        self.refusal = ""
+        self.watched: list[ClientFrame] = []
+        self.authorizations: set[str | None] = set()
+        self.sockets: set[ServerConnection] = set()
+
+    @asynccontextmanager
+    async def running(self, **users: Credentials) -> AsyncIterator[Stack]:
+        """Serves for the length of the block, as the gateway of the stack that it yields."""
+        self.certificates.ensure(datetime.now(UTC))
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(self.certificates.certificate, self.certificates.key)
+        handshake = partial(serve, process_request=self._respond, subprotocols=[SUBPROTOCOL])
+        async with handshake(self._serve, "127.0.0.1", 0, ssl=tls) as server:
+            port = server.sockets[0].getsockname()[1]
+            settings = Settings(gateway_https_port=port, directory=self.certificates.directory)
+            yield Stack.model_validate_json(stack_text(settings, self.certificates.authority, users, {}))
+
+    def _respond(self, connection: ServerConnection, request: Request) -> Response | None:
+        self.authorizations.add(request.headers.get("Authorization"))
+        if "Upgrade" in request.headers:
+            return None
+        page = self.pages.get(request.path)
+        return connection.respond(HTTPStatus.OK if page else HTTPStatus.NOT_FOUND, json.dumps(page))
+
+    async def _serve(self, socket: ServerConnection) -> None:
+        self.sockets.add(socket)
+        async for data in socket:
+            request = ClientFrame.FromString(data if isinstance(data, bytes) else data.encode())
+            if not request.HasField("watch_range"):
+                continue
+            self.watched.append(request)
+            if self.refusal:
+                error = Error(code="forbidden", message=self.refusal)
+                await socket.send(ServerFrame(id=request.id, error=error).SerializeToString())
+                continue
+            watched = RangeWatched(range=request.watch_range.range, start=Start.START_SNAPSHOT, members=1)
+            await socket.send(ServerFrame(id=request.id, range_watched=watched).SerializeToString())
+            for offset, status in enumerate(self.statuses):
+                await socket.send(ServerFrame(range_changed=self._changed(request, offset, status)).SerializeToString())
+                await asyncio.sleep(0.2)
+        self.sockets.discard(socket)
+
+    def _changed(self, request: ClientFrame, offset: int, status: str) -> RangeChanged:
+        kind = MemberChange.MEMBER_CHANGE_CHANGED if offset else MemberChange.MEMBER_CHANGE_ENTERED
+        changed = RangeChanged(range=request.watch_range.range, change=kind)
+        changed.key.group, changed.key.member = "customer-0001", "order-1"
+        changed.position.epoch, changed.position.offset = 1, offset
+        changed.through.CopyFrom(changed.position)
+        changed.commit_time.FromSeconds(int(NOW) + offset)
+        changed.row.Pack(Order(order_id="order-1", status=OrderStatus.Value(f"ORDER_STATUS_{status}")))
+        return changed
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> FakeGateway:
+    return FakeGateway(tmp_path)
+
+
+async def test_orders_of_a_customer_are_watched_and_shown(gateway: FakeGateway) -> None:
+    gateway.statuses = ["PLACED", "PAID"]
+    board = Board()
+
+    async with gateway.running(alice=ALICE) as stack, following(stack, board, lambda: NOW + 2):
+        await wait_until_async(lambda: board.updates, "an update comes")
+
+    line = board.lines["order-1"]
+    assert (line.status, line.customer_id, line.seen_by) == ("Paid", "customer-0001", "alice")
+    assert (line.changes, line.age_s) == (1, 1.0)
+    assert gateway.authorizations == {"Basic YWxpY2U6c2VjcmV0"}
+
+
+async def test_a_lost_socket_continues_from_its_position(gateway: FakeGateway) -> None:
+    board = Board()
+
+    async with gateway.running(alice=ALICE) as stack, following(stack, board, lambda: NOW):
+        await wait_until_async(lambda: board.lines, "a snapshot comes")
+        for socket in list(gateway.sockets):
+            await socket.close(1012)
+        await wait_until_async(lambda: len(gateway.watched) == 2, "it asks again")
+
+    assert not gateway.watched[0].watch_range.HasField("after")
+    assert gateway.watched[1].watch_range.after.epoch == 1
+
+
+async def test_a_refusal_is_shown_as_a_problem(gateway: FakeGateway) -> None:
+    gateway.refusal = "not yours"
+    board = Board()
+
+    async with gateway.running(alice=ALICE) as stack, following(stack, board, lambda: NOW):
+        await wait_until_async(lambda: board.problem, "the problem is shown")
+
+    assert "alice: " in board.problem
+    assert "not yours" in board.problem
+
+
+async def test_an_authority_that_is_not_the_stacks_is_not_trusted(gateway: FakeGateway, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = Certificates(tmp_path / "other")
+    other.ensure(datetime.now(UTC))
+    board = Board()
+
+    async with gateway.running(operator=OPERATOR) as stack:
+        elsewhere = stack.gateway.model_copy(update={"ca_certificate": other.authority})
+        async with following(stack.model_copy(update={"gateway": elsewhere}), board, lambda: NOW):
+            await wait_until_async(lambda: "CERTIFICATE_VERIFY_FAILED" in board.problem, "the certificate is refused")
+
+    assert not gateway.authorizations
+
+
+async def test_the_shard_map_is_followed_as_staff(gateway: FakeGateway) -> None:
+    board = Board()
+    gateway.pages["/v1/shards"] = {"shards": [{"store": "orders-by-key", "partition": 1, "replicas": []}]}
+
+    async with gateway.running(operator=OPERATOR) as stack, following(stack, board, lambda: NOW):
+        await wait_until_async(lambda: board.shards, "the shard map is read")
+
+    assert board.shards[0]["partition"] == 1
+
+
+async def test_another_status_than_2xx_is_shown_as_a_problem(gateway: FakeGateway) -> None:
+    board = Board()
+
+    async with gateway.running(operator=OPERATOR) as stack, following(stack, board, lambda: NOW):
+        await wait_until_async(lambda: "404" in board.problem, "the problem is shown")
+
+    assert board.problem.startswith("shards: ")
+
+
+def apply(board: Board, now: float) -> None:
+    board.apply(OrderLine("order-1", "customer-1", "Paid", "", "", "alice", now - 0.05), now)
+
+
+class Clock:
+    """Time passes only by sleeping; from `first` on, each second brings an update."""
+
+    def __init__(self, board: Board, first: float | None = None) -> None:
+        self.now = NOW
+        self.board = board
+        self.first = first
+        apply(board, NOW - 1)
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        if self.first is not None and self.now >= self.first:
+            apply(self.board, self.now - 0.1)
+
+
+async def test_it_fails_when_no_update_came() -> None:
+    board, console = Board(problem="alice: refused"), Console()
+    clock = Clock(board)
+    with console.capture() as capture:
+        await print_lines(board, 30, console, clock, clock.sleep)
+
+    assert board.updates == 0
+    assert "no update came within 30 s. alice: refused" in capture.get()
+
+
+async def test_it_shows_updates_for_its_time_from_the_first_on() -> None:
+    board, console = Board(), Console(width=200)
+    clock = Clock(board, first=NOW + 20)
+    with console.capture() as capture:
+        await print_lines(board, 30, console, clock, clock.sleep)
+
+    assert clock.now == NOW + 50
+    assert "31 updates; commit to client: median 50 ms" in capture.get()
+
+
+async def test_any_key_sets_the_event_and_the_terminal_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    keyboard, terminal = pty.openpty()
+    before = termios.tcgetattr(terminal)
+    with os.fdopen(keyboard, "wb", buffering=0) as keys, os.fdopen(terminal) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        with key_pressed() as pressed:
+            was_set = pressed.is_set()
+            keys.write(b"x")
+            async with asyncio.timeout(30):
+                await pressed.wait()
+
+        assert not was_set
+        assert termios.tcgetattr(terminal) == before
+
+
+async def test_without_a_terminal_no_key_is_pressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("x"))
+
+    with key_pressed() as pressed:
+        assert not pressed.is_set()
