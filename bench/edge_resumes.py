@@ -7,16 +7,16 @@ from threading import Event
 from typing import Any
 
 import grpc
-from drivers.meanwhile import meanwhile
 
-from bench.edge_crowd import CrowdProcess, crowd
-from bench.edge_resumers import Resumers, Tidings
 from bench.edge_rig import SECRET, EdgeProcess, EdgeRig
-from bench.edge_rows import key_of
 from bench.results import percentiles
 from statecast.query.v1.query_service_pb2 import GetStateRequest
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
 from statecast.state.v1.state_pb2 import StateKey
+from testkit.background import in_background
+from testkit.edge_clients import CrowdProcess, crowd
+from testkit.keyed_topic_writers import order_key
+from testkit.resuming_clients import ResumeCount, Resumers
 
 TIMES = 2
 """So many times the sockets of the other measurements: ten thousand."""
@@ -28,13 +28,13 @@ SAMPLE_S = 0.05
 CALM_S = 2.0
 PACED = {"sockets_per_s": 1000, "slow_start_s": 10}
 """The edge's own defaults, which the rig takes away."""
-BATCHES = '{method="BatchGetStates"}'
+BATCHES = "BatchGetStates"
 """What the edge alone asks for: the other caller looks up single keys."""
 
 
 def resumes(rig: EdgeRig) -> dict[str, float]:
     """Kills an edge whose sockets all hold a position, starts it again, and waits until all have resumed."""
-    keys = [key_of(number) for number in range(TIMES * rig.sockets)]
+    keys = [order_key(number) for number in range(TIMES * rig.sockets)]
     rig.writer.write(keys)
     with rig.edge(**PACED) as edge, crowd(edge.address, SECRET, Resumers) as clients:
         with rig.writer.writing(keys, RATE):
@@ -43,14 +43,14 @@ def resumes(rig: EdgeRig) -> dict[str, float]:
             with _lookups(rig) as before_ms:
                 time.sleep(rig.seconds)
             with _lookups(rig) as during_ms:
-                found = _restart(rig, edge, clients)
-        tidings, missed = clients.ask("settled", [rig.writer.newest[key] for key in keys])
+                restart = _restart(rig, edge, clients)
+        count, missed = clients.ask("settled", [rig.writer.newest[key] for key in keys])
     return {
-        **found,
+        **restart,
         **percentiles("lookup_ms", before_ms, ".before_resumes"),
         **percentiles("lookup_ms", during_ms, ".resumes"),
-        "resumes_recovered_percent": round(100 * tidings.recovered / (tidings.recovered + tidings.snapshots), 2),
-        "resumes_frames_repeated": tidings.repeated,
+        "resumes_recovered_percent": round(100 * count.recovered / (count.recovered + count.snapshots), 2),
+        "resumes_frames_repeated": count.repeated,
         "resumes_frames_missed": missed,
     }
 
@@ -61,13 +61,13 @@ def _restart(rig: EdgeRig, edge: EdgeProcess, clients: CrowdProcess) -> dict[str
     with _load(rig) as load:
         killed_at = time.monotonic()
         edge.kill()
-        edge.start()
-        tidings: Tidings = clients.ask("resumed")
+        edge.start_ready()
+        count: ResumeCount = clients.ask("resumed")
     keys, calls = _batches(rig)
-    seconds = tidings.resumed_at - killed_at
+    seconds = count.resumed_at - killed_at
     return {
         "resumes_ms": round(seconds * 1000),
-        "resumes_refused": tidings.refused,
+        "resumes_refused": count.refused,
         "resumes_keys": keys - keys_before,
         "resumes_calls_per_s": round((calls - calls_before) / seconds, 1),
         "resumes_calls_in_flight": max(load),
@@ -78,7 +78,7 @@ def _batches(rig: EdgeRig) -> tuple[float, float]:
     """The keys and the calls of batches so far."""
     keys, _ = rig.upstream()
     instances = rig.cluster.instances.values()
-    return keys, sum(instance.metric(f"query_service_call_seconds_count{BATCHES}") for instance in instances)
+    return keys, sum(instance.metric("query_service_call_seconds_count", method=BATCHES) for instance in instances)
 
 
 @contextmanager
@@ -96,23 +96,19 @@ def _lookups(rig: EdgeRig) -> Iterator[list[float]]:
                 stub.GetState(GetStateRequest(store=rig.store, key=key), timeout=30)
                 times_ms.append((time.perf_counter() - began) * 1000)
 
-    with meanwhile(look_up):
+    with in_background(look_up):
         yield times_ms
 
 
 @contextmanager
 def _load(rig: EdgeRig) -> Iterator[list[float]]:
     """The most batches that an instance has in work, looked at again and again meanwhile."""
-    found = [0.0]
+    samples = [0.0]
 
     def look(done: Event) -> None:
         while not done.wait(SAMPLE_S):
-            found.append(
-                max(
-                    instance.metric(f"query_service_calls_in_flight{BATCHES}")
-                    for instance in rig.cluster.instances.values()
-                )
-            )
+            instances = rig.cluster.instances.values()
+            samples.append(max(each.metric("query_service_calls_in_flight", method=BATCHES) for each in instances))
 
-    with meanwhile(look):
-        yield found
+    with in_background(look):
+        yield samples

@@ -52,7 +52,7 @@ async def _exists_near(stub: Any, number: int) -> bool:
     return any(result.HasField("state") or result.absence.deleted for result in answer.results)
 
 
-async def measure(address: str, groups: Sequence[str], store: str = STORE) -> dict[str, float]:
+async def measure_lookups(address: str, groups: Sequence[str], store: str = STORE) -> dict[str, float]:
     """Loads one instance with keys of a store that exist. Raises grpc.RpcError when a lookup fails."""
     async with grpc.aio.insecure_channel(address) as channel:
         stub: Any = QueryServiceStub(channel)
@@ -79,7 +79,7 @@ async def _by_owner(
     return owned, foreign
 
 
-async def _gets(stub: Any, requests: list[GetStateRequest], who: str) -> dict[str, float]:
+async def _gets(stub: Any, requests: list[GetStateRequest], kind: str) -> dict[str, float]:
     turn = 0
 
     async def get() -> None:
@@ -88,13 +88,13 @@ async def _gets(stub: Any, requests: list[GetStateRequest], who: str) -> dict[st
         await stub.GetState(requests[turn % len(requests)])
 
     rate, times_ms = await _saturate(get, GETS_IN_FLIGHT)
-    return {f"gets_per_s.{who}": rate, **percentiles("get_ms", times_ms, f".{who}")}
+    return {f"gets_per_s.{kind}": rate, **percentiles("get_ms", times_ms, f".{kind}")}
 
 
 async def _with_positions(stub: Any, batch: BatchGetStatesRequest) -> BatchGetStatesRequest:
     answer = await stub.BatchGetStates(batch)
-    found = [result for result in answer.results if result.HasField("state")]
-    keys = [KeyQuery(key=batch.keys[result.index].key, after=result.state.position) for result in found]
+    held = [result for result in answer.results if result.HasField("state")]
+    keys = [KeyQuery(key=batch.keys[result.index].key, after=result.state.position) for result in held]
     return BatchGetStatesRequest(store=batch.store, keys=keys)
 
 

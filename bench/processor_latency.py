@@ -9,7 +9,7 @@ from bench.results import percentiles
 
 NEAR_MS = 1_500.0
 """A checkpoint is noted so far at most from the pause that it makes."""
-LEAST_SAMPLES = 100
+MIN_SAMPLES = 100
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ def pauses(times_ms: Mapping[int, Sequence[float]], commits_ms: Iterable[float])
     `times_ms` holds for each partition when its records were appended, in order.
     """
     gaps = [Pause(*pair) for times in times_ms.values() for pair in pairwise(times) if pair[1] > pair[0]]
-    found = []
+    near_commits = []
     for commit in commits_ms:
         near = [gap for gap in gaps if gap.from_ms < commit + NEAR_MS and gap.until_ms > commit - NEAR_MS]
         if near:
             longest = max(near, key=lambda gap: gap.until_ms - gap.from_ms)
-            found.append(_with_overlapping(longest, near))
-    return found
+            near_commits.append(_with_overlapping(longest, near))
+    return near_commits
 
 
 def _with_overlapping(longest: Pause, near: Sequence[Pause]) -> Pause:
@@ -66,7 +66,7 @@ def outside(samples: Iterable[Sample], apart: Sequence[Pause]) -> list[Sample]:
 def p99_ms(samples: Iterable[Sample]) -> float:
     """The 99th percentile; infinite when there are too few samples for one."""
     took = [sample.took_ms for sample in samples]
-    return percentiles("took", took)["took_p99"] if len(took) >= LEAST_SAMPLES else math.inf
+    return percentiles("took", took)["took_p99"] if len(took) >= MIN_SAMPLES else math.inf
 
 
 def figures(mode: str, suffix: str, samples: Sequence[Sample], apart: Sequence[Pause]) -> dict[str, float]:
@@ -77,15 +77,15 @@ def figures(mode: str, suffix: str, samples: Sequence[Sample], apart: Sequence[P
     """
     name = f"{mode}_ms"
     free = outside(samples, apart)
-    if len(free) < LEAST_SAMPLES:
+    if len(free) < MIN_SAMPLES:
         free = list(samples)
     took = [sample.took_ms for sample in free]
-    found = {**percentiles(name, took, suffix), f"{name}_max{suffix}": round(max(took), 1)}
+    shown = {**percentiles(name, took, suffix), f"{name}_max{suffix}": round(max(took), 1)}
     if not apart:
-        return found
+        return shown
     delayed = [sample.took_ms for sample in samples if any(pause.delays(sample) for pause in apart)]
     return {
-        **found,
+        **shown,
         f"{name}_p99_with_checkpoints{suffix}": p99_ms(samples),
         f"checkpoint_pause_ms_max{suffix}": round(max(delayed, default=0.0), 1),
     }

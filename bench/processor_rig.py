@@ -1,23 +1,145 @@
-"""One broker, and on it one processor with one pipeline for each measurement."""
+"""One broker, and on it for each measurement a processor with one pipeline, its load and a reader of its sink."""
 
 import tempfile
 import time
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
 import yaml
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
+from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.processor_load import Load
-from bench.processor_sink import Sink
-from bench.processor_workload import Bank, Shape
-from local_stack import child_process
-from local_stack.broker import Broker
-from local_stack.ports import free_ports
-from stream_processor.testing.process import Processor, wait_until
+from bench.processor_workload import Bank, Sent, Shape
+from statecast.state.v1.state_pb2 import StateRecord
+from testkit.broker import running_broker
+from testkit.ports import free_ports
+from testkit.stream_processor.process import Processor
+from testkit.topics import create_topic
+
+PAUSE_S = 0.002
+MIN_SHARE = 0.95
+"""Of the rate asked for; a sender that falls behind measures itself."""
+
+
+class Load:
+    """Sends the changes in their order, some at a time."""
+
+    def __init__(self, bootstrap: str, topic: str, changes: Sequence[Sent]) -> None:
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "partitioner": "murmur2_random",
+                "linger.ms": 1,
+                "queue.buffering.max.messages": 2_000_000,
+                "queue.buffering.max.kbytes": 2_000_000,
+            }
+        )
+        self._topic = topic
+        self._changes = changes
+        self.sent_ms = array("d")
+        """When each change was handed to the producer, by its index; in milliseconds since 1970."""
+
+    def send_at(self, rate: int, seconds: float) -> None:
+        """Sends `rate` changes a second for so long. Raises RuntimeError when it falls behind or has no more."""
+        first, started = len(self.sent_ms), time.monotonic()
+        total = round(rate * seconds)
+        while (done := len(self.sent_ms) - first) < total:
+            elapsed = time.monotonic() - started
+            self._send(min(round(elapsed * rate), total) - done)
+            self._producer.poll(0)
+            time.sleep(PAUSE_S)
+        reached = total / (time.monotonic() - started)
+        if reached < rate * MIN_SHARE:
+            raise RuntimeError(f"the load reached {reached:.0f} of {rate} changes/s: is the machine busy?")
+
+    def send_all(self, count: int) -> None:
+        """Sends so many changes as fast as it can, and waits until Kafka has them."""
+        self._send(count)
+        self._producer.flush()
+
+    def _send(self, count: int) -> None:
+        first = len(self.sent_ms)
+        if first + count > len(self._changes):
+            raise RuntimeError(f"{len(self._changes)} changes were made, {first + count} are needed")
+        for key, value in self._changes[first : first + count]:
+            self.sent_ms.append(time.time() * 1000)
+            self._producer.produce(self._topic, key=key, value=value)
+
+
+TOMBSTONE_HEADER = "statecast-state-record"
+SILENT_S = 120.0
+
+
+@dataclass
+class Appended:
+    """What the records read so far tell."""
+
+    at_ms: dict[int, float] = field(default_factory=dict)
+    """Index of a change → when the last record that it is the newest source of was appended."""
+    times_ms: dict[int, list[float]] = field(default_factory=dict)
+    """Partition → when its records were appended, in order."""
+
+
+class Sink:
+    """Follows the topic from its beginning; appends are stamped by the broker, so it may read as late as it likes."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._consumer = Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": "bench", "fetch.wait.max.ms": 50, "queued.min.messages": 1000}
+        )
+        self._topic = topic
+        self._assigned = False
+        self.appended = Appended()
+
+    def read_until(self, complete: Callable[[], bool]) -> None:
+        """Reads until the condition holds. Raises TimeoutError when nothing new comes for so long."""
+        self._assign()
+        last_record_s = time.monotonic()
+        while not complete():
+            records = self._consumer.consume(5_000, timeout=0.2)
+            if records:
+                last_record_s = time.monotonic()
+            elif time.monotonic() - last_record_s > SILENT_S:
+                raise TimeoutError(f"{self._topic}: no new record for {SILENT_S:g} s, and changes are missing")
+            for record in records:
+                self._take(record.value(), record.headers(), record.partition(), record.timestamp()[1])
+
+    def wait_until_quiet(self, seconds: float = 3.0) -> None:
+        """Waits until the topic has records and gets no more for so long, without reading them."""
+        self._assign()
+        end, since = 0, time.monotonic()
+        while end == 0 or time.monotonic() - since < seconds:
+            time.sleep(0.25)
+            newest_end = self._end()
+            if newest_end != end:
+                end, since = newest_end, time.monotonic()
+
+    def close(self) -> None:
+        """Reads no more."""
+        self._consumer.close()
+
+    def _end(self) -> int:
+        assigned = self._consumer.assignment()
+        return sum(self._consumer.get_watermark_offsets(each, timeout=10)[1] for each in assigned)
+
+    def _assign(self) -> None:
+        if self._assigned:
+            return
+        partitions = self._consumer.list_topics(self._topic, timeout=10).topics[self._topic].partitions
+        self._consumer.assign([TopicPartition(self._topic, each, 0) for each in partitions])
+        self._assigned = True
+
+    def _take(self, value: bytes | None, headers: object, partition: int | None, stamp_ms: int) -> None:
+        if value is None:
+            assert isinstance(headers, list)
+            value = next(bytes(content) for name, content in headers if name == TOMBSTONE_HEADER)
+        change = StateRecord.FromString(value).source.log_sequence_number - 1
+        self.appended.at_ms[change] = stamp_ms
+        self.appended.times_ms.setdefault(partition or 0, []).append(stamp_ms)
+
 
 PARTITIONS = 4
 CHECKPOINT_S = 10
@@ -63,17 +185,9 @@ class Rig:
 @contextmanager
 def broker() -> Iterator[str]:
     """A broker of the benchmark's own; its bootstrap address."""
-    with tempfile.TemporaryDirectory(prefix="statecast-bench-") as directory:
-        port, controller_port = free_ports(2)
-        made = Broker(Path(directory), port, controller_port)
-        made.prepare()
-        process = child_process.start(made.command(), Path(directory) / "broker.log")
-        try:
-            wait_until(made.answers, (Path(directory) / "broker.log").read_text)
-            yield made.bootstrap
-        finally:
-            child_process.stop(process.pid)
-            process.wait()
+    temporary = tempfile.TemporaryDirectory(prefix="statecast-bench-")
+    with temporary as directory, running_broker(Path(directory)) as running:
+        yield running.bootstrap
 
 
 @contextmanager
@@ -106,18 +220,12 @@ def _prefixed(content: dict[str, dict[str, str]], section: str, prefix: str) -> 
 
 
 def _create_topics(bootstrap: str, source: str, sink: str) -> None:
-    """The sink's records are stamped by the broker as they are appended: that is when a reader can have them."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    config = {"message.timestamp.type": "LogAppendTime"}
-    new = [
-        NewTopic(source, num_partitions=PARTITIONS, replication_factor=1),
-        NewTopic(f"{source}.dead-letter", num_partitions=1, replication_factor=1),
-        NewTopic(sink, num_partitions=PARTITIONS, replication_factor=1, config=config),
-    ]
-    for made in admin.create_topics(new).values():
-        made.result()
+    create_topic(bootstrap, source, PARTITIONS)
+    create_topic(bootstrap, f"{source}.dead-letter", 1)
+    # The broker stamps the sink's records as it appends them: that is when a reader can have them.
+    create_topic(bootstrap, sink, PARTITIONS, {"message.timestamp.type": "LogAppendTime"})
 
 
 def _end(processor: Processor) -> None:
-    processor.end()
+    processor.close()
     time.sleep(1)  # its JVM ends within a second of it, and must not work beside the next measurement

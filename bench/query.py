@@ -1,22 +1,282 @@
 """Measures the query-service alone, and writes bench/results/query.json: `make bench-query`."""
 
 import sys
-from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
+from threading import Event, Thread
+from typing import Any
 
-from drivers.query_cluster import PARTITIONS, REPLICAS
+import grpc
+import uvloop
+from confluent_kafka import KafkaError, Message
+from google.protobuf.duration_pb2 import Duration
 
-from bench.query_failover import CALLERS, failover
-from bench.query_freshness import RATE, freshness
-from bench.query_reads import gets, scan
-from bench.query_restore import BACKLOG, apply, restore
-from bench.query_rig import QueryRig, query_rig
-from bench.query_rows import PAYLOAD_BYTES
-from bench.results import Metric, combine, measure_each, table, write
+from bench.lookups import measure_lookups
+from bench.query_rig import NAMES, QueryRig, query_rig, wait_until
+from bench.results import Measured, Suite, measure_each, percentiles, repeat
+from statecast.query.v1.query_pb2 import KeyQuery
+from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, GetStateRequest, ScanStatesRequest
+from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
+from statecast.shard.v1.shard_service_pb2 import ListPartitionsRequest, Partition
+from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceStub
+from statecast.state.v1.state_pb2 import Position, StateKey
+from testkit.background import act_at_rate, in_background
+from testkit.keyed_topic_writers import PAYLOAD_BYTES, producer, row_key, row_record
+from testkit.query_cluster import PARTITIONS, REPLICAS, STORE
 
-RUNS = 3
-ROWS = 1_000_000
+LOOKED_UP = 2_000
+SCAN_S = 4.0
+PAGE = 1_000
+
+
+def gets(rig: QueryRig) -> dict[str, float]:
+    """Single gets to the owner and through a forward, and batches of 500 keys, all changed or none."""
+    first, _ = rig.only(*NAMES)
+    keys = _spread(rig.rows)
+    return uvloop.run(measure_lookups(first.address, keys, STORE))
+
+
+def scan(rig: QueryRig) -> dict[str, float]:
+    """The whole store in key order through one instance, and what that one owns itself, a page after the other."""
+    first, _ = rig.only(*NAMES)
+    return {
+        "scan_rows_per_s": _rows_per_s(first.address, local_only=False),
+        "scan_rows_per_s.local": _rows_per_s(first.address, local_only=True),
+    }
+
+
+def _spread(rows: int) -> Sequence[str]:
+    step = max(1, rows // LOOKED_UP)
+    return [row_key(number) for number in range(0, rows, step)][:LOOKED_UP]
+
+
+def _rows_per_s(address: str, *, local_only: bool) -> float:
+    began, rows = time.monotonic(), 0
+    query = ScanStatesRequest(store=STORE, page_size=PAGE, local_only=local_only)
+    with grpc.insecure_channel(address) as channel:
+        stub: Any = QueryServiceStub(channel)
+        while time.monotonic() - began < SCAN_S:
+            page = stub.ScanStates(query, timeout=60)
+            rows += len(page.states)
+            query.page_token = page.next_page_token
+    return round(rows / (time.monotonic() - began))
+
+
+BACKLOG = 300_000
+LOOK_EVERY_S = 0.02
+
+
+def restore(rig: QueryRig) -> dict[str, float]:
+    """Starts an instance with an empty disk, alone, until it serves every row.
+
+    `restore_rows_per_s` and `restore_mb_per_s` (keys and values, as they lie on the topic) count from the last
+    look at which it had not opened any partition until it serves all; `restore_start_ms` from the start of the process.
+    """
+    [instance] = rig.only("query-1")
+    instance.drain(60)
+    instance.wipe()
+    began = time.monotonic()
+    instance.start()
+    with grpc.insecure_channel(instance.shard_address) as channel:
+        stub: Any = ShardServiceStub(channel)
+        looks = [began]
+
+        def opened() -> bool:
+            looks.append(time.monotonic())
+            return len(_partitions(stub)) > 0
+
+        wait_until(opened, LOOK_EVERY_S)
+        wait_until(lambda: sum(each.serving for each in _partitions(stub)) == PARTITIONS, LOOK_EVERY_S)
+        served = time.monotonic()
+        records = _applied(_partitions(stub))
+    return {
+        "restore_rows_per_s": round(records / (served - looks[-2])),
+        "restore_mb_per_s": round(records * rig.record_bytes / 1e6 / (served - looks[-2]), 1),
+        "restore_start_ms": round((served - began) * 1000),
+        "rss_mb": round(instance.rss_bytes / 1e6, 1),
+    }
+
+
+def apply(rig: QueryRig) -> dict[str, float]:
+    """Freezes an instance that serves, writes many rows anew, and lets it go on: the rate at which it catches up."""
+    count = min(BACKLOG, rig.rows)
+    [instance] = rig.only("query-1")
+    with grpc.insecure_channel(instance.shard_address) as channel:
+        stub: Any = ShardServiceStub(channel)
+        due = _applied(_partitions(stub)) + count
+        instance.pause()
+        try:
+            rig.write(count)
+        finally:
+            instance.resume()
+        began = time.monotonic()
+        wait_until(lambda: _applied(_partitions(stub)) >= due, LOOK_EVERY_S)
+        seconds = time.monotonic() - began
+    return {"apply_rows_per_s": round(count / seconds)}
+
+
+def _partitions(stub: Any) -> Sequence[Partition]:
+    """What the instance holds; nothing while it cannot be reached."""
+    try:
+        partitions: Sequence[Partition] = stub.ListPartitions(ListPartitionsRequest(), timeout=60).partitions
+    except grpc.RpcError as error:
+        if error.code() != grpc.StatusCode.UNAVAILABLE:
+            raise
+        return ()
+    return partitions
+
+
+def _applied(partitions: Sequence[Partition]) -> int:
+    return sum(each.freshness.current_through.offset + 1 for each in partitions)
+
+
+PROBES = 300
+RATE = 1_000
+TICK_S = 0.01
+
+
+def freshness(rig: QueryRig) -> dict[str, float]:
+    """From the broker's time of the append, in whole milliseconds, to the answer at the client."""
+    first, _ = rig.only(*NAMES)
+    with grpc.insecure_channel(first.address) as channel, _others_written(rig):
+        stub: Any = QueryServiceStub(channel)
+        probe = _Probe(rig, stub)
+        times_ms = [probe.time_ms(number) for number in range(PROBES)]
+    return percentiles("freshness_ms", times_ms)
+
+
+class _Probe:
+    """Writes one row after the other, and waits for each."""
+
+    def __init__(self, rig: QueryRig, stub: Any) -> None:
+        self._rig = rig
+        self._stub = stub
+        self._producer = producer(rig.cluster.bootstrap, linger_ms=0)
+        self._appended: Message | None = None
+        rig.sequence += 1
+
+    def time_ms(self, number: int) -> float:
+        query = KeyQuery(key=StateKey(group=row_key(number)))
+        query.after.CopyFrom(self._wait(query))
+        waiting = self._stub.BatchGetStates.future(self._request(query, wait_s=30), timeout=60)
+        record = row_record(number, self._rig.sequence)
+        self._producer.produce(self._rig.cluster.topic, record, row_key(number), on_delivery=self._note)
+        self._producer.flush(30)
+        [result] = waiting.result().results
+        visible_ms = time.time_ns() / 1e6
+        if self._appended is None or result.state.position.offset != self._appended.offset():
+            raise ValueError(f"{row_key(number)}: another record than the one that was written became visible")
+        return visible_ms - self._appended.timestamp()[1]
+
+    def _wait(self, query: KeyQuery) -> Position:
+        [result] = self._stub.BatchGetStates(self._request(query, wait_s=0), timeout=60).results
+        position: Position = result.state.position
+        return position
+
+    def _request(self, query: KeyQuery, wait_s: int) -> BatchGetStatesRequest:
+        return BatchGetStatesRequest(store=STORE, keys=[query], max_wait=Duration(seconds=wait_s))
+
+    def _note(self, error: KafkaError | None, message: Message) -> None:
+        self._appended = None if error is not None else message
+
+
+@contextmanager
+def _others_written(rig: QueryRig) -> Iterator[None]:
+    """Writes other rows at a steady rate meanwhile."""
+    sender = producer(rig.cluster.bootstrap, linger_ms=5)
+
+    def write(number: int) -> None:
+        row = PROBES + number % max(1, rig.rows - PROBES)
+        sender.produce(rig.cluster.topic, row_record(row, rig.sequence + 1), row_key(row))
+
+    def write_all(done: Event) -> None:
+        act_at_rate(done, RATE, TICK_S, write, lambda: sender.poll(0))
+        sender.flush(30)
+
+    with in_background(write_all):
+        yield
+
+
+CALLERS = 4
+BEFORE_S = 2.0
+AFTER_S = 2.0
+
+
+@dataclass
+class _Caller:
+    """Asks for one key after the other; `gap_s` is the longest time between two answers."""
+
+    stub: Any
+    keys: list[str]
+    done: Event
+    failed: int = 0
+    gap_s: float = 0.0
+    answered_by: set[str] = field(default_factory=set)
+
+    def run(self) -> None:
+        answered_at = time.monotonic()
+        turn = 0
+        while not self.done.is_set():
+            turn += 1
+            request = GetStateRequest(store=STORE, key=StateKey(group=self.keys[turn % len(self.keys)]))
+            try:
+                answer = self.stub.GetState(request, timeout=10)
+            except grpc.RpcError:
+                self.failed += 1
+                continue
+            now = time.monotonic()
+            self.gap_s, answered_at = max(self.gap_s, now - answered_at), now
+            self.answered_by.add(answer.freshness.answered_by)
+
+
+def failover(rig: QueryRig) -> dict[str, float]:
+    """The longest time that any of four callers went without an answer during_kill the kill, and the reads that failed.
+
+    All read keys of the killed instance through the other, one read at a time. `failover_gap_ms.calm` is the longest
+    such time before the kill: what the machine does to it without any failure.
+    """
+    survivor, killed = rig.only(*NAMES)
+    with grpc.insecure_channel(survivor.address) as channel:
+        stub: Any = QueryServiceStub(channel)
+        keys = _keys_of(stub, killed.name, rig.rows)
+        calm = _read(stub, keys, lambda: None)
+        during_kill = _read(stub, keys, killed.kill)
+    if any(killed.name not in caller.answered_by or len(caller.answered_by) < 2 for caller in during_kill):
+        raise ValueError("not every caller was answered by both instances: the kill was not seen")
+    return {
+        "failover_gap_ms": round(max(caller.gap_s for caller in during_kill) * 1000, 1),
+        "failover_gap_ms.calm": round(max(caller.gap_s for caller in calm) * 1000, 1),
+        "failover_failed_reads": sum(caller.failed for caller in during_kill),
+    }
+
+
+def _keys_of(stub: Any, owner: str, rows: int) -> list[str]:
+    sample = [row_key(number) for number in range(0, rows, max(1, rows // 200))]
+    answers = {key: stub.GetState(GetStateRequest(store=STORE, key=StateKey(group=key)), timeout=10) for key in sample}
+    return [key for key, answer in answers.items() if answer.freshness.answered_by == owner]
+
+
+def _read(stub: Any, keys: list[str], disturb: Any) -> list[_Caller]:
+    done = Event()
+    callers = [_Caller(stub, keys, done) for _ in range(CALLERS)]
+    threads = [Thread(target=caller.run) for caller in callers]
+    for thread in threads:
+        thread.start()
+    try:
+        wait_until(lambda: all(caller.answered_by for caller in callers))
+        done.wait(BEFORE_S)
+        disturb()
+        done.wait(AFTER_S)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    return callers
+
+
 MEASUREMENTS: Mapping[str, Callable[[QueryRig], dict[str, float]]] = {
     "restore": restore,
     "apply": apply,
@@ -25,47 +285,31 @@ MEASUREMENTS: Mapping[str, Callable[[QueryRig], dict[str, float]]] = {
     "freshness": freshness,
     "failover": failover,
 }
-SETTINGS: dict[str, object] = {
-    "rows": ROWS,
-    "payload_bytes": PAYLOAD_BYTES,
-    "partitions": PARTITIONS,
-    "replicas": REPLICAS,
-    "instances": "2; 1 for restore and apply",
-    "apply_backlog": BACKLOG,
-    "freshness_changes_per_s": RATE,
-    "failover_callers": CALLERS,
-    "runs": RUNS,
-}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures what is chosen; only when that is everything, writes it down. Returns 1 when a measurement failed."""
-    parser = ArgumentParser(prog="python -m bench.query", description=__doc__)
-    parser.add_argument("--only", action="append", choices=MEASUREMENTS, help="measure this; may be given again")
-    parser.add_argument("--rows", type=int, default=ROWS, help="the keys of the store (%(default)s)")
-    parser.add_argument("--runs", type=int, default=RUNS, help="runs of each measurement (%(default)s)")
-    chosen = parser.parse_args(arguments)
-    names = [name for name in MEASUREMENTS if not chosen.only or name in chosen.only]
-    metrics, failed = measure(names, chosen.rows, chosen.runs)
-    if metrics:
-        print(table(metrics))
-    if not failed and (len(names), chosen.rows, chosen.runs) == (len(MEASUREMENTS), ROWS, RUNS):
-        write("query", metrics, SETTINGS)
-    for name in failed:
-        print(f"{name} could not be measured; see above", file=sys.stderr)
-    return 1 if failed else 0
-
-
-def measure(names: Sequence[str], rows: int, runs: int) -> tuple[list[Metric], list[str]]:
-    """Measures the named on one rig: see measure_each."""
+def measure(names: Sequence[str], rows: int, runs: int) -> Measured:
+    """Makes the measurements one after the other, on the same instances."""
     print(f"writing {rows} rows", file=sys.stderr)
     with query_rig(rows) as rig:
+        return measure_each({name: partial(repeat, partial(MEASUREMENTS[name], rig), runs) for name in names})
 
-        def of(name: str) -> list[Metric]:
-            return combine([MEASUREMENTS[name](rig) for _ in range(runs)])
 
-        return measure_each({name: partial(of, name) for name in names})
-
+SUITE = Suite(
+    name="query",
+    description=__doc__,
+    measurements=tuple(MEASUREMENTS),
+    options={"rows": 1_000_000, "runs": 3},
+    settings={
+        "payload_bytes": PAYLOAD_BYTES,
+        "partitions": PARTITIONS,
+        "replicas": REPLICAS,
+        "instances": "2; 1 for restore and apply",
+        "apply_backlog": BACKLOG,
+        "freshness_changes_per_s": RATE,
+        "failover_callers": CALLERS,
+    },
+    measure=measure,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(SUITE.main())

@@ -1,24 +1,22 @@
-"""One broker, one keyed topic full of rows, and the instances that a measurement asks for."""
+"""One broker, one keyed topic full of rows, and the instances of the query-service that a measurement asks for."""
 
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
-import psutil
-from drivers.own_broker import own_broker
-from drivers.query_cluster import PARTITIONS, STORE, QueryCluster, query_cluster
-from drivers.query_instance import QueryInstance
 
-from bench.query_rows import encoded, key_of, write
 from statecast.query.v1.query_service_pb2 import ListShardsRequest
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
+from testkit import waiting
+from testkit.broker import running_broker
+from testkit.keyed_topic_writers import row_key, row_record, write_rows
+from testkit.query_cluster import PARTITIONS, STORE, QueryCluster, QueryInstance, query_cluster
 
 NAMES = ("query-1", "query-2")
-PATIENCE_S = 300.0
+TIMEOUT_S = 300.0
 SESSION_TIMEOUT_MS = 6_000
 PAUSE_S = 0.02
 
@@ -32,26 +30,26 @@ class QueryRig:
         self.rows = rows
         self.sequence = 0
         self.write(rows)
-        self.record_bytes = len(key_of(0)) + len(encoded(0, 1))
+        self.record_bytes = len(row_key(0)) + len(row_record(0, 1))
 
     def write(self, count: int) -> None:
         """Writes the first rows anew, with the next sequence."""
         self.sequence += 1
-        write(self.cluster.bootstrap, self.cluster.topic, count, self.sequence)
+        write_rows(self.cluster.bootstrap, self.cluster.topic, count, self.sequence)
 
     def only(self, *names: str) -> list[QueryInstance]:
         """Runs these instances and no others, and returns them when each serves all that it should."""
         for name, instance in self.cluster.instances.items():
             if name not in names and instance.running:
-                instance.drain(PATIENCE_S)
+                instance.drain(TIMEOUT_S)
         for name in names:
             if name not in self.cluster.instances:
                 self.cluster.add(name)
             elif not self.cluster.instances[name].running:
                 self.cluster.instances[name].start()
         instances = [self.cluster.instances[name] for name in names]
-        wait_until(lambda: all(_is_ready(each) for each in instances))
-        wait_until(lambda: all(self._serves(each.address, {*names}) for each in instances))
+        wait_until(lambda: all(instance.unready_reason() is None for instance in instances))
+        wait_until(lambda: all(self._serves(instance.address, {*names}) for instance in instances))
         return instances
 
     def _serves(self, address: str, names: set[str]) -> bool:
@@ -66,18 +64,9 @@ class QueryRig:
         return served == [names] * PARTITIONS
 
 
-def rss_mb(instance: QueryInstance) -> float:
-    """The memory that an instance has in use, in MB."""
-    return round(psutil.Process(instance.pid).memory_info().rss / 1e6, 1)
-
-
-def wait_until(condition: Any, pause_s: float = PAUSE_S) -> None:
-    """Returns when the condition holds. Raises TimeoutError when that takes too long."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"the instances are not as they should be after {PATIENCE_S:g} s")
-        time.sleep(pause_s)
+def wait_until(condition: Callable[[], object], interval_s: float = PAUSE_S) -> None:
+    """Returns when the condition holds; what a measurement waits for may take minutes."""
+    waiting.wait_until(condition, "the instances are not as they should be", TIMEOUT_S, interval_s)
 
 
 @contextmanager
@@ -85,16 +74,8 @@ def query_rig(rows: int) -> Iterator[QueryRig]:
     """A rig on a broker of its own; all of it ends with the block."""
     with tempfile.TemporaryDirectory(prefix="statecast-bench-") as temporary:
         directory = Path(temporary)
-        with own_broker(directory) as broker:
+        with running_broker(directory / "broker") as broker:
             topic = {"message.timestamp.type": "LogAppendTime"}
             settings = {"session_timeout_ms": SESSION_TIMEOUT_MS}
             with query_cluster(broker.bootstrap, directory / "query", topic, **settings) as cluster:
                 yield QueryRig(cluster, rows)
-
-
-def _is_ready(instance: QueryInstance) -> bool:
-    try:
-        instance.assert_ready()
-    except AssertionError:
-        return False
-    return True

@@ -1,10 +1,12 @@
-"""Collects measured values over several runs, prints them as a table and writes them with the machine's facts."""
+"""What every suite shares: its command, and its values over several runs, with the facts of the machine."""
 
 import json
 import platform
+import re
 import statistics
 import sys
 import traceback
+from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -62,7 +64,65 @@ def combine(runs: Sequence[Mapping[str, float]]) -> list[Metric]:
     return [Metric(name, statistics.median(values[name]), unit_of(name), values[name]) for name in names]
 
 
-def measure_each(measurements: Mapping[str, Callable[[], list[Metric]]]) -> tuple[list[Metric], list[str]]:
+Measured = tuple[list[Metric], list[str]]
+"""The metrics, and the names of the measurements that failed."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A benchmark with a command of its own, `python -m bench.<name>`."""
+
+    name: str
+    description: str
+    measurements: Sequence[str]
+    options: Mapping[str, float]
+    """Sizes that can be chosen on the command line, with what they are by default."""
+    settings: Mapping[str, object]
+    """What is written beside the values, and beside the options."""
+    measure: Callable[..., Measured]
+    """Takes the names of measurements, and the options by name."""
+
+    def main(self, arguments: Sequence[str] | None = None) -> int:
+        """Measures what is chosen; writes it down only when that is everything. Returns 1 when one has failed."""
+        parser = self._parser()
+        chosen = vars(parser.parse_args(arguments))
+        names = [name for name in self.measurements if not chosen["only"] or _is_part_of(name, chosen["only"])]
+        if not names:
+            parser.error(f"--only: no measurement is of {', '.join(chosen['only'])}; --list names them")
+        if chosen["list"]:
+            print("\n".join(names))
+            return 0
+        options = {name: chosen[name] for name in self.options}
+        metrics, failed = self.measure(names, **options)
+        if metrics:
+            print(table(metrics))
+        for name in failed:
+            print(f"{name} could not be measured; see above", file=sys.stderr)
+        if not failed and len(names) == len(self.measurements) and options == self.options:
+            write(self.name, metrics, {**self.options, **self.settings})
+        return 1 if failed else 0
+
+    def _parser(self) -> ArgumentParser:
+        parser = ArgumentParser(prog=f"python -m bench.{self.name}", description=self.description)
+        parser.add_argument("--list", action="store_true", help="name the measurements, and measure nothing")
+        parser.add_argument(
+            "--only", action="append", default=[], metavar="NAME", help="measure this, or what begins so"
+        )
+        for name, default in self.options.items():
+            parser.add_argument(f"--{name}", type=type(default), default=default, help="(%(default)s)")
+        return parser
+
+
+def _is_part_of(name: str, chosen: Sequence[str]) -> bool:
+    return any(name == part or name.startswith(f"{part}.") for part in chosen)
+
+
+def repeat(measure: Callable[[], Mapping[str, float]], runs: int) -> list[Metric]:
+    """The metrics of so many runs of a measurement."""
+    return combine([measure() for _ in range(runs)])
+
+
+def measure_each(measurements: Mapping[str, Callable[[], list[Metric]]]) -> Measured:
     """Makes the measurements, by name; also says which of them failed, and goes on with the others."""
     metrics: list[Metric] = []
     failed: list[str] = []
@@ -103,11 +163,7 @@ def table(metrics: Sequence[Metric]) -> str:
 
 def _processor_name() -> str:
     cpuinfo = Path("/proc/cpuinfo")
-    if not cpuinfo.exists():
-        return platform.processor()
-    names = [
-        line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
-    ]
+    names = re.findall(r"model name\s*: (.+)", cpuinfo.read_text()) if cpuinfo.exists() else []
     return names[0] if names else platform.processor()
 
 
