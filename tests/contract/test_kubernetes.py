@@ -107,6 +107,8 @@ def test_the_probes_ask_pages_that_the_service_has(workload: Manifest) -> None:
     ports = {each["name"]: str(each["containerPort"]) for each in container["ports"]}
     sources = (ROOT / "services" / service_of(workload) / "src").rglob("*.py")
     code = "".join(file.read_text() for file in sources)
+    if "HealthServer(" in code:
+        code += (ROOT / "libs" / "service" / "src" / "statecast_service" / "health.py").read_text()
     page = in_compose(service_of(workload))["healthcheck"]["test"][-1]
     probes = {kind: container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")}
 

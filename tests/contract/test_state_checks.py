@@ -1,7 +1,7 @@
 """The checks of the stories about the query service find what they are there to find."""
 
 from drivers.state_checks import Seen, StateChecks
-from drivers.state_log import Acknowledged, StateLog
+from drivers.state_writer import Acknowledged, StateLog
 
 from statecast.query.v1.query_pb2 import Absence, Freshness, State
 from statecast.state.v1.state_pb2 import Position

@@ -8,16 +8,15 @@ import yaml
 from google.protobuf import descriptor_pb2
 
 import statecast
+import ws_edge.channels
 import ws_edge.settings
-import ws_edge.shared.own_stores
 import ws_edge.stores
-from cdc_simulator.domain_choice import choose_domain, domain_names
+from cdc_simulator.domains import choose_domain, domain_names
 from kafka_topics.topics_file import Topic, read_topics
 from query_service.settings import SHIPPED_STORES
 from query_service.storage.stores_file import read_stores
 from stream_processor.definition.pipeline_file import PipelineFile, read
-from stream_processor.steps.dead_letters import DEFAULT_LARGEST
-from stream_processor.steps.letter_headers import OWN_BYTES
+from stream_processor.steps.dead_letters import DEFAULT_MAX_BYTES, HEADERS_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS: dict[str, Topic] = {topic.name: topic for topic in read_topics(ROOT / "infra" / "kafka" / "topics.yaml")}
@@ -27,7 +26,7 @@ PIPELINES: dict[str, PipelineFile] = {
 ORDERS = {name: pipeline for name, pipeline in PIPELINES.items() if pipeline.source.topic == "orders"}
 STORES = {store.name: store for store in read_stores(SHIPPED_STORES)}
 KEYED = {name: store for name, store in STORES.items() if store.format == "state-record"}
-OWN_OF_EDGES = {store.name: store for store in ws_edge.shared.own_stores.ALL.values()}
+OWN_OF_EDGES = {store.name: store for store in ws_edge.channels.EDGE_STORES.values()}
 EDGE_STORES: list[dict[str, Any]] = yaml.safe_load(ws_edge.stores.SHIPPED.read_text())["stores"]
 
 
@@ -62,9 +61,9 @@ def test_a_pipelines_name_is_its_files_and_its_message_is_in_the_contract(name: 
 
 @pytest.mark.parametrize("name", [name for name in TOPICS if name.endswith(".dead-letter")])
 def test_a_dead_letter_topic_has_room_for_the_largest_record_and_the_letters_own_headers(name: str) -> None:
-    largest = int(TOPICS[name.removesuffix(".dead-letter")].config.get("max.message.bytes", DEFAULT_LARGEST))
+    largest = int(TOPICS[name.removesuffix(".dead-letter")].config.get("max.message.bytes", DEFAULT_MAX_BYTES))
 
-    assert int(TOPICS[name].config["max.message.bytes"]) == largest + OWN_BYTES
+    assert int(TOPICS[name].config["max.message.bytes"]) == largest + HEADERS_BYTES
 
 
 def test_a_keyed_topic_is_compacted() -> None:

@@ -5,17 +5,16 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from drivers.dead_letters import DeadLetters
+from drivers.gateway_client import Gateway, GatewayClient, client_of, gateway_of
+from drivers.loaded_cluster import LoadedCluster, loaded_cluster
 from drivers.lookups import Lookups
-from drivers.mobile import Gateway, Phone
-from drivers.own_broker import OwnBroker, own_broker
-from drivers.participants import as_gateway, phone_of
-from drivers.query_story import QueryStory, query_story
-from drivers.source import OrderSource
-from drivers.waiting import scaled
+from drivers.order_source import OrderSource
+from drivers.topic_readers import DeadLetters
 
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
+from testkit.broker import BrokerProcess, running_broker
+from testkit.waiting import scaled
 
 EDGES_PATIENCE_S = {"WS_EDGE_STALL_TIMEOUT_S": 20, "WS_EDGE_PING_INTERVAL_S": 25, "WS_EDGE_PING_TIMEOUT_S": 20}
 """What the edges allow their clients, by default; a slow machine needs it stretched like all other time-outs."""
@@ -28,7 +27,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
         directory=tmp_path_factory.mktemp("stack"),
         rate=20,
         start_timeout_s=scaled(180),
-        restart_most_s=0.5,
+        restart_max_s=0.5,
         restart_limit=1000,
     )
     with ExitStack() as ends:
@@ -42,19 +41,19 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
 @pytest.fixture(scope="session")
 def gateway(stack: RunningStack) -> Gateway:
     """The shared stack's gateway."""
-    return as_gateway(stack)
+    return gateway_of(stack)
 
 
 @pytest.fixture(scope="session")
-def alice(stack: RunningStack) -> Phone:
+def alice(stack: RunningStack) -> GatewayClient:
     """The phone of customer-0001."""
-    return phone_of(stack, "alice")
+    return client_of(stack, "alice")
 
 
 @pytest.fixture(scope="session")
-def bob(stack: RunningStack) -> Phone:
+def bob(stack: RunningStack) -> GatewayClient:
     """The phone of customer-0002."""
-    return phone_of(stack, "bob")
+    return client_of(stack, "bob")
 
 
 @pytest.fixture(scope="session")
@@ -91,14 +90,14 @@ def edge_url(stack: RunningStack) -> str:
 
 
 @pytest.fixture(scope="session")
-def query_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnBroker]:
+def query_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """The broker of the stories about the query service alone."""
-    with own_broker(tmp_path_factory.mktemp("query-broker")) as broker:
+    with running_broker(tmp_path_factory.mktemp("query-broker")) as broker:
         yield broker
 
 
 @pytest.fixture
-def query(query_broker: OwnBroker, tmp_path: Path) -> Iterator[QueryStory]:
+def query(query_broker: BrokerProcess, tmp_path: Path) -> Iterator[LoadedCluster]:
     """Three instances of the query service under steady load; when the story ends, what must always hold is checked."""
-    with query_story(query_broker.bootstrap, tmp_path) as story:
-        yield story
+    with loaded_cluster(query_broker.bootstrap, tmp_path) as cluster:
+        yield cluster

@@ -1,26 +1,25 @@
 """Access ends in the open socket when the token ends, unless it is renewed; nobody gets at what is another's."""
 
 import pytest
-from drivers.mobile import Frame, Phone, Watch
-from drivers.source import OrderSource
-from drivers.token_phone import TokenPhone
-from drivers.waiting import eventually
+from drivers.gateway_client import Frame, GatewayClient, OrderSocket, TokenClient
+from drivers.order_source import OrderSource
 from websockets.exceptions import ConnectionClosed
 
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import OrderStatus
+from testkit.waiting import eventually
 
 ALICE, BOB = "customer-0001", "customer-0002"
 SHORT_S, LONG_S = 10, 600
 EXPIRED = 4401
 
 
-def is_refused(phone: Phone) -> None:
+def is_refused(phone: GatewayClient) -> None:
     """The gateway does not take the phone's credential."""
     assert phone.get("/v1/stores/orders-by-customer/groups/customer-0001").status_code == 401
 
 
-def renewed(watch: Watch, ticket: Frame) -> Frame:
+def renewed(watch: OrderSocket, ticket: Frame) -> Frame:
     """Sends a ticket on the socket and reads on until it is answered."""
     watch.send({"type": "auth_refresh", "ticket": ticket["ticket"]})
     while (frame := watch.next())["type"] == "order_status_update":
@@ -28,7 +27,7 @@ def renewed(watch: Watch, ticket: Frame) -> Frame:
     return frame
 
 
-def read_on(watch: Watch) -> None:
+def read_on(watch: OrderSocket) -> None:
     """Reads until the socket is closed; raises ConnectionClosed."""
     while watch.next():
         continue
@@ -36,7 +35,7 @@ def read_on(watch: Watch) -> None:
 
 def test_an_expired_token_closes_the_socket_that_it_opened(stack: RunningStack, source: OrderSource) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
-    phone = TokenPhone(stack, "alice", SHORT_S)
+    phone = TokenClient(stack, "alice", SHORT_S)
     with phone.watch(order_id) as watch:
         watch.until_status(order_id, "Placed")
         with pytest.raises(ConnectionClosed) as closing:
@@ -49,10 +48,10 @@ def test_an_expired_token_closes_the_socket_that_it_opened(stack: RunningStack, 
 
 def test_a_renewed_socket_goes_on_without_a_gap(stack: RunningStack, source: OrderSource) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
-    phone = TokenPhone(stack, "alice", SHORT_S)
+    phone = TokenClient(stack, "alice", SHORT_S)
     with phone.watch(order_id) as watch:
         watch.until_status(order_id, "Placed")
-        ticket = TokenPhone(stack, "alice", LONG_S).ticket()
+        ticket = TokenClient(stack, "alice", LONG_S).ticket()
         answer = renewed(watch, ticket)
         eventually(lambda: is_refused(phone), 2 * SHORT_S)
         source.advance(order_id, OrderStatus.ORDER_STATUS_PAID)
@@ -61,15 +60,17 @@ def test_a_renewed_socket_goes_on_without_a_gap(stack: RunningStack, source: Ord
     assert answer == {"type": "authenticated", "expires_at": ticket["expires_at"]}
 
 
-def test_a_ticket_of_another_customer_renews_nothing(stack: RunningStack, alice: Phone) -> None:
-    ticket = TokenPhone(stack, "bob", LONG_S).ticket()
+def test_a_ticket_of_another_customer_renews_nothing(stack: RunningStack, alice: GatewayClient) -> None:
+    ticket = TokenClient(stack, "bob", LONG_S).ticket()
     with alice.open() as watch:
         answer = renewed(watch, ticket)
 
     assert (answer["type"], answer["error"]["code"]) == ("error", "ticket_refused")
 
 
-def test_another_customers_keys_are_refused_on_every_socket(source: OrderSource, alice: Phone, bob: Phone) -> None:
+def test_another_customers_keys_are_refused_on_every_socket(
+    source: OrderSource, alice: GatewayClient, bob: GatewayClient
+) -> None:
     order_id = source.place(BOB, {"item-a": 1}).order_id
     with bob.watch(order_id) as watch:
         watch.until_status(order_id, "Placed")

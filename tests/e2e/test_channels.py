@@ -9,15 +9,14 @@ from typing import Any, NoReturn
 import httpx
 import pytest
 from drivers.edge_metrics import SOCKETS, edges_of
-from drivers.mobile import Frame, Gateway, Phone, Watch
-from drivers.participants import phone_of
+from drivers.gateway_client import Frame, Gateway, GatewayClient, OrderSocket, client_of
+from drivers.order_source import OrderSource
 from drivers.range_reader import RangeReader, orders_of
-from drivers.source import OrderSource
-from drivers.waiting import eventually, scaled
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import OrderStatus
+from testkit.waiting import eventually, scaled
 
 ALICE, BOB = "customer-0001", "customer-0002"
 STORE = "orders-by-key"
@@ -27,7 +26,7 @@ PLACED, PAID, PACKED = "ORDER_STATUS_PLACED", "ORDER_STATUS_PAID", "ORDER_STATUS
 class ChannelOwner:
     """Another process of a phone's consumer: it decides what the phone's socket is told."""
 
-    def __init__(self, gateway: Gateway, phone: Phone) -> None:
+    def __init__(self, gateway: Gateway, phone: GatewayClient) -> None:
         self._gateway = gateway
         self._phone = phone
         self.channel: str = self.call("POST", "/v1/channels").json()["channel"]
@@ -68,7 +67,7 @@ class ChannelOwner:
         self.call("POST", f"{self.path}/subscriptions", json=body)
 
 
-def until_status(watch: Watch, order_id: str, status: "OrderStatus.ValueType") -> Frame:
+def until_status(watch: OrderSocket, order_id: str, status: "OrderStatus.ValueType") -> Frame:
     """Reads on until the order is told with the status."""
     while True:
         told = watch.next().get("changed", {})
@@ -76,7 +75,7 @@ def until_status(watch: Watch, order_id: str, status: "OrderStatus.ValueType") -
             return {"store": STORE, "key": {"group": order_id}, "position": told["position"]}
 
 
-def until_event(watch: Watch, event: str) -> Frame:
+def until_event(watch: OrderSocket, event: str) -> Frame:
     """Reads on until the event; returns it."""
     while event not in (frame := watch.next()):
         continue
@@ -88,20 +87,20 @@ def edge_with_a_socket(stack: RunningStack) -> str:
 
     def found() -> str:
         for edge in edges_of(stack):
-            if edge.value(SOCKETS) == 1:
+            if edge.metric(SOCKETS) == 1:
                 return edge.name
         raise AssertionError("no edge has exactly one socket")
 
     return eventually(found)
 
 
-def read_on(watch: Watch) -> NoReturn:
+def read_on(watch: OrderSocket) -> NoReturn:
     """Reads until the socket is closed."""
     while True:
         watch.next()
 
 
-def kill_the_edge_of(stack: RunningStack, watch: Watch) -> str:
+def kill_the_edge_of(stack: RunningStack, watch: OrderSocket) -> str:
     """Kills the edge that has the only open socket, and returns its name when the socket has noticed."""
     killed = edge_with_a_socket(stack)
     stack.kill(killed)
@@ -110,10 +109,10 @@ def kill_the_edge_of(stack: RunningStack, watch: Watch) -> str:
     return killed
 
 
-def attached(opening: ExitStack, phone: Phone, path: str) -> Watch:
+def attached(opening: ExitStack, phone: GatewayClient, path: str) -> OrderSocket:
     """A socket of the channel, opened as soon as the gateway leads to an edge that lives."""
 
-    def attach() -> Watch:
+    def attach() -> OrderSocket:
         try:
             return opening.enter_context(phone.open(f"{path}/stream"))
         except InvalidStatus as refusal:
@@ -124,7 +123,7 @@ def attached(opening: ExitStack, phone: Phone, path: str) -> Watch:
 
 @pytest.mark.timeout(240)
 def test_a_channel_goes_on_at_another_edge_without_a_gap_or_a_repeat(
-    stack: RunningStack, gateway: Gateway, source: OrderSource, alice: Phone
+    stack: RunningStack, gateway: Gateway, source: OrderSource, alice: GatewayClient
 ) -> None:
     one, two = (source.place(ALICE, {"item-a": 1}).order_id for _ in range(2))
     owner = ChannelOwner(gateway, alice)
@@ -158,7 +157,7 @@ def test_a_channel_goes_on_at_another_edge_without_a_gap_or_a_repeat(
 
 @pytest.mark.timeout(240)
 def test_a_range_of_a_channel_goes_on_at_another_edge_with_what_was_missed(
-    stack: RunningStack, gateway: Gateway, source: OrderSource, alice: Phone
+    stack: RunningStack, gateway: Gateway, source: OrderSource, alice: GatewayClient
 ) -> None:
     owner, asked = ChannelOwner(gateway, alice), orders_of(ALICE)
     with alice.open(f"{owner.path}/stream") as socket:
@@ -198,7 +197,9 @@ def test_a_range_of_a_channel_goes_on_at_another_edge_with_what_was_missed(
     assert (after.of(changed)[-1][1], after.of(entered)[-1]) == (PACKED, ("LEFT", ""))
 
 
-def test_a_range_of_another_customers_orders_is_not_taken_into_a_channel(gateway: Gateway, alice: Phone) -> None:
+def test_a_range_of_another_customers_orders_is_not_taken_into_a_channel(
+    gateway: Gateway, alice: GatewayClient
+) -> None:
     owner = ChannelOwner(gateway, alice)
 
     with pytest.raises(AssertionError, match="forbidden"):
@@ -206,7 +207,7 @@ def test_a_range_of_another_customers_orders_is_not_taken_into_a_channel(gateway
     assert owner.call("GET", owner.path).json()["subscriptions"] == []
 
 
-def test_another_consumers_channel_is_refused(gateway: Gateway, alice: Phone, bob: Phone) -> None:
+def test_another_consumers_channel_is_refused(gateway: Gateway, alice: GatewayClient, bob: GatewayClient) -> None:
     owner = ChannelOwner(gateway, alice)
 
     assert bob.get(owner.path).status_code == 403
@@ -216,9 +217,9 @@ def test_another_consumers_channel_is_refused(gateway: Gateway, alice: Phone, bo
 
 
 def test_a_revoked_consumers_socket_is_closed_until_the_revocation_is_lifted(
-    stack: RunningStack, gateway: Gateway, bob: Phone
+    stack: RunningStack, gateway: Gateway, bob: GatewayClient
 ) -> None:
-    operator = phone_of(stack, "operator")
+    operator = client_of(stack, "operator")
     with bob.open() as watch:
         ended = httpx.post(
             f"{gateway.https}/v1/revocations",

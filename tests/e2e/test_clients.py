@@ -9,16 +9,15 @@ from signal import SIGINT
 from typing import Protocol
 
 import pytest
-from drivers.push_clients import browser_participant, python_participant
-from drivers.push_scenario import PushParticipant, play, play_expiry
-from drivers.relay import Relay
-from drivers.source import OrderSource
-from drivers.token_phone import TokenPhone
-from drivers.waiting import scaled
-from drivers.wallet import Wallet
+from drivers.gateway_client import TokenClient
+from drivers.order_source import OrderSource
 
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import OrderStatus
+from testkit.push_clients import browser_client, python_client
+from testkit.push_scenario import ClientCredentials, ScenarioClient, play, play_expiry
+from testkit.relay import Relay
+from testkit.waiting import scaled
 
 SHORT_S, LONG_S = 15.0, 600.0
 
@@ -27,26 +26,26 @@ class Connect(Protocol):
     """Connects a client."""
 
     def __call__(
-        self, address: str, headers: Mapping[str, str], wallet: Wallet | None = None
-    ) -> AbstractAsyncContextManager[PushParticipant]: ...
+        self, address: str, headers: Mapping[str, str], credentials: ClientCredentials | None = None
+    ) -> AbstractAsyncContextManager[ScenarioClient]: ...
 
 
-both_clients = pytest.mark.parametrize("connect", [python_participant, browser_participant], ids=["python", "browser"])
+both_clients = pytest.mark.parametrize("connect", [python_client, browser_client], ids=["python", "browser"])
 
 
-class RealWorld:
+class PipelineOrders:
     """Orders whose changes go the whole way, and a cut between client and gateway."""
 
-    me, somebody_else = "customer-0001", "customer-0002"
+    consumer, other_consumer = "customer-0001", "customer-0002"
 
     def __init__(self, source: OrderSource, relay: Relay) -> None:
         self._source, self._relay = source, relay
-        self.mine = source.place(self.me, {"item-a": 1}).order_id
-        self.foreign = source.place(self.somebody_else, {"item-a": 1}).order_id
+        self.own_order = source.place(self.consumer, {"item-a": 1}).order_id
+        self.foreign_order = source.place(self.other_consumer, {"item-a": 1}).order_id
 
     async def advance(self, status: str) -> None:
         number = OrderStatus.Value(f"ORDER_STATUS_{status.upper()}")
-        await asyncio.to_thread(self._source.advance, self.mine, number)
+        await asyncio.to_thread(self._source.advance, self.own_order, number)
 
     async def cut(self) -> None:
         await self._relay.cut()
@@ -59,26 +58,26 @@ async def test_a_client_keeps_the_promises_of_the_protocol(
     headers = {"apikey": stack.file.credentials["alice"].key or ""}
     gateway = stack.file.gateway.http.removeprefix("http://")
     async with Relay(gateway) as relay:
-        world = RealWorld(source, relay)
+        orders = PipelineOrders(source, relay)
         async with connect(relay.address, headers) as client:
-            await play(client, world)
+            await play(client, orders)
 
 
 @both_clients
 async def test_a_client_renews_its_access_in_time_and_resumes_when_it_is_too_late(
     stack: RunningStack, source: OrderSource, connect: Connect
 ) -> None:
-    wallet = Wallet(lambda seconds: TokenPhone(stack, "alice", seconds).headers, SHORT_S, LONG_S)
+    credentials = ClientCredentials(lambda seconds: TokenClient(stack, "alice", seconds).headers, SHORT_S, LONG_S)
     gateway = stack.file.gateway.http.removeprefix("http://")
-    async with Relay(gateway) as relay, connect(relay.address, {}, wallet) as client:
-        await play_expiry(client, RealWorld(source, relay), wallet.needs)
+    async with Relay(gateway) as relay, connect(relay.address, {}, credentials) as client:
+        await play_expiry(client, PipelineOrders(source, relay), credentials.needs)
 
 
 async def test_the_command_watches_through_the_gateway_until_it_is_interrupted(
     stack: RunningStack, source: OrderSource
 ) -> None:
     gateway, key = stack.file.gateway, stack.file.credentials["alice"].key or ""
-    order_id = source.place(RealWorld.me, {"item-a": 1}).order_id
+    order_id = source.place(PipelineOrders.consumer, {"item-a": 1}).order_id
     command = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "statecast_client", "watch", "orders-by-key", order_id, "--interval-ms", "1"),
         *("--push", "--gateway", gateway.wss, "--api-key", key, "--tls-ca", str(gateway.ca_certificate)),

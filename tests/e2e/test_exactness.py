@@ -5,17 +5,17 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from drivers.audience import ORDERS_PER_SOCKET, Audience
-from drivers.change_log import count_changes, read_changes
-from drivers.instance_store import InstanceStore
-from drivers.mobile import Frame
-from drivers.model import STORES, State, current_orders, expected
-from drivers.participants import as_gateway, phone_of
-from drivers.waiting import eventually, scaled
+from drivers.change_history import rows_after
+from drivers.gateway_client import Frame, client_of, gateway_of
+from drivers.lookups import InstanceStore
+from drivers.order_watchers import ORDERS_PER_SOCKET, OrderWatchers
+from drivers.pipeline_models import STORES, State, expected
+from drivers.topic_readers import count_changes, read_changes
 
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderStatus
+from testkit.waiting import eventually, scaled
 
 CHANGES_BEFORE_THE_KILLS = 100_000
 RATE = 1_200
@@ -40,7 +40,7 @@ def busy_stack(tmp_path: Path) -> Iterator[RunningStack]:
 @pytest.mark.timeout(scaled(2_400))
 def test_every_instance_equals_the_model_and_no_subscriber_saw_state_go_backwards(busy_stack: RunningStack) -> None:
     bootstrap = busy_stack.file.kafka.bootstrap
-    with Audience(as_gateway(busy_stack), phone_of(busy_stack, "operator"), WATCHED) as audience:
+    with OrderWatchers(gateway_of(busy_stack), client_of(busy_stack, "operator"), WATCHED) as watchers:
         eventually(lambda: _assert_published(bootstrap, CHANGES_BEFORE_THE_KILLS), timeout_s=400)
         for victim in VICTIMS:
             published = count_changes(bootstrap)
@@ -49,14 +49,14 @@ def test_every_instance_equals_the_model_and_no_subscriber_saw_state_go_backward
             assert count_changes(bootstrap) > published, f"no changes went on while {victim} was down"
         busy_stack.stop("cdc-simulator")
         changes = read_changes(bootstrap)
-        truth = current_orders(changes)
+        truth = rows_after(changes)
         for query in busy_stack.file.queries:
             wait_until_it_holds(query.shard_address, truth, changes)
-        eventually(lambda: _assert_shown(audience, truth), timeout_s=60)
+        eventually(lambda: _assert_shown(watchers, truth), timeout_s=60)
 
     sockets = len(WATCHED) / ORDERS_PER_SOCKET
-    assert audience.connects > sockets + 1, "no socket broke, so the kill of an edge proved nothing"
-    for order_id, frames in audience.frames.items():
+    assert watchers.connects > sockets + 1, "no socket broke, so the kill of an edge proved nothing"
+    for order_id, frames in watchers.frames.items():
         _assert_never_backwards(order_id, frames)
 
 
@@ -89,10 +89,10 @@ def _assert_same(where: str, held: State, true: State) -> None:
     assert counts == {}, f"{where}: {counts}"
 
 
-def _assert_shown(audience: Audience, truth: list[Order]) -> None:
+def _assert_shown(watchers: OrderWatchers, truth: list[Order]) -> None:
     status = {order.order_id: OrderStatus.Name(order.status).removeprefix("ORDER_STATUS_").title() for order in truth}
-    assert set(audience.frames) == set(WATCHED)
-    for order_id, frames in audience.frames.items():
+    assert set(watchers.frames) == set(WATCHED)
+    for order_id, frames in watchers.frames.items():
         allowed = {status[order_id]} if order_id in status else {"Deleted", "Unknown"}
         assert frames[-1]["data"]["status"] in allowed, f"{order_id}: {frames[-1]}, should be {allowed}"
 

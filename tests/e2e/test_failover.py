@@ -5,14 +5,14 @@ from contextlib import AbstractContextManager
 
 import grpc
 import pytest
+from drivers.gateway_client import GatewayClient
 from drivers.lookups import Lookups
-from drivers.meanwhile import meanwhile
-from drivers.mobile import Phone
-from drivers.source import OrderSource
-from drivers.waiting import eventually
+from drivers.order_source import OrderSource
 
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import OrderStatus
+from testkit.background import in_background
+from testkit.waiting import eventually
 
 ALICE = "customer-0001"
 READ_EVERY_S = 0.01
@@ -29,7 +29,7 @@ class Reader:
 
     def reading(self) -> AbstractContextManager[None]:
         """Reads on a thread of its own while the context is open."""
-        return meanwhile(self._read_until)
+        return in_background(self._read_until)
 
     def _read_until(self, done: threading.Event) -> None:
         while not done.wait(READ_EVERY_S):
@@ -68,7 +68,7 @@ def test_a_lookup_that_lands_on_the_wrong_instance_is_forwarded(
 
 @pytest.mark.timeout(240)
 def test_the_owner_is_killed_and_reads_go_on(
-    stack: RunningStack, source: OrderSource, all_lookups: dict[str, Lookups], alice: Phone
+    stack: RunningStack, source: OrderSource, all_lookups: dict[str, Lookups], alice: GatewayClient
 ) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.watch(order_id) as watch:

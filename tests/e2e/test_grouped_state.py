@@ -2,12 +2,12 @@
 
 from uuid import uuid4
 
+from drivers.gateway_client import GatewayClient
 from drivers.lookups import Lookups
-from drivers.mobile import Phone
-from drivers.source import OrderSource
-from drivers.waiting import eventually
+from drivers.order_source import OrderSource
 
 from statecast.orders.v1.order_pb2 import OrderStatus
+from testkit.waiting import eventually
 
 
 def members(lookups: Lookups, store: str, group: str) -> list[str]:
@@ -26,7 +26,7 @@ def test_a_customers_orders_are_a_range_in_time_order(source: OrderSource, looku
     eventually(the_changed_order_is_last)
 
 
-def test_a_customer_reads_their_range_through_the_gateway(source: OrderSource, bob: Phone) -> None:
+def test_a_customer_reads_their_range_through_the_gateway(source: OrderSource, bob: GatewayClient) -> None:
     order_id = source.place("customer-0002", {"item-a": 1}).order_id
 
     def the_newest_member_is_the_order() -> None:

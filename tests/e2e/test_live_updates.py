@@ -1,15 +1,15 @@
 """A change at the source reaches the phone that watches, once and in order."""
 
 import pytest
-from drivers.mobile import Phone
-from drivers.source import OrderSource
+from drivers.gateway_client import GatewayClient
+from drivers.order_source import OrderSource
 
 from statecast.orders.v1.order_pb2 import OrderStatus
 
 ALICE = "customer-0001"
 
 
-def test_a_change_reaches_a_subscriber(source: OrderSource, alice: Phone) -> None:
+def test_a_change_reaches_a_subscriber(source: OrderSource, alice: GatewayClient) -> None:
     order = source.place(ALICE, {"item-a": 1})
     with alice.watch(order.order_id) as watch:
         watch.until_status(order.order_id, "Placed")
@@ -26,7 +26,7 @@ def test_a_change_reaches_a_subscriber(source: OrderSource, alice: Phone) -> Non
     }
 
 
-def test_both_request_forms_and_the_path_watch_the_same_order(source: OrderSource, alice: Phone) -> None:
+def test_both_request_forms_and_the_path_watch_the_same_order(source: OrderSource, alice: GatewayClient) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     frames = []
     with alice.open() as watch:
@@ -41,7 +41,7 @@ def test_both_request_forms_and_the_path_watch_the_same_order(source: OrderSourc
     assert frames[0] == frames[1] == frames[2]
 
 
-def test_an_order_that_does_not_exist_yet_appears_when_it_is_placed(source: OrderSource, alice: Phone) -> None:
+def test_an_order_that_does_not_exist_yet_appears_when_it_is_placed(source: OrderSource, alice: GatewayClient) -> None:
     known = source.place(ALICE, {"item-a": 1})
     later = f"{known.order_id}-later"
     with alice.watch(later) as watch:
@@ -52,7 +52,7 @@ def test_an_order_that_does_not_exist_yet_appears_when_it_is_placed(source: Orde
         assert watch.until_status(later, "Placed")["data"]["order_id"] == later
 
 
-def test_a_deleted_order_is_announced_and_gone(source: OrderSource, alice: Phone) -> None:
+def test_a_deleted_order_is_announced_and_gone(source: OrderSource, alice: GatewayClient) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.watch(order_id) as watch:
         watch.until_status(order_id, "Placed")
@@ -63,7 +63,7 @@ def test_a_deleted_order_is_announced_and_gone(source: OrderSource, alice: Phone
     assert alice.get(f"/update/orders/{order_id}").status_code == 404
 
 
-def test_a_subscriber_resumes_without_gap_or_repeat(source: OrderSource, alice: Phone) -> None:
+def test_a_subscriber_resumes_without_gap_or_repeat(source: OrderSource, alice: GatewayClient) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.watch(order_id) as watch:
         seen = watch.until_status(order_id, "Placed")["position"]
@@ -82,7 +82,7 @@ def test_a_subscriber_resumes_without_gap_or_repeat(source: OrderSource, alice: 
     assert int(frame["position"]["offset"]) > int(missed["position"]["offset"]) > int(seen["offset"])
 
 
-def test_a_lookup_by_rest_gives_the_order_and_its_position(source: OrderSource, alice: Phone) -> None:
+def test_a_lookup_by_rest_gives_the_order_and_its_position(source: OrderSource, alice: GatewayClient) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.watch(order_id) as watch:
         frame = watch.until_status(order_id, "Placed")

@@ -5,22 +5,21 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from drivers.mobile import Gateway
+from drivers.gateway_client import Gateway, TokenClient
+from drivers.order_source import OrderSource
 from drivers.pages import Visits, browser_at
-from drivers.source import OrderSource
-from drivers.token_phone import TokenPhone
-from drivers.waiting import eventually, scaled
 from playwright.async_api import expect
 
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import OrderStatus
+from testkit.waiting import eventually, scaled
 
 ALICE = "customer-0001"
 FIRST_S, SECOND_S, LONG_S = 40, 30, 600
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
 
 
-def is_refused(phone: TokenPhone) -> None:
+def is_refused(phone: TokenClient) -> None:
     """The gateway does not take the phone's credential."""
     assert phone.get("/v1/consumer").status_code == 401
 
@@ -66,7 +65,7 @@ async def test_a_customer_watches_their_orders_and_the_loss_of_an_edge_does_not_
 async def test_a_token_is_renewed_in_the_open_page_and_when_it_was_too_late_the_page_resumes(
     visits: Visits, stack: RunningStack, source: OrderSource
 ) -> None:
-    alice, first = await visits.person(), TokenPhone(stack, "alice", FIRST_S)
+    alice, first = await visits.person(), TokenClient(stack, "alice", FIRST_S)
     await alice.sign_in("/", "Token", first.token)
     await alice.page.evaluate("window.begun = true")
     order_id = (await asyncio.to_thread(source.place, ALICE, {"item-a": 1})).order_id
@@ -74,7 +73,7 @@ async def test_a_token_is_renewed_in_the_open_page_and_when_it_was_too_late_the_
     await alice.sees(card, "Placed")
     await expect(alice.banner).to_contain_text("Your sign-in ends in", timeout=scaled(2 * FIRST_S) * 1000)
     await alice.pictures("renewal-in-time")
-    await alice.renew(TokenPhone(stack, "alice", SECOND_S).token)
+    await alice.renew(TokenClient(stack, "alice", SECOND_S).token)
     await expect(alice.banner).to_be_hidden()
     await asyncio.to_thread(eventually, lambda: is_refused(first), FIRST_S)
     await asyncio.to_thread(source.advance, order_id, OrderStatus.ORDER_STATUS_PAID)
@@ -87,7 +86,7 @@ async def test_a_token_is_renewed_in_the_open_page_and_when_it_was_too_late_the_
     await asyncio.to_thread(source.advance, order_id, OrderStatus.ORDER_STATUS_SHIPPED)
     await alice.sees(card, "Paid")
     await alice.pictures("renewal-too-late")
-    await alice.renew(TokenPhone(stack, "alice", LONG_S).token)
+    await alice.renew(TokenClient(stack, "alice", LONG_S).token)
     await alice.sees(card, "Shipped")
     await alice.sees_light("Live")
 

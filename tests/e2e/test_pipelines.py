@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from drivers.domain_run import DomainRun
-from drivers.keyed_topic import materialize
-from drivers.model_keys import canonical
-from drivers.models import MODELS
-from drivers.topic import read_topic
-from drivers.waiting import eventually
+from drivers.pipeline_models import MODELS, canonical
+from drivers.topic_readers import materialize
 from google.protobuf.message import Message
+
+from testkit.topics import read_topic
+from testkit.waiting import eventually
 
 CHANGES = 10_000
 RATE = 1_000

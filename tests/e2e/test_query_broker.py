@@ -1,13 +1,14 @@
 """The broker goes away and comes back: the query service answers all the while, says how old, and catches up."""
 
 import pytest
-from drivers.own_broker import OwnBroker
-from drivers.query_story import QueryStory
+from drivers.loaded_cluster import LoadedCluster
+
+from testkit.broker import BrokerProcess
 
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_the_broker_is_restarted(query: QueryStory, query_broker: OwnBroker) -> None:
+def test_the_broker_is_restarted(query: LoadedCluster, query_broker: BrokerProcess) -> None:
     query_broker.stop()
     query.until_steady()
     query_broker.start()

@@ -11,40 +11,38 @@ from itertools import pairwise
 
 import pytest
 from drivers.edge_metrics import SOCKETS, edges_of
-from drivers.mobile import Gateway
-from drivers.order_changes import OrderChanges
-from drivers.order_history import UNKNOWN, OrderHistory, read_history, row_of
-from drivers.participants import phone_of
-from drivers.push_audience import PushAudience, Seat
+from drivers.gateway_client import Gateway, client_of
+from drivers.order_source import OrderChanges, OrderSource
+from drivers.push_watchers import PushWatcher, PushWatchers
 from drivers.random_kills import RandomKills, plan_kills
-from drivers.source import OrderSource
-from drivers.waiting import eventually, scaled
+from drivers.topic_readers import UNKNOWN, OrderHistory, read_history, row_of
 
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.range_pb2 import MemberChange, RangeChanged, RangeWatched
 from statecast_client.push import RangeUpdate, Update
+from testkit.waiting import eventually, scaled
 
 SEED = int(os.environ.get("RANDOM_KILLS_SEED", "1"))
 
 CHANGES = 10_000
 CHANGES_PER_S = 200
 EDGE_KILLS, QUERY_KILLS = 6, 5
-SEATS = 8
+WATCHERS = 8
 WATCHED_ONCE = 1_200
 INTERVALS_MS = (0, 200)
 
 
-def seats_for(changes: OrderChanges) -> list[Seat]:
+def watchers_for(changes: OrderChanges) -> list[PushWatcher]:
     """Clients that together watch each busy order once, some that are yet to be placed, and each customer twice."""
     order_ids = changes.busy + changes.placed_once[:: len(changes.placed_once) // WATCHED_ONCE]
     return [
-        Seat(
-            order_ids[number::SEATS],
-            changes.customers[number // len(INTERVALS_MS) :: SEATS // len(INTERVALS_MS)],
+        PushWatcher(
+            order_ids[number::WATCHERS],
+            changes.customers[number // len(INTERVALS_MS) :: WATCHERS // len(INTERVALS_MS)],
             INTERVALS_MS[number % len(INTERVALS_MS)],
         )
-        for number in range(SEATS)
+        for number in range(WATCHERS)
     ]
 
 
@@ -61,64 +59,64 @@ def test_watchers_resume_at_other_edges_without_gap_or_repeat(
     first = len(changes.busy)
     edges = plan_kills(seed, [edge.name for edge in stack.file.edges], EDGE_KILLS, first, CHANGES)
     queries = plan_kills(seed, [query.name for query in stack.file.queries], QUERY_KILLS, first, CHANGES)
-    with PushAudience(gateway, phone_of(stack, "operator"), seats_for(changes)) as audience:
-        eventually(lambda: _assert_begun(audience))
+    with PushWatchers(gateway, client_of(stack, "operator"), watchers_for(changes)) as watchers:
+        eventually(lambda: _assert_begun(watchers))
         with (
-            RandomKills(stack, edges, made, lambda edge: _assert_resumed(stack, audience, edge)) as edge_kills,
-            RandomKills(stack, queries, made, lambda _: audience.check()) as query_kills,
+            RandomKills(stack, edges, made, lambda edge: _assert_resumed(stack, watchers, edge)) as edge_kills,
+            RandomKills(stack, queries, made, lambda _: watchers.check()) as query_kills,
         ):
             for number in range(CHANGES):
                 if number == first:
-                    eventually(lambda: _assert_placed(audience, changes.busy))
+                    eventually(lambda: _assert_placed(watchers, changes.busy))
                 edge_kills.before(number)
                 query_kills.before(number)
                 changes.make_next()
                 time.sleep(1 / CHANGES_PER_S)
         history = read_history(stack.file.kafka.bootstrap, changes.prefix)
-        eventually(lambda: _assert_all_told(audience, history), timeout_s=60)
+        eventually(lambda: _assert_all_told(watchers, history), timeout_s=60)
 
     assert sum(map(len, history.changes.values())) == CHANGES
-    assert sum(seat.attempts for seat in audience.seats) > SEATS, "no socket broke, so the kills proved nothing"
-    _assert_recovered(audience.seats)
-    for seat in audience.seats:
-        for order_id, told in seat.told.items():
+    assert sum(watcher.attempts for watcher in watchers.all) > WATCHERS, "no socket broke, so the kills proved nothing"
+    _assert_recovered(watchers.all)
+    for watcher in watchers.all:
+        for order_id, told in watcher.told.items():
             _assert_told_once(order_id, told, history)
-        for customer, told_of_range in seat.ranges.items():
+        for customer, told_of_range in watcher.ranges.items():
             _assert_range_told_once(customer, told_of_range, history)
 
 
-def _assert_begun(audience: PushAudience) -> None:
-    audience.check()
-    assert all(seat.has_begun for seat in audience.seats)
+def _assert_begun(watchers: PushWatchers) -> None:
+    watchers.check()
+    assert all(watcher.has_begun for watcher in watchers.all)
 
 
-def _assert_placed(audience: PushAudience, order_ids: Iterable[str]) -> None:
+def _assert_placed(watchers: PushWatchers, order_ids: Iterable[str]) -> None:
     """Before that a replica may hold nothing; killed, it comes back empty and cannot say that a key is unchanged."""
-    placed = {order_id for seat in audience.seats for order_id, told in seat.told.items() if row_of(told[-1])}
+    placed = {order_id for watcher in watchers.all for order_id, told in watcher.told.items() if row_of(told[-1])}
     assert placed >= set(order_ids)
 
 
-def _assert_resumed(stack: RunningStack, audience: PushAudience, victim: str) -> None:
-    audience.check()
-    elsewhere = sum(edge.value(SOCKETS) for edge in edges_of(stack) if edge.name != victim)
-    assert elsewhere >= SEATS, f"{elsewhere:g} sockets are open while {victim} is down"
-    _assert_recovered(audience.seats)
+def _assert_resumed(stack: RunningStack, watchers: PushWatchers, victim: str) -> None:
+    watchers.check()
+    elsewhere = sum(edge.metric(SOCKETS) for edge in edges_of(stack) if edge.name != victim)
+    assert elsewhere >= WATCHERS, f"{elsewhere:g} sockets are open while {victim} is down"
+    _assert_recovered(watchers.all)
 
 
-def _assert_recovered(seats: Iterable[Seat]) -> None:
-    for seat in seats:
-        started_anew = [each.name for each in seat.subscriptions if each.recovered is not True]
-        assert seat.attempts == 1 or not started_anew, f"resumed with a snapshot: {started_anew}"
+def _assert_recovered(watchers: Iterable[PushWatcher]) -> None:
+    for watcher in watchers:
+        started_anew = [each.subject for each in watcher.subscriptions if each.recovered is not True]
+        assert watcher.attempts == 1 or not started_anew, f"resumed with a snapshot: {started_anew}"
 
 
-def _assert_all_told(audience: PushAudience, history: OrderHistory) -> None:
-    audience.check()
-    for seat in audience.seats:
-        for order_id in seat.order_ids:
-            last = seat.told[order_id][-1]
+def _assert_all_told(watchers: PushWatchers, history: OrderHistory) -> None:
+    watchers.check()
+    for watcher in watchers.all:
+        for order_id in watcher.order_ids:
+            last = watcher.told[order_id][-1]
             assert history.version(order_id, last) == history.newest(order_id), f"{order_id} is shown as {last}"
-        for customer in seat.customers:
-            assert _shown(customer, seat.ranges[customer]) == history.orders_of(customer)
+        for customer in watcher.customers:
+            assert _shown(customer, watcher.ranges[customer]) == history.orders_of(customer)
 
 
 def _shown(customer: str, told: Sequence[RangeUpdate]) -> dict[str, Order]:

@@ -1,8 +1,8 @@
 """A phone watches the orders of its owner without knowing one of them."""
 
-from drivers.mobile import Phone
+from drivers.gateway_client import GatewayClient
+from drivers.order_source import OrderSource
 from drivers.range_reader import RangeReader, orders_of, watch_range
-from drivers.source import OrderSource
 
 from statecast.orders.v1.order_pb2 import OrderStatus
 
@@ -10,7 +10,7 @@ ALICE, BOB = "customer-0001", "customer-0002"
 PLACED, PAID = "ORDER_STATUS_PLACED", "ORDER_STATUS_PAID"
 
 
-def test_orders_enter_change_and_leave_in_order(source: OrderSource, alice: Phone) -> None:
+def test_orders_enter_change_and_leave_in_order(source: OrderSource, alice: GatewayClient) -> None:
     with alice.open("/v1/stream") as socket:
         mine = RangeReader(socket, watch_range(orders_of(ALICE)))
         order_id = source.place(ALICE, {"item-a": 1}).order_id
@@ -29,7 +29,7 @@ def test_orders_enter_change_and_leave_in_order(source: OrderSource, alice: Phon
 
 
 def test_an_order_that_is_handed_over_leaves_the_one_and_enters_the_other(
-    source: OrderSource, alice: Phone, bob: Phone
+    source: OrderSource, alice: GatewayClient, bob: GatewayClient
 ) -> None:
     with alice.open("/v1/stream") as hers, bob.open("/v1/stream") as his:
         of_alice, of_bob = (
@@ -45,7 +45,7 @@ def test_an_order_that_is_handed_over_leaves_the_one_and_enters_the_other(
     assert of_bob.of(order_id) == [("ENTERED", PLACED)]
 
 
-def test_a_range_is_resumed_with_what_was_missed(source: OrderSource, alice: Phone) -> None:
+def test_a_range_is_resumed_with_what_was_missed(source: OrderSource, alice: GatewayClient) -> None:
     asked = orders_of(ALICE)
     with alice.open("/v1/stream") as socket:
         before = RangeReader(socket, watch_range(asked))
@@ -65,7 +65,7 @@ def test_a_range_is_resumed_with_what_was_missed(source: OrderSource, alice: Pho
     assert resumed.of(kept) == []
 
 
-def test_another_customers_orders_are_refused(alice: Phone) -> None:
+def test_another_customers_orders_are_refused(alice: GatewayClient) -> None:
     with alice.open("/v1/stream") as socket:
         socket.send({"id": "his", "watch_range": {"range": {"store": "orders-by-customer", "group": BOB}}})
         refused = socket.next()

@@ -2,16 +2,16 @@
 
 import httpx
 import pytest
-from drivers.dead_letters import DeadLetters
-from drivers.mobile import Gateway, Phone
-from drivers.source import OrderSource
+from drivers.gateway_client import Gateway, GatewayClient
+from drivers.order_source import OrderSource
+from drivers.topic_readers import DeadLetters
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 ALICE, BOB = "customer-0001", "customer-0002"
 
 
 def test_wrong_credentials_are_refused_by_the_gateway(gateway: Gateway) -> None:
-    stranger = Phone(gateway, "alice", "wrong")
+    stranger = GatewayClient(gateway, "alice", "wrong")
 
     assert stranger.get("/update/orders/order-000001").status_code == 401
     with pytest.raises(InvalidStatus) as refusal, stranger.open():
@@ -25,7 +25,9 @@ def test_the_edge_refuses_whoever_comes_without_the_gateways_secret(edge_url: st
     assert answer.status_code == 403
 
 
-def test_another_customers_order_is_refused_on_every_way_in(source: OrderSource, alice: Phone, bob: Phone) -> None:
+def test_another_customers_order_is_refused_on_every_way_in(
+    source: OrderSource, alice: GatewayClient, bob: GatewayClient
+) -> None:
     order_id = source.place(BOB, {"item-a": 1}).order_id
     with bob.watch(order_id) as watch:
         watch.until_status(order_id, "Placed")
@@ -50,7 +52,7 @@ def test_another_customers_order_is_refused_on_every_way_in(source: OrderSource,
     ],
 )
 def test_a_malformed_frame_is_answered_and_the_socket_goes_on(
-    frame: str, code: str, source: OrderSource, alice: Phone
+    frame: str, code: str, source: OrderSource, alice: GatewayClient
 ) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.open() as watch:
@@ -63,7 +65,7 @@ def test_a_malformed_frame_is_answered_and_the_socket_goes_on(
     assert answer["error"]["message"]
 
 
-def test_an_oversized_frame_closes_the_socket_with_its_code(alice: Phone) -> None:
+def test_an_oversized_frame_closes_the_socket_with_its_code(alice: GatewayClient) -> None:
     with alice.open() as watch:
         watch.send("x" * 1_000_000)
         with pytest.raises(ConnectionClosed) as closing:
@@ -73,12 +75,12 @@ def test_an_oversized_frame_closes_the_socket_with_its_code(alice: Phone) -> Non
     assert closing.value.rcvd.code == 1009
 
 
-def test_an_unknown_order_is_not_found(alice: Phone) -> None:
+def test_an_unknown_order_is_not_found(alice: GatewayClient) -> None:
     assert alice.get("/update/orders/no-such-order").status_code == 404
 
 
 def test_a_record_that_cannot_be_decoded_is_set_aside_and_the_flow_goes_on(
-    source: OrderSource, alice: Phone, dead_letters: DeadLetters
+    source: OrderSource, alice: GatewayClient, dead_letters: DeadLetters
 ) -> None:
     poison = b"\xff\xffnot a change"
     source.send_raw(poison)

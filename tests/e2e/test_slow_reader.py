@@ -4,32 +4,40 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from drivers.large_orders import LargeOrders, order_of, round_of, skipped_in, versions_in
-from drivers.mobile import Frame, Phone, Watch
-from drivers.participants import phone_of
-from drivers.sleeper import Sleeper, read_until_shown, sleeping_among_neighbours, watch_all
-from drivers.source import OrderSource
-from drivers.waiting import eventually, scaled
+from drivers.gateway_client import Frame, GatewayClient, OrderSocket, client_of
+from drivers.order_source import OrderSource
+from drivers.stalled_reader import (
+    LargeOrders,
+    StalledReader,
+    order_of,
+    read_until_shown,
+    round_of,
+    skipped_in,
+    stalled_among_active_readers,
+    versions_in,
+    watch_all,
+)
 from websockets.exceptions import ConnectionClosed
 
 from local_stack.running_stack import RunningStack
+from testkit.waiting import eventually, scaled
 
 ORDERS, ROW_BYTES = 4, 30_000
 SKIPPED_WHEN_STALLED = 25 * ORDERS
-MOST_ON_THE_WAY = 1_000_000
+MAX_ON_THE_WAY = 1_000_000
 """What gateway, kernels and the edge's send buffers hold for one socket, in bytes, at the very most."""
 
 MANY_ORDERS = 330
-"""Their rows are more than WS_EDGE_MAX_OUTBOX_BYTES and MOST_ON_THE_WAY together."""
+"""Their rows are more than WS_EDGE_MAX_OUTBOX_BYTES and MAX_ON_THE_WAY together."""
 
 CLOSED, SUBSCRIPTIONS = "ws_edge_sockets_closed_total", "ws_edge_subscriptions"
 SLOW = 4408
 
 
 @pytest.fixture
-def operator(stack: RunningStack) -> Phone:
+def operator(stack: RunningStack) -> GatewayClient:
     """A phone of staff, who see the orders of all customers."""
-    return phone_of(stack, "operator")
+    return client_of(stack, "operator")
 
 
 def changes_told(frames: Sequence[Frame]) -> list[Frame]:
@@ -48,21 +56,21 @@ def assert_rising(frames: Sequence[Frame]) -> None:
     assert all(earlier < later for earlier, later in pairwise(offsets(frames)))
 
 
-def change_until_it_stalls(orders: LargeOrders, sleeper: Sleeper) -> None:
+def change_until_it_stalls(orders: LargeOrders, reader: StalledReader) -> None:
     """Changes the orders until newer versions take the place of unsent ones, again and again."""
-    enough = sleeper.skipped() + SKIPPED_WHEN_STALLED
-    orders.change_until(lambda: sleeper.skipped() >= enough)
+    enough = reader.skipped() + SKIPPED_WHEN_STALLED
+    orders.change_until(lambda: reader.skipped() >= enough)
 
 
-def read_on(watch: Watch) -> None:
+def read_on(watch: OrderSocket) -> None:
     """Reads until the socket is closed; raises ConnectionClosed."""
     while watch.next():
         continue
 
 
-def assert_resumes(operator: Phone, orders: LargeOrders, sleeper: Sleeper) -> None:
-    """With its positions the sleeper is told the newest rows, unless it has read them, then the next, and no others."""
-    newest, seen = orders.round, sleeper.all_told()
+def assert_resumes(operator: GatewayClient, orders: LargeOrders, reader: StalledReader) -> None:
+    """With its positions the reader is told the newest rows, unless it has read them, then the next, and no others."""
+    newest, seen = orders.round, reader.all_told()
     with operator.open() as watch:
         watch_all(watch, orders, seen)
         read_until_shown(watch, orders, seen)
@@ -71,75 +79,75 @@ def assert_resumes(operator: Phone, orders: LargeOrders, sleeper: Sleeper) -> No
 
     for order_id in orders.ids:
         resumed = [frame for frame in watch.frames if order_of(frame) == order_id]
-        missed = [newest] if round_of(sleeper.told(order_id)[-1]) < newest else []
+        missed = [newest] if round_of(reader.told(order_id)[-1]) < newest else []
         assert [round_of(frame) for frame in resumed] == [*missed, newest + 1]
-        assert_rising([*sleeper.told(order_id), *resumed])
+        assert_rising([*reader.told(order_id), *resumed])
 
 
 def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_and_what_was_skipped(
-    stack: RunningStack, source: OrderSource, operator: Phone
+    stack: RunningStack, source: OrderSource, operator: GatewayClient
 ) -> None:
     orders = LargeOrders(source, ORDERS, ROW_BYTES)
-    with sleeping_among_neighbours(stack, operator, orders) as sleeper:
-        skipped, before = sleeper.skipped(), len(sleeper.watch.frames)
-        change_until_it_stalls(orders, sleeper)
-        eventually(lambda: sleeper.assert_neighbours_shown(orders))
-        read_until_shown(sleeper.watch, orders)
+    with stalled_among_active_readers(stack, operator, orders) as reader:
+        skipped, before = reader.skipped(), len(reader.watch.frames)
+        change_until_it_stalls(orders, reader)
+        eventually(lambda: reader.assert_active_readers_shown(orders))
+        read_until_shown(reader.watch, orders)
 
         # Only what was on the way before it stalled is old; of the rest there was one version of each order.
-        assert (len(sleeper.watch.frames) - before - ORDERS) * ROW_BYTES < MOST_ON_THE_WAY
+        assert (len(reader.watch.frames) - before - ORDERS) * ROW_BYTES < MAX_ON_THE_WAY
         for order_id in orders.ids:
-            late = changes_told(sleeper.told(order_id))
+            late = changes_told(reader.told(order_id))
             assert_rising(late)
             assert skipped_in(late[-1]) > 0
             # An edge tells all who watch a key at once the same versions: what one is not told, it is told of.
-            for neighbour in sleeper.beside:
-                assert versions_in(late) == versions_in(changes_told(neighbour.told(order_id)))
-        assert sum(map(skipped_in, sleeper.all_told())) == sleeper.skipped() - skipped
+            for active_reader in reader.beside:
+                assert versions_in(late) == versions_in(changes_told(active_reader.told(order_id)))
+        assert sum(map(skipped_in, reader.all_told())) == reader.skipped() - skipped
 
 
 @pytest.mark.timeout(scaled(240))
 def test_who_reads_nothing_is_cut_off_and_resumes_where_it_was(
-    stack: RunningStack, source: OrderSource, operator: Phone
+    stack: RunningStack, source: OrderSource, operator: GatewayClient
 ) -> None:
     orders = LargeOrders(source, ORDERS, ROW_BYTES)
-    with sleeping_among_neighbours(stack, operator, orders) as sleeper:
-        stalled = sleeper.edge.value(CLOSED, reason="stalled")
-        change_until_it_stalls(orders, sleeper)
-        eventually(lambda: sleeper.assert_neighbours_shown(orders))
+    with stalled_among_active_readers(stack, operator, orders) as reader:
+        stalled = reader.edge.metric(CLOSED, reason="stalled")
+        change_until_it_stalls(orders, reader)
+        eventually(lambda: reader.assert_active_readers_shown(orders))
 
-        eventually(lambda: _assert_closed(sleeper, "stalled", stalled + 1), timeout_s=60)
+        eventually(lambda: _assert_closed(reader, "stalled", stalled + 1), timeout_s=60)
         orders.change()
-        eventually(lambda: sleeper.assert_neighbours_shown(orders))
+        eventually(lambda: reader.assert_active_readers_shown(orders))
         with pytest.raises(ConnectionClosed) as closing:
-            read_on(sleeper.watch)
+            read_on(reader.watch)
 
         assert closing.value.rcvd is None
-    assert_resumes(operator, orders, sleeper)
+    assert_resumes(operator, orders, reader)
 
 
 @pytest.mark.timeout(scaled(240))
 def test_for_whom_too_much_waits_is_sent_away_and_resumes_where_it_was(
-    stack: RunningStack, source: OrderSource, operator: Phone
+    stack: RunningStack, source: OrderSource, operator: GatewayClient
 ) -> None:
     orders = LargeOrders(source, MANY_ORDERS, ROW_BYTES)
-    with sleeping_among_neighbours(stack, operator, orders) as sleeper:
-        slow, subscriptions = sleeper.edge.value(CLOSED, reason="slow"), sleeper.edge.value(SUBSCRIPTIONS)
+    with stalled_among_active_readers(stack, operator, orders) as reader:
+        slow, subscriptions = reader.edge.metric(CLOSED, reason="slow"), reader.edge.metric(SUBSCRIPTIONS)
         orders.change()
-        eventually(lambda: _assert_subscribed(sleeper, subscriptions - MANY_ORDERS), timeout_s=60)
-        eventually(lambda: sleeper.assert_neighbours_shown(orders))
+        eventually(lambda: _assert_subscribed(reader, subscriptions - MANY_ORDERS), timeout_s=60)
+        eventually(lambda: reader.assert_active_readers_shown(orders))
         with pytest.raises(ConnectionClosed) as closing:
-            read_on(sleeper.watch)
+            read_on(reader.watch)
 
         assert closing.value.rcvd is not None
         assert closing.value.rcvd.code == SLOW
-        eventually(lambda: _assert_closed(sleeper, "slow", slow + 1))
-    assert_resumes(operator, orders, sleeper)
+        eventually(lambda: _assert_closed(reader, "slow", slow + 1))
+    assert_resumes(operator, orders, reader)
 
 
-def _assert_closed(sleeper: Sleeper, reason: str, count: float) -> None:
-    assert sleeper.edge.value(CLOSED, reason=reason) == count
+def _assert_closed(reader: StalledReader, reason: str, count: float) -> None:
+    assert reader.edge.metric(CLOSED, reason=reason) == count
 
 
-def _assert_subscribed(sleeper: Sleeper, count: float) -> None:
-    assert sleeper.edge.value(SUBSCRIPTIONS) == count
+def _assert_subscribed(reader: StalledReader, count: float) -> None:
+    assert reader.edge.metric(SUBSCRIPTIONS) == count

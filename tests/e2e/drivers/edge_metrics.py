@@ -2,47 +2,37 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.request import urlopen
 
-from prometheus_client.parser import text_string_to_metric_families
-
-from drivers.waiting import eventually, scaled
 from local_stack.running_stack import RunningStack
+from testkit.service_process import StatusClient
+from testkit.waiting import eventually
 
 SOCKETS = "ws_edge_sockets"
 OPENED = "ws_edge_sockets_opened_total"
 
 
 @dataclass(frozen=True)
-class EdgeMetrics:
+class EdgeMetrics(StatusClient):
     """The metrics of one edge."""
 
     name: str
-    url: str
-
-    def value(self, metric: str, **labels: str) -> float:
-        """The sum of the samples that have the labels."""
-        with urlopen(self.url, timeout=scaled(5)) as answer:
-            families = text_string_to_metric_families(answer.read().decode())
-        samples = (sample for family in families for sample in family.samples if sample.name == metric)
-        return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
 
 
 def edges_of(stack: RunningStack) -> list[EdgeMetrics]:
     """The metrics of all edges."""
-    return [EdgeMetrics(edge.name, edge.metrics) for edge in stack.file.edges]
+    return [EdgeMetrics(edge.url, edge.name) for edge in stack.file.edges]
 
 
 def opened_at(edges: list[EdgeMetrics]) -> Mapping[EdgeMetrics, float]:
     """How many sockets each edge has opened so far."""
-    return {edge: edge.value(OPENED) for edge in edges}
+    return {edge: edge.metric(OPENED) for edge in edges}
 
 
 def edge_of_the_next(before: Mapping[EdgeMetrics, float]) -> EdgeMetrics:
     """The edge that the one socket came to which has been opened since `before`, by `opened_at`."""
 
     def grown() -> EdgeMetrics:
-        edges = [edge for edge, count in before.items() if edge.value(OPENED) > count]
+        edges = [edge for edge, count in before.items() if edge.metric(OPENED) > count]
         assert len(edges) == 1
         return edges[0]
 

@@ -1,11 +1,13 @@
-"""Lookups over gRPC, straight at one instance of the query service."""
+"""Lookups over gRPC, straight at one instance of the query service or at its own stores."""
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import grpc
 from google.protobuf.duration_pb2 import Duration
 
-from drivers.waiting import scaled
+from drivers.pipeline_models import State
 from statecast.orders.v1.order_pb2 import Order
 from statecast.query.v1.query_pb2 import KeyQuery
 from statecast.query.v1.query_service_pb2 import (
@@ -16,9 +18,14 @@ from statecast.query.v1.query_service_pb2 import (
     ScanStatesResponse,
 )
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
+from statecast.shard.v1.shard_service_pb2 import BatchGetStatesRequest as ShardBatchRequest
+from statecast.shard.v1.shard_service_pb2 import ScanStatesRequest as ShardScanRequest
+from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceStub
 from statecast.state.v1.state_pb2 import StateKey
+from testkit.waiting import scaled
 
 PAGE_SIZE = 1000
+BATCH = 500
 
 
 class Lookups:
@@ -59,6 +66,47 @@ class Lookups:
             token = page.next_page_token
             if not token:
                 return members
+
+    def close(self) -> None:
+        """Closes the channel."""
+        self._channel.close()
+
+
+class InstanceStore:
+    """The stores of one instance, by the address of its shard service."""
+
+    def __init__(self, address: str) -> None:
+        self._channel = grpc.insecure_channel(address)
+        self._stub: Any = ShardServiceStub(self._channel)
+
+    def values(self, store: str, groups: Iterable[str]) -> State:
+        """The values of a store with one value per group; absent groups are left out."""
+        found: State = {}
+        pending = iter(sorted(groups))
+        while chunk := list(islice(pending, BATCH)):
+            keys = [KeyQuery(key=StateKey(group=group)) for group in chunk]
+            request = ShardBatchRequest(query=BatchGetStatesRequest(store=store, keys=keys))
+            for result in self._stub.BatchGetStates(request, timeout=scaled(10)).answer.results:
+                assert not result.HasField("error"), f"{chunk[result.index]}: {result.error}"
+                if result.HasField("state"):
+                    found[(chunk[result.index], "", "")] = Order.FromString(result.state.payload)
+        return found
+
+    def members(self, store: str, groups: Iterable[str]) -> State:
+        """The members of the groups of a store with many values per group."""
+        return {key: order for group in sorted(groups) for key, order in self._group(store, group).items()}
+
+    def _group(self, store: str, group: str) -> State:
+        found: State = {}
+        token = ""
+        while True:
+            query = ScanStatesRequest(store=store, group=group, page_size=BATCH, page_token=token)
+            page = self._stub.ScanStates(ShardScanRequest(query=query), timeout=scaled(10)).answer
+            for state in page.states:
+                found[(state.key.group, state.key.sort, state.key.member)] = Order.FromString(state.payload)
+            token = page.next_page_token
+            if not token:
+                return found
 
     def close(self) -> None:
         """Closes the channel."""

@@ -7,13 +7,13 @@ from typing import Any
 
 from playwright.async_api import Browser, Locator, Page, expect
 
-from drivers.browser import chromium
-from drivers.waiting import scaled
+from testkit.chromium import chromium
+from testkit.waiting import scaled
 
 SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
 """The pictures of the last run; git ignores them."""
 
-PATIENCE_MS = scaled(30) * 1000
+TIMEOUT_MS = scaled(30) * 1000
 
 
 class Person:
@@ -57,7 +57,7 @@ class Person:
 
     async def sees(self, place: Locator, text: str) -> None:
         """Waits until the text is there."""
-        await expect(place).to_contain_text(text, timeout=PATIENCE_MS)
+        await expect(place).to_contain_text(text, timeout=TIMEOUT_MS)
 
     async def sees_light(self, text: str) -> None:
         """Waits until the page says so of its connection."""

@@ -1,23 +1,26 @@
-"""The steady load on a cluster: who writes its topic, and a reader at each instance."""
+"""The steady load on a cluster: a writer of its topic, and a reader at each instance, in a process of their own."""
 
 import asyncio
+import multiprocessing
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import ExitStack
+from multiprocessing.connection import Connection
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import uvloop
 
-from drivers.query_channels import QueryChannel
 from drivers.replica_rows import assert_replicas_equal
-from drivers.state_reader import StateReader, Unanswered
+from drivers.state_reader import QueryChannel, StateReader, Unanswered
 from drivers.state_writer import StateWriter
-from drivers.waiting import eventually, scaled
+from testkit.waiting import eventually, scaled
 
 STEADY_READS = 100
 
 T = TypeVar("T")
+ANSWER_S = 120
+P = ParamSpec("P")
 
 
 class QueryLoad:
@@ -117,3 +120,48 @@ class QueryLoad:
         defects = [each for each in ended if isinstance(each, Exception)]
 
         assert defects == []
+
+
+class LoadProcess:
+    """Calls the methods of a QueryLoad where it lives: `ask(QueryLoad.fill)`."""
+
+    def __init__(self, bootstrap: str, topic: str, keys: list[str]) -> None:
+        """Starts the process."""
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, bootstrap, topic, keys), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def ask(self, method: Callable[Concatenate[QueryLoad, P], T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Returns what the method returns there; raises what it raises."""
+        self._connection.send((method, arguments, named))
+        assert self._connection.poll(scaled(ANSWER_S)), f"the load does not answer {method.__name__}"
+        error, result = self._connection.recv()
+        if error is not None:
+            raise error
+        answer: T = result
+        return answer
+
+    def close(self) -> None:
+        """Ends the load and its process."""
+        try:
+            self.ask(QueryLoad.close)
+        finally:
+            self._connection.close()
+            self._process.join(scaled(10))
+            self._process.kill()
+            self._process.join()
+
+
+def _serve(connection: "Connection[Any, Any]", bootstrap: str, topic: str, keys: list[str]) -> None:
+    load = QueryLoad(bootstrap, topic, keys)
+    while True:
+        try:
+            method, arguments, named = connection.recv()
+        except EOFError:
+            return
+        try:
+            connection.send((None, method(load, *arguments, **named)))
+        except Exception as error:  # noqa: BLE001  the one who asked is told
+            connection.send((error, None))

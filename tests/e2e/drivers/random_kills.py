@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from drivers.waiting import eventually, scaled
 from local_stack.running_stack import RunningStack
+from testkit.waiting import eventually, scaled
 
-SHORTEST_OUTAGE, LONGEST_OUTAGE = 100, 400
+MIN_OUTAGE, MAX_OUTAGE = 100, 400
 """After how many more changes a victim is started again, at the earliest."""
 
 
@@ -33,7 +33,7 @@ def plan_kills(seed: int, victims: Sequence[str], count: int, first: int, change
         Kill(
             chance.choice(victims),
             first + number * part + chance.randrange(part // 2),
-            chance.randint(SHORTEST_OUTAGE, LONGEST_OUTAGE),
+            chance.randint(MIN_OUTAGE, MAX_OUTAGE),
         )
         for number in range(count)
     ]

@@ -4,8 +4,8 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from drivers.mobile import Frame, Watch
-from drivers.waiting import scaled
+from drivers.gateway_client import Frame, OrderSocket
+from testkit.waiting import scaled
 
 
 def sort_value_of_now() -> str:
@@ -26,7 +26,7 @@ def watch_range(asked: Frame, after: Frame | None = None, interval_ms: int = 0) 
 class RangeReader:
     """Reads the only range of an open socket, which `request` starts, after the position `after` if it has one."""
 
-    def __init__(self, watch: Watch, request: Frame, after: Frame | None = None) -> None:
+    def __init__(self, watch: OrderSocket, request: Frame, after: Frame | None = None) -> None:
         self._watch = watch
         self.rows: dict[str, dict[str, Any]] = {}
         self.told: list[tuple[str, str, str]] = []

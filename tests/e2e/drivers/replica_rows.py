@@ -8,9 +8,7 @@ from typing import Any
 
 import grpc
 
-from drivers.query_cluster import PARTITIONS, REPLICAS, STORE
-from drivers.state_log import StateLog
-from drivers.waiting import eventually, scaled
+from drivers.state_writer import StateLog
 from statecast.query.v1.query_pb2 import KeyQuery, KeyResult
 from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, ScanStatesRequest
 from statecast.shard.v1.shard_service_pb2 import BatchGetStatesRequest as ShardBatchRequest
@@ -18,9 +16,10 @@ from statecast.shard.v1.shard_service_pb2 import ListPartitionsRequest
 from statecast.shard.v1.shard_service_pb2 import ScanStatesRequest as ShardScanRequest
 from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceStub
 from statecast.state.v1.state_pb2 import StateKey
+from testkit.query_cluster import PARTITIONS, REPLICAS, STORE
+from testkit.waiting import eventually, scaled
 
 BATCH = 500
-PAGE = 500
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,8 @@ def assert_replicas_equal(shard_addresses: Mapping[str, str], log: StateLog) -> 
         replicas = eventually(lambda: _complete(replicas_now(), log), timeout_s=60)
         for partition, holders in replicas.items():
             keys = sorted(key for key, place in log.partition_of.items() if place == partition)
-            rows = {holder.instance: _rows(holder.stub, partition, keys) for holder in holders}
+            read = [(each.instance, _states(each.stub, partition), _results(each.stub, keys)) for each in holders]
+            rows = {name: Rows(tuple(states), dict(results)) for name, states, results in read}
             first, *others = rows.values()
 
             assert all(other == first for other in others), f"partition {partition} differs between {sorted(rows)}"
@@ -90,12 +90,8 @@ def _complete(holders: dict[int, list[tuple[Replica, int]]], log: StateLog) -> d
     return {partition: [replica for replica, _ in found] for partition, found in holders.items()}
 
 
-def _rows(stub: Any, partition: int, keys: list[str]) -> Rows:
-    return Rows(tuple(_states(stub, partition)), dict(_results(stub, keys)))
-
-
 def _states(stub: Any, partition: int) -> Iterator[bytes]:
-    query = ScanStatesRequest(store=STORE, page_size=PAGE)
+    query = ScanStatesRequest(store=STORE, page_size=BATCH)
     while True:
         page = stub.ScanStates(ShardScanRequest(query=query, partition=partition), timeout=scaled(10)).answer
         for state in page.states:

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from drivers.state_log import StateLog
-from drivers.state_writer import sequence_in
+from drivers.state_writer import StateLog, sequence_in
 from statecast.query.v1.query_pb2 import Absence, Freshness, State
 from statecast.state.v1.state_pb2 import Position
 

@@ -1,4 +1,4 @@
-"""Reads random keys at a steady rate, through one instance for as long as that one is healthy."""
+"""Reads states at a steady rate from the instances whose health says that they serve."""
 
 import asyncio
 import random
@@ -9,17 +9,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
-from drivers.query_channels import QueryChannel
-from drivers.query_cluster import STORE
 from drivers.state_checks import Seen, StateChecks
-from drivers.state_log import StateLog
-from drivers.state_writer import hot_index
-from drivers.waiting import scaled
+from drivers.state_writer import StateLog, hot_index
 from statecast.query.v1.query_pb2 import Absence, Bounds, Freshness, KeyQuery
 from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse, GetStateRequest
+from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
 from statecast.state.v1.state_pb2 import StateKey
+from testkit.query_cluster import STORE
+from testkit.waiting import scaled
 
+SERVICE = "statecast.query.v1.QueryService"
+AGAIN_S = 0.1
+OPTIONS = (
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
+)
 ATTEMPT_S = 2.0
 READ_S = 10.0
 BATCH_KEYS = 20
@@ -28,6 +36,41 @@ IN_FLIGHT = 8
 LEFT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 ABSENCE = "statecast-absence-bin"
 FRESHNESS = "statecast-freshness-bin"
+
+
+class QueryChannel:
+    """A connection to one instance, watched for as long as it is open."""
+
+    def __init__(self, name: str, address: str) -> None:
+        """Connects; healthy once the instance says so."""
+        self.name = name
+        self.healthy = False
+        self._channel = grpc.aio.insecure_channel(address, options=OPTIONS)
+        self._health: Any = HealthStub(self._channel)
+        self.stub: Any = QueryServiceStub(self._channel)
+        self._watching = asyncio.create_task(self._watch())
+
+    def failed(self) -> None:
+        """Notes that a call was not answered: unhealthy until the instance says otherwise anew."""
+        if self.healthy:
+            self.healthy = False
+            self._watching.cancel()
+            self._watching = asyncio.create_task(self._watch())
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        self._watching.cancel()
+        await asyncio.gather(self._watching, return_exceptions=True)
+        await self._channel.close()
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                async for answer in self._health.Watch(HealthCheckRequest(service=SERVICE)):
+                    self.healthy = answer.status == HealthCheckResponse.SERVING
+            except grpc.aio.AioRpcError:
+                self.healthy = False
+            await asyncio.sleep(AGAIN_S)
 
 
 @dataclass(frozen=True)

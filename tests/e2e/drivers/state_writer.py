@@ -1,26 +1,83 @@
-"""Writes states to a keyed topic at a steady rate: new values, deletions, and now and then a replay."""
+"""Writes states to a keyed topic at a steady rate, and keeps a log of what was acknowledged and when."""
 
 import random
 import time
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from drivers.keyed_topic import TOMBSTONE_HEADER
-from drivers.meanwhile import act_at_rate, meanwhile
-from drivers.state_log import Acknowledged, StateLog
-from drivers.waiting import scaled
+from drivers.topic_readers import TOMBSTONE_HEADER
 from statecast.state.v1.state_pb2 import StateRecord
+from testkit.background import act_at_rate, in_background
+from testkit.waiting import scaled
 
 EPOCH = 7
 DELETED_SHARE = 0.05
 REPLAYED_SHARE = 0.02
 TICK_S = 0.01
-
 PayloadOf = Callable[[str, int], bytes]
+
+
+@dataclass(frozen=True)
+class Acknowledged:
+    """One record that counts by the fence; `at` is a time of the monotonic clock. `payload` is None in a deletion."""
+
+    at: float
+    offset: int
+    sequence: int
+    payload: bytes | None
+
+
+class StateLog:
+    """One thread notes, any thread asks.
+
+    The acknowledgements of one partition come in the order of its offsets. A record whose sequence is not higher than
+    that of an earlier one of its key is a replay: it has an offset, and changes nothing.
+    """
+
+    def __init__(self) -> None:
+        """Knows nothing."""
+        self._records: defaultdict[str, list[Acknowledged]] = defaultdict(list)
+        self._partitions: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
+        self.partition_of: dict[str, int] = {}
+
+    def note(self, partition: int, key: str, record: Acknowledged) -> None:
+        """Takes an acknowledgement."""
+        known = self._records[key]
+        if not known or record.sequence > known[-1].sequence:
+            known.append(record)
+        self._partitions[partition].append((record.at, record.offset))
+        self.partition_of[key] = partition
+
+    @property
+    def count(self) -> int:
+        """How many records there are, replays too."""
+        return sum(len(acknowledged) for acknowledged in self._partitions.values())
+
+    def newest(self) -> dict[str, Acknowledged]:
+        """The newest record of each key."""
+        return {key: records[-1] for key, records in self._records.items()}
+
+    def ends(self) -> dict[int, int]:
+        """The last offset of each partition that has one."""
+        return {partition: acknowledged[-1][1] for partition, acknowledged in self._partitions.items()}
+
+    def due(self, key: str, before: float) -> Acknowledged | None:
+        """The newest record of a key that was acknowledged before a time."""
+        records = self._records[key]
+        place = bisect_left(records, before, key=lambda record: record.at)
+        return records[place - 1] if place else None
+
+    def due_through(self, partition: int, before: float) -> int:
+        """The last offset of a partition that was acknowledged before a time; -1 when there is none."""
+        acknowledged = self._partitions[partition]
+        place = bisect_left(acknowledged, before, key=lambda each: each[0])
+        return acknowledged[place - 1][1] if place else -1
 
 
 def sequence_text(key: str, sequence: int) -> bytes:
@@ -82,7 +139,7 @@ class StateWriter:
         def write(done: Event) -> None:
             act_at_rate(done, rate, TICK_S, lambda _: self._write_one(), lambda: self._producer.poll(0))
 
-        with meanwhile(write):
+        with in_background(write):
             yield
         self.flush()
 

@@ -13,21 +13,21 @@ from typing import Self
 from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
-from drivers.mobile import Frame, Gateway, Phone, watch_request
+from drivers.gateway_client import Frame, Gateway, GatewayClient, watch_request
 
 ORDERS_PER_SOCKET = 25
 RECONNECT_AFTER_S = 0.2
 
 
 @dataclass
-class Audience:
+class OrderWatchers:
     """Watches orders through the gateway on a thread of its own while it is entered.
 
     `ages_ms` holds, for every frame after the first of its order, the milliseconds from the commit at the source.
     """
 
     gateway: Gateway
-    phone: Phone
+    phone: GatewayClient
     order_ids: Sequence[str]
     interval_ms: int = 200
     frames: dict[str, list[Frame]] = field(default_factory=lambda: defaultdict(list))
@@ -36,7 +36,7 @@ class Audience:
 
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="audience")
+        self._thread = threading.Thread(target=self._run, name="watchers")
         self._thread.start()
         return self
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from drivers.load_process import LoadProcess
-from drivers.query_cluster import QueryCluster, query_cluster
-from drivers.query_instance import QueryInstance
-from drivers.query_load import QueryLoad
-from drivers.waiting import eventually
+from drivers.query_load import LoadProcess, QueryLoad
+from testkit.query_cluster import QueryCluster, QueryInstance, query_cluster
+from testkit.waiting import eventually
 
 CHANGES_PER_S = 1000
 READS_PER_S = 500
@@ -24,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class QueryStory:
+class LoadedCluster:
     """What a story works with."""
 
     cluster: QueryCluster
@@ -80,19 +78,19 @@ class QueryStory:
 
 
 @contextmanager
-def query_story(bootstrap: str, directory: Path) -> Iterator[QueryStory]:
+def loaded_cluster(bootstrap: str, directory: Path) -> Iterator[LoadedCluster]:
     """Tells a story in its block. Afterwards: no failed read, no broken promise, and all replicas the same."""
     keys = [f"state-{number:06d}" for number in range(KEYS)]
     with query_cluster(bootstrap, directory) as cluster, closing(LoadProcess(bootstrap, cluster.topic, keys)) as load:
-        story = QueryStory(cluster, load)
+        loaded = LoadedCluster(cluster, load)
         load.ask(QueryLoad.fill)
         cluster.start(*NAMES)
         load.ask(QueryLoad.start_writing, CHANGES_PER_S)
         for name in NAMES:
-            story.read_through(name)
-        story.until_steady()
-        yield story
-        story.until_steady()
+            loaded.read_through(name)
+        loaded.until_steady()
+        yield loaded
+        loaded.until_steady()
         load.ask(QueryLoad.stop_writing)
         _log.info("answered: %s", load.ask(QueryLoad.rates))
 

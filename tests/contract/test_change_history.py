@@ -4,21 +4,18 @@ from functools import cache
 from typing import Any
 
 import pytest
-from drivers.model_changes import ordered, primary_key, rows_after, written
-from drivers.model_history import History
-from drivers.models import MODELS
+from drivers.change_history import History, ordered, primary_key, rows_after, written
+from drivers.pipeline_models import MODELS
 
-from cdc_simulator.basis import Basis
-from cdc_simulator.change_events import change_event
-from cdc_simulator.domain_choice import choose_domain, domain_names
-from cdc_simulator.logged_change import LoggedChange
-from cdc_simulator.testing import MemoryRows, memory_tables
-from cdc_simulator.workload import next_mutation
+from cdc_simulator.change_events import LoggedChange, change_event
+from cdc_simulator.domain import DatabaseParameters, next_mutation
+from cdc_simulator.domains import choose_domain, domain_names
 from statecast.change.v1.change_pb2 import Operation
 from statecast.portfolio.v1.open_position_pb2 import OpenPosition, OpenPositionChange
+from testkit.cdc_simulator import MemoryRows, memory_tables
 
 NOW_US = 1_724_848_496_123_456
-BASIS = Basis(seed=3, rows=60, customers=9, items=12)
+PARAMETERS = DatabaseParameters(seed=3, rows=60, customers=9, items=12)
 
 
 def positions() -> History:
@@ -66,18 +63,17 @@ def test_what_is_written_are_the_rows_after_the_named_operations() -> None:
 def simulated(name: str) -> tuple[dict[str, MemoryRows], dict[str, list[Any]]]:
     """The tables after some changes, and the changes of each, by the table's name."""
     domain = choose_domain(name)
-    tables = memory_tables(domain, BASIS, NOW_US)
+    tables = memory_tables(domain, PARAMETERS, NOW_US)
     definitions = {table.name: table for table in domain.tables}
     changes: dict[str, list[Any]] = {name: [] for name in tables}
-    inserts = list(domain.initial_rows(BASIS, NOW_US))
+    inserts = list(domain.initial_rows(PARAMETERS, NOW_US))
     for lsn, insert in enumerate(inserts, 1):
         snapshot = LoggedChange(definitions[insert.table], lsn, "", NOW_US, True, None, insert.after)
         changes[insert.table].append(change_event(snapshot, 1, NOW_US))
     for lsn in range(len(inserts) + 1, len(inserts) + 1501):
-        mutation = next_mutation(domain, tables, BASIS, lsn, NOW_US)
+        mutation = next_mutation(domain, tables, PARAMETERS, lsn, NOW_US)
         tables[mutation.table].apply(mutation)
-        before, after = getattr(mutation, "before", None), getattr(mutation, "after", None)
-        change = LoggedChange(definitions[mutation.table], lsn, "", NOW_US, False, before, after)
+        change = LoggedChange(definitions[mutation.table], lsn, "", NOW_US, False, mutation.before, mutation.after)
         changes[mutation.table].append(change_event(change, 1, NOW_US))
     return tables, changes
 

@@ -7,17 +7,17 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self, TypeVar
 
-from drivers.mobile import Gateway, Phone
+from drivers.gateway_client import Gateway, GatewayClient
 from statecast.push.v1.range_pb2 import Range
 from statecast_client.push import PushClient, RangeSubscription, RangeUpdate, Subscription, Update
 
-MOST_MEMBERS = 1000
+MAX_MEMBERS = 1000
 
 T = TypeVar("T")
 
 
 @dataclass(repr=False)
-class Seat:
+class PushWatcher:
     """One client and what it watches: orders, and all orders of customers; `told` and `ranges` are by their ids."""
 
     order_ids: Sequence[str]
@@ -29,7 +29,7 @@ class Seat:
     attempts: int = 0
     """How often it has begun to connect."""
 
-    async def watch(self, gateway: Gateway, phone: Phone) -> None:
+    async def watch(self, gateway: Gateway, phone: GatewayClient) -> None:
         """Watches until it is cancelled. Raises PushRefusedError, in a group, when a subscription is refused."""
 
         async def credentials(_: str) -> Mapping[str, str]:
@@ -39,7 +39,7 @@ class Seat:
         address, tls = f"{gateway.wss}/v1/stream", gateway.tls()
         async with PushClient(address, credentials=credentials, tls=tls) as client, asyncio.TaskGroup() as readers:
             for customer in self.customers:
-                watched = Range(store="orders-by-customer", group=customer, limit=MOST_MEMBERS)
+                watched = Range(store="orders-by-customer", group=customer, limit=MAX_MEMBERS)
                 orders = await client.watch_range(watched, interval_ms=self.interval_ms)
                 self.subscriptions.append(orders)
                 readers.create_task(_keep(orders, self.ranges[customer].append))
@@ -55,14 +55,14 @@ class Seat:
         return len(self.subscriptions) == asked and all(each.position is not None for each in self.subscriptions)
 
 
-class PushAudience:
-    """Seats that watch through the gateway, on a thread of their own, while it is entered."""
+class PushWatchers:
+    """Clients that watch through the gateway, on a thread of their own, while it is entered."""
 
-    def __init__(self, gateway: Gateway, phone: Phone, seats: Sequence[Seat]) -> None:
-        self.seats = seats
+    def __init__(self, gateway: Gateway, phone: GatewayClient, watchers: Sequence[PushWatcher]) -> None:
+        self.all = watchers
         self._gateway = gateway
         self._phone = phone
-        self._thread = threading.Thread(target=self._run, name="push-audience")
+        self._thread = threading.Thread(target=self._run, name="push-watchers")
         self._ended: BaseException | None = None
 
     def __enter__(self) -> Self:
@@ -77,7 +77,7 @@ class PushAudience:
         self._loop.close()
 
     def check(self) -> None:
-        """Raises what has ended the audience, if anything has."""
+        """Raises what has ended the watchers, if anything has."""
         if self._ended is not None:
             raise self._ended
 
@@ -90,9 +90,9 @@ class PushAudience:
             self._ended = error
 
     async def _watch_all(self) -> None:
-        async with asyncio.TaskGroup() as seats:
-            for seat in self.seats:
-                seats.create_task(seat.watch(self._gateway, self._phone))
+        async with asyncio.TaskGroup() as watchers:
+            for watcher in self.all:
+                watchers.create_task(watcher.watch(self._gateway, self._phone))
 
 
 async def _keep(updates: AsyncIterator[T], keep: Callable[[T], None]) -> None:

@@ -1,0 +1,221 @@
+"""Clients that reach the system through the gateway alone, with the credentials of one consumer."""
+
+import base64
+import json
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import httpx
+import jwt
+from websockets import frames
+from websockets.client import ClientProtocol
+from websockets.protocol import State
+from websockets.sync.client import connect
+from websockets.uri import parse_uri
+
+from local_stack.running_stack import RunningStack
+from testkit.waiting import scaled
+
+KERNEL_HOLDS = 8192
+"""Bytes that the kernel is to take unasked. It is told before it connects, as windows are agreed upon then."""
+
+AT_ONCE = 65_536
+Frame = dict[str, Any]
+
+
+class UnreadConnection:
+    """As websockets' own client, which would read on a thread of its own; pings are answered while one reads."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], tls: ssl.SSLContext, timeout: float) -> None:
+        """Connects and opens the socket. Raises websockets' InvalidStatus when the handshake is refused."""
+        self._protocol = ClientProtocol(parse_uri(url), max_size=None)
+        self._texts: deque[str] = deque()
+        address = urlsplit(url)
+        plain = socket.socket()
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_HOLDS)
+        plain.settimeout(timeout)
+        plain.connect((address.hostname, address.port))
+        self._socket = tls.wrap_socket(plain, server_hostname=address.hostname)
+        request = self._protocol.connect()
+        request.headers.update(headers)
+        self._protocol.send_request(request)
+        self._flush()
+        while self._protocol.state is State.CONNECTING:
+            self._take()
+
+    def send(self, text: str) -> None:
+        """Sends a frame of text."""
+        self._protocol.send_text(text.encode())
+        self._flush()
+
+    def recv(self, timeout: float | None = None) -> str:
+        """The next frame; TimeoutError when nothing comes for `timeout` seconds, ConnectionClosed at the end."""
+        self._socket.settimeout(timeout)
+        while not self._texts:
+            self._take()
+        return self._texts.popleft()
+
+    def close(self) -> None:
+        """Lets go without a farewell."""
+        self._socket.close()
+
+    def _take(self) -> None:
+        try:
+            data = self._socket.recv(AT_ONCE)
+        except ConnectionError:
+            data = b""
+        if data:
+            self._protocol.receive_data(data)
+        else:
+            self._protocol.receive_eof()
+        for event in self._protocol.events_received():
+            if isinstance(event, frames.Frame) and event.opcode is frames.Opcode.TEXT:
+                self._texts.append(bytes(event.data).decode())
+        if self._protocol.handshake_exc is not None:
+            raise self._protocol.handshake_exc
+        if not data:
+            raise self._protocol.close_exc
+        self._flush()
+
+    def _flush(self) -> None:
+        try:
+            self._socket.sendall(b"".join(self._protocol.data_to_send()))
+        except ConnectionError:
+            return  # what is left to read says why
+
+
+def watch_request(order_id: str, interval_ms: int, position: Frame | None = None) -> Frame:
+    """The frame that asks for the updates of an order, or only for those newer than a position."""
+    request: Frame = {"type": "order_updates_request", "order_id": order_id, "interval_ms": interval_ms}
+    return request | ({"position": position} if position else {})
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """Where the gateway listens and the certificate authority that vouches for it."""
+
+    https: str
+    wss: str
+    ca_certificate: str
+
+    def tls(self) -> ssl.SSLContext:
+        """Trusts the gateway's certificate authority and no other."""
+        return ssl.create_default_context(cafile=self.ca_certificate)
+
+
+class Connection(Protocol):
+    """What a watch needs of a client's connection; websockets' own is one."""
+
+    def send(self, message: str, /) -> None:
+        """Sends a frame."""
+
+    def recv(self, timeout: float | None = None) -> str | bytes:
+        """The next frame; TimeoutError when none comes in time, ConnectionClosed at the end."""
+
+
+@dataclass
+class OrderSocket:
+    """One open socket and every frame that came over it."""
+
+    connection: Connection
+    frames: list[Frame] = field(default_factory=list)
+
+    def send(self, frame: Frame | str) -> None:
+        """Sends a frame; a str goes out as it is."""
+        self.connection.send(frame if isinstance(frame, str) else json.dumps(frame))
+
+    def next(self, timeout_s: float = 20.0) -> Frame:
+        """The next frame; TimeoutError when none comes."""
+        frame: Frame = json.loads(self.connection.recv(timeout=scaled(timeout_s)))
+        self.frames.append(frame)
+        return frame
+
+    def until_status(self, order_id: str, status: str, timeout_s: float = 30.0) -> Frame:
+        """Reads on until the order has the status and returns that frame."""
+        deadline = time.monotonic() + scaled(timeout_s)
+        while (left := deadline - time.monotonic()) > 0:
+            frame = self.next(left / scaled(1))
+            data = frame.get("data", {})
+            if (data.get("order_id"), data.get("status")) == (order_id, status):
+                return frame
+        raise AssertionError(f"{order_id} never became {status}; frames: {self.frames}")
+
+
+class GatewayClient:
+    """A client with HTTP Basic credentials."""
+
+    def __init__(self, gateway: Gateway, username: str, password: str) -> None:
+        self._gateway = gateway
+        token = base64.b64encode(f"{username}:{password}".encode()).decode()
+        self.headers = {"Authorization": f"Basic {token}"}
+
+    def get(self, path: str, **parameters: str | int) -> httpx.Response:
+        """GETs a path through the gateway."""
+        url = self._gateway.https + path
+        return httpx.get(url, headers=self.headers, params=parameters, verify=self._gateway.tls(), timeout=scaled(10))
+
+    @contextmanager
+    def open(self, path: str = "/update/orders") -> Iterator[OrderSocket]:
+        """Opens a socket through the gateway; websockets.InvalidStatus when the handshake is refused."""
+        with connect(
+            self._gateway.wss + path,
+            additional_headers=self.headers,
+            ssl=self._gateway.tls(),
+            open_timeout=scaled(10),
+            compression=None,
+        ) as connection:
+            yield OrderSocket(connection)
+
+    @contextmanager
+    def open_unread(self, path: str = "/update/orders") -> Iterator[OrderSocket]:
+        """As `open`, but nothing is read except by who asks for a frame: in between, the phone is stalled."""
+        url = self._gateway.wss + path
+        with closing(UnreadConnection(url, self.headers, self._gateway.tls(), scaled(10))) as connection:
+            yield OrderSocket(connection)
+
+    @contextmanager
+    def watch(self, order_id: str, position: Frame | None = None, interval_ms: int = 100) -> Iterator[OrderSocket]:
+        """Opens a socket and asks for the updates of one order."""
+        with self.open() as watch:
+            watch.send(watch_request(order_id, interval_ms, position))
+            yield watch
+
+
+def gateway_of(stack: RunningStack) -> Gateway:
+    """The gateway of a stack, as its clients see it."""
+    gateway = stack.file.gateway
+    return Gateway(https=gateway.https, wss=gateway.wss, ca_certificate=str(gateway.ca_certificate))
+
+
+def client_of(stack: RunningStack, user: str) -> GatewayClient:
+    """The phone of one of the gateway's demo users."""
+    credentials = stack.file.credentials[user].basic
+    assert credentials is not None, f"{user} has no name and password"
+    return GatewayClient(gateway_of(stack), credentials.username, credentials.password)
+
+
+class TokenClient(GatewayClient):
+    """The phone of a demo user with a token that is good for `seconds`, stretched as all waiting is."""
+
+    def __init__(self, stack: RunningStack, user: str, seconds: float) -> None:
+        credentials = stack.file.credentials[user].jwt
+        assert credentials is not None, f"{user} has no secret for tokens"
+        claims = {"iss": credentials.key, "iat": int(time.time()), "exp": int(time.time() + scaled(seconds))}
+        self.token = jwt.encode(claims, credentials.secret, algorithm=credentials.algorithm)
+        self._gateway = gateway_of(stack)
+        self.headers = {"Authorization": f"Bearer {self.token}"}
+
+    def ticket(self) -> Frame:
+        """What the edge answers to whoever asks for a ticket with this token."""
+        url = f"{self._gateway.https}/v1/tickets"
+        answer = httpx.post(url, headers=self.headers, verify=self._gateway.tls(), timeout=scaled(10))
+        assert answer.status_code == 200, answer.text
+        told: Frame = answer.json()
+        return told

@@ -1,0 +1,292 @@
+"""The model of each pipeline: what must stand on its topic, in plain Python from the change log alone."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from typing import Any
+
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from drivers.change_history import Change, ordered, primary_key, row_of, rows_after, written
+from statecast.bookings.v1.booking_pb2 import BookingChange
+from statecast.change.v1.change_pb2 import Operation
+from statecast.odds.v1.market_pb2 import MarketChange
+from statecast.odds.v1.match_pb2 import MatchChange, MatchStatus
+from statecast.orders.v1.order_pb2 import Order, OrderChange
+from statecast.portfolio.v1.open_position_pb2 import OpenPositionChange
+from statecast.portfolio.v1.share_holder_pb2 import ShareHolder
+from statecast.sales.v1.customer_rewards_pb2 import CustomerRewards
+from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
+from statecast.sales.v1.hourly_sales_pb2 import HourlySales
+from statecast.sales.v1.invoice_pb2 import CustomerType, DeliveryType, Invoice, InvoiceChange, InvoiceLine
+from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
+from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
+from statecast.sales.v1.masked_line_pb2 import MaskedLine
+from statecast.sales.v1.store_pb2 import StoreChange
+
+Keyed = dict[str, Any]
+"""The live records of a keyed topic: the text of the key, and the payload's message."""
+
+Plain = Counter[bytes]
+"""The values of a plain topic, in `canonical` form, and how often each stands there."""
+
+NUL = "\0"
+Key = tuple[str, str, str]
+State = dict[Key, Order]
+EXCHANGE = "NASDAQ"
+HOUR_S = 3600
+CENTS_PER_POINT = 100
+NEW = (Operation.OPERATION_CREATE, Operation.OPERATION_SNAPSHOT)
+NEW_OR_CHANGED = (*NEW, Operation.OPERATION_UPDATE)
+DIGITS_SHOWN = 4
+ORDERS: Mapping[str, type[Message]] = {"orders": OrderChange}
+INVOICES: Mapping[str, type[Message]] = {"invoices": InvoiceChange}
+SHOPS: Mapping[str, type[Message]] = {"stores": StoreChange}
+
+
+def member_key(group: str, sort: str, member: str) -> str:
+    """The key of one of many members of a group."""
+    return NUL.join((group, sort, member))
+
+
+def time_sort(time: Timestamp) -> str:
+    """The time as UTC with six decimals: 27 characters."""
+    return time.ToDatetime(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def number_sort(number: int) -> str:
+    """The number, 0 or more, as 19 digits."""
+    return f"{number:019d}"
+
+
+def canonical(message: Message) -> bytes:
+    """The same bytes for equal messages, whoever has encoded them."""
+    return message.SerializeToString(deterministic=True)
+
+
+def plain(messages: Iterable[Message]) -> Plain:
+    """The multiset of the messages."""
+    return Counter(map(canonical, messages))
+
+
+STORES: dict[str, Callable[[Order], set[Key]]] = {
+    "orders-by-key": lambda order: {(order.order_id, "", "")},
+    "orders-by-customer": lambda order: {(order.customer_id, time_sort(order.updated_at), order.order_id)},
+    "orders-by-item": lambda order: {
+        (line.item_id, time_sort(order.placed_at), order.order_id) for line in order.items
+    },
+}
+"""The keys of an order in each store of orders."""
+
+
+def expected(orders: Iterable[Order], keys: Callable[[Order], set[Key]]) -> State:
+    """The whole content of the store that keeps `keys` of each order."""
+    return {key: order for order in orders for key in keys(order)}
+
+
+def orders_by_key(changes: Iterable[OrderChange]) -> Keyed:
+    """The newest row of each order."""
+    return {group: order for (group, _, _), order in _state("orders-by-key", changes).items()}
+
+
+def orders_by_customer(changes: Iterable[OrderChange]) -> Keyed:
+    """The orders of each customer, by the time of their last change."""
+    return {member_key(*key): order for key, order in _state("orders-by-customer", changes).items()}
+
+
+def orders_by_item(changes: Iterable[OrderChange]) -> Keyed:
+    """The orders that hold each item, by the time of their placing."""
+    return {member_key(*key): order for key, order in _state("orders-by-item", changes).items()}
+
+
+def _state(store: str, changes: Iterable[OrderChange]) -> State:
+    return expected(rows_after(changes), STORES[store])
+
+
+def bookings_by_customer(changes: Iterable[BookingChange]) -> Keyed:
+    """The bookings of each customer, by the time of booking."""
+    return {member_key(row.customer_id, time_sort(row.booked_at), row.booking_id): row for row in rows_after(changes)}
+
+
+def odds_by_match(changes: Iterable[MarketChange]) -> Keyed:
+    """The markets of each match, by name."""
+    return {member_key(row.match_id, row.name, row.market_id): row for row in rows_after(changes)}
+
+
+def matches_about_to_start(changes: Iterable[MatchChange]) -> Keyed:
+    """The matches about to start, under the name of that status, by their start."""
+    group = "MATCH_STATUS_ABOUT_TO_START"
+    return {
+        member_key(group, time_sort(row.starts_at), row.match_id): row
+        for row in rows_after(changes)
+        if row.status == MatchStatus.Value(group)
+    }
+
+
+def us_share_holders(changes: Iterable[OpenPositionChange]) -> Keyed:
+    """What each client holds at the exchange; nothing of a client without positions there."""
+    holders: Keyed = {}
+    for row in rows_after(changes):
+        if row.exchange == EXCHANGE:
+            holder = holders.setdefault(row.client, ShareHolder(client=row.client))
+            holder.positions += 1
+            holder.shares += row.amount
+    return holders
+
+
+def stores_by_key(changes: Iterable[StoreChange]) -> Keyed:
+    """The newest row of each store."""
+    return {row.store_id: row for row in rows_after(changes)}
+
+
+def points(invoice: Invoice) -> int:
+    """What the invoice earns a PRIME customer."""
+    return invoice.total_amount_cents // CENTS_PER_POINT
+
+
+def rewards_by_customer(changes: Iterable[InvoiceChange]) -> Keyed:
+    """What the PRIME invoices of each card sum up to; nothing of a card without them."""
+    rewards: Keyed = {}
+    for row in rows_after(changes):
+        if row.customer_type == CustomerType.CUSTOMER_TYPE_PRIME:
+            card = row.customer_card_no
+            customer = rewards.setdefault(card, CustomerRewards(customer_card_no=card))
+            customer.invoices += 1
+            customer.spent_cents += row.total_amount_cents
+            customer.points += points(row)
+    return rewards
+
+
+def invoices_with_store(changes: Iterable[InvoiceChange | StoreChange]) -> Mapping[str, list[InvoiceWithStore]]:
+    """For each invoice all that may stand there: it without its store, and with each row that the store ever had.
+
+    When the invoice was joined is not in the log, and a later change of the store does not write the invoice again.
+    """
+    of_table: dict[str, list[Change]] = {"stores": [], "invoices": []}
+    for change in changes:
+        of_table[change.source.table].append(change)
+    stores = [row_of(change) for change in ordered(of_table["stores"]) if change.HasField("after")]
+    return {
+        row.invoice_number: [
+            InvoiceWithStore(invoice=row),
+            *(InvoiceWithStore(invoice=row, store=store) for store in stores if store.store_id == row.store_id),
+        ]
+        for row in rows_after(of_table["invoices"])
+    }
+
+
+def hourly_sales_by_store(changes: Iterable[InvoiceChange], lateness: timedelta | None = None) -> Keyed:
+    """What each store sold in each hour, under the key of store, beginning and end of the hour.
+
+    A change that was committed more than `lateness` after the end of its hour changes nothing; None: none is too late.
+    """
+    in_time: dict[str, Invoice] = {}
+    for change in ordered(changes):
+        if lateness is None or _lag_s(change) <= lateness.total_seconds():
+            in_time.pop(primary_key(row_of(change)), None)
+            if change.HasField("after"):
+                in_time[primary_key(row_of(change))] = row_of(change)
+    sales: Keyed = {}
+    for row in in_time.values():
+        start, end = _hour(row)
+        key = member_key(row.store_id, time_sort(start), time_sort(end))
+        hour = sales.setdefault(key, HourlySales(store_id=row.store_id, window_start=start, window_end=end))
+        hour.invoices += 1
+        hour.amount_cents += row.total_amount_cents
+        hour.average_cents = hour.amount_cents / hour.invoices
+    return sales
+
+
+def _hour(row: Invoice) -> tuple[Timestamp, Timestamp]:
+    start_s = row.created_at.seconds // HOUR_S * HOUR_S
+    return Timestamp(seconds=start_s), Timestamp(seconds=start_s + HOUR_S)
+
+
+def _lag_s(change: Change) -> float:
+    """How long after the end of the invoice's hour the change was committed."""
+    _, end = _hour(row_of(change))
+    return (change.source.commit_time.ToNanoseconds() - end.ToNanoseconds()) / 1e9
+
+
+def home_delivery(changes: Iterable[InvoiceChange]) -> Plain:
+    """One value for each time that an invoice was made or changed whose goods the store sends."""
+    return plain(
+        HomeDelivery(
+            invoice_number=row.invoice_number,
+            store_id=row.store_id,
+            address=row.delivery_address,
+            created_at=row.created_at,
+        )
+        for row in written(changes, *NEW_OR_CHANGED)
+        if row.delivery_type == DeliveryType.DELIVERY_TYPE_HOME_DELIVERY
+    )
+
+
+def loyalty_notifications(changes: Iterable[InvoiceChange]) -> Plain:
+    """One value for each new invoice of a PRIME customer."""
+    return plain(
+        LoyaltyNotification(
+            invoice_number=row.invoice_number,
+            customer_card_no=row.customer_card_no,
+            total_amount_cents=row.total_amount_cents,
+            earned_points=points(row),
+        )
+        for row in written(changes, *NEW)
+        if row.customer_type == CustomerType.CUSTOMER_TYPE_PRIME
+    )
+
+
+def masked_lines(changes: Iterable[InvoiceChange]) -> Plain:
+    """One value for each line, each time that its invoice was made or changed."""
+    return plain(_masked(row, line) for row in written(changes, *NEW_OR_CHANGED) for line in row.lines)
+
+
+def _masked(row: Invoice, line: InvoiceLine) -> MaskedLine:
+    card = row.customer_card_no
+    hidden = max(0, len(card) - DIGITS_SHOWN)
+    return MaskedLine(
+        invoice_number=row.invoice_number,
+        store_id=row.store_id,
+        created_at=row.created_at,
+        customer_type=row.customer_type,
+        delivery_type=row.delivery_type,
+        city=row.delivery_address.city,
+        item_code=line.item_code,
+        item_quantity=line.item_quantity,
+        item_price_cents=line.item_price_cents,
+        customer_card_masked="*" * hidden + card[hidden:],
+    )
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a pipeline must do.
+
+    `sources` are the topics that it reads, with the message of their changes; `expected` takes the changes of all of
+    them, with repetitions and in any order. It returns a Keyed or a Plain; of `invoices-with-store`, lists of messages
+    of which any may stand under the key.
+    """
+
+    domain: str
+    sources: Mapping[str, type[Message]]
+    expected: Callable[..., Any]
+
+
+MODELS = {
+    "orders-by-key": Model("orders", ORDERS, orders_by_key),
+    "orders-by-customer": Model("orders", ORDERS, orders_by_customer),
+    "orders-by-item": Model("orders", ORDERS, orders_by_item),
+    "bookings-by-customer": Model("bookings", {"bookings": BookingChange}, bookings_by_customer),
+    "us-share-holders": Model("positions", {"open-positions": OpenPositionChange}, us_share_holders),
+    "odds-by-match": Model("odds", {"markets": MarketChange}, odds_by_match),
+    "matches-about-to-start": Model("odds", {"matches": MatchChange}, matches_about_to_start),
+    "stores-by-key": Model("invoices", SHOPS, stores_by_key),
+    "rewards-by-customer": Model("invoices", INVOICES, rewards_by_customer),
+    "hourly-sales-by-store": Model("invoices", INVOICES, hourly_sales_by_store),
+    "invoices-with-store": Model("invoices", {**INVOICES, **SHOPS}, invoices_with_store),
+    "home-delivery": Model("invoices", INVOICES, home_delivery),
+    "loyalty-notifications": Model("invoices", INVOICES, loyalty_notifications),
+    "masked-lines": Model("invoices", INVOICES, masked_lines),
+}

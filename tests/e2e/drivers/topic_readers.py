@@ -1,0 +1,137 @@
+"""Reads the topics of the pipelines: changes, keyed states, dead letters, and the versions of each order."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from drivers.pipeline_models import NUL
+from statecast.orders.v1.order_pb2 import Order, OrderChange
+from statecast.push.v1.range_pb2 import RangeChanged
+from statecast.push.v1.subscription_pb2 import Removed
+from statecast.state.v1.state_pb2 import StateRecord
+from statecast_client.push import Update
+from testkit.topics import Record, count_records, read_topic
+from testkit.waiting import eventually
+
+TOMBSTONE_HEADER = "statecast-state-record"
+DEAD_LETTER_TOPIC = "orders.dead-letter"
+UNKNOWN = -1
+"""The version of an order that has not been placed yet."""
+
+
+def count_changes(bootstrap: str, topic: str = "orders") -> int:
+    """How many records the log has ever held."""
+    return count_records(bootstrap, topic)
+
+
+def read_changes(bootstrap: str, topic: str = "orders") -> list[OrderChange]:
+    """Returns every decodable change between the log's start and its end as it is now."""
+    return [OrderChange.FromString(record.value or b"") for record in read_topic(bootstrap, topic)]
+
+
+@dataclass
+class KeyedTopic:
+    """`live`: the payload under each key; `partitions`: where the records of each group stand."""
+
+    live: dict[str, bytes] = field(default_factory=dict)
+    partitions: dict[str, set[int]] = field(default_factory=dict)
+
+
+def materialize(records: Iterable[Record]) -> KeyedTopic:
+    """Applies a record only when its (epoch, sequence) is higher than what is held of its key."""
+    topic = KeyedTopic()
+    held: dict[str, tuple[int, int]] = {}
+    for record in records:
+        key = record.key.decode()
+        state = StateRecord.FromString(record.headers[TOMBSTONE_HEADER] if record.value is None else record.value)
+        topic.partitions.setdefault(key.split(NUL)[0], set()).add(record.partition)
+        version = (state.epoch, state.sequence)
+        if key in held and version <= held[key]:
+            continue
+        held[key] = version
+        if record.value is None:
+            topic.live.pop(key, None)
+        else:
+            topic.live[key] = state.payload
+    return topic
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """One record of the dead-letter topic; header values as text."""
+
+    key: bytes
+    value: bytes | None
+    headers: dict[str, str]
+
+
+class DeadLetters:
+    """The dead-letter topic of `orders`."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+
+    def until_value(self, value: bytes) -> DeadLetter:
+        """The letter that holds this value; AssertionError when none comes."""
+
+        def find() -> DeadLetter:
+            letters = [letter for letter in self.all() if letter.value == value]
+            assert letters, f"no dead letter holds {value!r}"
+            return letters[0]
+
+        return eventually(find, timeout_s=30)
+
+    def all(self) -> list[DeadLetter]:
+        """Every letter up to now."""
+        return [
+            DeadLetter(record.key, record.value, {name: str(text, "utf-8") for name, text in record.headers.items()})
+            for record in read_topic(self._bootstrap, DEAD_LETTER_TOPIC)
+        ]
+
+
+class OrderHistory:
+    """The changes of each order, the first one first: a version is the place of a change among them."""
+
+    def __init__(self, changes: Iterable[OrderChange]) -> None:
+        """Takes changes of which those of one order are in their order."""
+        self.changes: defaultdict[str, list[OrderChange]] = defaultdict(list)
+        for change in changes:
+            self.changes[change.after.order_id or change.before.order_id].append(change)
+
+    def newest(self, order_id: str) -> int:
+        """The last version of an order."""
+        return len(self.changes[order_id]) - 1
+
+    def orders_of(self, customer: str) -> dict[str, Order]:
+        """The rows of a customer after all changes, by their ids."""
+        rows = {order_id: changes[-1].after for order_id, changes in self.changes.items()}
+        return {order_id: row for order_id, row in rows.items() if row.customer_id == customer}
+
+    def version(self, order_id: str, told: Update | RangeChanged) -> int:
+        """The version that an update tells, by its commit; AssertionError unless the log has it just so."""
+        row = row_of(told)
+        if not told.HasField("commit_time"):
+            assert row is None, f"{order_id}: a row without a commit: {told}"
+            return UNKNOWN
+        for version, change in enumerate(self.changes[order_id]):
+            if change.source.commit_time == told.commit_time:
+                assert row is None or row == change.after, f"{order_id}: {change} was told as {told}"
+                return version
+        raise AssertionError(f"{order_id}: the log has no such change: {told}")
+
+
+def row_of(told: Update | RangeChanged) -> Order | None:
+    """The order in an update; None when it tells that there is none."""
+    if isinstance(told, Removed) or not told.HasField("row"):
+        return None
+    row = Order()
+    assert told.row.Unpack(row), f"another message than an order: {told}"
+    return row
+
+
+def read_history(bootstrap: str, prefix: str) -> OrderHistory:
+    """The history of the orders whose ids begin with the prefix, from the topic as it stands now."""
+    records = read_topic(bootstrap, "orders")
+    return OrderHistory(
+        OrderChange.FromString(record.value or b"") for record in records if record.key.startswith(prefix.encode())
+    )
