@@ -11,8 +11,8 @@ VENV := .venv
 BIN := $(abspath $(VENV))/bin
 MVN := mvn -q -B -ntp
 SERVICES := cdc-simulator stream-processor query-service ws-edge
-SOURCES := $(wildcard services/*/src) clients/python/src infra/kafka/kafka_topics infra/kong/kong_envoy infra/local/local_stack
-TESTS := $(wildcard services/*/tests) clients/python/tests infra/kafka/tests infra/kong/tests infra/local/tests infra/observability/tests tests/contract
+SOURCES := libs/service/src $(wildcard services/*/src) clients/python/src testkit/src infra/kafka/kafka_topics infra/kong/kong_envoy infra/local/local_stack
+TESTS := libs/service/tests $(wildcard services/*/tests) clients/python/tests infra/kafka/tests infra/kong/tests infra/local/tests infra/observability/tests tests/contract bench/tests testkit/tests
 JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done
 
 .PHONY: help
@@ -27,12 +27,12 @@ install: $(VENV)/.contract $(VENV)/.services $(JAVA_DONE) ## Install everything 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.contract: $(VENV)/bin/python constraints.txt $(shell find proto -name '*.proto') proto/pyproject.toml proto/generate.py proto/build_backend.py
+$(VENV)/.contract: $(VENV)/bin/python constraints.txt $(shell find proto -name '*.proto') $(wildcard proto/rules/*.py) proto/pyproject.toml proto/generate.py proto/build_backend.py
 	$(BIN)/pip install -q -c constraints.txt --force-reinstall --no-deps ./proto
 	touch $@
 
-$(VENV)/.services: $(VENV)/.contract constraints.txt requirements-dev.txt infra/pyproject.toml clients/python/pyproject.toml $(SERVICES:%=services/%/pyproject.toml)
-	$(BIN)/pip install -q -c constraints.txt -r requirements-dev.txt -e infra -e clients/python $(SERVICES:%=-e services/%)
+$(VENV)/.services: $(VENV)/.contract constraints.txt requirements-dev.txt libs/service/pyproject.toml testkit/pyproject.toml infra/pyproject.toml clients/python/pyproject.toml $(SERVICES:%=services/%/pyproject.toml)
+	$(BIN)/pip install -q -c constraints.txt -r requirements-dev.txt -e libs/service -e testkit -e infra -e clients/python $(SERVICES:%=-e services/%)
 	touch $@
 
 services/stream-processor/jvm/target/.done: services/stream-processor/jvm/pom.xml $(shell find services/stream-processor/jvm/src -name '*.java' 2>/dev/null)
@@ -80,7 +80,7 @@ lint: install ## Lint and format check of Python, import rules, Dockerfiles, Kub
 
 .PHONY: types
 types: install ## Strict type check of every package and its tests
-	$(BIN)/mypy proto/generate.py proto/build_backend.py conftest.py bench $(SOURCES)
+	$(BIN)/mypy proto/generate.py proto/build_backend.py proto/rules/*.py conftest.py bench $(SOURCES)
 	for tests in $(TESTS) tests/e2e; do
 	    (cd $$tests && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .)
 	done
@@ -90,6 +90,10 @@ contract: install ## Lint the contract and check that it does not break its rele
 	cd proto
 	$(BIN)/buf lint
 	$(BIN)/buf breaking --against released.binpb
+
+.PHONY: fast
+fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven, within a minute
+	$(BIN)/pytest -q -m "not kafka and not spark and not stack" $(TESTS)
 
 .PHONY: unit
 unit: install ## Unit tests and tests of single services, on a real broker and a real Spark session
@@ -104,6 +108,10 @@ e2e: install ## End-to-end tests through the gateway, on the real stack
 format: install ## Rewrite Python files to the house format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+.PHONY: reference
+reference: install ## Rewrite the generated tables of the services' READMEs
+	$(BIN)/python -m statecast_service.reference services/*/README.md services/*/pipelines/README.md
 
 ## Releases and measurements
 
@@ -121,8 +129,8 @@ bench-processor: install ## Measure the stream-processor alone, in both modes, a
 
 .PHONY: bench-query
 bench-query: install ## Measure the query-service alone, with 1,000,000 keys, and write bench/results/
-	PYTHONPATH=tests/e2e $(BIN)/python -m bench.query
+	$(BIN)/python -m bench.query
 
 .PHONY: bench-edge
 bench-edge: install ## Measure one ws-edge with 5,000 sockets, and write bench/results/
-	PYTHONPATH=tests/e2e $(BIN)/python -m bench.edge
+	$(BIN)/python -m bench.edge
