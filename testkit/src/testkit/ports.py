@@ -6,6 +6,7 @@ Each process draws from a block of its own, so test runs that go on side by side
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from itertools import cycle, islice
 
@@ -14,8 +15,6 @@ SERVER_PORTS = range(12_000, 32_000)
 
 BLOCK_SIZE = 500
 """A process gives a port again only after so many others; what had it before has ended by then."""
-
-_locks: list[socket.socket] = []
 
 
 def free_ports(count: int) -> list[int]:
@@ -46,12 +45,8 @@ def _ports_of_process(process_id: int) -> Iterator[int]:
     starts = SERVER_PORTS[::BLOCK_SIZE]
     first = process_id % len(starts)
     for start in (*starts[first:], *starts[:first]):
-        lock = socket.socket(type=socket.SOCK_DGRAM)
-        try:
+        with socket.socket(type=socket.SOCK_DGRAM) as lock, suppress(OSError):
             lock.bind(("127.0.0.1", start))
-        except OSError:
-            lock.close()
-            continue
-        _locks.append(lock)
-        return cycle(range(start, start + BLOCK_SIZE))
+            lock.detach()  # the process holds it from now on
+            return cycle(range(start, start + BLOCK_SIZE))
     raise OSError(f"all {len(starts)} blocks of ports in {SERVER_PORTS} are taken; end the test runs that hold them")
