@@ -14,6 +14,9 @@ def client_options(bootstrap: str, on_error: Callable[[KafkaError], None] | None
     The client writes nothing to standard error, and is back within a second of the broker. `on_error` gets what the
     client has to say, in the thread that polls it; most of it passes by itself, unless `error.fatal()`.
     """
-    quiet = {"reconnect.backoff.max.ms": MAX_RECONNECT_MS, "log_level": 0}  # what the client has to say comes as errors
-    options = {"bootstrap.servers": bootstrap, **quiet}
+    options = {
+        "bootstrap.servers": bootstrap,
+        "reconnect.backoff.max.ms": MAX_RECONNECT_MS,
+        "log_level": 0,  # what the client has to say comes as errors
+    }
     return options if on_error is None else {**options, "error_cb": on_error}
