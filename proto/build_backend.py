@@ -7,11 +7,6 @@ from generate import PROTO_ROOT, generate
 from setuptools import build_meta
 
 
-def get_requires_for_build_wheel(_config_settings: object = None) -> list[str]:
-    """Nothing beyond `build-system.requires` (PEP 517)."""
-    return []
-
-
 def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: str | None = None) -> str:
     """Generates the package and builds its wheel (PEP 517)."""
     generate(PROTO_ROOT / "build" / "python")

@@ -10,12 +10,9 @@ class HasPosition(Protocol):
     """A Position, or the Protobuf message of that name."""
 
     @property
-    def epoch(self) -> int:
-        """The incarnation of the keyed topic."""
-
+    def epoch(self) -> int: ...
     @property
-    def offset(self) -> int:
-        """The offset of the record that was last applied to the key."""
+    def offset(self) -> int: ...
 
 
 class Position(NamedTuple):
@@ -31,11 +28,6 @@ class Position(NamedTuple):
 def position_text(position: HasPosition) -> str:
     """Returns a position for people, for example `7/42`."""
     return f"{position.epoch}/{position.offset}"
-
-
-def is_same_epoch(one: HasPosition | None, other: HasPosition | None) -> bool:
-    """Returns whether two positions can be compared; False where one is missing."""
-    return one is not None and other is not None and one.epoch == other.epoch
 
 
 def covers(reader: HasPosition | None, position: HasPosition) -> bool:

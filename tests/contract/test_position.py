@@ -2,7 +2,7 @@
 
 import pytest
 
-from statecast.position import Position, covers, is_same_epoch, position_text, topic_epoch
+from statecast.position import Position, covers, position_text, topic_epoch
 from statecast.state.v1.state_pb2 import Position as PositionMessage
 
 
@@ -24,14 +24,6 @@ def test_a_reader_has_what_is_not_above_its_offset_in_the_same_epoch(reader: Pos
 def test_messages_are_compared_as_positions_are() -> None:
     assert covers(PositionMessage(epoch=7, offset=5), Position(7, 5))
     assert not covers(Position(7, 4), PositionMessage(epoch=7, offset=5))
-    assert is_same_epoch(Position(7, 4), PositionMessage(epoch=7, offset=5))
-
-
-def test_only_positions_of_one_epoch_can_be_compared() -> None:
-    assert is_same_epoch(Position(7, 1), Position(7, 2))
-    assert not is_same_epoch(Position(7, 1), Position(8, 1))
-    assert not is_same_epoch(None, Position(8, 1))
-    assert not is_same_epoch(Position(8, 1), None)
 
 
 def test_a_position_is_written_for_people() -> None:

@@ -19,7 +19,3 @@ class BrokerAwayError(TopicsError):
 
 class TopicRefusedError(TopicsError):
     """The broker refused to create a topic."""
-
-
-class TopicsDifferError(TopicsError):
-    """Existing topics differ from the file."""

@@ -3,9 +3,10 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from kafka_topics import TopicsDifferError, TopicsError
+from kafka_topics import TopicsError
 from kafka_topics.cluster import Cluster
 from kafka_topics.topics_file import differences, read_topics
 
@@ -17,7 +18,6 @@ EXIT_STATUSES = """exit status:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit status."""
     options = _parser().parse_args(arguments)
     try:
         _ensure(options)
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _ensure(options: argparse.Namespace) -> None:
-    """Creates what is missing, then checks everything. Raises TopicsDifferError with one line for each difference."""
+    """Creates what is missing, then checks everything. Raises TopicsError with one line for each difference."""
     declared = read_topics(options.file)
     cluster = Cluster(options.bootstrap_server, options.timeout)
     cluster.wait(_say)
@@ -42,7 +42,7 @@ def _ensure(options: argparse.Namespace) -> None:
         _say(f"created {topic.name} with {topic.partitions} partitions")
     lines = differences(declared, cluster.wait_for(names))
     if lines:
-        raise TopicsDifferError("\n".join(lines))
+        raise TopicsError("\n".join(lines))
     _say(f"{len(declared)} topics are as the file says, {len(missing)} of them new")
 
 
@@ -73,13 +73,10 @@ def _positive(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds from 0 to 86400")
-    return seconds
+    with suppress(ValueError):
+        if 0 <= float(text) <= 86_400:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds from 0 to 86400")
 
 
 if __name__ == "__main__":

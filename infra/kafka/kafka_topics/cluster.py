@@ -1,7 +1,7 @@
 """Reads and creates the topics of a Kafka cluster."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # type: ignore[attr-defined]  # not in __all__
@@ -52,7 +52,12 @@ class Cluster:
         try:
             existing = self._admin.list_topics(timeout=self._call_s()).topics
             partitions = {name: len(existing[name].partitions) for name in names if name in existing}
-            configs = self._configs(partitions)
+            resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in partitions]
+            answers = self._admin.describe_configs(resources, request_timeout=self._call_s()) if resources else {}
+            configs = {
+                topic.name: {key: entry.value for key, entry in answer.result().items()}
+                for topic, answer in answers.items()
+            }
             return {name: Topic(name, count, configs[name]) for name, count in partitions.items()}
         except KafkaException as error:
             raise BrokerAwayError(f"the broker at {self._bootstrap} went away: {error.args[0].str()}") from error
@@ -69,13 +74,6 @@ class Cluster:
         except KafkaException:
             return False
         return True
-
-    def _configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
-        resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
-        if not resources:
-            return {}
-        answers = self._admin.describe_configs(resources, request_timeout=self._call_s()).items()
-        return {topic.name: {key: entry.value for key, entry in answer.result().items()} for topic, answer in answers}
 
     def _remaining(self) -> float:
         return self._deadline - time.monotonic()

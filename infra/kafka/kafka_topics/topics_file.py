@@ -4,23 +4,51 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from kafka_topics import TopicsFileError
 
-LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-TOPIC_KEYS = ("name", "partitions", "config")
 MAX_PARTITIONS = 10_000
+UNKNOWN_KEY = {"extra_forbidden", "unexpected_keyword_argument"}
+KEYS = "name, partitions, config"
+RULES = {
+    0: "must be a mapping with the key `topics`",
+    1: ": must be a list of one topic or more",
+    2: f": must be a mapping with the keys {KEYS}",
+    "name": ": {!r} must be 1 to 249 letters, digits, dots, underscores or hyphens",
+    "partitions": f": {{!r}} must be a whole number from 1 to {MAX_PARTITIONS}",
+    "config": ": must be a mapping of Kafka's topic settings",
+    4: ": {!r} must be text, a number, true or false",
+    5: ": the name of a setting must be text",
+}
+"""What each key of a topic must be, and what stands at each other depth of the file."""
+
+
+def _setting(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, (int, float)) else value
 
 
 @dataclass(frozen=True)
 class Topic:
     """A topic as it is declared; `config` has Kafka's names and values, only those that the file names."""
 
-    name: str
-    partitions: int
-    config: Mapping[str, str] = field(default_factory=dict)
+    __pydantic_config__ = ConfigDict(extra="forbid", regex_engine="python-re")
+
+    name: Annotated[str, Field(pattern=r"^(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")]
+    partitions: Annotated[int, Field(strict=True, ge=1, le=MAX_PARTITIONS)]
+    config: Mapping[str, Annotated[str, BeforeValidator(_setting)]] = field(default_factory=dict)
+
+
+class _TopicsFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    topics: Annotated[list[Topic], Field(min_length=1)]
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -38,75 +66,29 @@ def read_topics(path: Path) -> list[Topic]:
     """Returns the topics in the order of the file. Raises TopicsFileError naming the file and the key."""
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)  # noqa: S506  it is a SafeLoader
+        topics = _TopicsFile.model_validate(document).topics
     except (OSError, UnicodeDecodeError) as error:
         raise TopicsFileError(f"{path}: cannot be read: {error}") from error
     except yaml.YAMLError as error:
         raise TopicsFileError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
-    try:
-        return _topics(document)
-    except TopicsFileError as error:
-        raise TopicsFileError(f"{path}: {error}") from error
-
-
-def _topics(document: object) -> list[Topic]:
-    if not isinstance(document, dict):
-        raise TopicsFileError("must be a mapping with the key `topics`")
-    _refuse_unknown(document, ("topics",))
-    entries = document.get("topics")
-    if not isinstance(entries, list) or not entries:
-        raise TopicsFileError("topics: must be a list of one topic or more")
-    topics = [_topic(entry, f"topics[{index}]") for index, entry in enumerate(entries)]
+    except ValidationError as error:
+        # A key that is not known comes first: it may be meant for one that is missing.
+        first = min(error.errors(), key=lambda details: details["type"] not in UNKNOWN_KEY)
+        raise TopicsFileError(f"{path}: {_complaint(first)}") from error
     names = [topic.name for topic in topics]
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise TopicsFileError(f"topics[{index}].name: {name} is declared twice")
+            raise TopicsFileError(f"{path}: topics[{index}].name: {name} is declared twice")
     return topics
 
 
-def _topic(entry: object, where: str) -> Topic:
-    if not isinstance(entry, dict):
-        raise TopicsFileError(f"{where}: must be a mapping with the keys {', '.join(TOPIC_KEYS)}")
-    _refuse_unknown(entry, TOPIC_KEYS, f"{where}.")
-    return Topic(
-        _name(entry.get("name"), f"{where}.name"),
-        _partitions(entry.get("partitions"), f"{where}.partitions"),
-        _config(entry.get("config", {}), f"{where}.config"),
-    )
-
-
-def _refuse_unknown(mapping: Mapping[object, object], known: tuple[str, ...], prefix: str = "") -> None:
-    for key in mapping:
-        if key not in known:
-            raise TopicsFileError(f"{prefix}{key}: unknown key; known are {', '.join(known)}")
-
-
-def _name(value: object, where: str) -> str:
-    if not isinstance(value, str) or not LEGAL_NAME.fullmatch(value) or value in {".", ".."}:
-        raise TopicsFileError(f"{where}: {value!r} must be 1 to 249 letters, digits, dots, underscores or hyphens")
-    return value
-
-
-def _partitions(value: object, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_PARTITIONS:
-        raise TopicsFileError(f"{where}: {value!r} must be a whole number from 1 to {MAX_PARTITIONS}")
-    return value
-
-
-def _config(value: object, where: str) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise TopicsFileError(f"{where}: must be a mapping of Kafka's topic settings")
-    for name in value:
-        if not isinstance(name, str):
-            raise TopicsFileError(f"{where}.{name}: the name of a setting must be text")
-    return {name: _setting(entry, f"{where}.{name}") for name, entry in value.items()}
-
-
-def _setting(value: object, where: str) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (str, int, float)):
-        return str(value)
-    raise TopicsFileError(f"{where}: {value!r} must be text, a number, true or false")
+def _complaint(details: ErrorDetails) -> str:
+    path, kind = details["loc"], details["type"]
+    where = re.sub(r"\.(\d+)", r"[\1]", ".".join(str(part) for part in path if part != "[key]"), count=1)
+    if kind in UNKNOWN_KEY:
+        return f"{where}: unknown key; known are {KEYS if len(path) > 1 else 'topics'}"
+    rule = RULES[str(path[2]) if len(path) == 3 else len(path)]
+    return where + rule.format(None if kind == "missing" else details["input"])
 
 
 def differences(declared: Sequence[Topic], actual: Mapping[str, Topic]) -> list[str]:
@@ -114,16 +96,13 @@ def differences(declared: Sequence[Topic], actual: Mapping[str, Topic]) -> list[
 
     `actual` has all settings of each topic, by name; settings that the declaration does not name are not compared.
     """
-    lines: list[str] = []
-    for topic in declared:
-        if topic.name in actual:
-            lines += _topic_differences(topic, actual[topic.name])
-        else:
-            lines.append(f"{topic.name}: does not exist; run kafka-topics again")
-    return lines
+    return [line for topic in declared for line in _differences(topic, actual.get(topic.name))]
 
 
-def _topic_differences(declared: Topic, existing: Topic) -> Iterator[str]:
+def _differences(declared: Topic, existing: Topic | None) -> Iterator[str]:
+    if existing is None:
+        yield f"{declared.name}: does not exist; run kafka-topics again"
+        return
     if declared.partitions != existing.partitions:
         yield (
             f"{declared.name}: has {existing.partitions} partitions, the file says {declared.partitions}; "

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from statecast_service.errors import SettingsError
-from statecast_service.settings import describe_settings, load_settings
+from statecast_service.settings import describe_settings, load_settings, nearest, suggest
 
 if TYPE_CHECKING:
     from conftest import Settings
@@ -102,3 +102,16 @@ def test_the_help_describes_every_variable(settings_class: "type[Settings]") -> 
 
     assert "  DEMO_RATE [50]\n      Changes a second." in text
     assert text.count("DEMO_") >= len(settings_class.model_fields)
+
+
+def test_the_nearest_name_is_suggested() -> None:
+    assert suggest("ordres", ["orders", "odds"]) == "did you mean orders?"
+
+
+def test_all_names_are_listed_when_none_is_near() -> None:
+    assert suggest("x", ["orders", "odds"]) == "one of: odds, orders"
+    assert suggest("x", []) == "one of: none"
+
+
+def test_a_name_of_any_length_is_compared_in_no_time() -> None:
+    assert nearest("x" * 10_000_000, ["orders"] * 100) is None

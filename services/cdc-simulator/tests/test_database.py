@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cdc_simulator.change_log import ChangeLog
 from cdc_simulator.database import Database, create_if_new
 from cdc_simulator.domain import DatabaseParameters, Mutation
 from cdc_simulator.domains import choose_domain
 from cdc_simulator.errors import DatabaseError, DatabaseInUseError
+from cdc_simulator.tables import ChangeLog
 from statecast_service.errors import SettingsError
 
 NOW_US = 1_724_848_496_123_456

@@ -11,7 +11,7 @@ from cdc_simulator.change_events import LoggedChange
 from cdc_simulator.domains.orders import ORDERS, OrderRow
 from cdc_simulator.errors import PublishError
 from cdc_simulator.metrics import Metrics, Readiness
-from cdc_simulator.publisher import MAX_IN_FLIGHT, Acknowledgements, Publisher, wait_for_topics
+from cdc_simulator.publisher import MAX_IN_FLIGHT, Acknowledgements, Publisher
 from statecast.orders.v1.order_pb2 import OrderChange
 from testkit.cdc_simulator import ManualClock, MemoryProducer
 
@@ -173,9 +173,9 @@ class ChangingClock(ManualClock):
 
 
 def wait(clock: ChangingClock, stopping: bool = False) -> bool:
-    return wait_for_topics(
-        clock.producer, ["matches", "markets"], "broker:9092", clock.readiness, clock, lambda: stopping
-    )
+    topics = {"matches": "matches", "markets": "markets"}
+    publisher = Publisher("broker:9092", topics, 1, 0, Metrics(CollectorRegistry()), lambda _: clock.producer)
+    return publisher.wait_for_topics(clock.readiness, clock, lambda: stopping)
 
 
 def test_the_simulator_waits_for_the_broker_then_for_each_topic_and_says_for_which() -> None:
@@ -185,6 +185,7 @@ def test_the_simulator_waits_for_the_broker_then_for_each_topic_and_says_for_whi
     came = wait(clock)
 
     assert came
+    assert clock.readiness.reason == clock.reasons[-1], "it is ready only once Kafka has the snapshot"
     assert clock.reasons == [
         "no broker answers at broker:9092",
         "no broker answers at broker:9092",

@@ -4,16 +4,7 @@ from random import Random
 from typing import NamedTuple
 
 from cdc_simulator.domain import DatabaseParameters, Mutation, StepContext
-from cdc_simulator.row_life_cycle import (
-    RowLifeCycle,
-    Step,
-    aged_rows,
-    another,
-    another_number,
-    delete,
-    next_row_mutation,
-    take_step,
-)
+from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete, take_step
 from testkit.cdc_simulator import MemoryRows
 
 RANDOMS = [Random(seed) for seed in range(200)]
@@ -61,13 +52,17 @@ def stay(row: Plant, _context: StepContext) -> Plant:
 PLANT_LIFE_CYCLE = RowLifeCycle("plants", sow, (Step(1, grow),), 0.2)
 
 
-def contexts(parameters: DatabaseParameters, count: int) -> list[StepContext]:
-    return [StepContext(Random(seed), parameters, NOW_US) for seed in range(count)]
+def next_mutations(
+    rows: MemoryRows, parameters: DatabaseParameters, count: int, life_cycle: RowLifeCycle[Plant] = PLANT_LIFE_CYCLE
+) -> list[Mutation]:
+    """What may be next, with so many seeds."""
+    contexts = [StepContext(Random(seed), parameters, NOW_US) for seed in range(count)]
+    return [life_cycle.next_mutation({"plants": rows}, context) for context in contexts]
 
 
 def test_a_row_is_created_changes_and_ends(parameters: DatabaseParameters) -> None:
     rows = MemoryRows([Plant(1, 0, 0), Plant(2, 3, 0)])
-    mutations = {next_row_mutation(rows, PLANT_LIFE_CYCLE, 2, context) for context in contexts(parameters, 50)}
+    mutations = set(next_mutations(rows, parameters._replace(rows=2), 50))
 
     assert mutations == {
         Mutation("plants", None, Plant(3, 0, NOW_US)),
@@ -77,25 +72,22 @@ def test_a_row_is_created_changes_and_ends(parameters: DatabaseParameters) -> No
 
 
 def test_an_empty_table_gets_a_row(parameters: DatabaseParameters) -> None:
-    mutation = next_row_mutation(MemoryRows([], 9), PLANT_LIFE_CYCLE, 50, contexts(parameters, 1)[0])
-
-    assert mutation == Mutation("plants", None, Plant(9, 0, NOW_US))
+    assert next_mutations(MemoryRows([], 9), parameters, 1) == [Mutation("plants", None, Plant(9, 0, NOW_US))]
 
 
 def test_a_table_where_nothing_happens_gets_a_row(parameters: DatabaseParameters) -> None:
     rows = MemoryRows([Plant(number, 0, 0) for number in range(1, 4)])
     still = RowLifeCycle("plants", sow, (Step(1, stay),), 0.2)
 
-    assert {next_row_mutation(rows, still, 3, context) for context in contexts(parameters, 20)} == {
+    assert set(next_mutations(rows, parameters._replace(rows=3), 20, still)) == {
         Mutation("plants", None, Plant(4, 0, NOW_US))
     }
 
 
 def test_new_rows_come_until_there_are_enough(parameters: DatabaseParameters) -> None:
     few, many = (MemoryRows([Plant(number, 0, 0) for number in range(1, count + 1)]) for count in (10, 20))
-    chances = contexts(parameters, 200)
     new = [
-        sum(next_row_mutation(rows, PLANT_LIFE_CYCLE, 10, context).operation == "create" for context in chances)
+        sum(mutation.operation == "create" for mutation in next_mutations(rows, parameters._replace(rows=10), 200))
         for rows in (few, many)
     ]
 
@@ -103,8 +95,8 @@ def test_new_rows_come_until_there_are_enough(parameters: DatabaseParameters) ->
     assert new[1] == 0
 
 
-def test_aged_rows_have_taken_steps_before_the_beginning(parameters: DatabaseParameters) -> None:
-    rows = [insert.after for insert in aged_rows(PLANT_LIFE_CYCLE, 200, parameters, NOW_US)]
+def test_initial_rows_have_taken_steps_before_the_beginning(parameters: DatabaseParameters) -> None:
+    rows = [insert.after for insert in PLANT_LIFE_CYCLE.initial_rows(parameters._replace(rows=200), NOW_US)]
 
     assert [row.number for row in rows] == list(range(1, 201))
     assert {row.height for row in rows} == {0, 1, 2, 3}

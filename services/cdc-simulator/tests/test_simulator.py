@@ -8,15 +8,14 @@ import pytest
 from confluent_kafka import KafkaError
 from prometheus_client import CollectorRegistry
 
-from cdc_simulator.change_log import ChangeLog
 from cdc_simulator.database import Database, create_if_new
 from cdc_simulator.domain import DatabaseParameters, Domain
 from cdc_simulator.errors import PublishError
 from cdc_simulator.metrics import Metrics, Readiness
-from cdc_simulator.pacing import Pace
 from cdc_simulator.publisher import Publisher
-from cdc_simulator.simulator import Bounds, Simulator
-from cdc_simulator.tables import Tables
+from cdc_simulator.settings import Settings
+from cdc_simulator.simulator import Simulator
+from cdc_simulator.tables import ChangeLog, Tables
 from statecast.orders.v1.order_pb2 import OrderChange
 from testkit.cdc_simulator import ManualClock, MemoryProducer
 
@@ -24,7 +23,7 @@ from testkit.cdc_simulator import ManualClock, MemoryProducer
 class SimulatorRig:
     """A simulator with all its parts, put together anew on the same file at each start."""
 
-    def __init__(self, path: Path, domain: Domain, parameters: DatabaseParameters, bounds: Bounds, rate: float) -> None:
+    def __init__(self, path: Path, domain: Domain, parameters: DatabaseParameters, settings: Settings) -> None:
         self.clock = ManualClock()
         self.database = Database(path)
         create_if_new(self.database, domain, parameters, self.clock.now_us())
@@ -38,8 +37,7 @@ class SimulatorRig:
             self.tables,
             self.log,
             Publisher("", {"orders": "orders"}, 1, self.log.acknowledged_lsn, self.metrics, lambda _: self.producer),
-            Pace(rate, self.clock.monotonic_s()),
-            bounds,
+            settings,
             self.readiness,
             self.metrics,
             self.clock,
@@ -65,9 +63,8 @@ class SimulatorStarts:
 
     def new(self, limit: int = 0, backlog: int = 10**6, rate: float = 100) -> SimulatorRig:
         self.close()
-        self._open.append(
-            SimulatorRig(self._path, self._domain, self._parameters, Bounds(limit, backlog, drain_s=5), rate)
-        )
+        settings = Settings(limit=limit, backlog=backlog, drain_s=5, rate=rate)
+        self._open.append(SimulatorRig(self._path, self._domain, self._parameters, settings))
         return self._open[-1]
 
     def close(self) -> None:

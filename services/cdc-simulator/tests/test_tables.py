@@ -1,4 +1,4 @@
-"""The tables of a domain and what their triggers log."""
+"""The tables of a domain, and the log that their triggers write."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cdc_simulator.change_log import ChangeLog
 from cdc_simulator.database import Database, create_if_new
-from cdc_simulator.domain import DatabaseParameters, Domain, Mutation, Row, next_mutation
+from cdc_simulator.domain import DatabaseParameters, Domain, Mutation, next_mutation
 from cdc_simulator.domains import choose_domain, domain_names
-from cdc_simulator.tables import Tables
+from cdc_simulator.source_table import Row
+from cdc_simulator.tables import ChangeLog, Tables
 from testkit.cdc_simulator import MemoryRows, memory_tables
 
 NOW_US = 1_724_848_496_123_456
@@ -144,3 +144,21 @@ def test_a_transaction_that_fails_leaves_no_trace(opened: Opened) -> None:
     assert opened.tables.log_sequence_number == opened.first
     assert opened.log.read(opened.first, 10) == []
     assert [mutation.operation for mutation in opened.make(1)] == [opened.log.read(opened.first, 10)[0].operation]
+
+
+@pytest.mark.parametrize("domain", ["orders"], indirect=True)
+def test_the_log_is_read_in_order_from_any_place(opened: Opened) -> None:
+    assert [change.lsn for change in opened.log.read(0, 3)] == [1, 2, 3]
+    assert [change.lsn for change in opened.log.read(48, 3)] == [49, 50]
+    assert opened.log.read(50, 3) == []
+
+
+@pytest.mark.parametrize("domain", ["orders"], indirect=True)
+def test_what_is_acknowledged_is_forgotten_and_the_cursor_stays(database: Database, opened: Opened) -> None:
+    before = opened.log.acknowledged_lsn
+    opened.log.acknowledge(20)
+    again = ChangeLog(database, opened.domain)
+
+    assert (before, opened.log.acknowledged_lsn, again.acknowledged_lsn) == (0, 20, 20)
+    assert again.read(0, 1)[0].lsn == 21
+    assert again.snapshot_lsn == 50

@@ -7,9 +7,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from typing_extensions import override
 
-from cdc_simulator.domain import DatabaseParameters, Domain, Mutation, Row, Rows
+from cdc_simulator.domain import DatabaseParameters, Domain, Mutation, Rows
 from cdc_simulator.pacing import Clock
 from cdc_simulator.publisher import Producer
+from cdc_simulator.source_table import Row
 
 
 class ManualClock(Clock):

@@ -1,1 +1,1 @@
-"""What every service does in the same way: settings, logs, TLS, health, metrics server, Kafka options and clocks."""
+"""What every service does in the same way: settings, logs, TLS, health, metrics server and Kafka options."""

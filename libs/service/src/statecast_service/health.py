@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
 
 import structlog
@@ -76,7 +75,7 @@ class HealthServer:
             raise RuntimeError("the health server does not listen")
         return self._server.server_port
 
-    def start(self) -> None:
+    def start(self) -> Self:
         """Listens. Raises PortInUseError."""
         host, port = self._settings.metrics_host, self._settings.metrics_port
         try:
@@ -86,6 +85,7 @@ class HealthServer:
             raise PortInUseError(host, port, error, variable("metrics_host"), variable("metrics_port")) from error
         self._thread = Thread(target=self._server.serve_forever, args=(0.1,), name="health", daemon=True)
         self._thread.start()
+        return self
 
     def stop(self) -> None:
         """Stops listening; does nothing when it does not listen."""
@@ -95,11 +95,9 @@ class HealthServer:
             self._thread.join()
             self._server = None
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
+    __enter__ = start
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

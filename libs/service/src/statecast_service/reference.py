@@ -30,7 +30,6 @@ CLASS_FACTS = {"exit_status": "exit status", "code": "code", "http_status": "HTT
 
 
 def settings_table(settings: type[ServiceSettings]) -> str:
-    """Returns a row for each variable, without the prefix that all of them have."""
     rows = [
         (_code(name.upper()), _code(shown_default(field)), field.description or "")
         for name, field in settings.model_fields.items()
@@ -39,16 +38,16 @@ def settings_table(settings: type[ServiceSettings]) -> str:
 
 
 def errors_table(module: ModuleType) -> str:
-    """Returns a row for each exception that the module defines, in its order."""
     errors = [
         value
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, Exception) and value.__module__ == module.__name__
     ]
     facts = [name for name in CLASS_FACTS if any(hasattr(error, name) for error in errors)]
+    summaries = [(inspect.getdoc(error) or "").partition("\n\n")[0].replace("\n", " ") for error in errors]
     rows = [
-        (_code(error.__name__), *(_code(str(getattr(error, name, ""))) for name in facts), _summary(error))
-        for error in errors
+        (_code(error.__name__), *(_code(str(getattr(error, name, ""))) for name in facts), summary)
+        for error, summary in zip(errors, summaries, strict=True)
     ]
     return _table(("error", *(CLASS_FACTS[name] for name in facts), "meaning"), rows)
 
@@ -104,7 +103,6 @@ def stale_blocks(readme: Path) -> list[str]:
 
 
 def main(readmes: Sequence[str]) -> None:
-    """Rewrites the blocks of the files."""
     for readme in map(Path, readmes):
         readme.write_text(rewritten(readme.read_text(encoding="utf-8")), encoding="utf-8")
 
@@ -112,10 +110,6 @@ def main(readmes: Sequence[str]) -> None:
 def _source(path: str) -> Any:
     module, _, name = path.partition(":")
     return getattr(import_module(module), name) if name else import_module(module)
-
-
-def _summary(error: type[Exception]) -> str:
-    return (inspect.getdoc(error) or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def _code(text: str) -> str:

@@ -1,7 +1,8 @@
 """Settings from environment variables: one frozen class per service, and one loader that finds all mistakes at once."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -11,10 +12,11 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from statecast_service.errors import SettingsError
-from statecast_service.nearest import nearest
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
 """A port to listen on; 0 takes a free one."""
+
+MAX_COMPARED = 80  # comparing takes the product of the lengths, and the wrong name may come from outside
 
 
 class ServiceSettings(BaseSettings):
@@ -28,12 +30,10 @@ class ServiceSettings(BaseSettings):
 
     @classmethod
     def prefix(cls) -> str:
-        """Returns what all variables begin with."""
         return cls.model_config.get("env_prefix", "")
 
     @classmethod
     def variable(cls, field: str) -> str:
-        """Returns the environment variable of a field."""
         return f"{cls.prefix()}{field.upper()}"
 
 
@@ -80,6 +80,18 @@ def shown_default(field: FieldInfo) -> str:
     if isinstance(default, tuple):
         return ",".join(map(str, default))
     return f"{default:g}" if isinstance(default, float) and default < 1_000_000 else str(default)
+
+
+def nearest(wrong: str, valid: Iterable[str]) -> str | None:
+    """Returns the valid name that is most like the wrong one; None when none is near."""
+    return next(iter(get_close_matches(wrong[:MAX_COMPARED], list(valid), n=1, cutoff=0.5)), None)
+
+
+def suggest(wrong: str, valid: Iterable[str]) -> str:
+    """Returns the end of an error's text: the nearest valid name, or all of them when none is near."""
+    names = sorted(valid)
+    match = nearest(wrong, names)
+    return f"did you mean {match}?" if match else f"one of: {', '.join(names) or 'none'}"
 
 
 def _unknown_variables(cls: type[ServiceSettings], environment: Mapping[str, str]) -> Iterator[str]:

@@ -78,11 +78,10 @@ def _read(settings: ServiceSettings, certificate: str, key: str, ca: str) -> Tls
     for name, other in ((certificate, key), (key, certificate)):
         if _file(settings, other) and not _file(settings, name):
             raise SettingsError(f"{settings.variable(name)} is missing: a certificate and its key go together")
-    tls = Tls(_checked_certificates(settings, certificate), _pem(settings, key), _checked_certificates(settings, ca))
+    tls = Tls(*(_pem(settings, name, has_certificates=name != key) for name in (certificate, key, ca)))
     if tls.certificate and tls.key:
         try:
-            chain = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            chain.load_cert_chain(tls.certificate.file, tls.key.file, password="")
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate.file, tls.key.file, password="")
         except OSError as error:
             problem = f"it is not the key of {tls.certificate.file}, or not PEM without a password ({error})"
             raise SettingsError(f"{settings.variable(key)}={tls.key.file}: {problem}") from error
@@ -94,24 +93,19 @@ def _file(settings: ServiceSettings, name: str) -> Path | None:
     return file
 
 
-def _pem(settings: ServiceSettings, name: str) -> Pem | None:
+def _pem(settings: ServiceSettings, name: str, *, has_certificates: bool) -> Pem | None:
     file = _file(settings, name)
     if file is None:
         return None
     try:
-        return Pem(file, file.read_bytes())
+        pem = Pem(file, file.read_bytes())
+        if has_certificates:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem.content.decode("ascii"))
+    except (ssl.SSLError, ValueError) as error:
+        problem = f"it is not a certificate as PEM ({error})"
+        raise SettingsError(f"{settings.variable(name)}={file}: {problem}") from error
     except OSError as error:
         raise SettingsError(f"{settings.variable(name)}={file}: it cannot be read: {error.strerror}") from error
-
-
-def _checked_certificates(settings: ServiceSettings, name: str) -> Pem | None:
-    pem = _pem(settings, name)
-    if pem is not None:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem.content.decode("ascii"))
-        except (ssl.SSLError, ValueError) as error:
-            problem = f"it is not a certificate as PEM ({error})"
-            raise SettingsError(f"{settings.variable(name)}={pem.file}: {problem}") from error
     return pem
 
 

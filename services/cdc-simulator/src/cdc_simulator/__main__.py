@@ -11,16 +11,15 @@ import structlog
 from confluent_kafka import Producer
 from prometheus_client import CollectorRegistry
 
-from cdc_simulator.change_log import ChangeLog
 from cdc_simulator.database import Database, create_if_new
 from cdc_simulator.domain import DatabaseParameters
 from cdc_simulator.domains import choose_domain, domain_names
 from cdc_simulator.metrics import Metrics, Readiness
-from cdc_simulator.pacing import Clock, Pace
-from cdc_simulator.publisher import Publisher, wait_for_topics
+from cdc_simulator.pacing import Clock
+from cdc_simulator.publisher import Publisher
 from cdc_simulator.settings import Settings
-from cdc_simulator.simulator import Bounds, Simulator
-from cdc_simulator.tables import Tables
+from cdc_simulator.simulator import Simulator
+from cdc_simulator.tables import ChangeLog, Tables
 from statecast_service.errors import PortInUseError, ServiceError
 from statecast_service.health import HealthServer
 from statecast_service.logs import configure_logs
@@ -35,7 +34,6 @@ log = structlog.get_logger()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit status."""
     options = _parser().parse_args(arguments)
     stopping = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,19 +76,8 @@ def _run(settings: Settings, stopping: Callable[[], bool]) -> None:
         publisher = Publisher(
             settings.kafka_bootstrap, topics, change_log.epoch, change_log.acknowledged_lsn, metrics, Producer
         )
-        simulator = Simulator(
-            domain,
-            parameters,
-            tables,
-            change_log,
-            publisher,
-            Pace(settings.rate, clock.monotonic_s()),
-            Bounds(settings.limit, settings.backlog, settings.drain_s),
-            readiness,
-            metrics,
-            clock,
-        )
-        if wait_for_topics(publisher.producer, topics.values(), settings.kafka_bootstrap, readiness, clock, stopping):
+        simulator = Simulator(domain, parameters, tables, change_log, publisher, settings, readiness, metrics, clock)
+        if publisher.wait_for_topics(readiness, clock, stopping):
             simulator.run(stopping)
 
 
@@ -102,9 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    run = commands.add_parser(
-        "run", help="make the database if it is not there, then change it and publish the changes"
-    )
+    run = commands.add_parser("run", help="make the database if there is none, then change it and publish the changes")
     run.add_argument(
         "--domain",
         metavar="NAME",

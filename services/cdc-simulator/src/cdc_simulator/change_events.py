@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
-from cdc_simulator.domain import Row, SourceTable, operation_of, timestamp
+from cdc_simulator.domain import operation_of
+from cdc_simulator.source_table import Row, SourceTable, timestamp
 from statecast.change.v1.change_pb2 import Operation, Source
 
 OPERATIONS = {name: Operation.Value(f"OPERATION_{name.upper()}") for name in ("snapshot", "create", "update", "delete")}
@@ -36,16 +37,6 @@ class LoggedChange(NamedTuple):
         if row is None:
             raise ValueError(f"change {self.lsn} has no row: the log is damaged")
         return row
-
-    @property
-    def row_id(self) -> str:
-        """The id of the row that changed."""
-        return self.table.row_id(self.row)
-
-    @property
-    def key(self) -> str:
-        """The change's key on Kafka: the new row's, or that of the row that is gone."""
-        return self.table.key(self.row)
 
 
 def change_event(change: LoggedChange, epoch: int, captured_at_us: int) -> Message:

@@ -4,16 +4,40 @@ import fcntl
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from cdc_simulator.domain import DatabaseParameters, Domain
 from cdc_simulator.errors import DatabaseError, DatabaseInUseError
-from cdc_simulator.schema import END_SNAPSHOT, FORMAT_VERSION, LOG_TABLES, START, TableColumns, take_snapshot, triggers
 from cdc_simulator.settings import Settings
 from statecast_service.errors import SettingsError
 
+FORMAT_VERSION = 2
+# SQLite's AUTOINCREMENT gives log sequence numbers without gaps, and never one twice, even after the log was pruned.
+CHANGE_LOG = """
+CREATE TABLE change_log (
+    lsn INTEGER PRIMARY KEY AUTOINCREMENT,
+    source_table TEXT NOT NULL,
+    transaction_id TEXT NOT NULL,
+    commit_time_us INTEGER NOT NULL,
+    snapshot INTEGER NOT NULL,
+    before TEXT, -- the row as a JSON array in the order of the table's columns but virtual ones; null for an insert
+    after TEXT   -- likewise; null for a delete
+)"""
+INCARNATION = """
+CREATE TABLE incarnation (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    epoch INTEGER NOT NULL,             -- unix milliseconds when the database was made; higher for a later one
+    domain TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    customers INTEGER NOT NULL,
+    items INTEGER NOT NULL,
+    transaction_id TEXT NOT NULL,       -- of the transaction that is open, or was last
+    commit_time_us INTEGER NOT NULL,    -- likewise; never goes backwards
+    snapshot_lsn INTEGER NOT NULL,      -- the last change of the initial snapshot
+    acknowledged_lsn INTEGER NOT NULL   -- Kafka has every change up to here
+)"""
 LOCK_TIMEOUT_S = 10.0  # for readers that hold SQLite's own lock
 FILE_VARIABLE = Settings.variable("database")
 
@@ -56,7 +80,6 @@ class Database:
             return self.connection.execute(statement, values).fetchall()
 
     def close(self) -> None:
-        """Closes the file and lets others have it."""
         self._opened.close()
 
     @contextmanager
@@ -98,30 +121,19 @@ def create_if_new(database: Database, domain: Domain, parameters: DatabaseParame
 
 
 def _create(connection: sqlite3.Connection, domain: Domain, parameters: DatabaseParameters, now_us: int) -> None:
-    definitions = LOG_TABLES + "".join(table.definition for table in domain.tables)
-    for statement in _statements(definitions):
-        connection.execute(statement)
-    connection.execute(START, (now_us // 1000, domain.name, *parameters, now_us))
-    columns = {table.name: TableColumns(table) for table in domain.tables}
-    for name, inserts in groupby(domain.initial_rows(parameters, now_us), lambda insert: insert.table):
-        rows = (columns[name].insert_values(insert.after) for insert in inserts)
-        connection.executemany(columns[name].insert, rows)
+    for definition in (CHANGE_LOG, INCARNATION, *(table.definition() for table in domain.tables)):
+        connection.execute(definition)
+    start = "INSERT INTO incarnation VALUES (1, ?, ?, ?, ?, ?, ?, 'tx-1', ?, 0, 0)"
+    connection.execute(start, (now_us // 1000, domain.name, *parameters, now_us))
+    tables = {table.name: table for table in domain.tables}
+    for insert in domain.initial_rows(parameters, now_us):
+        table = tables[insert.table]
+        connection.execute(table.insert, table.insert_values(insert.after))
     for table in domain.tables:
-        connection.execute(take_snapshot(table))
-        for statement in _statements(triggers(table)):
+        for statement in (table.snapshot(), *table.triggers()):
             connection.execute(statement)
-    connection.execute(END_SNAPSHOT)
+    connection.execute("UPDATE incarnation SET snapshot_lsn = (SELECT max(lsn) FROM change_log)")
     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-
-
-def _statements(script: str) -> Iterator[str]:
-    """Cuts a script into statements; sqlite3's own executescript would commit before it begins."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
 
 
 def _lock(path: Path) -> BinaryIO:

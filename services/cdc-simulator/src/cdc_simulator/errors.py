@@ -1,12 +1,11 @@
 """What ends the simulator; `__main__` maps each to an exit status and one line of text, and nothing else does.
 
 ServiceError (of the chassis)
-├── SettingsError           a setting is wrong, or does not fit the database (status 2)
-├── PortInUseError          the port for metrics and health is taken
-└── SimulatorError          (status 1)
-    ├── DatabaseError       the database file cannot be opened, read or written
-    │   └── DatabaseInUseError  another simulator has it
-    └── PublishError        Kafka refused a change for good; the cursor stays before it
+├── SettingsError       a setting is wrong, or does not fit the database (status 2)
+├── PortInUseError      the port for metrics and health is taken
+├── DatabaseError       the database file cannot be opened, read or written (status 1)
+│   └── DatabaseInUseError  another simulator has it
+└── PublishError        Kafka refused a change for good; the cursor stays before it (status 1)
 
 What passes by itself is no error: the simulator waits for a broker or a topic that is not there.
 """
@@ -14,11 +13,7 @@ What passes by itself is no error: the simulator waits for a broker or a topic t
 from statecast_service.errors import ServiceError
 
 
-class SimulatorError(ServiceError):
-    """The simulator cannot go on; the text says what to do."""
-
-
-class DatabaseError(SimulatorError):
+class DatabaseError(ServiceError):
     """The database file cannot be opened, read or written."""
 
 
@@ -26,5 +21,5 @@ class DatabaseInUseError(DatabaseError):
     """Another simulator has the database open."""
 
 
-class PublishError(SimulatorError):
+class PublishError(ServiceError):
     """Kafka refused a change for good; the cursor stays before it."""

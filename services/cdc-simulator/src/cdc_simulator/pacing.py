@@ -2,26 +2,22 @@
 
 import time
 
-from statecast_service.clocks import wall_us
-
 MAX_BEHIND_S = 0.25
 MIN_WAIT_S = 0.02
 MAX_WAIT_S = 0.25
 
 
 class Clock:
-    """The machine's own clocks."""
+    """The machine's own clocks: the wall clock may go backwards, the monotonic one has no fixed beginning."""
 
     def now_us(self) -> int:
-        """Returns the wall clock's time in microseconds since 1970 UTC; it may go backwards."""
-        return wall_us()
+        """Returns microseconds since 1970 UTC."""
+        return time.time_ns() // 1_000
 
     def monotonic_s(self) -> float:
-        """Returns seconds since some fixed moment; they never go backwards."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Returns after so many seconds."""
         time.sleep(seconds)
 
 

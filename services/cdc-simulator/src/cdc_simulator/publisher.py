@@ -1,7 +1,7 @@
 """Sends changes to Kafka and keeps account of what Kafka has."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -48,7 +48,6 @@ class Acknowledgements:
         self._after_a_gap: set[int] = set()
 
     def add(self, lsn: int) -> None:
-        """Notes that one change is acknowledged."""
         self._after_a_gap.add(lsn)
         while self.lsn + 1 in self._after_a_gap:
             self.lsn += 1
@@ -71,9 +70,10 @@ class Publisher:
 
         Waits for nothing.
         """
-        self.producer = connect({**client_options(bootstrap, self._note_error), **DELIVERY})
+        self._producer = connect({**client_options(bootstrap, self._note_error), **DELIVERY})
         self.sent_lsn = acknowledged_lsn
         """The last change that was handed to the client."""
+        self._bootstrap = bootstrap
         self._topics = topics
         self._epoch = epoch
         self._acknowledgements = Acknowledgements(acknowledged_lsn)
@@ -92,6 +92,20 @@ class Publisher:
         """How many changes may be sent now."""
         return MAX_IN_FLIGHT - self._in_flight
 
+    def wait_for_topics(self, readiness: Readiness, clock: Clock, stopping: Callable[[], bool]) -> bool:
+        """Returns True once all topics exist, False when `stopping` came first; blocks until then, and says why."""
+        logged, logged_at_s = "", 0.0
+        while not stopping():
+            reason = self._reason_to_wait()
+            if reason is None:
+                return True
+            readiness.reason = reason
+            if reason != logged or clock.monotonic_s() - logged_at_s >= REMINDER_INTERVAL_S:
+                log.warning("waiting", reason=reason)
+                logged, logged_at_s = reason, clock.monotonic_s()
+            clock.sleep(TOPIC_CHECK_INTERVAL_S)
+        return False
+
     def send(self, changes: Sequence[LoggedChange], captured_at_us: int) -> None:
         """Queues the changes that follow `sent_lsn`, `room` at most. Success does not promise that they arrived.
 
@@ -99,10 +113,10 @@ class Publisher:
         """
         for change in changes:
             value = change_event(change, self._epoch, captured_at_us).SerializeToString()
-            topic = self._topics[change.table.name]
+            topic, key = self._topics[change.table.name], change.table.key(change.row).encode()
             on_delivery = partial(self._note_delivery, change)
             try:
-                self.producer.produce(topic, value, change.key.encode(), on_delivery=on_delivery)
+                self._producer.produce(topic, value, key, on_delivery=on_delivery)
             except KafkaException as error:
                 raise PublishError(self._refusal(change, error.args[0])) from error
             self._in_flight += 1
@@ -110,12 +124,22 @@ class Publisher:
 
     def poll(self) -> None:
         """Takes note of what was delivered; does not wait. Raises PublishError when one failed for good."""
-        self.producer.poll(0)
+        self._producer.poll(0)
         for operation, count in self._published.items():
             self._metrics.published.labels(operation).inc(count)
         self._published.clear()
         if self._failure:
             raise PublishError(self._failure)
+
+    def _reason_to_wait(self) -> str | None:
+        try:
+            existing = self._producer.list_topics(timeout=METADATA_TIMEOUT_S).topics
+        except KafkaException:
+            return f"no broker answers at {self._bootstrap}"
+        missing = [topic for topic in self._topics.values() if topic not in existing]
+        if not missing:
+            return None
+        return f"topic {missing[0]} does not exist at {self._bootstrap}: run kafka-topics infra/kafka/topics.yaml"
 
     def _note_delivery(self, change: LoggedChange, error: KafkaError | None, _: Message) -> None:
         self._in_flight -= 1
@@ -134,40 +158,7 @@ class Publisher:
 
     def _refusal(self, change: LoggedChange, error: KafkaError) -> str:
         return (
-            f"Kafka refuses change {change.lsn} of {change.row_id} for topic {self._topics[change.table.name]}: "
-            f"{error.str()}; "
+            f"Kafka refuses change {change.lsn} of {change.table.row_id(change.row)} "
+            f"for topic {self._topics[change.table.name]}: {error.str()}; "
             "fix the topic (kafka-topics checks it) and start again: it continues with the first change not in Kafka"
         )
-
-
-def wait_for_topics(
-    producer: Producer,
-    topics: Collection[str],
-    bootstrap: str,
-    readiness: Readiness,
-    clock: Clock,
-    stopping: Callable[[], bool],
-) -> bool:
-    """Returns True once all topics exist, False when `stopping` came first; blocks until then, and says why."""
-    logged, logged_at_s = "", 0.0
-    while not stopping():
-        reason = _reason_to_wait(producer, topics, bootstrap)
-        if reason is None:
-            return True
-        readiness.reason = reason
-        if reason != logged or clock.monotonic_s() - logged_at_s >= REMINDER_INTERVAL_S:
-            log.warning("waiting", reason=reason)
-            logged, logged_at_s = reason, clock.monotonic_s()
-        clock.sleep(TOPIC_CHECK_INTERVAL_S)
-    return False
-
-
-def _reason_to_wait(producer: Producer, topics: Collection[str], bootstrap: str) -> str | None:
-    try:
-        existing = producer.list_topics(timeout=METADATA_TIMEOUT_S).topics
-    except KafkaException:
-        return f"no broker answers at {bootstrap}"
-    missing = [topic for topic in topics if topic not in existing]
-    if not missing:
-        return None
-    return f"topic {missing[0]} does not exist at {bootstrap}: run kafka-topics infra/kafka/topics.yaml"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from cdc_simulator.domain import SECOND_US, DatabaseParameters, Domain, Mutation, Rows, SourceTable, StepContext
+from cdc_simulator.domain import SECOND_US, DatabaseParameters, Mutation, Rows, StepContext
 
 DELETION_CHANCE = 0.5
 MAX_PICKS = 20
@@ -56,9 +56,37 @@ class RowLifeCycle(Generic[R]):
         """Returns whether nothing but deletion can happen to the row any more."""
         return isinstance(self.steps, Mapping) and row.status not in self.steps
 
+    def next_mutation(self, tables: Mapping[str, Rows], context: StepContext) -> Mutation:
+        """Returns the next mutation of the table, which is to have about as many rows as the parameters say."""
+        rows, random, target = tables[self.table], context.random, context.parameters.rows
+        # Grows with the rows that are missing, so that the table stays about its size.
+        creation_chance = self.creation_share + (target - len(rows)) / (SIZE_TOLERANCE * target)
+        if random.random() >= creation_chance and len(rows):
+            for _ in range(MAX_PICKS):
+                row = rows.nth(random.randrange(len(rows)))
+                after = self.advance(row, context)
+                if after != row:
+                    return Mutation(self.table, row, after)
+        return Mutation(self.table, None, self.create(rows.next_number, context))
+
+    def initial_rows(self, parameters: DatabaseParameters, now_us: int) -> Iterator[Mutation]:
+        """Yields inserts of rows from 1 on, created within the three days before `now_us`, which took some steps since.
+
+        There are as many as the parameters say. The same seed gives the same rows.
+        """
+        for number in range(1, parameters.rows + 1):
+            random = Random(f"{parameters.seed}:initial:{number}")  # noqa: S311  a simulation, no secret
+            age_us = random.randrange(MIN_INITIAL_AGE_S * SECOND_US, MAX_INITIAL_AGE_S * SECOND_US)
+            steps = random.randrange(MAX_INITIAL_STEPS + 1)
+            row = self.create(number, StepContext(random, parameters, now_us - age_us))
+            for step in range(1, steps + 1):
+                step_us = now_us - age_us + age_us * step // (steps + 1)
+                after = self.advance(row, StepContext(random, parameters, step_us))
+                row = row if after is None else after
+            yield Mutation(self.table, None, row)
+
 
 def take_step(row: R, steps: Sequence[Step], context: StepContext) -> R | None:
-    """Takes one of the steps by their weights."""
     (step,) = context.random.choices(steps, [step.weight for step in steps])
     after: R | None = step.apply(row, context)
     return after
@@ -76,48 +104,3 @@ def another(choices: Sequence[T], present: T, random: Random) -> T:
 def another_number(highest: int, present: int, random: Random) -> int:
     """Returns a number from 1 to `highest` that is not the present one, unless there is no other."""
     return 1 + (present + random.randrange(max(1, highest - 1))) % highest
-
-
-def next_row_mutation(rows: Rows, life_cycle: RowLifeCycle[Any], target: int, context: StepContext) -> Mutation:
-    """Returns the next mutation of a table that is to have about `target` rows."""
-    random = context.random
-    # Grows with the rows that are missing, so that the table stays about its size.
-    creation_chance = life_cycle.creation_share + (target - len(rows)) / (SIZE_TOLERANCE * target)
-    if random.random() >= creation_chance and len(rows):
-        for _ in range(MAX_PICKS):
-            row = rows.nth(random.randrange(len(rows)))
-            after = life_cycle.advance(row, context)
-            if after != row:
-                return Mutation(life_cycle.table, row, after)
-    return Mutation(life_cycle.table, None, life_cycle.create(rows.next_number, context))
-
-
-def aged_rows(
-    life_cycle: RowLifeCycle[Any], count: int, parameters: DatabaseParameters, now_us: int
-) -> Iterator[Mutation]:
-    """Yields inserts of rows 1 to `count`, created within the three days before `now_us`, which took some steps since.
-
-    The same seed gives the same rows.
-    """
-    for number in range(1, count + 1):
-        random = Random(f"{parameters.seed}:initial:{number}")  # noqa: S311  a simulation, no secret
-        age_us = random.randrange(MIN_INITIAL_AGE_S * SECOND_US, MAX_INITIAL_AGE_S * SECOND_US)
-        steps = random.randrange(MAX_INITIAL_STEPS + 1)
-        row = life_cycle.create(number, StepContext(random, parameters, now_us - age_us))
-        for step in range(1, steps + 1):
-            step_us = now_us - age_us + age_us * step // (steps + 1)
-            after = life_cycle.advance(row, StepContext(random, parameters, step_us))
-            row = row if after is None else after
-        yield Mutation(life_cycle.table, None, row)
-
-
-def single_table_domain(name: str, table: SourceTable[R], life_cycle: RowLifeCycle[R]) -> Domain:
-    """Returns a domain whose one table begins with the number of rows of the parameters and keeps about as many."""
-
-    def initial_rows(parameters: DatabaseParameters, now_us: int) -> Iterator[Mutation]:
-        return aged_rows(life_cycle, parameters.rows, parameters, now_us)
-
-    def next_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation:
-        return next_row_mutation(tables[table.name], life_cycle, context.parameters.rows, context)
-
-    return Domain(name, (table,), initial_rows, next_mutation)

@@ -66,7 +66,6 @@ class Settings(ServiceSettings):
         return self
 
     def database_file(self) -> Path:
-        """Returns the file of the database."""
         return Path(self.database.replace(DOMAIN_NAME, self.domain))
 
     def topics(self) -> dict[str, str]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import structlog
 
-from cdc_simulator.change_log import ChangeLog
 from cdc_simulator.domain import DatabaseParameters, Domain, next_mutation
 from cdc_simulator.metrics import Metrics, Readiness
 from cdc_simulator.pacing import Clock, Pace
 from cdc_simulator.publisher import Publisher
-from cdc_simulator.tables import Tables
+from cdc_simulator.settings import Settings
+from cdc_simulator.tables import ChangeLog, Tables
 
 MAX_IN_TRANSACTION = 500
 REPORT_INTERVAL_S = 0.2  # also how often the cursor is saved: a kill repeats what came after
@@ -19,15 +19,6 @@ PROGRESS_INTERVAL_S = 10.0
 DRAIN_WAIT_S = 0.01
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """`limit` changes after the snapshot are all (0: endless); while `backlog` are unacknowledged, no more are made."""
-
-    limit: int
-    backlog: int
-    drain_s: float
 
 
 @dataclass(eq=False)
@@ -39,14 +30,14 @@ class Simulator:
     tables: Tables
     log: ChangeLog
     publisher: Publisher
-    pace: Pace
-    bounds: Bounds
+    settings: Settings
     readiness: Readiness
     metrics: Metrics
     clock: Clock
 
     def __post_init__(self) -> None:
         self._report_at_s = self._progress_at_s = self.clock.monotonic_s()
+        self._pace = Pace(self.settings.rate, self._report_at_s)
 
     def run(self, stopping: Callable[[], bool]) -> None:
         """Returns when `stopping` says so, or when the limit is reached and Kafka has everything.
@@ -58,14 +49,14 @@ class Simulator:
                 self._commit()
                 self._publish()
                 self._report()
-                self.clock.sleep(0.0 if self._has_more_to_send() else self.pace.wait_s(self.clock.monotonic_s()))
+                self.clock.sleep(0.0 if self._has_more_to_send() else self._pace.wait_s(self.clock.monotonic_s()))
             self._drain()
         finally:
             self._save_cursor()
             self._set_gauges()
 
     def _commit(self) -> None:
-        due = self.pace.take(self.clock.monotonic_s(), min(MAX_IN_TRANSACTION, self._allowed()))
+        due = self._pace.take(self.clock.monotonic_s(), min(MAX_IN_TRANSACTION, self._allowed()))
         if due == 0:
             return
         operations: Counter[str] = Counter()
@@ -112,7 +103,7 @@ class Simulator:
         self.metrics.lag.set(self._lag())
 
     def _drain(self) -> None:
-        deadline_s = self.clock.monotonic_s() + self.bounds.drain_s
+        deadline_s = self.clock.monotonic_s() + self.settings.drain_s
         while self._lag() and self.clock.monotonic_s() < deadline_s:
             self._publish()
             self.clock.sleep(0.0 if self._has_more_to_send() else DRAIN_WAIT_S)
@@ -123,14 +114,14 @@ class Simulator:
             self.log.acknowledge(self.publisher.acknowledged_lsn)
 
     def _allowed(self) -> int:
-        allowed = self.bounds.backlog - self._lag()
-        return min(allowed, self._left()) if self.bounds.limit else allowed
+        allowed = self.settings.backlog - self._lag()
+        return min(allowed, self._left()) if self.settings.limit else allowed
 
     def _is_complete(self) -> bool:
-        return self.bounds.limit > 0 and self._left() <= 0 and self._lag() == 0
+        return self.settings.limit > 0 and self._left() <= 0 and self._lag() == 0
 
     def _left(self) -> int:
-        return self.log.snapshot_lsn + self.bounds.limit - self.tables.log_sequence_number
+        return self.log.snapshot_lsn + self.settings.limit - self.tables.log_sequence_number
 
     def _lag(self) -> int:
         return self.tables.log_sequence_number - self.publisher.acknowledged_lsn

@@ -1,26 +1,28 @@
-"""The tables of a domain: applies mutations in transactions, while their triggers log them."""
+"""The tables of a domain, which log their changes: applies mutations in transactions, and reads the log in order."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from typing_extensions import override
 
+from cdc_simulator.change_events import LoggedChange
 from cdc_simulator.database import Database
-from cdc_simulator.domain import Domain, Mutation, Row, Rows, SourceTable
-from cdc_simulator.schema import TableColumns
+from cdc_simulator.domain import Domain, Mutation, Rows
+from cdc_simulator.source_table import Row, SourceTable
 
 
 class TableRows(Rows):
     """The rows on disk and, in memory, their primary keys in order, so that the n-th row is found at once."""
 
-    def __init__(self, database: Database, table: SourceTable[Any]) -> None:
+    def __init__(self, database: Database, table: SourceTable[Any], highest_number: int) -> None:
+        """`highest_number` is the highest primary key that ever was."""
         self._database = database
         self._table = table
-        self._columns = TableColumns(table)
-        self._numbers: list[int] = []
-        self.next_number = 1
+        select = f"SELECT number FROM {table.name} ORDER BY number"  # noqa: S608  a domain's constant
+        self._numbers: list[int] = [number for (number,) in database.query(select)]
+        self.next_number = highest_number + 1
 
     @override
     def __len__(self) -> int:
@@ -32,39 +34,35 @@ class TableRows(Rows):
 
     @override
     def find(self, number: int) -> Row | None:
-        columns = self._database.connection.execute(self._columns.select, (number,)).fetchone()
-        return None if columns is None else self._columns.row_of_columns(columns)
+        images = self._database.connection.execute(self._table.select, (number,)).fetchone()
+        return None if images is None else self._table.row_of(*images)
 
     def apply(self, mutation: Mutation) -> None:
         """Makes one change of this table; only within a transaction."""
         execute = self._database.connection.execute
         before, after = mutation.before, mutation.after
         if before is None:
-            execute(self._columns.insert, self._columns.insert_values(after))
+            execute(self._table.insert, self._table.insert_values(after))
             insort(self._numbers, after.number)
             self.next_number = max(self.next_number, after.number + 1)
         elif after is None:
-            execute(self._columns.delete, (before.number,))
+            execute(self._table.delete, (before.number,))
             del self._numbers[bisect_left(self._numbers, before.number)]
         else:
-            execute(self._columns.update, self._columns.update_values(after))
-
-    def read_keys(self, highest: int) -> None:
-        """Reads the primary keys from the disk; `highest` is the highest that ever was."""
-        select = f"SELECT number FROM {self._table.name} ORDER BY number"  # noqa: S608  a domain's constant
-        self._numbers = [number for (number,) in self._database.query(select)]
-        self.next_number = highest + 1
+            execute(self._table.update, self._table.update_values(after))
 
 
 class Tables:
     """All tables of an open database."""
 
+    rows: dict[str, TableRows]
+    """By the name of the table."""
+    log_sequence_number: int
+    """That of the last change."""
+
     def __init__(self, database: Database, domain: Domain) -> None:
         self._database = database
-        self.rows = {table.name: TableRows(database, table) for table in domain.tables}
-        """By the name of the table."""
-        self.log_sequence_number: int
-        """That of the last change."""
+        self._domain = domain
         self._read_keys()
 
     @contextmanager
@@ -93,6 +91,41 @@ class Tables:
 
     def _read_keys(self) -> None:
         highest = dict(self._database.query("SELECT name, seq FROM sqlite_sequence"))
-        for name, rows in self.rows.items():
-            rows.read_keys(highest.get(name, 0))
+        tables = self._domain.tables
+        self.rows = {table.name: TableRows(self._database, table, highest.get(table.name, 0)) for table in tables}
         self.log_sequence_number = highest["change_log"]
+
+
+class ChangeLog:
+    """What the connector sees of the database. Raises DatabaseError when the file cannot be read or written."""
+
+    epoch: int
+    """The incarnation of the database."""
+    snapshot_lsn: int
+    """The last change of the initial snapshot."""
+    acknowledged_lsn: int
+    """The cursor: Kafka has every change up to here."""
+
+    def __init__(self, database: Database, domain: Domain) -> None:
+        self._database = database
+        self._tables = {table.name: table for table in domain.tables}
+        facts = database.query("SELECT epoch, snapshot_lsn, acknowledged_lsn FROM incarnation")
+        ((self.epoch, self.snapshot_lsn, self.acknowledged_lsn),) = facts
+
+    def read(self, after_lsn: int, at_most: int) -> Sequence[LoggedChange]:
+        """Returns the changes of all tables after a log sequence number, in order and without a gap."""
+        columns = "source_table, lsn, transaction_id, commit_time_us, snapshot, before, after"
+        select = f"SELECT {columns} FROM change_log WHERE lsn > ? ORDER BY lsn LIMIT ?"  # noqa: S608  constants
+        logged = self._database.query(select, after_lsn, at_most)
+        return [
+            LoggedChange(table, lsn, transaction, commit_us, bool(snapshot), table.row_of(before), table.row_of(after))
+            for name, lsn, transaction, commit_us, snapshot, before, after in logged
+            for table in [self._tables[name]]
+        ]
+
+    def acknowledge(self, lsn: int) -> None:
+        """Remembers that Kafka has every change up to `lsn`, and forgets those changes."""
+        with self._database.transaction() as connection:
+            connection.execute("UPDATE incarnation SET acknowledged_lsn = ?", (lsn,))
+            connection.execute("DELETE FROM change_log WHERE lsn <= ?", (lsn,))
+        self.acknowledged_lsn = lsn

@@ -3,7 +3,8 @@
 from random import Random
 
 from cdc_simulator.domain import DatabaseParameters, StepContext
-from cdc_simulator.domains.bookings import BOOKING_LIFE_CYCLE, BOOKINGS, BookingRow, booking_message, create_booking
+from cdc_simulator.domains.bookings import BOOKING_LIFE_CYCLE, BOOKINGS, BookingRow, create_booking
+from statecast.bookings.v1.booking_pb2 import Booking
 
 NOW_US = 1_724_848_496_123_456
 ROW = BookingRow(42, "customer-0003", 1_000_001, "Köln Hbf", "Wien Hbf", 2_000_002)
@@ -40,8 +41,9 @@ def test_a_single_customer_keeps_a_booking(parameters: DatabaseParameters) -> No
 
 
 def test_every_field_of_the_row_is_carried_over() -> None:
-    message = booking_message(ROW)
+    message = BOOKINGS.message(ROW)
 
+    assert isinstance(message, Booking)
     assert (message.booking_id, message.customer_id) == ("booking-000042", "customer-0003")
     assert (message.origin, message.destination) == ("Köln Hbf", "Wien Hbf")
     assert message.booked_at.ToMicroseconds() == 1_000_001

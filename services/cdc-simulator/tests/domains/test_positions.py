@@ -10,7 +10,6 @@ from cdc_simulator.domains.positions import (
     TICKERS,
     PositionRow,
     create_position,
-    position_message,
 )
 from statecast.portfolio.v1.open_position_pb2 import OpenPosition
 
@@ -50,7 +49,7 @@ def test_positions_move_between_the_exchanges_in_both_directions(parameters: Dat
 
 
 def test_every_field_of_the_row_is_carried_over() -> None:
-    assert position_message(ROW) == OpenPosition(
+    assert OPEN_POSITIONS.message(ROW) == OpenPosition(
         position_id="position-000042", client="client7", ticker="AAPL", amount=15, exchange="NASDAQ"
     )
 

@@ -39,7 +39,6 @@ from query_service.storage.changes import Changes
 from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store_directory import StoreDirectory, locked
 from query_service.storage.stores_file import StoreDefinition, read_stores, stores_schema
-from statecast_service.clocks import wall_ms
 from statecast_service.errors import ServiceError
 from statecast_service.health import HealthServer
 from statecast_service.kafka import client_options
@@ -135,6 +134,11 @@ def _instance(settings: Settings, stores: Sequence[StoreDefinition]) -> Instance
         membership=_membership(settings, view, events),
         drain_s=settings.drain_s,
     )
+
+
+def wall_ms() -> int:
+    """Returns the time in milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
 
 
 def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> Servers:

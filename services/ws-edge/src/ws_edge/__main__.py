@@ -5,13 +5,13 @@ import asyncio
 import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 
 import structlog
 import uvloop
 
-from statecast_service.clocks import WallClock
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
@@ -94,7 +94,7 @@ async def run(edge: Edge, listener: socket.socket) -> None:
         await edge.client.close()
 
 
-def build(settings: Settings, writer: Writer | None, wall_clock: WallClock = time.time) -> Edge:
+def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], float] = time.time) -> Edge:
     """Puts an edge together; without a writer it has no channels and no revocation. Call it in the loop that runs it.
 
     Raises SettingsError when the stores file or a certificate is wrong.

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from statecast import descriptor_set
 from statecast_service.errors import SettingsError
-from statecast_service.nearest import suggest
+from statecast_service.settings import suggest
 from ws_edge.authorization import OwnerRule
 from ws_edge.errors import MalformedFrameError, UnknownStoreError
 from ws_edge.states import AnyKey, RangeKey

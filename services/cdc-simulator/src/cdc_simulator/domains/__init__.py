@@ -7,11 +7,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from cdc_simulator.domain import Domain
-from statecast_service.nearest import nearest
+from statecast_service.settings import nearest
 
 
 def domain_names() -> list[str]:
-    """Returns the names of all domains, in alphabetical order."""
     return sorted(module.name for module in iter_modules(__path__))
 
 

@@ -2,24 +2,16 @@
 
 from typing import NamedTuple
 
-from cdc_simulator.domain import MINUTE_US, SourceTable, StepContext, timestamp
-from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete, single_table_domain
-from statecast.bookings.v1.booking_pb2 import Booking, BookingChange
+from cdc_simulator.domain import MINUTE_US, Domain, StepContext
+from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete
+from cdc_simulator.source_table import SourceTable
+from statecast.bookings.v1.booking_pb2 import BookingChange
 
-STATIONS = (
-    "Basel SBB",
-    "Berlin Hbf",
-    "Dresden Hbf",
-    "Frankfurt(Main) Hbf",
-    "Hamburg Hbf",
-    "Hannover Hbf",
-    "Köln Hbf",
-    "Leipzig Hbf",
-    "München Hbf",
-    "Nürnberg Hbf",
-    "Stuttgart Hbf",
-    "Wien Hbf",
+CITIES = (
+    *("Berlin", "Dresden", "Frankfurt(Main)", "Hamburg", "Hannover", "Köln", "Leipzig", "München", "Nürnberg"),
+    *("Stuttgart", "Wien"),
 )
+STATIONS = ("Basel SBB", *(f"{city} Hbf" for city in CITIES))
 MIN_DEPARTURE_MINUTES = 60
 MAX_DEPARTURE_MINUTES = 30 * 24 * 60
 
@@ -36,45 +28,20 @@ class BookingRow(NamedTuple):
 
     @property
     def booking_id(self) -> str:
-        """The booking's public id, for example `booking-000042`."""
         return f"booking-{self.number:06d}"
 
 
-def booking_message(row: BookingRow) -> Booking:
-    """Returns the row as the contract has it."""
-    return Booking(
-        booking_id=row.booking_id,
-        customer_id=row.customer_id,
-        booked_at=timestamp(row.booked_at_us),
-        origin=row.origin,
-        destination=row.destination,
-        departs_at=timestamp(row.departs_at_us),
-    )
-
-
 BOOKINGS = SourceTable(
-    name="bookings",
-    definition="""
-CREATE TABLE bookings (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    booking_id TEXT GENERATED ALWAYS AS (printf('booking-%06d', number)) VIRTUAL,
-    customer_id TEXT NOT NULL,
-    booked_at_us INTEGER NOT NULL,
-    origin TEXT NOT NULL,
-    destination TEXT NOT NULL CHECK (destination <> origin),
-    departs_at_us INTEGER NOT NULL
-);
-""",
-    row=BookingRow,
-    row_id=lambda row: row.booking_id,
-    key=lambda row: row.customer_id,
-    message=booking_message,
-    change=BookingChange,
+    "bookings",
+    BookingRow,
+    BookingChange,
+    virtual={"booking_id": "printf('booking-%06d', number)"},
+    key="customer_id",
+    checks=("destination <> origin",),
 )
 
 
 def create_booking(number: int, context: StepContext) -> BookingRow:
-    """Returns a new booking of a random customer."""
     random, parameters, now_us = context
     origin, destination = random.sample(STATIONS, 2)
     customer = _customer_id(1 + random.randrange(parameters.customers))
@@ -114,4 +81,4 @@ BOOKING_LIFE_CYCLE = RowLifeCycle(
     creation_share=0.17,
 )
 
-DOMAIN = single_table_domain("bookings", BOOKINGS, BOOKING_LIFE_CYCLE)
+DOMAIN = Domain("bookings", (BOOKINGS,), BOOKING_LIFE_CYCLE.initial_rows, BOOKING_LIFE_CYCLE.next_mutation)

@@ -1,23 +1,15 @@
 """The chain of stores: stores, and the invoices of their terminals."""
 
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
+from enum import Enum, StrEnum
 from random import Random
 from typing import NamedTuple
 
-from cdc_simulator.domain import DatabaseParameters, Domain, Mutation, Rows, SourceTable, StepContext, timestamp
-from cdc_simulator.row_life_cycle import (
-    RowLifeCycle,
-    Step,
-    aged_rows,
-    another,
-    another_number,
-    delete,
-    next_row_mutation,
-)
-from statecast.sales.v1 import invoice_pb2
-from statecast.sales.v1.invoice_pb2 import DeliveryAddress, DeliveryType, Invoice, InvoiceChange, InvoiceLine
-from statecast.sales.v1.store_pb2 import Store, StoreChange
+from cdc_simulator.domain import DatabaseParameters, Domain, Mutation, Rows, StepContext
+from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete
+from cdc_simulator.source_table import SourceTable
+from statecast.sales.v1.invoice_pb2 import InvoiceChange
+from statecast.sales.v1.store_pb2 import StoreChange
 
 STORE_COUNT = 8
 CITIES = ("Bengaluru", "Chennai", "Delhi", "Hyderabad", "Kolkata", "Mumbai", "Mysuru", "Pune")
@@ -39,7 +31,6 @@ class StoreRow(NamedTuple):
 
     @property
     def store_id(self) -> str:
-        """The store's public id, for example `store-03`."""
         return f"store-{self.number:02d}"
 
 
@@ -50,9 +41,10 @@ class CustomerType(StrEnum):
     NON_PRIME = "non-prime"
 
 
-class Address(NamedTuple):
-    """Where goods are sent to."""
+DeliveryType = Enum("DeliveryType", ("HOME_DELIVERY", "TAKE_AWAY"))
 
+
+class Address(NamedTuple):
     address_line: str
     city: str
     postal_code: str
@@ -83,78 +75,16 @@ class InvoiceRow(NamedTuple):
 
     @property
     def invoice_number(self) -> str:
-        """The invoice's public id, for example `invoice-000042`."""
         return f"invoice-{self.number:06d}"
 
-
-CUSTOMER_TYPES = {each: invoice_pb2.CustomerType.Value(f"CUSTOMER_TYPE_{each.name}") for each in CustomerType}
-
-
-def store_message(row: StoreRow) -> Store:
-    """Returns the row as the contract has it."""
-    return Store(store_id=row.store_id, name=row.name, city=row.city)
+    @property
+    def delivery_type(self) -> DeliveryType:
+        return DeliveryType.HOME_DELIVERY if self.delivery_address else DeliveryType.TAKE_AWAY
 
 
-def invoice_message(row: InvoiceRow) -> Invoice:
-    """Returns the row as the contract has it."""
-    address = row.delivery_address
-    return Invoice(
-        invoice_number=row.invoice_number,
-        store_id=row.store_id,
-        customer_card_no=row.customer_card_no,
-        customer_type=CUSTOMER_TYPES[row.customer_type],
-        delivery_type=DeliveryType.DELIVERY_TYPE_HOME_DELIVERY if address else DeliveryType.DELIVERY_TYPE_TAKE_AWAY,
-        delivery_address=DeliveryAddress(**address._asdict()) if address else None,
-        lines=[InvoiceLine(**line._asdict()) for line in row.lines],
-        total_amount_cents=row.total_amount_cents,
-        currency=row.currency,
-        created_at=timestamp(row.created_at_us),
-    )
-
-
-STORES = SourceTable(
-    name="stores",
-    definition="""
-CREATE TABLE stores (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    store_id TEXT GENERATED ALWAYS AS (printf('store-%02d', number)) VIRTUAL,
-    name TEXT NOT NULL,
-    city TEXT NOT NULL
-);
-""",
-    row=StoreRow,
-    row_id=lambda row: row.store_id,
-    key=lambda row: row.store_id,
-    message=store_message,
-    change=StoreChange,
-)
+STORES = SourceTable("stores", StoreRow, StoreChange, virtual={"store_id": "printf('store-%02d', number)"})
 INVOICES = SourceTable(
-    name="invoices",
-    definition="""
-CREATE TABLE invoices (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    invoice_number TEXT GENERATED ALWAYS AS (printf('invoice-%06d', number)) VIRTUAL,
-    store_id TEXT NOT NULL,
-    customer_card_no TEXT NOT NULL,
-    customer_type TEXT NOT NULL CHECK (customer_type IN ('prime', 'non-prime')),
-    delivery_address TEXT, -- [address_line, city, postal_code, contact_number]; null when the goods are taken away
-    lines TEXT NOT NULL CHECK (json_array_length(lines) > 0), -- [[code, description, quantity, price_cents], ...]
-    total_amount_cents INTEGER NOT NULL,
-    currency TEXT NOT NULL,
-    created_at_us INTEGER NOT NULL
-);
-""",
-    row=InvoiceRow,
-    json_fields=frozenset({"delivery_address", "lines"}),
-    parsers={
-        "customer_type": CustomerType,
-        "delivery_address": Address._make,
-        "lines": lambda lines: tuple(map(Line._make, lines)),
-    },
-    row_id=lambda row: row.invoice_number,
-    key=lambda row: row.store_id,
-    message=invoice_message,
-    change=InvoiceChange,
+    "invoices", InvoiceRow, InvoiceChange, virtual={"invoice_number": "printf('invoice-%06d', number)"}, key="store_id"
 )
 
 
@@ -165,26 +95,18 @@ def create_store(number: int) -> StoreRow:
 
 
 def rename_store(row: StoreRow, random: Random) -> StoreRow:
-    """Returns the store with another name."""
     return row._replace(name=another([f"{row.city} {name}" for name in STORE_NAMES], row.name, random))
 
 
 def create_invoice(number: int, context: StepContext) -> InvoiceRow:
-    """Returns a new invoice of a random store for a random customer."""
     random, parameters, now_us = context
     items = random.sample(range(1, parameters.items + 1), 1 + random.randrange(min(MAX_LINES, parameters.items)))
     lines = tuple(_line(item, random) for item in items)
-    return InvoiceRow(
-        number,
-        create_store(1 + random.randrange(STORE_COUNT)).store_id,
-        _card(1 + random.randrange(parameters.customers)),
-        CustomerType.PRIME if random.random() < PRIME_SHARE else CustomerType.NON_PRIME,
-        _address(random) if random.random() < HOME_DELIVERY_SHARE else None,
-        lines,
-        _total(lines),
-        CURRENCY,
-        now_us,
-    )
+    store_id = create_store(1 + random.randrange(STORE_COUNT)).store_id
+    card = _card(1 + random.randrange(parameters.customers))
+    customer_type = CustomerType.PRIME if random.random() < PRIME_SHARE else CustomerType.NON_PRIME
+    address = _address(random) if random.random() < HOME_DELIVERY_SHARE else None
+    return InvoiceRow(number, store_id, card, customer_type, address, lines, _total(lines), CURRENCY, now_us)
 
 
 def _correct_quantity(row: InvoiceRow, context: StepContext) -> InvoiceRow:
@@ -233,10 +155,9 @@ RENAMING_SHARE = 0.01
 
 
 def initial_rows(parameters: DatabaseParameters, now_us: int) -> Iterator[Mutation]:
-    """Yields all stores, then the invoices."""
     for number in range(1, STORE_COUNT + 1):
         yield Mutation(STORES.name, None, create_store(number))
-    yield from aged_rows(INVOICE_LIFE_CYCLE, parameters.rows, parameters, now_us)
+    yield from INVOICE_LIFE_CYCLE.initial_rows(parameters, now_us)
 
 
 def next_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation:
@@ -244,7 +165,7 @@ def next_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation:
     if context.random.random() < RENAMING_SHARE:
         store = tables[STORES.name].nth(context.random.randrange(STORE_COUNT))
         return Mutation(STORES.name, store, rename_store(store, context.random))
-    return next_row_mutation(tables[INVOICES.name], INVOICE_LIFE_CYCLE, context.parameters.rows, context)
+    return INVOICE_LIFE_CYCLE.next_mutation(tables, context)
 
 
 DOMAIN = Domain("invoices", (STORES, INVOICES), initial_rows, next_mutation)

@@ -5,19 +5,11 @@ from enum import StrEnum
 from random import Random
 from typing import Any, NamedTuple
 
-from cdc_simulator.domain import (
-    MINUTE_US,
-    DatabaseParameters,
-    Domain,
-    Mutation,
-    Rows,
-    SourceTable,
-    StepContext,
-    timestamp,
-)
-from cdc_simulator.row_life_cycle import RowLifeCycle, Step, aged_rows, delete, next_row_mutation, take_step
-from statecast.odds.v1 import market_pb2
-from statecast.odds.v1.match_pb2 import Match, MatchChange, MatchStatus
+from cdc_simulator.domain import MINUTE_US, DatabaseParameters, Domain, Mutation, Rows, StepContext
+from cdc_simulator.row_life_cycle import RowLifeCycle, Step, delete, take_step
+from cdc_simulator.source_table import SourceTable
+from statecast.odds.v1.market_pb2 import MarketChange
+from statecast.odds.v1.match_pb2 import MatchChange
 
 SPORTS = ("football", "handball", "ice hockey")
 SIDES = ("Aberdeen", "Bologna", "Cork", "Dijon", "Espoo", "Faro", "Gdansk", "Haifa", "Izmir", "Jena", "Kosice", "Lund")
@@ -59,7 +51,6 @@ class MatchRow(NamedTuple):
 
     @property
     def match_id(self) -> str:
-        """The match's public id, for example `match-000042`."""
         return f"match-{self.number:06d}"
 
 
@@ -81,87 +72,32 @@ class MarketRow(NamedTuple):
 
     @property
     def match_number(self) -> int:
-        """The primary key of its match."""
         return self.number // MAX_MARKETS
 
     @property
+    def match_id(self) -> str:
+        return f"match-{self.match_number:06d}"
+
+    @property
     def market_id(self) -> str:
-        """The market's public id, for example `market-000042-3`."""
         return f"market-{self.match_number:06d}-{self.number % MAX_MARKETS}"
 
 
-STATUSES = {status: MatchStatus.Value(f"MATCH_STATUS_{status.name}") for status in Status}
-
-
-def match_message(row: MatchRow) -> Match:
-    """Returns the row as the contract has it."""
-    return Match(
-        match_id=row.match_id,
-        sport=row.sport,
-        home=row.home,
-        away=row.away,
-        status=STATUSES[row.status],
-        starts_at=timestamp(row.starts_at_us),
-    )
-
-
-def market_message(row: MarketRow) -> market_pb2.Market:
-    """Returns the row as the contract has it."""
-    return market_pb2.Market(
-        market_id=row.market_id,
-        match_id=f"match-{row.match_number:06d}",
-        name=row.name,
-        outcomes=[market_pb2.Outcome(name=name, odds_thousandths=odds) for name, odds in row.outcomes],
-        suspended=row.suspended,
-        updated_at=timestamp(row.updated_at_us),
-    )
-
-
 MATCHES = SourceTable(
-    name="matches",
-    definition="""
-CREATE TABLE matches (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    match_id TEXT GENERATED ALWAYS AS (printf('match-%06d', number)) VIRTUAL,
-    sport TEXT NOT NULL,
-    home TEXT NOT NULL,
-    away TEXT NOT NULL CHECK (away <> home),
-    status TEXT NOT NULL CHECK (status IN ('scheduled', 'about to start', 'in play', 'ended', 'cancelled')),
-    starts_at_us INTEGER NOT NULL
-);
-""",
-    row=MatchRow,
-    parsers={"status": Status},
-    row_id=lambda row: row.match_id,
-    key=lambda row: row.match_id,
-    message=match_message,
-    change=MatchChange,
+    "matches", MatchRow, MatchChange, virtual={"match_id": "printf('match-%06d', number)"}, checks=("away <> home",)
 )
 MARKETS = SourceTable(
-    name="markets",
-    definition="""
-CREATE TABLE markets (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, -- eight times the match's number, plus the index of the market
-    market_id TEXT GENERATED ALWAYS AS (printf('market-%06d-%d', number / 8, number % 8)) VIRTUAL,
-    match_id TEXT GENERATED ALWAYS AS (printf('match-%06d', number / 8)) VIRTUAL,
-    name TEXT NOT NULL,
-    outcomes TEXT NOT NULL CHECK (json_array_length(outcomes) > 0), -- [[name, odds_thousandths], ...]
-    suspended INTEGER NOT NULL CHECK (suspended IN (0, 1)),
-    updated_at_us INTEGER NOT NULL
-);
-""",
-    row=MarketRow,
-    json_fields=frozenset({"outcomes"}),
-    parsers={"outcomes": lambda outcomes: tuple(map(Outcome._make, outcomes)), "suspended": bool},
-    row_id=lambda row: row.market_id,
-    key=lambda row: row.market_id,
-    message=market_message,
-    change=market_pb2.MarketChange,
+    "markets",
+    MarketRow,
+    MarketChange,
+    virtual={
+        "market_id": f"printf('market-%06d-%d', number / {MAX_MARKETS}, number % {MAX_MARKETS})",
+        "match_id": f"printf('match-%06d', number / {MAX_MARKETS})",
+    },
 )
 
 
 def create_match(number: int, context: StepContext) -> MatchRow:
-    """Returns a new match between two random sides."""
     home, away = context.random.sample(SIDES, 2)
     return MatchRow(number, context.random.choice(SPORTS), home, away, Status.SCHEDULED, _start_us(context))
 
@@ -240,7 +176,7 @@ NEW_MARKET_SHARE = 0.15
 
 def initial_rows(parameters: DatabaseParameters, now_us: int) -> Iterator[Mutation]:
     """Yields the matches, and half of the markets of those that are not finished."""
-    matches = list(aged_rows(MATCH_LIFE_CYCLE, parameters.rows, parameters, now_us))
+    matches = list(MATCH_LIFE_CYCLE.initial_rows(parameters, now_us))
     yield from matches
     for match in [insert.after for insert in matches if not MATCH_LIFE_CYCLE.is_finished(insert.after)]:
         random = Random(f"{parameters.seed}:markets:{match.number}")  # noqa: S311  a simulation, no secret
@@ -253,13 +189,9 @@ def next_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation:
     """Returns what happens to a match, or to a market, or a new market of a match that is not finished."""
     share = context.random.random()
     if share < MATCH_SHARE:
-        return _match_mutation(tables, context)
+        return MATCH_LIFE_CYCLE.next_mutation(tables, context)
     new_market = _new_market(tables, context) if share < MATCH_SHARE + NEW_MARKET_SHARE else None
-    return new_market or _market_mutation(tables, context) or _match_mutation(tables, context)
-
-
-def _match_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation:
-    return next_row_mutation(tables[MATCHES.name], MATCH_LIFE_CYCLE, context.parameters.rows, context)
+    return new_market or _market_mutation(tables, context) or MATCH_LIFE_CYCLE.next_mutation(tables, context)
 
 
 def _new_market(tables: Mapping[str, Rows], context: StepContext) -> Mutation | None:
@@ -282,7 +214,6 @@ def _market_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutati
 
 
 def _random_row(rows: Rows, context: StepContext) -> Any:
-    """None when there are no rows."""
     return rows.nth(context.random.randrange(len(rows))) if len(rows) else None
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
-from functools import lru_cache
 from random import Random
 from typing import NamedTuple
 
-from cdc_simulator.domain import SECOND_US, SourceTable, StepContext, timestamp
-from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another_number, single_table_domain
-from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem, OrderStatus
+from cdc_simulator.domain import SECOND_US, Domain, StepContext
+from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another_number
+from cdc_simulator.source_table import SourceTable
+from statecast.orders.v1.order_pb2 import OrderChange
 
 MAX_LINES = 6
 MAX_QUANTITY = 5
@@ -28,8 +28,6 @@ class Status(StrEnum):
 
 
 class Item(NamedTuple):
-    """One line of an order."""
-
     item_id: str
     quantity: int
     unit_price_cents: int
@@ -54,65 +52,13 @@ class OrderRow(NamedTuple):
 
     @property
     def order_id(self) -> str:
-        """The order's public id, for example `order-000042`."""
         return f"order-{self.number:06d}"
 
 
-STATUSES = {status: OrderStatus.Value(f"ORDER_STATUS_{status.name}") for status in Status}
-
-
-def order_message(row: OrderRow) -> Order:
-    """Returns the row as the contract has it."""
-    return Order(
-        order_id=row.order_id,
-        customer_id=row.customer_id,
-        status=STATUSES[row.status],
-        items=map(_item_message, row.items),
-        total_cents=row.total_cents,
-        currency=row.currency,
-        placed_at=timestamp(row.placed_at_us),
-        updated_at=timestamp(row.updated_at_us),
-        estimated_delivery=row.estimated_delivery,
-        tracking_number=row.tracking_number,
-    )
-
-
-# Cached because the same few stand in most changes, and making them is much of the work of a change; the caller copies
-# them, so sharing them is safe.
-@lru_cache(maxsize=16_384)
-def _item_message(item: Item) -> OrderItem:
-    return OrderItem(item_id=item.item_id, quantity=item.quantity, unit_price_cents=item.unit_price_cents)
-
-
-ORDERS = SourceTable(
-    name="orders",
-    definition="""
-CREATE TABLE orders (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    order_id TEXT GENERATED ALWAYS AS (printf('order-%06d', number)) VIRTUAL,
-    customer_id TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('placed', 'paid', 'packed', 'shipped', 'delivered', 'cancelled')),
-    items TEXT NOT NULL CHECK (json_array_length(items) > 0), -- [[item_id, quantity, unit_price_cents], ...]
-    total_cents INTEGER NOT NULL,
-    currency TEXT NOT NULL,
-    placed_at_us INTEGER NOT NULL,
-    updated_at_us INTEGER NOT NULL,
-    estimated_delivery TEXT NOT NULL,
-    tracking_number TEXT NOT NULL
-);
-""",
-    row=OrderRow,
-    json_fields=frozenset({"items"}),
-    parsers={"status": Status, "items": lambda items: tuple(map(Item._make, items))},
-    row_id=lambda row: row.order_id,
-    key=lambda row: row.order_id,
-    message=order_message,
-    change=OrderChange,
-)
+ORDERS = SourceTable("orders", OrderRow, OrderChange, virtual={"order_id": "printf('order-%06d', number)"})
 
 
 def create_order(number: int, context: StepContext) -> OrderRow:
-    """Returns a new order of a random customer, with one to three lines."""
     random, parameters, now_us = context
     numbers = random.sample(range(1, parameters.items + 1), 1 + random.randrange(min(3, parameters.items)))
     items = tuple(_item(item, random) for item in numbers)
@@ -182,18 +128,13 @@ def _total(items: Items) -> int:
     return sum(item.quantity * item.unit_price_cents for item in items)
 
 
-_cancel = _set_status(Status.CANCELLED)
+_pack, _cancel = _set_status(Status.PACKED), _set_status(Status.CANCELLED)
 STEPS = {
     Status.PLACED: (Step(55, _pay), Step(39, _change_items), Step(6, _cancel)),
-    Status.PAID: (
-        Step(60, _set_status(Status.PACKED)),
-        Step(20, _change_items),
-        Step(15, _move_delivery),
-        Step(5, _cancel),
-    ),
+    Status.PAID: (Step(60, _pack), Step(20, _change_items), Step(15, _move_delivery), Step(5, _cancel)),
     Status.PACKED: (Step(75, _ship), Step(20, _move_delivery), Step(5, _cancel)),
     Status.SHIPPED: (Step(70, _set_status(Status.DELIVERED)), Step(30, _move_delivery)),
 }
 ORDER_LIFE_CYCLE = RowLifeCycle("orders", create_order, STEPS, creation_share=0.125)
 
-DOMAIN = single_table_domain("orders", ORDERS, ORDER_LIFE_CYCLE)
+DOMAIN = Domain("orders", (ORDERS,), ORDER_LIFE_CYCLE.initial_rows, ORDER_LIFE_CYCLE.next_mutation)

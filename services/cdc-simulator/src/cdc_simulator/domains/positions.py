@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from cdc_simulator.domain import SourceTable, StepContext
-from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete, single_table_domain
-from statecast.portfolio.v1.open_position_pb2 import OpenPosition, OpenPositionChange
+from cdc_simulator.domain import Domain, StepContext
+from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete
+from cdc_simulator.source_table import SourceTable
+from statecast.portfolio.v1.open_position_pb2 import OpenPositionChange
 
 TICKERS = {
     "NASDAQ": ("AAPL", "AMZN", "CSCO", "GOOG", "INTC", "MSFT", "NFLX", "NVDA", "TSLA"),
@@ -25,39 +26,19 @@ class PositionRow(NamedTuple):
 
     @property
     def position_id(self) -> str:
-        """The position's public id, for example `position-000042`."""
         return f"position-{self.number:06d}"
 
 
-def position_message(row: PositionRow) -> OpenPosition:
-    """Returns the row as the contract has it."""
-    return OpenPosition(
-        position_id=row.position_id, client=row.client, ticker=row.ticker, amount=row.amount, exchange=row.exchange
-    )
-
-
 OPEN_POSITIONS = SourceTable(
-    name="open_positions",
-    definition="""
-CREATE TABLE open_positions (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    position_id TEXT GENERATED ALWAYS AS (printf('position-%06d', number)) VIRTUAL,
-    client TEXT NOT NULL,
-    ticker TEXT NOT NULL,
-    amount INTEGER NOT NULL CHECK (amount > 0),
-    exchange TEXT NOT NULL CHECK (exchange IN ('NASDAQ', 'LON'))
-);
-""",
-    row=PositionRow,
-    row_id=lambda row: row.position_id,
-    key=lambda row: row.position_id,
-    message=position_message,
-    change=OpenPositionChange,
+    "open_positions",
+    PositionRow,
+    OpenPositionChange,
+    virtual={"position_id": "printf('position-%06d', number)"},
+    checks=("amount > 0", "exchange IN ('NASDAQ', 'LON')"),
 )
 
 
 def create_position(number: int, context: StepContext) -> PositionRow:
-    """Returns a new position of a random client."""
     random, parameters, _ = context
     exchange = random.choice(EXCHANGES)
     client = _client(1 + random.randrange(parameters.customers))
@@ -93,4 +74,4 @@ POSITION_LIFE_CYCLE = RowLifeCycle(
     creation_share=0.1,
 )
 
-DOMAIN = single_table_domain("positions", OPEN_POSITIONS, POSITION_LIFE_CYCLE)
+DOMAIN = Domain("positions", (OPEN_POSITIONS,), POSITION_LIFE_CYCLE.initial_rows, POSITION_LIFE_CYCLE.next_mutation)

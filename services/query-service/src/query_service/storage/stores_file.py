@@ -15,7 +15,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError, WithJsonSchema
 
 from query_service.errors import StoresFileError
-from statecast_service.nearest import nearest
+from statecast_service.settings import nearest
 
 JSON = "json"
 BYTES = "bytes"

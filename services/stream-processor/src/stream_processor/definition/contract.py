@@ -7,7 +7,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from statecast_service.nearest import suggest
+from statecast_service.settings import suggest
 from stream_processor.errors import ContractError
 
 TIMESTAMP = "google.protobuf.Timestamp"

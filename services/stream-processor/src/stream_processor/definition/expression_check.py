@@ -4,7 +4,7 @@ import re
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from statecast_service.nearest import suggest
+from statecast_service.settings import suggest
 from stream_processor.definition.contract import kind
 from stream_processor.definition.pipeline import AGGREGATE_FUNCTIONS, Aggregate, AggregateFunction
 from stream_processor.definition.sql_expression import type_of

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from pydantic import Field, ValidationError
 
-from statecast_service.nearest import suggest
+from statecast_service.settings import suggest
 from stream_processor.definition import sections
 from stream_processor.errors import PipelineFileError
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from statecast_service.nearest import suggest
+from statecast_service.settings import suggest
 
 Shape = Literal["latest", "members", "aggregate", "route"]
 RouteOperation = Literal["create", "update", "snapshot"]

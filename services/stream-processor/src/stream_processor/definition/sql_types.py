@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-from statecast_service.nearest import suggest
+from statecast_service.settings import suggest
 from stream_processor.definition.contract import Kind, kind
 from stream_processor.errors import ContractError
 

@@ -1,10 +1,9 @@
 """Creates, changes and reads channels: written to Kafka, read from the query service, the same at every edge."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from statecast.push.v1.channel_pb2 import ChannelRecord, ChannelRevision
-from statecast_service.clocks import WallClock
 from ws_edge.authorization import Consumer, check_key
 from ws_edge.channels import CHANNELS
 from ws_edge.channels.channel import (
@@ -37,7 +36,7 @@ class Channels:
     client: QueryClient
     stores: Stores
     writer: Writer | None
-    wall_clock: WallClock
+    wall_clock: Callable[[], float]
     lifetime_s: float
     max_subscriptions: int
     """Of one channel; ranges count too."""

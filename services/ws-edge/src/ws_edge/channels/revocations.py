@@ -1,6 +1,7 @@
 """Revocation: refuses calls and sockets of consumers whose access was revoked, and closes their open sockets."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,7 +9,6 @@ import structlog
 from typing_extensions import override
 
 from statecast.push.v1.revocation_pb2 import Revocation
-from statecast_service.clocks import WallClock
 from ws_edge.auth.gateway import Caller
 from ws_edge.channels import EDGE_CONSUMER, REVOCATIONS
 from ws_edge.channels.kafka_writer import Record, Writer
@@ -144,7 +144,7 @@ class RevocationLog:
     """
 
     writer: Writer | None
-    wall_clock: WallClock
+    wall_clock: Callable[[], float]
 
     async def revoke(self, principal: str) -> Revocation:
         """Revokes the consumer's access from now on. Returns what was written, once Kafka has acknowledged it."""
