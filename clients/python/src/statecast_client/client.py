@@ -74,7 +74,7 @@ class StatecastClient:
         `after` has, by the index of a key, the position that the caller already has: a key that has not changed after
         it is left out. A key that cannot be read has its error in its result.
         """
-        batches = await self._batches(store, keys)
+        batches = await self._batches(store, [key_of(key) for key in keys])
         results = await asyncio.gather(*(self._get_batch(store, batch, after or {}, bounds) for batch in batches))
         return sorted(chain.from_iterable(results), key=lambda result: result.index)
 
@@ -133,7 +133,7 @@ class StatecastClient:
         """
         if not keys:
             raise InvalidError("keys: there are none: name at least one")
-        return self._changes(store, keys, wait_s)
+        return self._changes(store, [key_of(key) for key in keys], wait_s)
 
     async def close(self) -> None:
         if self._reading is not None:
@@ -178,12 +178,11 @@ class StatecastClient:
             self._reading = asyncio.create_task(read())
         return self._reading
 
-    async def _batches(self, store: str, keys: Sequence[KeyParts]) -> list[dict[int, state_pb2.StateKey]]:
+    async def _batches(self, store: str, keys: Sequence[state_pb2.StateKey]) -> list[dict[int, state_pb2.StateKey]]:
         """Returns the keys by their indices, in batches of which each is for one shard."""
         await self._fresh_shards()
-        messages = [key_of(key) for key in keys]
-        owners = (self._router.shards.replicas(store, hash_group(key.group)) for key in messages)
-        return [{index: messages[index] for index in indices} for indices in group_by_owner(owners, _MAX_KEYS)]
+        owners = (self._router.shards.replicas(store, hash_group(key.group)) for key in keys)
+        return [{index: keys[index] for index in indices} for indices in group_by_owner(owners, _MAX_KEYS)]
 
     async def _get_batch(
         self,
@@ -208,7 +207,9 @@ class StatecastClient:
             result.index = indices[result.index]
         return response.results
 
-    async def _changes(self, store: str, keys: Sequence[KeyParts], wait_s: float) -> AsyncGenerator[Change, None]:
+    async def _changes(
+        self, store: str, keys: Sequence[state_pb2.StateKey], wait_s: float
+    ) -> AsyncGenerator[Change, None]:
         batches = await self._batches(store, keys)
         async with aclosing(merged(self._poll(store, batch, wait_s) for batch in batches)) as changes:
             async for change in changes:
@@ -233,7 +234,7 @@ class StatecastClient:
 
 
 async def merged(sources: Iterable[AsyncIterable[T]]) -> AsyncGenerator[T, None]:
-    """Yields what all sources yield, which wait for the reader, until it stops; raises the StatecastError of one."""
+    """Yields what the sources yield, each of which waits for the reader. Raises the StatecastError of one."""
     queue: asyncio.Queue[T | StatecastError] = asyncio.Queue(1)
 
     async def read(source: AsyncIterable[T]) -> None:

@@ -4,9 +4,9 @@ import asyncio
 import sys
 from argparse import Namespace
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from statecast.push.v1.range_pb2 import MemberChange, Range, RangeWatched
 from statecast.push.v1.subscription_pb2 import Changed, Removed
@@ -21,7 +21,7 @@ from statecast_client.rendering import Decode, decoder, fields, state_document
 STREAM = "/v1/stream"
 
 T = TypeVar("T")
-Row = str | dict[str, Any]
+Row = str | Mapping[str, object]
 """A text for people, or a document."""
 
 
@@ -184,9 +184,8 @@ def _update_row(update: Update | RangeUpdate, options: Namespace) -> Row | None:
     state = query_pb2.State(key=update.key, position=update.position)
     if update.HasField("commit_time"):
         state.commit_time.CopyFrom(update.commit_time)
-    change = Change(update.key, update.position, state=state)
     if isinstance(update, Changed):
-        return _change_row(change, value, options)
+        return _change_row(Change(update.key, update.position, state=state), value, options)
     word = MemberChange.Name(update.change).removeprefix("MEMBER_CHANGE_").lower()
     if options.json:
         return {"change": word, **state_document(state, value)}
