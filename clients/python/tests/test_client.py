@@ -107,6 +107,23 @@ async def test_a_batch_is_one_call_per_owner_in_the_order_of_its_keys(cluster: "
     assert [len(instance.batches) for instance in cluster.instances] == [1, 1]
 
 
+async def test_many_keys_of_the_same_owner_are_several_calls(cluster: "Cluster") -> None:
+    results = await cluster.client.batch_get("rows", [("x", "1", str(number)) for number in range(1001)])
+
+    assert [result.index for result in results] == list(range(1001))
+    assert [len(batch.keys) for batch in cluster.owner("x").batches] == [1000, 1]
+
+
+async def test_the_position_of_the_caller_goes_with_its_key(cluster: "Cluster") -> None:
+    position = state_pb2.Position(epoch=1, offset=5)
+    await cluster.client.batch_get("rows", ["x", ("x", "1", "m")], after={1: position})
+    [request] = cluster.owner("x").batches
+
+    assert not request.keys[0].HasField("after")
+    assert request.keys[1].after == position
+    assert request.keys[1].key == state_pb2.StateKey(group="x", sort="1", member="m")
+
+
 async def test_a_scan_goes_on_to_its_last_page(cluster: "Cluster") -> None:
     rows = [state.key.group async for state in cluster.client.scan("rows", "g", sort_prefix="2026")]
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kong_envoy.errors import AddressError, KongEnvoyError
+from kong_envoy.errors import KongEnvoyError
 from kong_envoy.gateway import load
 from kong_envoy.rendering import render, to_yaml
 
@@ -23,21 +23,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             environment=os.environ,
             admin=options.admin,
         )
-        if options.output:
-            _write(options.output, to_yaml(config))
-        else:
+        if options.output is None:
             sys.stdout.write(to_yaml(config))
+        else:
+            options.output.touch(mode=0o600)  # for the owner alone: it holds credentials and a private key
+            options.output.write_text(to_yaml(config), encoding="utf-8")
     except KongEnvoyError as error:
         sys.exit(f"kong-envoy: {error}")
-
-
-def _write(file: Path, text: str) -> None:
-    """Writes the file for the owner alone: it holds credentials and a private key."""
-    try:
-        file.touch(mode=0o600)
-        file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise AddressError(f"{file} cannot be written: {error.strerror}") from error
+        sys.exit(f"kong-envoy: {options.output or 'standard output'} cannot be written: {error.strerror}")
 
 
 def _parser() -> argparse.ArgumentParser:

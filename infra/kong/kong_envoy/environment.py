@@ -1,15 +1,14 @@
 """Takes from the environment what the file leaves to it, in the two forms that Kong has for it.
 
 `{vault://env/NAME}` is Kong's reference, for fields that it calls referenceable: NAME in upper case with underscores
-is the variable. A template of request-transformer is Lua; the one form that is carried over reads a variable and
-falls back to a literal, `$(os and os.getenv("NAME") or "literal")`, because Kong's sandbox has `os.getenv` only
-where the operator has allowed it.
+is the variable. A template of request-transformer is Lua: only the form that falls back to a literal is carried over,
+because Kong's sandbox has `os.getenv` only where the operator has allowed it.
 """
 
 import re
 from collections.abc import Mapping
 
-from kong_envoy.errors import MissingVariableError, UnsupportedError
+from kong_envoy.errors import KongEnvoyError, UnsupportedError
 
 REFERENCE = re.compile(r"\{vault://env/([a-z0-9-]+)\}")
 TEMPLATE = re.compile(r'\$\(os and os\.getenv\("([A-Z0-9_]+)"\) or "([^"\\$]*)"\)')
@@ -18,7 +17,7 @@ Environment = Mapping[str, str]
 
 
 def dereferenced(where: str, value: str, environment: Environment) -> str:
-    """The value of a referenceable field. Raises MissingVariableError, or UnsupportedError for other references."""
+    """The value of a referenceable field. Raises KongEnvoyError, or UnsupportedError for other references."""
     if not value.startswith("{vault://"):
         return value
     match = REFERENCE.fullmatch(value)
@@ -26,7 +25,7 @@ def dereferenced(where: str, value: str, environment: Environment) -> str:
         raise UnsupportedError(f"{where}: only {{vault://env/name}} is carried over, not {value!r}")
     name = match[1].upper().replace("-", "_")
     if not environment.get(name):
-        raise MissingVariableError(f"{where}: refers to {value}: set the environment variable {name}")
+        raise KongEnvoyError(f"{where}: refers to {value}: set the environment variable {name}")
     return environment[name]
 
 

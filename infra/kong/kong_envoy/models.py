@@ -6,15 +6,12 @@ field whose default in Kong would not be carried over must be given.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, NotRequired, Self, TypeVar
+from typing import Annotated, Generic, Literal, NotRequired, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 from typing_extensions import TypedDict
 
-from kong_envoy.environment import Environment, dereferenced, expanded
+from kong_envoy.environment import Environment, expanded
 
 EXACT_PATH = re.compile(r"~(/(?:[A-Za-z0-9_/-]|\\.)*)\$")
 """The one form of regular expression that is carried over: a path from its beginning to its end."""
@@ -27,17 +24,6 @@ CLAIMS_TEMPLATE = re.compile(
 MAX_BUFFERED = 1024 * 1024
 """Bytes of a body of unannounced length that the gateway holds in memory to measure it."""
 SIZE_UNITS = {"bytes": 1, "kilobytes": 1024, "megabytes": 1024 * 1024}
-
-Script = dict[str, Any]
-"""The settings of a plugin or a consumer as the gateway's Lua script reads them."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """What the file is read for; pydantic hands it to the validators. The certificate is needed for `tls` only."""
-
-    environment: Environment
-    tls: bool
 
 
 def _only(*allowed: object) -> AfterValidator:
@@ -63,29 +49,23 @@ def _not_host(name: str) -> str:
     return name
 
 
-def _added_header(header: object, info: ValidationInfo[Context]) -> Script:
+def _added_header(header: object, info: ValidationInfo[Environment]) -> dict[str, str]:
     name, colon, value = str(header).partition(":")
     if not (name and colon and value):
         raise ValueError("must have the form name:value")
     if claims := CLAIMS_TEMPLATE.fullmatch(value):
         return {"name": _not_host(name), "claims_or": claims[1]}
-    return {"name": _not_host(name), "value": expanded(value, info.context.environment)}
+    return {"name": _not_host(name), "value": expanded(value, info.context)}
 
 
-def _pem(value: str, info: ValidationInfo[Context]) -> str:
-    where = f"certificates[0].{info.field_name}"  # there is exactly one
-    return dereferenced(where, value, info.context.environment) if info.context.tls else value
-
-
-def _check_unique(what: str, names: Iterable[str]) -> None:
-    for name, count in Counter(names).items():
-        if count > 1:
+def _check_unique(what: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
             raise ValueError(f"{what} {name!r} is there twice")
 
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = list[Text]
-Empty = Annotated[Texts, _only([])]
 Off = Annotated[bool, _only(False)]
 On = Annotated[bool, _only(True)]
 Zero = Annotated[int, _only(0)]
@@ -132,7 +112,7 @@ class Jwt(Authentication):
     claims_to_verify: Annotated[Texts, _only([], ["exp"])] = []
     header_names: Texts = ["authorization"]
     uri_param_names: Texts = ["jwt"]
-    cookie_names: Empty = []
+    cookie_names: Annotated[Texts, _only([])] = []
     key_claim_name: Literal["iss"] = "iss"
     secret_is_base64: Off = False
     maximum_expiration: Zero = 0
@@ -177,7 +157,7 @@ class RequestSizeLimiting(Entity):
 
 
 HeaderName = Annotated[Text, AfterValidator(_not_host)]
-AddedHeader = Annotated[Script, BeforeValidator(_added_header)]
+AddedHeader = Annotated[dict[str, str], BeforeValidator(_added_header)]
 Removed = TypedDict("Removed", {"headers": list[HeaderName], "querystring": Texts}, total=False)
 Added = TypedDict("Added", {"headers": list[AddedHeader]}, total=False)
 
@@ -244,18 +224,11 @@ class Service(Tagged):
         _check_unique(f"service {self.name}: the plugin", [plugin.name for plugin in self.plugins])
         for route in self.routes:
             _check_unique(f"route {route.name}: the plugin", [plugin.name for plugin in route.plugins])
-            if len(self.anonymous_consumers(route)) > 1:
-                raise ValueError(f"the plugins of route {route.name} must name the same anonymous consumer")
         return self
 
     def plugins_of(self, route: Route) -> dict[str, AnyPlugin]:
         """The plugins that requests of the route meet, by name; its own come before those of the service."""
         return {plugin.name: plugin for plugin in [*self.plugins, *route.plugins]}
-
-    def anonymous_consumers(self, route: Route) -> set[str]:
-        """The consumers for whom the route's plugins take a request without a credential that holds."""
-        configs = [plugin.config for plugin in self.plugins_of(route).values()]
-        return {config.anonymous for config in configs if isinstance(config, Authentication)}
 
 
 class Target(Tagged):
@@ -305,8 +278,7 @@ AclGroup = TypedDict("AclGroup", {"group": Text, "tags": NotRequired[Texts | Non
 BasicCredential = TypedDict("BasicCredential", {"username": Text, "password": Text})
 KeyCredential = TypedDict("KeyCredential", {"id": Text, "key": Text})
 JwtSecret = TypedDict("JwtSecret", {"key": Text, "secret": Text, "algorithm": NotRequired[Literal["HS256"]]})
-Pem = Annotated[Text, AfterValidator(_pem)]
-Certificate = TypedDict("Certificate", {"id": Text, "cert": Pem, "key": Pem, "tags": NotRequired[Texts | None]})
+Certificate = TypedDict("Certificate", {"id": Text, "cert": Text, "key": Text, "tags": NotRequired[Texts | None]})
 CertificateReference = TypedDict("CertificateReference", {"id": Text})
 Sni = TypedDict("Sni", {"name": Literal["*"], "certificate": CertificateReference, "tags": NotRequired[Texts | None]})
 
@@ -332,31 +304,26 @@ class KongFile(Entity):
     snis: list[Sni] = []
 
     @property
-    def routes(self) -> list[Route]:
-        """The routes of all services."""
-        return [route for service in self.services for route in service.routes]
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """What is shown to clients over TLS."""
-        return self.certificates[0] if self.certificates else None
+    def routes(self) -> list[tuple[Service, Route]]:
+        """The routes of all services, each with its own."""
+        return [(service, route) for service in self.services for route in service.routes]
 
     @model_validator(mode="after")
-    def _fits_together(self, info: ValidationInfo[Context]) -> Self:
+    def _fits_together(self) -> Self:
         owners, upstreams = self.consumers, {upstream.name for upstream in self.upstreams}
         usernames = [owner.username for owner in owners]
-        _check_unique("the route", [route.name for route in self.routes])
+        _check_unique("the route", [route.name for _, route in self.routes])
         _check_unique("the consumer", usernames)
         _check_unique("the username", [basic["username"] for owner in owners for basic in owner.basicauth_credentials])
         _check_unique("the key", [key["key"] for owner in owners for key in owner.keyauth_credentials])
         _check_unique("the issuer", [issuer["key"] for owner in owners for issuer in owner.jwt_secrets])
-        for service in self.services:
-            if service.routes and service.host not in upstreams:
+        for service, route in self.routes:
+            if service.host not in upstreams:
                 raise ValueError(f"the host {service.host!r} of service {service.name} must be an upstream")
-            for route in service.routes:
-                for username in service.anonymous_consumers(route).difference(usernames):
-                    raise ValueError(f"there is no consumer {username!r}, whom route {route.name} names as anonymous")
-        ids, named = [pair["id"] for pair in self.certificates], [sni["certificate"]["id"] for sni in self.snis]
-        if info.context.tls and not (len(ids) == 1 and ids == named):
-            raise ValueError('exactly one certificate, and one sni, "*", that names it are carried over')
+            configs = [plugin.config for plugin in service.plugins_of(route).values()]
+            anonymous = {config.anonymous for config in configs if isinstance(config, Authentication)}
+            if len(anonymous) > 1:
+                raise ValueError(f"the plugins of route {route.name} must name the same anonymous consumer")
+            for username in anonymous.difference(usernames):
+                raise ValueError(f"there is no consumer {username!r}, whom route {route.name} names as anonymous")
         return self

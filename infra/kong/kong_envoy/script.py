@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
+from typing import Any
 
-from kong_envoy.models import SIZE_UNITS, AnyPlugin, KongFile, Script
+from kong_envoy.models import SIZE_UNITS, AnyPlugin, KongFile
 
 PARTS = ("answers", "request", "credentials", "limits", "gateway")
 
@@ -15,12 +16,11 @@ def provider_of(key: str) -> str:
 
 def script_of(gateway: KongFile) -> str:
     """The whole script. The secrets of tokens are not in it: they are for Envoy's own filter."""
-    routes: Script = {}
-    for service in gateway.services:
-        shared = _plugins(service.plugins, f"service {service.name}")
-        routes |= {route.name: shared | _plugins(route.plugins, f"route {route.name}") for route in service.routes}
-    config: Script = {"size_units": SIZE_UNITS, "routes": routes, "consumers": {}}
+    config: dict[str, dict[str, Any]] = {"size_units": SIZE_UNITS, "routes": {}, "consumers": {}}
     config |= {"basicauth_credentials": {}, "keyauth_credentials": {}, "jwt_secrets": {}}
+    for service, route in gateway.routes:
+        shared = _plugins(service.plugins, f"service {service.name}")
+        config["routes"][route.name] = shared | _plugins(route.plugins, f"route {route.name}")
     for consumer in gateway.consumers:
         owner = {"consumer": consumer.username}
         config["consumers"][consumer.username] = {
@@ -38,7 +38,7 @@ def script_of(gateway: KongFile) -> str:
     return "\n".join([f"local CONFIG = {literal(config)}\n", *programs])
 
 
-def _plugins(plugins: Iterable[AnyPlugin], scope: str) -> Script:
+def _plugins(plugins: Iterable[AnyPlugin], scope: str) -> dict[str, Any]:
     """The settings of plugins by name; requests within one `scope` are counted together."""
     return {plugin.name: plugin.config.model_dump() | {"scope": scope} for plugin in plugins}
 

@@ -15,8 +15,7 @@ from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
-from kong_envoy import render
-from kong_envoy.upstreams import BUFFER_BYTES, SCRIPT
+from kong_envoy.rendering import BUFFER_BYTES, render
 from testkit.gateway_under_test import TARGETS, running_envoy
 from testkit.ports import free_ports
 from testkit.waiting import wait_until
@@ -127,7 +126,11 @@ def test_nothing_but_the_edge_ends_a_socket_within_the_hour(
     config = render(document, environment=environment, listen_http="127.0.0.1:18000")
     manager = config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
     routes = manager["route_config"]["virtual_hosts"][0]["routes"]
-    sockets = [each["route"] for each in routes if each["metadata"]["filter_metadata"][SCRIPT]["route"] in SOCKETS]
+    sockets = [
+        each["route"]
+        for each in routes
+        if each["metadata"]["filter_metadata"]["envoy.filters.http.lua"]["route"] in SOCKETS
+    ]
 
     assert manager["stream_idle_timeout"] == "0s"
     assert {(each["timeout"], each["idle_timeout"]) for each in sockets} == {("0s", "3600s")}

@@ -3,7 +3,7 @@
 import pytest
 
 from kong_envoy.environment import dereferenced, expanded
-from kong_envoy.errors import MissingVariableError, UnsupportedError
+from kong_envoy.errors import KongEnvoyError, UnsupportedError
 
 TEMPLATE = '$(os and os.getenv("GATEWAY_SECRET") or "for demonstration")'
 
@@ -18,7 +18,7 @@ def test_a_value_without_a_reference_stands_for_itself() -> None:
 
 @pytest.mark.parametrize("environment", [{}, {"GATEWAY_TLS_KEY": ""}])
 def test_a_missing_variable_is_named(environment: dict[str, str]) -> None:
-    with pytest.raises(MissingVariableError, match=r"here: .* set the environment variable GATEWAY_TLS_KEY"):
+    with pytest.raises(KongEnvoyError, match=r"here: .* set the environment variable GATEWAY_TLS_KEY"):
         dereferenced("here", "{vault://env/gateway-tls-key}", environment)
 
 

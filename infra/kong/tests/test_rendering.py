@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kong_envoy import AddressError, envoy_binary, render, to_yaml
+from kong_envoy import KongEnvoyError, envoy_command, render, to_yaml
 
 
 def rendered(document: dict[str, Any], environment: dict[str, str], **changes: Any) -> dict[str, Any]:
@@ -25,9 +25,7 @@ def test_envoy_finds_nothing_wrong_with_it(
 ) -> None:
     file = tmp_path / "envoy.yaml"
     file.write_text(to_yaml(rendered(document, environment)))
-    check = subprocess.run(
-        [envoy_binary(), "--mode", "validate", "-c", file], check=False, capture_output=True, text=True
-    )
+    check = subprocess.run([*envoy_command(file), "--mode", "validate"], check=False, capture_output=True, text=True)
 
     assert check.returncode == 0, check.stderr
 
@@ -43,7 +41,7 @@ def test_the_text_says_what_the_configuration_says(document: dict[str, Any], env
 def test_only_this_machine_is_listened_on(
     document: dict[str, Any], environment: dict[str, str], place: str, address: str
 ) -> None:
-    with pytest.raises(AddressError, match=r"must have the form|not of this machine"):
+    with pytest.raises(KongEnvoyError, match=r"must have the form|not of this machine"):
         rendered(document, environment, **{place: address})
 
 

@@ -33,7 +33,7 @@ def test_what_has_no_form_in_lua_is_refused() -> None:
 
 
 def test_the_secrets_of_tokens_are_not_in_the_script(document: dict[str, Any], environment: dict[str, str]) -> None:
-    script = script_of(read_document(document, environment, tls=False))
+    script = script_of(read_document(document, environment))
 
     assert "alice-demo-issuer" in script
     assert "alice-demo-secret" not in script

@@ -1,20 +1,28 @@
 """The client that programs use: one method per call of the query service."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
-from types import TracebackType
-from typing import Self
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from itertools import chain
+from typing import Self, TypeVar
 
 import grpc
 import grpc.aio
 
+from statecast.position import covers
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
-from statecast_client.errors import InvalidError
+from statecast_client.errors import InvalidError, OverloadedError, StatecastError, UnavailableError, error_of_key
 from statecast_client.keys import Change, KeyParts, key_of
-from statecast_client.router import RefreshingRouter, stub
-from statecast_client.watching import Watch
+from statecast_client.router import Call, Router, stub
+from statecast_client.shard_map import group_by_owner, hash_group
+
+_MAX_KEYS = 1000
+_PAUSE_S = 0.5
+
+T = TypeVar("T")
 
 
 class StatecastClient:
@@ -33,17 +41,23 @@ class StatecastClient:
         timeout_s: float = 5.0,
         refresh_s: float = 30.0,
     ) -> None:
-        """Begins at any of the instances; `addresses` are their public ports as `host:port`. Raises InvalidError."""
+        """Begins at any of the instances; `addresses` are their public ports as `host:port`. Raises InvalidError.
+
+        The shard map is read at the first call, and again when it is older than `refresh_s` or a call has failed.
+        """
         if not addresses:
             raise InvalidError("addresses: there are none: name at least one instance")
-        self._router = RefreshingRouter(addresses, credentials, timeout_s, refresh_s)
+        self._router = Router(addresses, credentials=credentials, on_failure=lambda *_: self._read_shards())
         self._address = addresses[0]
         self._timeout_s = timeout_s
+        self._refresh_s = refresh_s
+        self._read_at: float | None = None
+        self._reading: asyncio.Task[None] | None = None
 
     async def get(self, store: str, key: KeyParts, *, bounds: query_pb2.Bounds | None = None) -> query.GetStateResponse:
         """Returns the value of one key and its freshness. Raises AbsentError when there is none."""
         request = query.GetStateRequest(store=store, key=key_of(key), bounds=bounds)
-        return await self._router.answer(
+        return await self._answer(
             store, request.key.group, lambda channel, timeout_s: stub(channel).GetState(request, timeout=timeout_s)
         )
 
@@ -60,10 +74,9 @@ class StatecastClient:
         `after` has, by the index of a key, the position that the caller already has: a key that has not changed after
         it is left out. A key that cannot be read has its error in its result.
         """
-        batches = await self._router.batches(store, [key_of(key) for key in keys])
-        requests = [batch.request(store, after or {}, bounds) for batch in batches]
-        results = await asyncio.gather(*map(self._router.get_batch, batches, requests))
-        return sorted((result for batch in results for result in batch), key=lambda result: result.index)
+        batches = await self._batches(store, [key_of(key) for key in keys])
+        results = await asyncio.gather(*(self._get_batch(store, batch, after or {}, bounds) for batch in batches))
+        return sorted(chain.from_iterable(results), key=lambda result: result.index)
 
     async def scan(
         self,
@@ -101,7 +114,7 @@ class StatecastClient:
             if local_only:
                 page = await self._router.call_at(self._address, scan, self._timeout_s)
             else:
-                page = await self._router.answer(store, group, scan)
+                page = await self._answer(store, group, scan)
             for state in page.states:
                 yield state
             if not page.next_page_token:
@@ -110,7 +123,7 @@ class StatecastClient:
 
     async def shards(self, store: str = "") -> query.ListShardsResponse:
         """Returns the stores, their partitions and their replicas; of one store when it is named."""
-        return await self._router.listing(store)
+        return await self._router.list_shards(self._halves(time.monotonic() + self._timeout_s), store)
 
     def watch(self, store: str, keys: Sequence[KeyParts], *, wait_s: float = 5.0) -> AsyncGenerator[Change, None]:
         """Yields what each key holds, and then every newer value; never an older one of the same epoch.
@@ -118,14 +131,127 @@ class StatecastClient:
         Polls each shard with calls of up to `wait_s`, and goes on when instances come and go. A slow reader misses
         versions that newer ones replace, but never the newest. Raises InvalidError and UnknownStoreError.
         """
-        return Watch(self._router, store, [key_of(key) for key in keys], wait_s).changes()
+        if not keys:
+            raise InvalidError("keys: there are none: name at least one")
+        return self._changes(store, [key_of(key) for key in keys], wait_s)
 
     async def close(self) -> None:
-        """Closes all connections."""
+        if self._reading is not None:
+            self._reading.cancel()
         await self._router.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    async def _answer(self, store: str, group: str, call: Call[T], wait_s: float = 0.0) -> T:
+        """Returns the answer of the owner of a group, or of any instance for an empty group.
+
+        An instance that fails, or is silent for half of the time, is left for another, once. `wait_s` is how long the
+        service may hold the call on top of the timeout.
+        """
+        timeouts = self._halves(time.monotonic() + self._timeout_s, wait_s)
+        await self._fresh_shards()
+        return await self._router.call(store, hash_group(group) if group else None, call, timeouts)
+
+    def _halves(self, deadline: float, wait_s: float = 0.0) -> Iterator[float]:
+        """The timeouts of two calls: the first takes half of the time that is left, the second all of it."""
+        for share in (0.5, 1.0):
+            yield wait_s + (deadline - time.monotonic()) * share
+
+    async def _fresh_shards(self) -> None:
+        """Waits for the first shard map only; it stays empty when no instance reports it."""
+        if self._read_at is None:
+            await asyncio.shield(self._read_shards())
+        elif time.monotonic() - self._read_at > self._refresh_s:
+            self._read_shards()
+
+    def _read_shards(self) -> "asyncio.Task[None]":
+        async def read() -> None:
+            with suppress(StatecastError):  # the previous map stays in use; without one, any instance is asked
+                await self.shards()
+                self._read_at = time.monotonic()
+
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(read())
+        return self._reading
+
+    async def _batches(self, store: str, keys: Sequence[state_pb2.StateKey]) -> list[dict[int, state_pb2.StateKey]]:
+        """Returns the keys by their indices, in batches of which each is for one shard."""
+        await self._fresh_shards()
+        owners = (self._router.shards.replicas(store, hash_group(key.group)) for key in keys)
+        return [{index: keys[index] for index in indices} for indices in group_by_owner(owners, _MAX_KEYS)]
+
+    async def _get_batch(
+        self,
+        store: str,
+        batch: Mapping[int, state_pb2.StateKey],
+        after: Mapping[int, state_pb2.Position],
+        bounds: query_pb2.Bounds | None = None,
+        wait_s: float = 0.0,
+    ) -> Sequence[query_pb2.KeyResult]:
+        """Returns the results of a batch, with their indices among all keys; `after` is by these, too."""
+        indices = [*batch]
+        queries = [query_pb2.KeyQuery(key=key, after=after.get(index)) for index, key in batch.items()]
+        request = query.BatchGetStatesRequest(store=store, keys=queries, bounds=bounds)
+        if wait_s:
+            request.max_wait.FromNanoseconds(int(wait_s * 1e9))
+
+        def get(channel: grpc.aio.Channel, timeout_s: float) -> Awaitable[query.BatchGetStatesResponse]:
+            return stub(channel).BatchGetStates(request, timeout=timeout_s)
+
+        response = await self._answer(store, queries[0].key.group, get, wait_s)
+        for result in response.results:
+            result.index = indices[result.index]
+        return response.results
+
+    async def _changes(
+        self, store: str, keys: Sequence[state_pb2.StateKey], wait_s: float
+    ) -> AsyncGenerator[Change, None]:
+        batches = await self._batches(store, keys)
+        async with aclosing(merged(self._poll(store, batch, wait_s) for batch in batches)) as changes:
+            async for change in changes:
+                yield change
+
+    async def _poll(
+        self, store: str, batch: Mapping[int, state_pb2.StateKey], wait_s: float
+    ) -> AsyncGenerator[Change, None]:
+        """Yields the changes of one shard. Raises errors that another attempt would meet again."""
+        positions: dict[int, state_pb2.Position] = {}
+        while True:
+            try:
+                for result in await self._get_batch(store, batch, positions, wait_s=wait_s):
+                    if result.HasField("error"):
+                        raise error_of_key(result.error)
+                    change = Change.of(batch[result.index], result)
+                    if not covers(positions.get(result.index), change.position):
+                        positions[result.index] = change.position
+                        yield change
+            except (UnavailableError, OverloadedError):
+                await asyncio.sleep(_PAUSE_S)
+
+
+async def merged(sources: Iterable[AsyncIterable[T]]) -> AsyncGenerator[T, None]:
+    """Yields what the sources yield, each of which waits for the reader. Raises the StatecastError of one."""
+    queue: asyncio.Queue[T | StatecastError] = asyncio.Queue(1)
+
+    async def read(source: AsyncIterable[T]) -> None:
+        try:
+            async for item in source:
+                await queue.put(item)
+        except StatecastError as error:
+            await queue.put(error)
+
+    tasks = [asyncio.create_task(read(source)) for source in sources]
+    try:
+        while True:
+            item = await queue.get()
+            if isinstance(item, StatecastError):
+                raise item
+            yield item
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

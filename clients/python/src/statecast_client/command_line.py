@@ -29,16 +29,18 @@ def parse(arguments: Sequence[str] | None, environment: Mapping[str, str]) -> ar
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
-    shared = [_connection(environment)]
-    get = commands.add_parser("get", help="show the value of one key", parents=shared)
-    get.add_argument("store", metavar="STORE")
+    connection = _connection(environment)
+    store = argparse.ArgumentParser(add_help=False)
+    store.add_argument("store", metavar="STORE")
+    lag = argparse.ArgumentParser(add_help=False)
+    lag.add_argument("--max-lag-ms", type=_count, metavar="MS", help="the highest lag that is accepted")
+    reading = [connection, store, lag]
+    get = commands.add_parser("get", help="show the value of one key", parents=reading)
     get.add_argument("key", metavar="KEY")
-    _add_lag(get)
-    _add_scan(commands.add_parser("scan", help="show the rows of a group, or of a whole store", parents=shared))
-    shards = commands.add_parser("shards", help="show who serves what, and how fresh it is", parents=shared)
+    _add_scan(commands.add_parser("scan", help="show the rows of a group, or of a whole store", parents=reading))
+    shards = commands.add_parser("shards", help="show who serves what, and how fresh it is", parents=[connection])
     shards.add_argument("store", metavar="STORE", nargs="?", default="", help="leave it out for all")
-    watch = commands.add_parser("watch", help="show what keys hold, and every change", parents=shared)
-    watch.add_argument("store", metavar="STORE")
+    watch = commands.add_parser("watch", help="show what keys hold, and every change", parents=[connection, store])
     watch.add_argument("keys", metavar="KEY", nargs="*")
     watch.add_argument("--limit", type=_count, metavar="N", help="stop after so many changes")
     _add_push(watch.add_argument_group("over the gateway's WebSocket"), environment)
@@ -69,7 +71,6 @@ def _connection(environment: Mapping[str, str]) -> argparse.ArgumentParser:
 
 def _add_scan(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("store", metavar="STORE")
     add("group", metavar="GROUP", nargs="?", default="", help="leave it out for the whole store")
     add("--from", dest="sort_from", default="", metavar="SORT", help="the lowest sort value, inclusive")
     add("--to", dest="sort_to", default="", metavar="SORT", help="the sort value to stop before")
@@ -77,7 +78,6 @@ def _add_scan(parser: argparse.ArgumentParser) -> None:
     add("--reverse", action="store_true", help="begin with the highest key")
     add("--limit", type=_count, metavar="N", help="stop after so many rows")
     add("--local-only", action="store_true", help="only what the first instance of --address owns")
-    _add_lag(parser)
 
 
 def _add_push(group: argparse._ArgumentGroup, environment: Mapping[str, str]) -> None:
@@ -106,10 +106,6 @@ def _check_watch(parser: argparse.ArgumentParser, options: argparse.Namespace) -
         parser.error("name at least one KEY, or with --push a --group")
     if options.push and not options.gateway:
         parser.error("--push needs --gateway, or $STATECAST_GATEWAY")
-
-
-def _add_lag(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--max-lag-ms", type=_count, metavar="MS", help="the highest lag that is accepted")
 
 
 def _count(text: str) -> int:

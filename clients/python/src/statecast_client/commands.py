@@ -4,24 +4,25 @@ import asyncio
 import sys
 from argparse import Namespace
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TypeVar
 
-from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged, RangeWatched
+from statecast.push.v1.range_pb2 import MemberChange, Range, RangeWatched
 from statecast.push.v1.subscription_pb2 import Changed, Removed
 from statecast.query.v1 import query_pb2
 from statecast_client import rendering, tls
-from statecast_client.client import StatecastClient
-from statecast_client.errors import AbsentError, InvalidError, StatecastError, UnavailableError
+from statecast_client.client import StatecastClient, merged
+from statecast_client.errors import AbsentError, InvalidError, UnavailableError
 from statecast_client.keys import Change, KeyParts, key_of
 from statecast_client.push import PushClient, RangeSubscription, RangeUpdate, Subscription, Update
-from statecast_client.rendering import Decode, decoder
-from statecast_client.watching import merged
+from statecast_client.rendering import Decode, decoder, fields, state_document
 
 STREAM = "/v1/stream"
 
 T = TypeVar("T")
+Row = str | Mapping[str, object]
+"""A text for people, or a document."""
 
 
 async def run(client: StatecastClient, options: Namespace) -> None:
@@ -41,8 +42,8 @@ async def watch_push(options: Namespace) -> None:
                 await client.opened()
         except TimeoutError as error:
             raise UnavailableError(str(client.reason or f"{address} does not answer")) from error
-        updates = _updates(await _subscribe(client, options))
-        await _write_each(updates, lambda update: _update_line(update, options), options.limit)
+        updates: AsyncGenerator[Update | RangeUpdate, None] = merged(await _subscribe(client, options))
+        await _write_each(updates, lambda update: _update_row(update, options), options.limit)
 
 
 async def _get(client: StatecastClient, options: Namespace) -> None:
@@ -52,15 +53,12 @@ async def _get(client: StatecastClient, options: Namespace) -> None:
         answer = await client.get(options.store, key, bounds=_bounds(options))
     except AbsentError as absent:
         if options.json:
-            documents = {"absence": rendering.fields(absent.absence), "freshness": rendering.fields(absent.freshness)}
-            _write(rendering.line({"key": rendering.fields(key_of(key)), **documents}))
+            document = {"key": fields(key_of(key)), "absence": fields(absent.absence)}
+            _write(document | {"freshness": fields(absent.freshness)})
         raise
     value = decode(answer.state.payload)
-    if options.json:
-        freshness = rendering.fields(answer.freshness)
-        _write(rendering.line({**rendering.state_document(answer.state, value), "freshness": freshness}))
-    else:
-        _write(rendering.value_text(answer, value, options.separator))
+    document = state_document(answer.state, value) | {"freshness": fields(answer.freshness)}
+    _write(document if options.json else rendering.value_text(answer, value, options.separator))
 
 
 async def _scan(client: StatecastClient, options: Namespace) -> None:
@@ -77,44 +75,44 @@ async def _scan(client: StatecastClient, options: Namespace) -> None:
         bounds=_bounds(options),
     )
 
-    def line(state: query_pb2.State) -> str:
+    def row(state: query_pb2.State) -> Row:
         value = decode(state.payload)
         if options.json:
-            return rendering.line(rendering.state_document(state, value))
+            return state_document(state, value)
         return f"{rendering.key_text(state.key, options.separator)}  {rendering.line(value)}"
 
-    await _write_each(rows, line, options.limit)
+    await _write_each(rows, row, options.limit)
 
 
 async def _shards(client: StatecastClient, options: Namespace) -> None:
     listing = await client.shards(options.store)
-    documents = (rendering.line(rendering.fields(message)) for message in (*listing.stores, *listing.shards))
-    for text in documents if options.json else rendering.shards_text(listing):
-        _write(text)
+    documents = map(fields, (*listing.stores, *listing.shards))
+    for row in documents if options.json else rendering.shards_text(listing):
+        _write(row)
 
 
 async def _watch(client: StatecastClient, options: Namespace) -> None:
     keys = [_key_parts(text, options.separator) for text in options.keys]
     decode = await _decoder(client, options.store)
 
-    def line(change: Change) -> str:
-        return _change_line(change, decode(change.state.payload) if change.state is not None else None, options)
+    def row(change: Change) -> Row:
+        return _change_row(change, None if change.state is None else decode(change.state.payload), options)
 
-    await _write_each(client.watch(options.store, keys), line, options.limit)
+    await _write_each(client.watch(options.store, keys), row, options.limit)
 
 
-def _write(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+def _write(row: Row) -> None:
+    sys.stdout.write(f"{row if isinstance(row, str) else rendering.line(row)}\n")
     sys.stdout.flush()
 
 
-async def _write_each(items: AsyncGenerator[T, None], line: Callable[[T], str | None], limit: int | None) -> None:
-    """Writes the line of each item, up to the limit; an item without a line does not count."""
+async def _write_each(items: AsyncGenerator[T, None], row: Callable[[T], Row | None], limit: int | None) -> None:
+    """Writes the row of each item, up to the limit; an item without a row does not count."""
     count = 0
     async with aclosing(items):
         async for item in items:
-            if (text := line(item)) is not None:
-                _write(text)
+            if (written := row(item)) is not None:
+                _write(written)
                 count += 1
             if count == limit:
                 break
@@ -143,13 +141,12 @@ def _key_parts(text: str, separator: str) -> KeyParts:
     return parts[0], parts[1], parts[2]
 
 
-def _change_line(change: Change, value: object, options: Namespace) -> str:
+def _change_row(change: Change, value: object, options: Namespace) -> Row:
     if not options.json:
         return rendering.change_text(change, value, options.separator)
     if change.state is not None:
-        return rendering.line(rendering.state_document(change.state, value))
-    absence = rendering.fields(change.absence or query_pb2.Absence())
-    return rendering.line({"key": rendering.fields(change.key), "absence": absence})
+        return state_document(change.state, value)
+    return {"key": fields(change.key), "absence": fields(change.absence or query_pb2.Absence())}
 
 
 def _credentials(options: Namespace) -> dict[str, str]:
@@ -177,44 +174,20 @@ async def _subscribe(client: PushClient, options: Namespace) -> list[Subscriptio
     return [await client.watch_range(watched, interval_ms=options.interval_ms)]
 
 
-def _updates(subscriptions: Iterable[Subscription | RangeSubscription]) -> AsyncGenerator[Update | RangeUpdate, None]:
-    """Yields the updates of all subscriptions. Raises the error that ends one."""
-    queue: asyncio.Queue[Update | RangeUpdate | StatecastError] = asyncio.Queue(1)
-
-    async def read(subscription: Subscription | RangeSubscription) -> None:
-        try:
-            async for update in subscription:
-                await queue.put(update)
-        except StatecastError as error:
-            await queue.put(error)
-
-    return merged(queue, (read(subscription) for subscription in subscriptions))
-
-
-def _update_line(update: Update | RangeUpdate, options: Namespace) -> str | None:
+def _update_row(update: Update | RangeUpdate, options: Namespace) -> Row | None:
     if isinstance(update, RangeWatched):
         return None
-    value = None
-    if not isinstance(update, Removed) and update.HasField("row"):
-        value = decoder(update.row.TypeName())(update.row.value)
-    if not isinstance(update, RangeChanged):
-        return _change_line(_change(update), value, options)
-    word = MemberChange.Name(update.change).removeprefix("MEMBER_CHANGE_").lower()
-    if options.json:
-        return rendering.line({"change": word, **rendering.state_document(_state(update), value)})
-    key, position = rendering.key_text(update.key, options.separator), rendering.position_text(update.position)
-    return f"{word}  {key}  {position}{'' if value is None else f'  {rendering.line(value)}'}"
-
-
-def _change(update: Update) -> Change:
-    if isinstance(update, Changed):
-        return Change(update.key, update.position, state=_state(update))
-    absence = query_pb2.Absence(position=update.position, deleted=update.HasField("commit_time"))
-    return Change(update.key, update.position, absence=absence)
-
-
-def _state(update: Changed | RangeChanged) -> query_pb2.State:
+    if isinstance(update, Removed):
+        absence = query_pb2.Absence(position=update.position, deleted=update.HasField("commit_time"))
+        return _change_row(Change(update.key, update.position, absence=absence), None, options)
+    value = decoder(update.row.TypeName())(update.row.value) if update.HasField("row") else None
     state = query_pb2.State(key=update.key, position=update.position)
     if update.HasField("commit_time"):
         state.commit_time.CopyFrom(update.commit_time)
-    return state
+    if isinstance(update, Changed):
+        return _change_row(Change(update.key, update.position, state=state), value, options)
+    word = MemberChange.Name(update.change).removeprefix("MEMBER_CHANGE_").lower()
+    if options.json:
+        return {"change": word, **state_document(state, value)}
+    key, position = rendering.key_text(update.key, options.separator), rendering.position_text(update.position)
+    return f"{word}  {key}  {position}{'' if value is None else f'  {rendering.line(value)}'}"

@@ -28,17 +28,17 @@ def decoder(message: str) -> Decode:
     `message` is a message of the contract, `json` or `bytes`. Bytes, payloads that cannot be decoded, and those of a
     message that this client's contract does not have become `{"base64": …}`.
     """
-    if message == "json":
-        return _from_json
     try:
-        kind = GetMessageClass(_pool().FindMessageTypeByName(message))
+        kind = None if message == "json" else GetMessageClass(_pool().FindMessageTypeByName(message))
     except KeyError:
         return _as_base64
 
     def decode(payload: bytes) -> object:
         try:
+            if kind is None:
+                return json.loads(payload)
             return MessageToDict(kind.FromString(payload), preserving_proto_field_name=True)
-        except DecodeError:
+        except (ValueError, DecodeError):
             return _as_base64(payload)
 
     return decode
@@ -56,9 +56,9 @@ def line(document: object) -> str:
 
 def state_document(state: query_pb2.State, value: object) -> dict[str, Any]:
     """Returns a state with its decoded value in the place of its payload."""
-    document = fields(state)
+    document = fields(state) | {"value": value}
     del document["payload"]
-    return {**document, "value": value}
+    return document
 
 
 def key_text(key: state_pb2.StateKey, separator: str) -> str:
@@ -70,11 +70,9 @@ def value_text(answer: query.GetStateResponse, value: object, separator: str) ->
     """Returns a value for people: where it is from, and its fields below."""
     state, freshness = answer.state, answer.freshness
     committed = f"  committed {state.commit_time.ToJsonString()}" if state.HasField("commit_time") else ""
-    by = f"{freshness.answered_by}{' (forwarded)' if freshness.forwarded else ''}"
-    return (
-        f"{key_text(state.key, separator)}  {position_text(state.position)}{committed}"
-        f"  lag {freshness.lag_ms} ms  by {by}\n{json.dumps(value, ensure_ascii=False, indent=2)}"
-    )
+    by = f"lag {freshness.lag_ms} ms  by {freshness.answered_by}{' (forwarded)' if freshness.forwarded else ''}"
+    head = f"{key_text(state.key, separator)}  {position_text(state.position)}{committed}  {by}"
+    return f"{head}\n{json.dumps(value, ensure_ascii=False, indent=2)}"
 
 
 def change_text(change: Change, value: object, separator: str) -> str:
@@ -85,7 +83,6 @@ def change_text(change: Change, value: object, separator: str) -> str:
 
 
 def position_text(position: state_pb2.Position) -> str:
-    """Returns a position for people."""
     return f"@{position.epoch}/{position.offset}"
 
 
@@ -107,13 +104,6 @@ def _pool() -> DescriptorPool:
     for file in FileDescriptorSet.FromString(statecast.descriptor_set()).file:
         pool.Add(file)
     return pool
-
-
-def _from_json(payload: bytes) -> object:
-    try:
-        return json.loads(payload)
-    except ValueError:
-        return _as_base64(payload)
 
 
 def _as_base64(payload: bytes) -> object:

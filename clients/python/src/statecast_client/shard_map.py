@@ -10,16 +10,14 @@ from statecast.query.v1 import query_service_pb2 as query
 GroupHashes = tuple[int, ...]
 """The hash of a group by each of PARTITIONERS, in their order. Keep it beside a key that is asked for often."""
 
-_PARTITIONERS = {
-    query_pb2.PARTITIONER_UNSPECIFIED: "murmur2",
-    query_pb2.PARTITIONER_MURMUR2: "murmur2",
-    query_pb2.PARTITIONER_CRC32: "crc32",
+_HASH_INDEXES = {
+    query_pb2.PARTITIONER_UNSPECIFIED: [*PARTITIONERS].index("murmur2"),
+    query_pb2.PARTITIONER_MURMUR2: [*PARTITIONERS].index("murmur2"),
+    query_pb2.PARTITIONER_CRC32: [*PARTITIONERS].index("crc32"),
 }
-_HASH_INDEXES = {number: [*PARTITIONERS].index(name) for number, name in _PARTITIONERS.items()}
 
 
 def hash_group(group: str) -> GroupHashes:
-    """Returns the hashes of a group."""
     return tuple(hash_of(group) for hash_of in PARTITIONERS.values())
 
 
@@ -43,7 +41,6 @@ class ShardMap:
 
     @staticmethod
     def of(listing: query.ListShardsResponse) -> "ShardMap":
-        """Returns the map of a listing."""
         replicas: dict[str, dict[int, tuple[str, ...]]] = {}
         for shard in listing.shards:
             by_rank = sorted(shard.replicas, key=lambda replica: (not replica.serving, replica.rank))

@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
-from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged, RangeWatched
+from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged, RangeWatched, WatchRange
 from statecast.push.v1.subscription_pb2 import Start
 from statecast.state.v1.state_pb2 import Position, StateKey
 from statecast_client.push import PushClient, RangeSubscription
-from statecast_client.push.protocol import Subject
 from testkit.push_server import GROUP, STORE, Peer, server
 
 ENTERED, CHANGED, LEFT = (
@@ -28,7 +27,7 @@ def member(change: "MemberChange.ValueType", offset: int, name: str = "order-1")
 
 def subscription_to_range(position: Position | None) -> RangeSubscription:
     """A subscription that no server knows."""
-    return RangeSubscription(Subject.of_range(RANGE, None), position, lambda _: asyncio.sleep(0))
+    return RangeSubscription(WatchRange(range=RANGE), position, lambda _: asyncio.sleep(0))
 
 
 @pytest.mark.parametrize(

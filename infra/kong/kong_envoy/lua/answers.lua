@@ -17,12 +17,7 @@ local function uuid()
   return (hex:gsub("^(........)(....).(...).(...)", "%1-%2-4%3-" .. variant .. "%4-"))
 end
 
--- What is kept from a request for its answer: the request's id, and the headers to add.
-local function begin()
-  local id = random_hex()
-  return { id = id, headers = { ["X-Kong-Request-Id"] = id } }
-end
-
+-- Keeps a request's id, and the headers to add to its answer.
 local function remember(handle, kept)
   local metadata = handle:streamInfo():dynamicMetadata()
   metadata:set(STORE, "request_id", kept.id)

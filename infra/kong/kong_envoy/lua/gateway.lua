@@ -59,7 +59,8 @@ end
 
 -- Envoy passes a request on when a script fails: nobody may come in that way.
 function envoy_on_request(handle)
-  local kept = begin()
+  local id = random_hex()
+  local kept = { id = id, headers = { ["X-Kong-Request-Id"] = id } }
   local served, failure = pcall(serve, handle, kept)
   if not served then
     handle:logErr("the request is refused, because the script failed: " .. tostring(failure))

@@ -1,17 +1,13 @@
 -- Who may pass and how often, as Kong's plugins acl, request-size-limiting and rate-limiting (policy local) decide.
 -- The counters live as long as this script, in one thread: Envoy must run with --concurrency 1.
 
-local function contains(list, wanted)
-  for _, item in ipairs(list) do
-    if item == wanted then return true end
-  end
-end
-
 -- The status that acl refuses with, or nil.
 local function refused_by_acl(handle, plugin, consumer, authenticated)
   if not consumer or (#consumer.groups == 0 and not authenticated) then return 401, "Unauthorized" end
   local allowed = false
-  for _, group in ipairs(consumer.groups) do allowed = allowed or contains(plugin.allow, group) end
+  for _, group in ipairs(consumer.groups) do
+    for _, name in ipairs(plugin.allow) do allowed = allowed or group == name end
+  end
   if not allowed then return 403, "You cannot consume this service" end
   if plugin.hide_groups_header then return nil end
   handle:headers():replace("X-Consumer-Groups", table.concat(consumer.groups, ", "))
@@ -45,13 +41,13 @@ end
 -- The limits of a plugin and what is left of them, by period, and a period that is used up.
 local function usage_of(plugin, identifier, now)
   local usage, exceeded = {}, nil
-  for period in pairs(SECONDS) do
+  for period, seconds in pairs(SECONDS) do
     local limit = plugin[period:lower()]
     if limit then
       local window, ends = window_of(period, now)
       local key = plugin.scope .. "\0" .. identifier .. "\0" .. period
       local remaining = limit - (window[key] or 0)
-      usage[period] = { limit = limit, remaining = remaining, window = window, key = key, ends = ends }
+      usage[period] = { limit = limit, remaining = remaining, window = window, key = key, ends = ends, seconds = seconds }
       if remaining <= 0 then exceeded = period end
     end
   end
@@ -63,13 +59,11 @@ local function add_headers(kept, usage, exceeded, now)
   local tightest
   for period, use in pairs(usage) do
     local counts = exceeded == nil or exceeded == period
-    local remaining = math.max(0, counts and use.remaining - 1 or use.remaining)
+    use.remaining = math.max(0, counts and use.remaining - 1 or use.remaining)
     kept.headers["X-RateLimit-Limit-" .. period] = tostring(use.limit)
-    kept.headers["X-RateLimit-Remaining-" .. period] = tostring(remaining)
-    local longer = tightest and SECONDS[period] > tightest.seconds
-    if not tightest or remaining < tightest.remaining or (remaining == tightest.remaining and longer) then
-      tightest = { limit = use.limit, remaining = remaining, seconds = SECONDS[period], ends = use.ends }
-    end
+    kept.headers["X-RateLimit-Remaining-" .. period] = tostring(use.remaining)
+    local longer = tightest and use.remaining == tightest.remaining and use.seconds > tightest.seconds
+    if not tightest or use.remaining < tightest.remaining or longer then tightest = use end
   end
   local reset = tostring(math.max(1, tightest.ends - now))
   kept.headers["RateLimit-Limit"] = tostring(tightest.limit)

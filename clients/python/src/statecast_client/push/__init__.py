@@ -1,18 +1,11 @@
 """A client of ws-edge: what keys hold and every change, over one WebSocket that is connected again by itself."""
 
-from statecast_client.push.access import Credentials, Need
-from statecast_client.push.client import PushClient
-from statecast_client.push.protocol import PushError, PushRefusedError
-from statecast_client.push.subscription import RangeSubscription, RangeUpdate, Subscription, Update
-
-__all__ = [
-    "Credentials",
-    "Need",
-    "PushClient",
-    "PushError",
-    "PushRefusedError",
-    "RangeSubscription",
-    "RangeUpdate",
-    "Subscription",
-    "Update",
-]
+from statecast_client.push.access import Credentials as Credentials
+from statecast_client.push.access import Need as Need
+from statecast_client.push.client import PushClient as PushClient
+from statecast_client.push.protocol import PushError as PushError
+from statecast_client.push.protocol import PushRefusedError as PushRefusedError
+from statecast_client.push.subscription import RangeSubscription as RangeSubscription
+from statecast_client.push.subscription import RangeUpdate as RangeUpdate
+from statecast_client.push.subscription import Subscription as Subscription
+from statecast_client.push.subscription import Update as Update

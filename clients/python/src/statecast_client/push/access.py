@@ -33,7 +33,7 @@ class Access:
 
     def __init__(self, credentials: Credentials, tls: ssl.SSLContext | None) -> None:
         self._credentials = credentials
-        self._tls = tls
+        self.tls = tls
         self.renewable = callable(credentials)
         """Whether newer credentials can be had."""
 
@@ -56,7 +56,7 @@ class Access:
     def _post(self, url: str, headers: Headers) -> str:
         request = Request(url, data=b"", headers=dict(headers), method="POST")  # noqa: S310  the client checks addresses
         try:
-            with urlopen(request, timeout=TIMEOUT_S, context=self._tls) as answer:  # noqa: S310  as above
+            with urlopen(request, timeout=TIMEOUT_S, context=self.tls) as answer:  # noqa: S310  as above
                 return str(json.load(answer)["ticket"])
         except HTTPError as refusal:
             with refusal:

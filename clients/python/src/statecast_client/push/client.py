@@ -4,21 +4,21 @@ import asyncio
 import itertools
 import ssl
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from statecast.push.v1.push_pb2 import Error, ServerFrame
-from statecast.push.v1.range_pb2 import Range, RangeWatched
-from statecast.push.v1.subscription_pb2 import Start, Subscribed
+from statecast.push.v1.push_pb2 import ServerFrame
+from statecast.push.v1.range_pb2 import Range, WatchRange
+from statecast.push.v1.subscription_pb2 import Subscribe
 from statecast.state.v1.state_pb2 import Position
 from statecast_client.errors import StatecastError
 from statecast_client.keys import KeyParts, key_of
 from statecast_client.push.access import Access, Credentials
 from statecast_client.push.connection import Connection
-from statecast_client.push.protocol import Name, PushError, PushRefusedError, Subject, name_of_key, name_of_range
+from statecast_client.push.protocol import Name, PushError, PushRefusedError, name_of
 from statecast_client.push.subscription import RangeSubscription, Subscription, Watched
 
 Watching = Subscription | RangeSubscription
+T = TypeVar("T", bound=Watching)
 
 
 class PushClient:
@@ -45,7 +45,7 @@ class PushClient:
         address.
         """
         urls = [addresses] if isinstance(addresses, str) else addresses
-        self._connection = Connection(urls, Access(credentials or {}, tls), tls, self._ask_all, self._receive)
+        self._connection = Connection(urls, Access(credentials or {}, tls), self._ask_all, self._receive)
         self._subscriptions: dict[Name, Watching] = {}
         self._asked: dict[str, Watching] = {}
         self._ids = map(str, itertools.count(1))
@@ -56,7 +56,7 @@ class PushClient:
         self._run = asyncio.create_task(self._stay_connected())
         return self
 
-    async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._run.cancel()
         await asyncio.gather(self._run, return_exceptions=True)
         self._finish(PushError("this client is closed"), None)
@@ -85,36 +85,33 @@ class PushClient:
         `after` resumes from a position; `interval_ms` is the shortest time between two updates. Raises PushError when
         the key is watched already, and why the client has ended.
         """
-        subscription = Subscription(Subject.of_key(store, key_of(key), interval_ms), after, self._unsubscribe)
-        await self._begin(subscription)
-        return subscription
+        subscribe = Subscribe(store=store, key=key_of(key), interval_ms=interval_ms)
+        return await self._begin(Subscription(subscribe, after, self._unsubscribe))
 
     async def watch_range(
         self, watched: Range, *, after: Position | None = None, interval_ms: int | None = None
     ) -> RangeSubscription:
         """Watches the members of a group, or a part of them. Else as `subscribe`."""
-        subscription = RangeSubscription(Subject.of_range(watched, interval_ms), after, self._unsubscribe)
-        await self._begin(subscription)
-        return subscription
+        watch = WatchRange(range=watched, interval_ms=interval_ms)
+        return await self._begin(RangeSubscription(watch, after, self._unsubscribe))
 
-    async def _begin(self, subscription: Watching) -> None:
+    async def _begin(self, subscription: T) -> T:
         if self._ended is not None:
             raise self._ended
-        name = subscription.subject.name
-        if name in self._subscriptions:
-            raise PushError(f"{name} is watched already: unsubscribe first")
-        self._subscriptions[name] = subscription
+        if subscription.name in self._subscriptions:
+            raise PushError(f"{subscription.name} is watched already: unsubscribe first")
+        self._subscriptions[subscription.name] = subscription
         await self._ask(subscription)
+        return subscription
 
     async def _unsubscribe(self, subscription: Watched[Any]) -> None:
-        if self._subscriptions.get(subscription.subject.name) is subscription:
+        if self._subscriptions.get(subscription.name) is subscription:
             self._forget(subscription)
-            subscription.subject.closing.id = next(self._ids)
-            await self._connection.send(subscription.subject.closing)
+            await self._connection.send(subscription.closing(next(self._ids)))
 
     def _forget(self, subscription: Watched[Any]) -> None:
-        del self._subscriptions[subscription.subject.name]
-        self._asked.pop(subscription.request, None)
+        del self._subscriptions[subscription.name]
+        self._asked.pop(subscription.frame_id, None)
 
     async def _stay_connected(self) -> None:
         try:
@@ -128,46 +125,28 @@ class PushClient:
         """Runs beside the reading: a server whose answers nobody takes does not take more requests either."""
         self._asked.clear()
         for subscription in tuple(self._subscriptions.values()):
-            if self._subscriptions.get(subscription.subject.name) is subscription:
+            if self._subscriptions.get(subscription.name) is subscription:
                 await self._ask(subscription)
 
     async def _ask(self, subscription: Watching) -> None:
-        subscription.request = frame_id = next(self._ids)
-        subscription.in_force = False
+        frame_id = next(self._ids)
         self._asked[frame_id] = subscription
-        await self._connection.send(subscription.subject.ask(frame_id, subscription.position))
+        await self._connection.send(subscription.opening(frame_id))
 
     def _receive(self, frame: ServerFrame) -> None:
-        match frame.WhichOneof("event"):
-            case "changed":
-                self._put(name_of_key(frame.changed.store, frame.changed.key), frame.changed)
-            case "removed":
-                self._put(name_of_key(frame.removed.store, frame.removed.key), frame.removed)
-            case "range_changed":
-                self._put(name_of_range(frame.range_changed.range), frame.range_changed)
-            case "subscribed" if frame.id in self._asked:
-                self._started(self._asked[frame.id], frame.subscribed)
-            case "range_watched" if frame.id in self._asked:
-                self._started(self._asked[frame.id], frame.range_watched)
-            case "error" if frame.id in self._asked:
-                self._refused(self._asked[frame.id], frame.error)
-
-    def _put(self, name: Name, update: Any) -> None:
-        subscription = self._subscriptions.get(name)
-        if subscription is not None and subscription.in_force:
-            subscription.put(update)
-
-    def _started(self, subscription: Watching, begun: Subscribed | RangeWatched) -> None:
-        subscription.in_force = True
-        subscription.recovered = begun.start == Start.START_RECOVERED
-        if isinstance(subscription, RangeSubscription) and isinstance(begun, RangeWatched):
-            subscription.begin(begun)
-
-    def _refused(self, subscription: Watching, error: Error) -> None:
-        if error.code == "unavailable":
-            return  # the subscription stays, and its answer follows
-        self._forget(subscription)
-        subscription.finish(PushRefusedError(error.code, error.message))
+        match event := frame.WhichOneof("event"):
+            case "changed" | "removed" | "range_changed":
+                update = getattr(frame, event)
+                subscription = self._subscriptions.get(name_of(update))
+                if subscription is not None and subscription.in_force:
+                    subscription.put(update)
+            case "subscribed" | "range_watched" if frame.id in self._asked:
+                self._asked[frame.id].begin(getattr(frame, event))
+            case "error" if frame.id in self._asked and frame.error.code != "unavailable":
+                # After `unavailable` the subscription stays, and its answer follows.
+                subscription = self._asked[frame.id]
+                self._forget(subscription)
+                subscription.finish(PushRefusedError(frame.error.code, frame.error.message))
 
     def _finish(self, ended: StatecastError, error: StatecastError | None) -> None:
         self._ended = ended

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from time import monotonic, time
@@ -32,7 +31,6 @@ class Connection:
         self,
         addresses: Sequence[str],
         access: Access,
-        tls: ssl.SSLContext | None,
         on_open: Callable[[], Coroutine[None, None, None]],
         on_frame: Callable[[ServerFrame], None],
     ) -> None:
@@ -44,7 +42,6 @@ class Connection:
                 raise PushError(f"`{address}` is not the address of a socket: give ws://… or wss://…") from error
         self._addresses = itertools.cycle(addresses)
         self._access = access
-        self._tls = tls
         self._on_open = on_open
         self._on_frame = on_frame
         self._backoff = Backoff()
@@ -86,22 +83,31 @@ class Connection:
         except StatecastError as error:
             return Ending(Then.END, error)
         except Exception as error:  # noqa: BLE001  the function is the application's
-            return protocol.no_credentials(error)
+            return _no_credentials(error)
         try:
             async with connect(
-                address, additional_headers=headers, subprotocols=[SUBPROTOCOL], ssl=self._tls, max_size=MAX_FRAME_BYTES
+                address,
+                additional_headers=headers,
+                subprotocols=[SUBPROTOCOL],
+                ssl=self._access.tls,
+                max_size=MAX_FRAME_BYTES,
             ) as socket:
                 return await self._serve(socket, address)
         except InvalidStatus as refusal:
             answer = refusal.response
             return protocol.of_refusal(answer.status_code, answer.headers.get("Retry-After"), answer.body)
-        except ConnectionClosed as closed:
-            ended = closed.sent if closed.rcvd_then_sent is False else closed.rcvd or closed.sent
-            return protocol.lost(address, closed) if ended is None else protocol.of_close(ended.code, ended.reason)
         except (OSError, WebSocketException) as error:
-            return protocol.lost(address, error)
+            if isinstance(error, ConnectionClosed):
+                close = error.sent if error.rcvd_then_sent is False else error.rcvd or error.sent
+                if close is not None:
+                    return protocol.of_close(close.code, close.reason)
+            return protocol.try_again(f"{address} cannot be reached: {str(error) or type(error).__name__}", error)
         finally:
-            self._disconnected()
+            self._socket = None
+            self.opened.clear()
+            self._stop_renewal()
+            if self._opening is not None:
+                self._opening.cancel()
 
     async def _serve(self, socket: ClientConnection, address: str) -> Ending:
         if socket.subprotocol != SUBPROTOCOL:
@@ -124,19 +130,16 @@ class Connection:
             self._stop_renewal()
             self.reason = None
             if frame.authenticated.HasField("expires_at") and self._access.renewable:
-                self._renew_before(frame.authenticated.expires_at.ToNanoseconds() / 1e9, address)
+                self._expires_at = frame.authenticated.expires_at.ToNanoseconds() / 1e9
+                self._renewal = asyncio.create_task(self._renew(address))
         if event == "error" and frame.id == RENEWAL:
             self.reason = PushRefusedError(frame.error.code, frame.error.message)
-            self._renew_before(self._expires_at, address)
+            self._renewal = asyncio.create_task(self._renew(address))
         if event != "authenticated" or frame.id:
             self._renewed = False
         if event == "reconnect":
             self._wait_until = monotonic() + frame.reconnect.delay_ms / 1000
         self._on_frame(frame)
-
-    def _renew_before(self, expires_at: float, address: str) -> None:
-        self._expires_at = expires_at
-        self._renewal = asyncio.create_task(self._renew(address))
 
     async def _renew(self, address: str) -> None:
         """Sends a ticket in time; what fails is tried again until access ends, and then the server says so."""
@@ -145,7 +148,7 @@ class Connection:
             try:
                 ticket = await self._access.ticket(address)
             except Exception as error:  # noqa: BLE001  the function is the application's
-                self.reason = protocol.no_credentials(error).error
+                self.reason = _no_credentials(error).error
             else:
                 await self.send(ClientFrame(id=RENEWAL, auth_refresh=AuthRefresh(ticket=ticket)))
                 return
@@ -155,9 +158,6 @@ class Connection:
             self._renewal.cancel()
             self._renewal = None
 
-    def _disconnected(self) -> None:
-        self._socket = None
-        self.opened.clear()
-        if self._opening is not None:
-            self._opening.cancel()
-        self._stop_renewal()
+
+def _no_credentials(cause: Exception) -> Ending:
+    return protocol.try_again(f"the credentials could not be had: {cause!r}", cause)

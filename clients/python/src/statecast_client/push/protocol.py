@@ -12,43 +12,22 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NamedTuple
 
 from websockets.typing import Subprotocol
 
-from statecast.push.v1.push_pb2 import ClientFrame
-from statecast.push.v1.range_pb2 import Range, UnwatchRange, WatchRange
-from statecast.push.v1.subscription_pb2 import Subscribe, Unsubscribe
-from statecast.state.v1.state_pb2 import Position, StateKey
+from statecast.push.v1.range_pb2 import RangeChanged, WatchRange
+from statecast.push.v1.subscription_pb2 import Changed, Removed, Subscribe
 from statecast_client.errors import StatecastError
 
 SUBPROTOCOL = Subprotocol("statecast.push.v1+proto")
 
-TOO_LARGE = 1009
-EXPIRED = 4401
-SLOW = 4408
-FLOOD = 4429
 FLOOD_PAUSE_S = 30.0
 """How long a client that sends too much stays away."""
-
-FIRST_FATAL_CLOSE = 4000
-UNAUTHORIZED = 401
-TRANSIENT_REFUSALS = frozenset({408, 429})
-"""The HTTP statuses below 500 that another attempt may not meet."""
-
-TEXTS = {
-    TOO_LARGE: "a frame is larger than its receiver takes",
-    UNAUTHORIZED: "the credential is not accepted",
-    EXPIRED: "the credential has expired",
-    4403: "the operators have ended this consumer's access",
-    4404: "the channel has expired or was deleted",
-    SLOW: "more waited for this client than may",
-    FLOOD: "this client sends more frames than it may",
-}
 
 FIRST_PAUSE_S = 0.25
 MAX_PAUSE_S = 10.0
 
+Request = Subscribe | WatchRange
 Name = tuple[str | bool, ...]
 """Identifies a subscription."""
 
@@ -72,37 +51,6 @@ class Then(Enum):
     RENEW = auto()
     """Connect once with a newer credential, where there is a way to get one; else end."""
     END = auto()
-
-
-class Subject(NamedTuple):
-    """A key or a range that is watched: its name, and the frames that begin and end its subscription."""
-
-    name: Name
-    opening: ClientFrame
-    closing: ClientFrame
-
-    @staticmethod
-    def of_key(store: str, key: StateKey, interval_ms: int | None) -> "Subject":
-        """Returns the subject that is a key."""
-        subscribe = Subscribe(store=store, key=key, interval_ms=interval_ms)
-        closing = ClientFrame(unsubscribe=Unsubscribe(store=store, key=key))
-        return Subject(name_of_key(store, key), ClientFrame(subscribe=subscribe), closing)
-
-    @staticmethod
-    def of_range(watched: Range, interval_ms: int | None) -> "Subject":
-        """Returns the subject that is a range."""
-        watch = WatchRange(range=watched, interval_ms=interval_ms)
-        closing = ClientFrame(unwatch_range=UnwatchRange(range=watched))
-        return Subject(name_of_range(watched), ClientFrame(watch_range=watch), closing)
-
-    def ask(self, frame_id: str, after: Position | None) -> ClientFrame:
-        """Returns the frame that asks for what it holds and every change, or only for what is newer than `after`."""
-        frame = ClientFrame(id=frame_id)
-        frame.MergeFrom(self.opening)
-        if after is not None:
-            request = frame.watch_range if frame.HasField("watch_range") else frame.subscribe
-            request.after.CopyFrom(after)
-        return frame
 
 
 @dataclass(frozen=True)
@@ -133,54 +81,37 @@ class Backoff:
         return ceiling * (0.5 + self._chance() / 2)
 
 
+_MEANINGS = {
+    401: (Then.RENEW, "the credential is not accepted"),
+    408: (Then.CONNECT, "the connection was refused"),
+    429: (Then.CONNECT, "the connection was refused"),
+    1009: (Then.END, "a frame is larger than its receiver takes"),
+    4401: (Then.RENEW, "the credential has expired"),
+    4403: (Then.END, "the operators have ended this consumer's access"),
+    4404: (Then.END, "the channel has expired or was deleted"),
+    4408: (Then.CONNECT, "more waited for this client than may"),
+    4429: (Then.CONNECT, "this client sends more frames than it may"),
+}
+"""What HTTP statuses and close codes mean; of the others, those that blame the client end it."""
+
+
 def of_close(code: int, reason: str) -> Ending:
     """Returns what follows a close code: another attempt with the positions, unless the code speaks against it."""
-    text = TEXTS.get(code, "the connection was closed")
-    error = PushRefusedError(str(code), f"{text} ({code}{f': {reason}' if reason else ''})")
-    if code == EXPIRED:
-        return Ending(Then.RENEW, error)
-    if code == FLOOD:
-        return Ending(Then.CONNECT, error, FLOOD_PAUSE_S)
-    fatal = code == TOO_LARGE or (code >= FIRST_FATAL_CLOSE and code != SLOW)
-    return Ending(Then.END if fatal else Then.CONNECT, error)
+    others = Then.END if code >= 4000 else Then.CONNECT, "the connection was closed"
+    return _ending(code, others, reason, FLOOD_PAUSE_S if code == 4429 else 0.0)
 
 
 def of_refusal(status: int, retry_after: str | None, body: bytes | bytearray) -> Ending:
     """Returns what follows an HTTP status in answer to the handshake; `retry_after` is the header, in seconds."""
-    text = TEXTS.get(status, "the connection was refused")
-    reason = _reason(body)
-    error = PushRefusedError(str(status), f"{text} ({status}{f': {reason}' if reason else ''})")
-    if status == UNAUTHORIZED:
-        return Ending(Then.RENEW, error)
-    fatal = 400 <= status < 500 and status not in TRANSIENT_REFUSALS
+    others = Then.END if 400 <= status < 500 else Then.CONNECT, "the connection was refused"
     pause_s = float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else 0.0
-    return Ending(Then.END if fatal else Then.CONNECT, error, pause_s)
+    return _ending(status, others, _reason(body), pause_s)
 
 
-def lost(address: str, cause: Exception) -> Ending:
-    """Returns what follows a connection that was not made, or broke without a close code."""
-    return _try_again(f"{address} cannot be reached: {cause or type(cause).__name__}", cause)
-
-
-def no_credentials(cause: Exception) -> Ending:
-    """Returns what follows when the application's function for credentials has failed."""
-    return _try_again(f"the credentials could not be had: {cause!r}", cause)
-
-
-def name_of_key(store: str, key: StateKey) -> Name:
-    """Returns the name of a key's subscription."""
-    return store, key.group, key.sort, key.member
-
-
-def name_of_range(watched: Range) -> Name:
-    """Returns the name of a range's subscription. The limit is no part of it: the server's is in force."""
-    return watched.store, watched.group, watched.sort_from, watched.sort_to, watched.reverse
-
-
-def _try_again(text: str, cause: Exception) -> Ending:
-    error = PushError(text)
-    error.__cause__ = cause
-    return Ending(Then.CONNECT, error)
+def _ending(number: int, others: tuple[Then, str], reason: str, pause_s: float) -> Ending:
+    then, text = _MEANINGS.get(number, others)
+    error = PushRefusedError(str(number), f"{text} ({number}{f': {reason}' if reason else ''})")
+    return Ending(then, error, pause_s)
 
 
 def _reason(body: bytes | bytearray) -> str:
@@ -191,3 +122,18 @@ def _reason(body: bytes | bytearray) -> str:
     except (ValueError, KeyError, TypeError):
         text = body.decode(errors="replace")
     return " ".join(str(text).split())[:300]
+
+
+def try_again(text: str, cause: Exception) -> Ending:
+    """Returns what follows a failure that says nothing about the next attempt."""
+    error = PushError(text)
+    error.__cause__ = cause
+    return Ending(Then.CONNECT, error)
+
+
+def name_of(message: Request | Changed | Removed | RangeChanged) -> Name:
+    """Returns the name of the subscription of a message. The limit of a range is no part: the server's is in force."""
+    if isinstance(message, WatchRange | RangeChanged):
+        watched = message.range
+        return watched.store, watched.group, watched.sort_from, watched.sort_to, watched.reverse
+    return message.store, message.key.group, message.key.sort, message.key.member
