@@ -4,10 +4,12 @@ import asyncio
 import json
 import sys
 import tempfile
-import threading
 import time
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
+from functools import partial
+from itertools import cycle
 from pathlib import Path
+from threading import Event
 
 from confluent_kafka import Consumer, TopicPartition
 from drivers.gateway_client import Gateway, GatewayClient, client_of, gateway_of, watch_request
@@ -23,7 +25,9 @@ from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
 from statecast.orders.v1.order_pb2 import OrderStatus
 from statecast.state.v1.state_pb2 import StateKey, StateRecord
+from testkit.background import in_background
 
+_tell = partial(print, file=sys.stderr)
 MEASURE_S = 20.0
 PROBES = 300
 SETTLED_PROBES = 20
@@ -45,20 +49,17 @@ def settle(source: OrderSource, lookups: Lookups) -> None:
 
 def to_topic(bootstrap: str, topic: str = "orders-by-key") -> dict[str, float]:
     """From the commit at the source until a consumer of the keyed topic has the record, in milliseconds."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "fetch.wait.max.ms": 10})
-    try:
+    ages: list[float] = []
+    with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "fetch.wait.max.ms": 10})) as consumer:
         partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
         ends = [(p, consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1]) for p in partitions]
         consumer.assign([TopicPartition(topic, partition, end) for partition, end in ends])
-        ages: list[float] = []
         deadline = time.monotonic() + MEASURE_S
         while time.monotonic() < deadline:
             record = consumer.poll(1)
             value = record.value() if record is not None else None
             if value is not None:
                 ages.append(_age_ms(StateRecord.FromString(value).source.commit_time))
-    finally:
-        consumer.close()
     return percentiles("change_to_topic_ms", ages)
 
 
@@ -93,22 +94,16 @@ COUNT_S = 8.0
 def frames(gateway: Gateway, staff: GatewayClient, source: OrderSource) -> dict[str, float]:
     """Frames per second over all sockets, while the hot orders change faster than the interval."""
     order_ids = [source.place("customer-bench", {"item-bench": 1}).order_id for _ in range(HOT_ORDERS)]
-    done = threading.Event()
-    changing = threading.Thread(target=_keep_changing, args=(source, order_ids, done))
-    changing.start()
-    try:
+
+    def keep_changing(done: Event) -> None:
+        statuses = cycle((OrderStatus.ORDER_STATUS_PACKED, OrderStatus.ORDER_STATUS_PAID))
+        for order_id, status in zip(cycle(order_ids), statuses, strict=False):
+            if done.wait(1 / HOT_CHANGES_PER_S):
+                return
+            source.advance(order_id, status)
+
+    with in_background(keep_changing):
         return {"frames_per_s": asyncio.run(_count_frames(gateway, staff, order_ids))}
-    finally:
-        done.set()
-        changing.join()
-
-
-def _keep_changing(source: OrderSource, order_ids: list[str], done: threading.Event) -> None:
-    turn = 0
-    while not done.wait(1 / HOT_CHANGES_PER_S):
-        status = OrderStatus.ORDER_STATUS_PAID if turn % 2 else OrderStatus.ORDER_STATUS_PACKED
-        source.advance(order_ids[turn % len(order_ids)], status)
-        turn += 1
 
 
 async def _count_frames(gateway: Gateway, staff: GatewayClient, order_ids: list[str]) -> float:
@@ -122,18 +117,15 @@ async def _count_frames(gateway: Gateway, staff: GatewayClient, order_ids: list[
             async for _ in socket:
                 counts[number] += 1
 
-    watching = [asyncio.create_task(watch(number)) for number in range(SOCKETS)]
-    while not all(counts):
+    async with asyncio.TaskGroup() as group:
+        watching = [group.create_task(watch(number)) for number in range(SOCKETS)]
+        while not all(counts):  # noqa: ASYNC110  frames are counted, not announced
+            await asyncio.sleep(0.05)
+        before, start = sum(counts), time.perf_counter()
+        await asyncio.sleep(COUNT_S)
+        rate = (sum(counts) - before) / (time.perf_counter() - start)
         for task in watching:
-            if task.done():
-                task.result()
-        await asyncio.sleep(0.05)
-    before, start = sum(counts), time.perf_counter()
-    await asyncio.sleep(COUNT_S)
-    rate = (sum(counts) - before) / (time.perf_counter() - start)
-    for task in watching:
-        task.cancel()
-    await asyncio.gather(*watching, return_exceptions=True)
+            task.cancel()
     return round(rate)
 
 
@@ -151,8 +143,7 @@ def main() -> None:
         settings = Settings(directory=Path(directory), rate=RATE, orders=ORDERS)
         with running_stack(settings, report=_tell) as stack:
             metrics = measure(stack)
-    shown = {"changes_per_s": RATE, "orders": ORDERS, "update_interval_ms": INTERVAL_MS, "runs": RUNS}
-    write("stack", metrics, shown)
+    write("stack", metrics, {"changes_per_s": RATE, "orders": ORDERS, "update_interval_ms": INTERVAL_MS, "runs": RUNS})
     print(table(metrics))
 
 
@@ -160,9 +151,10 @@ def measure(stack: RunningStack) -> list[Metric]:
     """The freshness of a busy stack, then the throughput of one whose source rests, each in several runs."""
     busy = [_freshness(stack) for _ in range(RUNS)]
     stack.stop("cdc-simulator")
-    with _lookups(stack) as channel:
+    address = stack.file.queries[0].address
+    with closing(Lookups(address)) as channel:
         settle(OrderSource(stack.file.kafka.bootstrap), channel)
-    order_ids = asyncio.run(known_orders(stack.file.queries[0].address, ORDERS, LOOKED_UP))
+    order_ids = asyncio.run(known_orders(address, LOOKED_UP))
     rested = [_throughput(stack, order_ids) for _ in range(RUNS)]
     return [*combine(busy), *combine(rested)]
 
@@ -171,9 +163,9 @@ def _freshness(stack: RunningStack) -> dict[str, float]:
     _tell("measuring freshness")
     file = stack.file
     source = OrderSource(file.kafka.bootstrap)
-    with _lookups(stack) as channel:
+    with closing(Lookups(file.queries[0].address)) as channel:
         settle(source, channel)
-        watched = asyncio.run(known_orders(file.queries[0].address, ORDERS, WATCHED))
+        watched = asyncio.run(known_orders(file.queries[0].address, WATCHED))
         with OrderWatchers(gateway_of(stack), client_of(stack, "operator"), watched, INTERVAL_MS) as watchers:
             client_ms = to_client(watchers)
         return {**to_topic(file.kafka.bootstrap), **to_lookup(source, channel), **client_ms}
@@ -184,14 +176,6 @@ def _throughput(stack: RunningStack, order_ids: list[str]) -> dict[str, float]:
     file = stack.file
     frames_per_s = frames(gateway_of(stack), client_of(stack, "operator"), OrderSource(file.kafka.bootstrap))
     return {**asyncio.run(measure_lookups(file.queries[0].address, order_ids)), **frames_per_s}
-
-
-def _lookups(stack: RunningStack) -> AbstractContextManager[Lookups]:
-    return closing(Lookups(stack.file.queries[0].address))
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -13,17 +13,13 @@ from bench.edge_rig import SECRET, EdgeProcess, EdgeRig, edge_rig
 from bench.results import Measured, Suite, measure_each, percentiles, repeat
 from testkit.waiting import wait_until
 
-RATE = 1_000
-"""Changes a second."""
+RATE = 1_000  # changes a second
 WARM_UP_S = 2.0
 INTERVALS_MS = (0, 100, 1000)
-FEW = 10
-"""A tenth of the sockets shows whether the query service notices how many there are."""
+FEW = 10  # a tenth of the sockets shows whether the query service notices how many there are
 EDGES = (1, 2, 4)
-STALLED_SHARE = 0.4
-"""Of 5,000 sockets, 2,000 that do not read."""
-WIDE = 8_000
-"""Bytes of the rows that fill the buffers of those."""
+STALLED_SHARE = 0.4  # of 5,000 sockets, 2,000 that do not read
+WIDE = 8_000  # bytes of the rows that fill the buffers of those
 WIDE_KEYS = 4
 WIDE_ROUNDS = 60
 HOT_KEYS = 10
@@ -36,13 +32,13 @@ PAUSE_S = 0.1
 def sockets(rig: EdgeRig) -> dict[str, float]:
     """Opens idle sockets: how many a second, and the memory of each."""
     with rig.edge() as edge:
-        before = edge.rss_kb
+        before = edge.rss_bytes
         seconds = edge.clients.ask("open", rig.sockets)
         wait_until(lambda: edge.metric("ws_edge_sockets") == rig.sockets, "all sockets are open")
-        after = edge.rss_kb
+        after = edge.rss_bytes
     return {
         "connects_per_s": round(rig.sockets / seconds),
-        "socket_rss_kb": round((after - before) / rig.sockets, 1),
+        "socket_rss_kb": round((after - before) / rig.sockets / 1e3, 1),
     }
 
 
@@ -50,10 +46,8 @@ def ages(rig: EdgeRig) -> dict[str, float]:
     """From commit to client at 1,000 changes a second, each socket with one key, at three intervals."""
     figures: dict[str, float] = {}
     for interval_ms in INTERVALS_MS:
-        with rig.edge() as edge:
-            edge.clients.ask("open", rig.sockets)
-            edge.clients.ask("subscribe", rig.store, rig.keys, interval_ms, 0, 1)
-            figures |= _listen(rig, edge, f".interval_{interval_ms}")
+        with rig.watching_edge(rig.sockets, rig.keys, interval_ms) as edge:
+            figures |= _ages(rig, edge, f".interval_{interval_ms}")
     return figures
 
 
@@ -62,43 +56,19 @@ def upstream(rig: EdgeRig) -> dict[str, float]:
 
     `naive` is what they would ask if each socket polled for itself.
     """
-    keys = rig.keys[: len(rig.keys) // FEW]
     figures: dict[str, float] = {}
     for count in (rig.sockets // FEW, rig.sockets):
-        with rig.edge() as edge:
-            edge.clients.ask("open", count)
-            edge.clients.ask("subscribe", rig.store, keys, 1000, 0, 1)
-            time.sleep(WARM_UP_S)
-            with rig.writer.writing(keys, RATE / FEW):
-                keys_per_s, calls_per_s = _upstream(rig, edge)
-        figures |= {
-            f"upstream_keys_per_s.{count}": keys_per_s,
-            f"upstream_calls_per_s.{count}": calls_per_s,
-            f"naive_calls_per_s.{count}": count,
-        }
+        asked, _ = _asked_for_few_keys(rig, f".{count}", 1, count)
+        figures |= asked | {f"naive_calls_per_s.{count}": count}
     return figures
 
 
 def edges(rig: EdgeRig) -> dict[str, float]:
     """What the query service is asked, and what CPU that takes it, when several edges watch the same keys at 1 s."""
-    keys = rig.keys[: len(rig.keys) // FEW]
     figures: dict[str, float] = {}
     for count in EDGES:
-        with ExitStack() as stack:
-            running = [stack.enter_context(rig.edge()) for _ in range(count)]
-            for edge in running:
-                edge.clients.ask("open", len(keys))
-                edge.clients.ask("subscribe", rig.store, keys, 1000, 0, 1)
-            time.sleep(WARM_UP_S)
-            with rig.writer.writing(keys, RATE / FEW):
-                used_s = rig.query_cpu_s()
-                keys_per_s, calls_per_s = _upstream(rig, running[0])
-                used_s = rig.query_cpu_s() - used_s
-        figures |= {
-            f"upstream_keys_per_s.edges_{count}": keys_per_s,
-            f"upstream_calls_per_s.edges_{count}": calls_per_s,
-            f"query_cpu_ms_per_s.edges_{count}": round(used_s * 1000 / rig.seconds, 1),
-        }
+        asked, used_s = _asked_for_few_keys(rig, f".edges_{count}", count, rig.sockets // FEW)
+        figures |= asked | {f"query_cpu_ms_per_s.edges_{count}": round(used_s * 1000 / rig.seconds, 1)}
     return figures
 
 
@@ -112,71 +82,76 @@ def stalled(rig: EdgeRig) -> dict[str, float]:
         edge.clients.ask("open", rig.sockets - readers, True)
         edge.clients.ask("subscribe", rig.store, wide, 100, readers, WIDE_KEYS)
         edge.clients.ask("stop_reading", readers)
-        before = edge.rss_kb
+        before = edge.rss_bytes
         for _ in range(WIDE_ROUNDS):
             rig.writer.write(wide, WIDE)
             time.sleep(PAUSE_S)
         wait_until(lambda: edge.metric("ws_edge_skipped_total") > 0, "versions are skipped")
-        after = edge.rss_kb
+        after = edge.rss_bytes
         skipped = edge.metric("ws_edge_skipped_total")
         edge.clients.ask("subscribe", rig.store, rig.keys, 0, 0, 1, readers)
-        figures = _listen(rig, edge, ".stalled")
+        figures = _ages(rig, edge, ".stalled")
         still = edge.metric("ws_edge_sockets")
     return figures | {
         "stalled_sockets": still - readers,
         "stalled_skipped": skipped,
-        "stalled_socket_rss_kb": round((after - before) / (rig.sockets - readers), 1),
+        "stalled_socket_rss_kb": round((after - before) / (rig.sockets - readers) / 1e3, 1),
     }
 
 
 def hot_key(rig: EdgeRig) -> dict[str, float]:
     """The ages when all sockets watch one key, which changes five times a second."""
-    with rig.edge() as edge:
-        edge.clients.ask("open", rig.sockets)
-        edge.clients.ask("subscribe", rig.store, rig.keys[:1], 0, 0, 1)
+    with rig.watching_edge(rig.sockets, rig.keys[:1], 0) as edge:
         time.sleep(WARM_UP_S)
         with rig.writer.writing(rig.keys[:1], ONE_KEY_RATE):
-            _, samples = edge.clients.ask("listen", rig.seconds, True)
-    return percentiles("age_ms", samples, ".hot_key")
+            _, ages_ms = edge.clients.ask("listen", rig.seconds, True)
+    return percentiles("age_ms", ages_ms, ".hot_key")
 
 
 def frames(rig: EdgeRig) -> dict[str, float]:
     """The frames that one edge delivers in a second, when more are asked for than it can."""
-    with rig.edge() as edge:
-        edge.clients.ask("open", round(rig.sockets * HOT_SOCKETS))
-        edge.clients.ask("subscribe", rig.store, rig.keys[:HOT_KEYS], 0, 0, HOT_KEYS)
-        with rig.writer.writing(rig.keys[:HOT_KEYS], HOT_RATE):
-            time.sleep(WARM_UP_S)
-            per_s, _ = edge.clients.ask("listen", rig.seconds, False)
+    keys = rig.keys[:HOT_KEYS]
+    watching = rig.watching_edge(round(rig.sockets * HOT_SOCKETS), keys, 0, HOT_KEYS)
+    with watching as edge, rig.writer.writing(keys, HOT_RATE):
+        time.sleep(WARM_UP_S)
+        per_s, _ = edge.clients.ask("listen", rig.seconds, False)
     return {"frames_per_s": round(per_s)}
 
 
-def _listen(rig: EdgeRig, edge: EdgeProcess, suffix: str) -> dict[str, float]:
+def _ages(rig: EdgeRig, edge: EdgeProcess, suffix: str) -> dict[str, float]:
     with rig.writer.writing(rig.keys, RATE):
         time.sleep(WARM_UP_S)
-        keys_before, calls_before = rig.upstream()
-        began = time.monotonic()
-        _, samples = edge.clients.ask("listen", rig.seconds, True)
-        keys, calls = rig.upstream()
-        seconds = time.monotonic() - began
-    return percentiles("age_ms", samples, suffix) | {
-        f"upstream_keys_per_s{suffix}": round((keys - keys_before) / seconds),
-        f"upstream_calls_per_s{suffix}": round((calls - calls_before) / seconds, 1),
-    }
+        asked, ages_ms = _listen(rig, edge, suffix, aging=True)
+    return percentiles("age_ms", ages_ms, suffix) | asked
 
 
-def _upstream(rig: EdgeRig, edge: EdgeProcess) -> tuple[float, float]:
+def _asked_for_few_keys(rig: EdgeRig, suffix: str, edges: int, sockets: int) -> tuple[dict[str, float], float]:
+    """What the query service is asked when so many edges, each with its sockets, watch the keys; its CPU seconds."""
+    keys = rig.keys[: len(rig.keys) // FEW]
+    with ExitStack() as stack:
+        running = [stack.enter_context(rig.watching_edge(sockets, keys, 1000)) for _ in range(edges)]
+        time.sleep(WARM_UP_S)
+        with rig.writer.writing(keys, RATE / FEW):
+            used_s = rig.query_cpu_s()
+            asked, _ = _listen(rig, running[0], suffix, aging=False)
+            return asked, rig.query_cpu_s() - used_s
+
+
+def _listen(rig: EdgeRig, edge: EdgeProcess, suffix: str, *, aging: bool) -> tuple[dict[str, float], list[float]]:
+    """What the query service is asked while the edge's clients listen, and the ages in milliseconds if asked for."""
     keys_before, calls_before = rig.upstream()
     began = time.monotonic()
-    edge.clients.ask("listen", rig.seconds, False)
+    _, ages_ms = edge.clients.ask("listen", rig.seconds, aging)
     keys, calls = rig.upstream()
     seconds = time.monotonic() - began
-    return round((keys - keys_before) / seconds), round((calls - calls_before) / seconds, 1)
+    return {
+        f"upstream_keys_per_s{suffix}": round((keys - keys_before) / seconds),
+        f"upstream_calls_per_s{suffix}": round((calls - calls_before) / seconds, 1),
+    }, ages_ms
 
 
 REVOKING_EDGES = 2
-REVOKED_SOCKETS = 0.1
-"""A tenth of the sockets of the other measurements, over both edges."""
+REVOKED_SOCKETS = 0.1  # a tenth of the sockets of the other measurements, over both edges
 REVOKED_KEYS = 10
 REVOKED_RATE = 200
 REVOKED = 4403
@@ -223,15 +198,8 @@ def _revoke(address: str, consumer: str) -> None:
 
 
 MEASUREMENTS: Mapping[str, Callable[[EdgeRig], dict[str, float]]] = {
-    "sockets": sockets,
-    "ages": ages,
-    "upstream": upstream,
-    "edges": edges,
-    "stalled": stalled,
-    "hot_key": hot_key,
-    "frames": frames,
-    "resumes": resumes,
-    "revocation": revocation,
+    measurement.__name__: measurement
+    for measurement in (sockets, ages, upstream, edges, stalled, hot_key, frames, resumes, revocation)
 }
 
 
@@ -246,12 +214,7 @@ SUITE = Suite(
     description=__doc__,
     measurements=tuple(MEASUREMENTS),
     options={"sockets": 5_000, "seconds": 10.0, "runs": 3},
-    settings={
-        "changes_per_s": RATE,
-        "stalled_share": STALLED_SHARE,
-        "query_instances": 2,
-        "edges": 1,
-    },
+    settings={"changes_per_s": RATE, "stalled_share": STALLED_SHARE, "query_instances": 2, "edges": 1},
     measure=measure,
 )
 

@@ -18,18 +18,14 @@ from testkit.edge_clients import CrowdProcess, crowd
 from testkit.keyed_topic_writers import order_key
 from testkit.resuming_clients import ResumeCount, Resumers
 
-TIMES = 2
-"""So many times the sockets of the other measurements: ten thousand."""
+TIMES = 2  # so many times the sockets of the other measurements: ten thousand
 INTERVAL_MS = 1000
-RATE = 500
-"""Changes a second, before the kill, through it and after it."""
+RATE = 500  # changes a second, before the kill, through it and after it
 LOOKUP_PAUSE_S = 0.01
 SAMPLE_S = 0.05
 CALM_S = 2.0
-PACED = {"sockets_per_s": 1000, "slow_start_s": 10}
-"""The edge's own defaults, which the rig takes away."""
-BATCHES = "BatchGetStates"
-"""What the edge alone asks for: the other caller looks up single keys."""
+PACED = {"sockets_per_s": 1000, "slow_start_s": 10}  # the edge's own defaults, which the rig takes away
+BATCHES = "BatchGetStates"  # what the edge alone asks for: the other caller looks up single keys
 
 
 def resumes(rig: EdgeRig) -> dict[str, float]:
@@ -57,13 +53,14 @@ def resumes(rig: EdgeRig) -> dict[str, float]:
 
 def _restart(rig: EdgeRig, edge: EdgeProcess, clients: CrowdProcess) -> dict[str, float]:
     clients.ask("begin_count")
-    keys_before, calls_before = _batches(rig)
+    keys_before, calls_before = rig.upstream(method=BATCHES)
     with _load(rig) as load:
         killed_at = time.monotonic()
         edge.kill()
-        edge.start_ready()
+        edge.start()
+        edge.wait_ready()
         count: ResumeCount = clients.ask("resumed")
-    keys, calls = _batches(rig)
+    keys, calls = rig.upstream(method=BATCHES)
     seconds = count.resumed_at - killed_at
     return {
         "resumes_ms": round(seconds * 1000),
@@ -72,13 +69,6 @@ def _restart(rig: EdgeRig, edge: EdgeProcess, clients: CrowdProcess) -> dict[str
         "resumes_calls_per_s": round((calls - calls_before) / seconds, 1),
         "resumes_calls_in_flight": max(load),
     }
-
-
-def _batches(rig: EdgeRig) -> tuple[float, float]:
-    """The keys and the calls of batches so far."""
-    keys, _ = rig.upstream()
-    instances = rig.cluster.instances.values()
-    return keys, sum(instance.metric("query_service_call_seconds_count", method=BATCHES) for instance in instances)
 
 
 @contextmanager

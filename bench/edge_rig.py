@@ -1,7 +1,7 @@
 """One broker, two instances of the query service and one edge: everything that an edge needs, and nothing else."""
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -49,27 +49,29 @@ class EdgeRig:
     @contextmanager
     def edge(self, **settings: object) -> Iterator["EdgeProcess"]:
         """A new edge with its own crowd, which end with the block; `settings` go on top of those of the rig."""
-        port = free_port()
-        values: dict[str, object] = {
-            "gateway_secret": SECRET,
-            "query_addresses": ",".join(instance.address for instance in self.cluster.instances.values()),
-            "stores": self._stores,
-            **EDGE,
-            **settings,
-        }
-        edge = EdgeProcess(port, values, self._directory / "edge.log")
-        try:
-            edge.start_ready()
+        queries = ",".join(instance.address for instance in self.cluster.instances.values())
+        own = {"gateway_secret": SECRET, "query_addresses": queries, "stores": self._stores}
+        with EdgeProcess({**own, **EDGE, **settings}, self._directory / "edge.log") as edge:
+            edge.start()
+            edge.wait_ready()
             with crowd(edge.address, SECRET) as edge.clients:
                 yield edge
-        finally:
-            edge.close()
 
-    def upstream(self) -> tuple[float, float]:
-        """The keys and the calls that the query service has been asked for so far."""
+    @contextmanager
+    def watching_edge(
+        self, sockets: int, keys: Sequence[str], interval_ms: int, each: int = 1
+    ) -> Iterator["EdgeProcess"]:
+        """A new edge with so many sockets, which watch `each` of the keys, in turn."""
+        with self.edge() as edge:
+            edge.clients.ask("open", sockets)
+            edge.clients.ask("subscribe", self.store, keys, interval_ms, 0, each)
+            yield edge
+
+    def upstream(self, **labels: str) -> tuple[float, float]:
+        """The keys and the calls, of those with the labels, that the query service has been asked for so far."""
         instances = self.cluster.instances.values()
         keys = sum(instance.metric("query_service_batch_keys_total") for instance in instances)
-        return keys, sum(instance.metric("query_service_call_seconds_count") for instance in instances)
+        return keys, sum(instance.metric("query_service_call_seconds_count", **labels) for instance in instances)
 
     def query_cpu_s(self) -> float:
         """The CPU time that the query service has used so far, over all its instances."""
@@ -81,19 +83,10 @@ class EdgeProcess(ServiceProcess):
 
     clients: CrowdProcess
 
-    def __init__(self, port: int, settings: Mapping[str, object], log_file: Path) -> None:
+    def __init__(self, settings: Mapping[str, object], log_file: Path) -> None:
+        port = free_port()
         super().__init__("ws_edge", {"port": port, **settings}, log_file, port)
         self.address = f"127.0.0.1:{port}"
-
-    def start_ready(self) -> None:
-        """Starts the process, and returns when it is ready."""
-        self.start()
-        self.wait_ready()
-
-    @property
-    def rss_kb(self) -> float:
-        """The memory that it has in use, in KB."""
-        return self.rss_bytes / 1e3
 
 
 @contextmanager

@@ -5,16 +5,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bench.processor_latency import Pause, Sample, figures, outside, p99_ms, pauses
-from bench.processor_rig import CHECKPOINT_S, PARTITIONS, TRIGGERS, Rig, broker, rig
-from bench.processor_workload import GROUPS, ROWS, SHAPES, Bank, Shape
+from bench.processor_rig import CHECKPOINT_S, PARTITIONS, TRIGGERS, Rig, rig
+from bench.processor_workload import GROUPS, ROWS, SHAPES, Bank
 from bench.results import Measured, Metric, Suite, combine, measure_each
+from testkit.broker import running_broker
 from testkit.stream_processor.process import wait_until
 
 WARM_S = 6.0
-WINDOW_S = float(CHECKPOINT_S)
-"""Each window meets a checkpoint."""
+WINDOW_S = float(CHECKPOINT_S)  # each window meets a checkpoint
 RUNS = 3
 SETTLE_S = 2.0
 STEP_S = 6.0
@@ -22,8 +25,7 @@ STEPS = (10_000, 15_000, 20_000, 25_000, 30_000)
 BEARABLE_MS = 1_000.0
 BACKLOG = 600_000
 
-Window = tuple[int, int]
-"""The first change of it, and the first after it."""
+Window = tuple[int, int]  # the first change of it, and the first after it
 
 
 @dataclass(frozen=True)
@@ -35,33 +37,34 @@ class Measurements:
 
     def latency(self, name: str, mode: str, rates: Sequence[int], state: bool) -> list[Metric]:
         """The figures of each of RUNS windows at each rate; with `state`, what a row takes in a checkpoint too."""
-        shape = SHAPES[name]
         count = ROWS + round(sum(rates) * (WARM_S + RUNS * WINDOW_S))
-        with rig(self.bootstrap, shape, mode, self.bank, count) as made:
-            _prepare(made, shape)
-            taken = [{f"state_bytes_per_row.{name}": _state_bytes(made, shape)}] if state else []
-            windows = {rate: _windows(made, rate) for rate in rates}
-            read(made, shape)
-            apart = _pauses(made, shape) if mode == "realtime" else []
-            runs: list[dict[str, float]] = [{} for _ in range(RUNS)]
-            for rate, cut in windows.items():
-                for run, window in zip(runs, cut, strict=True):
-                    samples = _samples(made, window)
-                    run.update(figures(mode, f".{name}.{rate}", samples, _within(apart, samples)))
-            return [*combine(taken), *combine(runs)]
+        windows: dict[int, list[Window]] = {}
+        with rig(self.bootstrap, SHAPES[name], mode, self.bank, count) as made:
+            _prepare(made)
+            metrics = combine([{f"state_bytes_per_row.{name}": _state_bytes(made)}]) if state else []
+            for rate in rates:
+                made.load.send_at(rate, WARM_S)
+                windows[rate] = [_window(made, rate, WINDOW_S) for _ in range(RUNS)]
+            made.read()
+            apart = pauses(made.sink.times_ms, made.commits_ms()) if mode == "realtime" else []
+            for rate in rates:
+                samples = [_samples(made, window) for window in windows[rate]]
+                metrics += combine([figures(mode, f".{name}.{rate}", each, _within(apart, each)) for each in samples])
+            return metrics
 
     def sustained(self, name: str) -> list[Metric]:
         """The highest of STEPS at which the p99 outside checkpoints stays bearable; 0 when it is none of them."""
-        shape = SHAPES[name]
         highest = 0
-        with rig(self.bootstrap, shape, "realtime", self.bank, ROWS + round(sum(STEPS) * (SETTLE_S + STEP_S))) as made:
-            _prepare(made, shape)
+        count = ROWS + round(sum(STEPS) * (SETTLE_S + STEP_S))
+        with rig(self.bootstrap, SHAPES[name], "realtime", self.bank, count) as made:
+            _prepare(made)
             for rate in STEPS:
                 made.load.send_at(rate, SETTLE_S)
                 window = _window(made, rate, STEP_S)
-                read(made, shape)
+                made.read()
                 samples = _samples(made, window)
-                if p99_ms(outside(samples, _within(_pauses(made, shape), samples))) > BEARABLE_MS:
+                apart = pauses(made.sink.times_ms, made.commits_ms())
+                if p99_ms(outside(samples, _within(apart, samples))) > BEARABLE_MS:
                     break
                 highest = rate
         return combine([{f"sustained_changes_per_s.{name}": highest}])
@@ -72,53 +75,30 @@ class Measurements:
         The CPU per change is that of the whole life of the processor's JVM, its start included; unlike the rate it
         says something on a busy machine too.
         """
-        shape = SHAPES["latest"]
-        with rig(self.bootstrap, shape, mode, self.bank, BACKLOG) as made:
+        with rig(self.bootstrap, SHAPES["latest"], mode, self.bank, BACKLOG) as made:
             made.load.send_all(BACKLOG)
             made.start()
             # Who reads what comes would take a core from it.
             made.sink.wait_until_quiet()
             used_s = made.cpu_s()
-            read(made, shape)
-            stamps = [time for times in made.sink.appended.times_ms.values() for time in times]
+            made.read()
+            stamps = [time for times in made.sink.times_ms.values() for time in times]
             rate = round(BACKLOG * 1000 / (max(stamps) - min(stamps)))
             cpu_us = round(used_s * 1e6 / BACKLOG, 1)
             return combine([{f"drain_changes_per_s.{mode}": rate, f"drain_cpu_us_per_change.{mode}": cpu_us}])
 
 
-def read(made: Rig, shape: Shape) -> None:
-    """Reads the sink until nothing that was sent is missing. Raises TimeoutError when something stays so.
-
-    A batch may write the newest of several changes of a row or group only, so the newest of each is what must come.
-    """
-    newest: dict[str, int] = {}
-    for index in range(len(made.load.sent_ms)):
-        newest.update(dict.fromkeys(shape.written(index), index))
-    missing = set(newest.values())
-
-    def complete() -> bool:
-        missing.difference_update([index for index in missing if index in made.sink.appended.at_ms])
-        return not missing
-
-    made.sink.read_until(complete)
-
-
-def _prepare(made: Rig, shape: Shape) -> None:
+def _prepare(made: Rig) -> None:
     made.start()
     made.load.send_all(ROWS)
-    read(made, shape)
+    made.read()
 
 
-def _state_bytes(made: Rig, shape: Shape) -> float:
+def _state_bytes(made: Rig) -> float:
     """Right after each row was written once, and came into a checkpoint."""
-    before = len(made.commits_ms(shape.pipeline))
-    wait_until(lambda: len(made.commits_ms(shape.pipeline)) > before, lambda: made.processor.log)
-    return round(made.changelog_bytes(shape.pipeline) / ROWS, 1)
-
-
-def _windows(made: Rig, rate: int) -> list[Window]:
-    made.load.send_at(rate, WARM_S)
-    return [_window(made, rate, WINDOW_S) for _ in range(RUNS)]
+    before = len(made.commits_ms())
+    wait_until(lambda: len(made.commits_ms()) > before, lambda: made.processor.log)
+    return round(made.changelog_bytes() / ROWS, 1)
 
 
 def _window(made: Rig, rate: int, seconds: float) -> Window:
@@ -128,59 +108,51 @@ def _window(made: Rig, rate: int, seconds: float) -> Window:
 
 
 def _samples(made: Rig, window: Window) -> list[Sample]:
-    sent, at = made.load.sent_ms, made.sink.appended.at_ms
+    sent, at = made.load.sent_ms, made.sink.at_ms
     return [Sample(sent[index], at[index]) for index in range(*window) if index in at]
 
 
-def _pauses(made: Rig, shape: Shape) -> list[Pause]:
-    return pauses(made.sink.appended.times_ms, made.commits_ms(shape.pipeline))
-
-
 def _within(apart: Sequence[Pause], samples: Sequence[Sample]) -> list[Pause]:
+    """The pauses that may delay one of the samples."""
     first = min((sample.sent_ms for sample in samples), default=0.0)
     last = max((sample.appended_ms for sample in samples), default=0.0)
-    return [pause for pause in apart if pause.from_ms < last and 2 * pause.until_ms - pause.from_ms > first]
+    return [pause for pause in apart if pause.from_ms < last and pause.recovered_ms > first]
 
 
 RATES = (1_000, 10_000)
 Job = Callable[[], list[Metric]]
-
-
-def every_name() -> list[str]:
-    """The names of all measurements."""
-    latency = [f"latency.{shape}.{mode}.{rate}" for shape in SHAPES for mode in TRIGGERS for rate in RATES]
-    state = [f"state.{shape}" for shape in SHAPES]
-    return [*latency, *state, *(f"sustained.{shape}" for shape in SHAPES), *(f"drain.{mode}" for mode in TRIGGERS)]
+NAMES = (
+    *(f"latency.{shape}.{mode}.{rate}" for shape, mode, rate in product(SHAPES, TRIGGERS, RATES)),
+    *(f"state.{shape}" for shape in SHAPES),
+    *(f"sustained.{shape}" for shape in SHAPES),
+    *(f"drain.{mode}" for mode in TRIGGERS),
+)
 
 
 def measure(names: Sequence[str]) -> Measured:
     """Makes the measurements one after the other, on one broker."""
     # Ended from outside, it still ends what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    with broker() as bootstrap:
-        return measure_each(dict(_jobs(Measurements(bootstrap, Bank()), set(names))))
+    with TemporaryDirectory(prefix="statecast-bench-") as directory, running_broker(Path(directory)) as broker:
+        return measure_each(dict(_jobs(Measurements(broker.bootstrap, Bank()), set(names))))
 
 
 def _jobs(measurements: Measurements, names: set[str]) -> Iterator[tuple[str, Job]]:
     """What must be called for the names: all rates of a shape and a mode share a processor, and its state is theirs."""
-    for shape in SHAPES:
-        for mode in TRIGGERS:
-            rates = [rate for rate in RATES if f"latency.{shape}.{mode}.{rate}" in names]
-            state = mode == "realtime" and f"state.{shape}" in names
-            if rates or state:
-                yield f"latency.{shape}.{mode}", partial(measurements.latency, shape, mode, rates, state)
-    for shape in SHAPES:
-        if f"sustained.{shape}" in names:
-            yield f"sustained.{shape}", partial(measurements.sustained, shape)
-    for mode in TRIGGERS:
-        if f"drain.{mode}" in names:
-            yield f"drain.{mode}", partial(measurements.drain, mode)
+    for shape, mode in product(SHAPES, TRIGGERS):
+        rates = [rate for rate in RATES if f"latency.{shape}.{mode}.{rate}" in names]
+        state = mode == "realtime" and f"state.{shape}" in names
+        if rates or state:
+            yield f"latency.{shape}.{mode}", partial(measurements.latency, shape, mode, rates, state)
+    single: dict[str, Job] = {f"sustained.{shape}": partial(measurements.sustained, shape) for shape in SHAPES}
+    single |= {f"drain.{mode}": partial(measurements.drain, mode) for mode in TRIGGERS}
+    yield from ((name, job) for name, job in single.items() if name in names)
 
 
 SUITE = Suite(
     name="processor",
     description=__doc__,
-    measurements=tuple(every_name()),
+    measurements=NAMES,
     options={},
     settings={
         "partitions": PARTITIONS,

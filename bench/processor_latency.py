@@ -7,8 +7,7 @@ from itertools import pairwise
 
 from bench.results import percentiles
 
-NEAR_MS = 1_500.0
-"""A checkpoint is noted so far at most from the pause that it makes."""
+NEAR_MS = 1_500.0  # a checkpoint is noted so far at most from the pause that it makes
 MIN_SAMPLES = 100
 
 
@@ -32,10 +31,14 @@ class Pause:
     from_ms: float
     until_ms: float
 
+    @property
+    def recovered_ms(self) -> float:
+        """When the rest is worked off, which takes as long as the pause."""
+        return 2 * self.until_ms - self.from_ms
+
     def delays(self, sample: Sample) -> bool:
-        """Whether the sample was under way in it, or was sent while the rest was worked off, which takes as long."""
-        recovered = 2 * self.until_ms - self.from_ms
-        return sample.sent_ms < recovered and sample.appended_ms > self.from_ms
+        """Whether the sample was under way in it, or was sent while the rest was worked off."""
+        return sample.sent_ms < self.recovered_ms and sample.appended_ms > self.from_ms
 
 
 def pauses(times_ms: Mapping[int, Sequence[float]], commits_ms: Iterable[float]) -> list[Pause]:
@@ -49,13 +52,9 @@ def pauses(times_ms: Mapping[int, Sequence[float]], commits_ms: Iterable[float])
         near = [gap for gap in gaps if gap.from_ms < commit + NEAR_MS and gap.until_ms > commit - NEAR_MS]
         if near:
             longest = max(near, key=lambda gap: gap.until_ms - gap.from_ms)
-            near_commits.append(_with_overlapping(longest, near))
+            together = [gap for gap in near if gap.from_ms < longest.until_ms and gap.until_ms > longest.from_ms]
+            near_commits.append(Pause(min(gap.from_ms for gap in together), max(gap.until_ms for gap in together)))
     return near_commits
-
-
-def _with_overlapping(longest: Pause, near: Sequence[Pause]) -> Pause:
-    together = [gap for gap in near if gap.from_ms < longest.until_ms and gap.until_ms > longest.from_ms]
-    return Pause(min(gap.from_ms for gap in together), max(gap.until_ms for gap in together))
 
 
 def outside(samples: Iterable[Sample], apart: Sequence[Pause]) -> list[Sample]:

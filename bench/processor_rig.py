@@ -5,7 +5,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,14 +14,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.processor_workload import Bank, Sent, Shape
 from statecast.state.v1.state_pb2 import StateRecord
-from testkit.broker import running_broker
 from testkit.ports import free_ports
 from testkit.stream_processor.process import Processor
 from testkit.topics import create_topic
 
 PAUSE_S = 0.002
-MIN_SHARE = 0.95
-"""Of the rate asked for; a sender that falls behind measures itself."""
+MIN_SHARE = 0.95  # of the rate asked for; a sender that falls behind measures itself
 
 
 class Load:
@@ -73,16 +71,6 @@ TOMBSTONE_HEADER = "statecast-state-record"
 SILENT_S = 120.0
 
 
-@dataclass
-class Appended:
-    """What the records read so far tell."""
-
-    at_ms: dict[int, float] = field(default_factory=dict)
-    """Index of a change → when the last record that it is the newest source of was appended."""
-    times_ms: dict[int, list[float]] = field(default_factory=dict)
-    """Partition → when its records were appended, in order."""
-
-
 class Sink:
     """Follows the topic from its beginning; appends are stamped by the broker, so it may read as late as it likes."""
 
@@ -91,8 +79,10 @@ class Sink:
             {"bootstrap.servers": bootstrap, "group.id": "bench", "fetch.wait.max.ms": 50, "queued.min.messages": 1000}
         )
         self._topic = topic
-        self._assigned = False
-        self.appended = Appended()
+        self.at_ms: dict[int, float] = {}
+        """Index of a change → when the last record that it is the newest source of was appended."""
+        self.times_ms: dict[int, list[float]] = {}
+        """Partition → when its records were appended, in order."""
 
     def read_until(self, complete: Callable[[], bool]) -> None:
         """Reads until the condition holds. Raises TimeoutError when nothing new comes for so long."""
@@ -113,7 +103,8 @@ class Sink:
         end, since = 0, time.monotonic()
         while end == 0 or time.monotonic() - since < seconds:
             time.sleep(0.25)
-            newest_end = self._end()
+            assigned = self._consumer.assignment()
+            newest_end = sum(self._consumer.get_watermark_offsets(each, timeout=10)[1] for each in assigned)
             if newest_end != end:
                 end, since = newest_end, time.monotonic()
 
@@ -121,29 +112,23 @@ class Sink:
         """Reads no more."""
         self._consumer.close()
 
-    def _end(self) -> int:
-        assigned = self._consumer.assignment()
-        return sum(self._consumer.get_watermark_offsets(each, timeout=10)[1] for each in assigned)
-
     def _assign(self) -> None:
-        if self._assigned:
+        if self._consumer.assignment():
             return
         partitions = self._consumer.list_topics(self._topic, timeout=10).topics[self._topic].partitions
         self._consumer.assign([TopicPartition(self._topic, each, 0) for each in partitions])
-        self._assigned = True
 
     def _take(self, value: bytes | None, headers: object, partition: int | None, stamp_ms: int) -> None:
         if value is None:
             assert isinstance(headers, list)
             value = next(bytes(content) for name, content in headers if name == TOMBSTONE_HEADER)
         change = StateRecord.FromString(value).source.log_sequence_number - 1
-        self.appended.at_ms[change] = stamp_ms
-        self.appended.times_ms.setdefault(partition or 0, []).append(stamp_ms)
+        self.at_ms[change] = stamp_ms
+        self.times_ms.setdefault(partition or 0, []).append(stamp_ms)
 
 
 PARTITIONS = 4
-CHECKPOINT_S = 10
-"""A sixth of what pipelines ship with, so that a short measurement meets checkpoints too."""
+CHECKPOINT_S = 10  # a sixth of what pipelines ship with, so that a short measurement meets checkpoints too
 TRIGGERS: dict[str, dict[str, str]] = {
     "realtime": {"mode": "realtime", "checkpoint": f"{CHECKPOINT_S}s"},
     "microbatch": {"mode": "micro-batch", "interval": "100ms"},
@@ -155,6 +140,7 @@ PIPELINES = Path(__file__).parents[1] / "services" / "stream-processor" / "pipel
 class Rig:
     """What one measurement works with; the processor has not been started."""
 
+    shape: Shape
     directory: Path
     load: Load
     sink: Sink
@@ -165,10 +151,25 @@ class Rig:
         self.processor.start()
         self.processor.wait_ready()
 
-    def commits_ms(self, pipeline: str) -> list[float]:
+    def read(self) -> None:
+        """Reads the sink until nothing that was sent is missing. Raises TimeoutError when something stays so.
+
+        A batch may write the newest of several changes of a row or group only, so the newest of each must come.
+        """
+        newest: dict[str, int] = {}
+        for index in range(len(self.load.sent_ms)):
+            newest.update(dict.fromkeys(self.shape.written(index), index))
+        missing = set(newest.values())
+
+        def complete() -> bool:
+            missing.difference_update([index for index in missing if index in self.sink.at_ms])
+            return not missing
+
+        self.sink.read_until(complete)
+
+    def commits_ms(self) -> list[float]:
         """When each checkpoint of the pipeline was complete, in milliseconds since 1970."""
-        commits = self.directory / "checkpoints" / pipeline / "commits"
-        files = sorted(commits.glob("[0-9]*"), key=lambda file: int(file.name))
+        files = sorted((self._checkpoints / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
         return [file.stat().st_mtime * 1000 for file in files]
 
     def cpu_s(self) -> float:
@@ -176,18 +177,13 @@ class Rig:
         times = self.processor.jvm().cpu_times()
         return float(times.user + times.system)
 
-    def changelog_bytes(self, pipeline: str) -> int:
+    def changelog_bytes(self) -> int:
         """What the checkpoints of the pipeline hold of its state, as far as they are written change by change."""
-        state = self.directory / "checkpoints" / pipeline / "state"
-        return sum(file.stat().st_size for file in state.rglob("*.changelog"))
+        return sum(file.stat().st_size for file in (self._checkpoints / "state").rglob("*.changelog"))
 
-
-@contextmanager
-def broker() -> Iterator[str]:
-    """A broker of the benchmark's own; its bootstrap address."""
-    temporary = tempfile.TemporaryDirectory(prefix="statecast-bench-")
-    with temporary as directory, running_broker(Path(directory)) as running:
-        yield running.bootstrap
+    @property
+    def _checkpoints(self) -> Path:
+        return self.directory / "checkpoints" / self.shape.pipeline
 
 
 @contextmanager
@@ -198,34 +194,23 @@ def rig(bootstrap: str, shape: Shape, mode: str, bank: Bank, count: int) -> Iter
         directory = Path(temporary)
         [shipped] = PIPELINES.rglob(f"{shape.pipeline}.yaml")
         content = {**yaml.safe_load(shipped.read_text()), "trigger": TRIGGERS[mode]}
-        source, sink = (_prefixed(content, section, prefix) for section in ("source", "sink"))
-        _create_topics(bootstrap, source, sink)
+        for section in ("source", "sink"):
+            content[section]["topic"] = prefix + content[section]["topic"]
+        source, sink = content["source"]["topic"], content["sink"]["topic"]
+        create_topic(bootstrap, source, PARTITIONS)
+        create_topic(bootstrap, f"{source}.dead-letter", 1)
+        # The broker stamps the sink's records as it appends them: that is when a reader can have them.
+        create_topic(bootstrap, sink, PARTITIONS, {"message.timestamp.type": "LogAppendTime"})
         file = directory / shipped.name
         file.write_text(yaml.safe_dump(content))
         processor = Processor(directory, bootstrap, free_ports(1)[0], [file])
         reader = Sink(bootstrap, sink)
         try:
-            yield Rig(directory, Load(bootstrap, source, bank.changes(shape, count)), reader, processor)
+            yield Rig(shape, directory, Load(bootstrap, source, bank.changes(shape, count)), reader, processor)
         except (TimeoutError, RuntimeError) as error:
             error.add_note(processor.log[-4000:])
             raise
         finally:
             reader.close()
-            _end(processor)
-
-
-def _prefixed(content: dict[str, dict[str, str]], section: str, prefix: str) -> str:
-    content[section]["topic"] = prefix + content[section]["topic"]
-    return content[section]["topic"]
-
-
-def _create_topics(bootstrap: str, source: str, sink: str) -> None:
-    create_topic(bootstrap, source, PARTITIONS)
-    create_topic(bootstrap, f"{source}.dead-letter", 1)
-    # The broker stamps the sink's records as it appends them: that is when a reader can have them.
-    create_topic(bootstrap, sink, PARTITIONS, {"message.timestamp.type": "LogAppendTime"})
-
-
-def _end(processor: Processor) -> None:
-    processor.close()
-    time.sleep(1)  # its JVM ends within a second of it, and must not work beside the next measurement
+            processor.close()
+            time.sleep(1)  # its JVM ends within a second of it, and must not work beside the next measurement

@@ -9,12 +9,10 @@ from statecast.portfolio.v1.open_position_pb2 import OpenPositionChange
 
 ROWS = 50_000
 """The rows of the source; each is created first, then they are changed in turn, so that no batch holds one twice."""
-GROUPS = 20_000
-"""The groups that they lie in; every tenth change moves its row to another."""
+GROUPS = 20_000  # the groups that they lie in; every tenth change moves its row to another
 STAMP_S = 1_700_000_000
 
-Sent = tuple[bytes, bytes]
-"""Key and value of a record."""
+Sent = tuple[bytes, bytes]  # key and value of a record
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,6 @@ class Shape:
     """One of the benchmark's pipelines, as it ships, and what it reads."""
 
     pipeline: str
-    domain: str
     changes: Callable[[int, int], Iterator[Sent]]
     written: Callable[[int], tuple[str, ...]]
     """What a change, by its index, makes records of: its row, or the groups that it comes from and to."""
@@ -37,11 +34,10 @@ def _order_changes(first: int, end: int) -> Iterator[Sent]:
             row.items.add(item_id=item, quantity=1, unit_price_cents=500)
     for index in range(first, end):
         number, version = index % ROWS, index // ROWS
-        key = f"order-{number:06d}"
         for row, age in ((change.before, version - 1), (change.after, version)):
-            row.order_id, row.customer_id = key, f"customer-{_group(number, age):05d}"
+            row.order_id, row.customer_id = f"order-{number:06d}", f"customer-{_group(number, age):05d}"
             row.updated_at.nanos = (age + 1) * 1000
-        yield key.encode(), _sealed(change, index)
+        yield change.after.order_id.encode(), _sealed(change, index)
 
 
 def _position_changes(first: int, end: int) -> Iterator[Sent]:
@@ -50,10 +46,10 @@ def _position_changes(first: int, end: int) -> Iterator[Sent]:
         row.ticker, row.exchange = "AAPL", "NASDAQ"
     for index in range(first, end):
         number, version = index % ROWS, index // ROWS
-        key = f"position-{number:06d}"
         for row, age in ((change.before, version - 1), (change.after, version)):
-            row.position_id, row.client, row.amount = key, f"client-{_group(number, age):05d}", age + 2
-        yield key.encode(), _sealed(change, index)
+            row.position_id, row.client = f"position-{number:06d}", f"client-{_group(number, age):05d}"
+            row.amount = age + 2
+        yield change.after.position_id.encode(), _sealed(change, index)
 
 
 def _group(number: int, version: int) -> int:
@@ -73,10 +69,6 @@ def _sealed(change: OrderChange | OpenPositionChange, index: int) -> bytes:
     return created.SerializeToString()
 
 
-def _row(index: int) -> tuple[str, ...]:
-    return (str(index % ROWS),)
-
-
 def _groups(index: int) -> tuple[str, ...]:
     number, version = index % ROWS, index // ROWS
     ages = (version - 1, version) if version else (version,)
@@ -84,9 +76,9 @@ def _groups(index: int) -> tuple[str, ...]:
 
 
 SHAPES = {
-    "latest": Shape("orders-by-key", "orders", _order_changes, _row),
-    "members": Shape("orders-by-customer", "orders", _order_changes, _row),
-    "aggregate": Shape("us-share-holders", "open-positions", _position_changes, _groups),
+    "latest": Shape("orders-by-key", _order_changes, lambda index: (str(index % ROWS),)),
+    "members": Shape("orders-by-customer", _order_changes, lambda index: (str(index % ROWS),)),
+    "aggregate": Shape("us-share-holders", _position_changes, _groups),
 }
 
 
@@ -94,10 +86,10 @@ class Bank:
     """Serialized changes of one kind, made once and sent by many measurements, each to a topic of its own."""
 
     def __init__(self) -> None:
-        self._made: dict[str, list[Sent]] = {}
+        self._made: dict[Callable[[int, int], Iterator[Sent]], list[Sent]] = {}
 
     def changes(self, shape: Shape, count: int) -> list[Sent]:
         """The first `count` changes; more may be given."""
-        made = self._made.setdefault(shape.domain, [])
+        made = self._made.setdefault(shape.changes, [])
         made.extend(shape.changes(len(made), count))
         return made

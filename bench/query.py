@@ -2,11 +2,12 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Event, Thread
+from itertools import cycle
+from threading import Event
 from typing import Any
 
 import grpc
@@ -22,7 +23,7 @@ from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, GetState
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
 from statecast.shard.v1.shard_service_pb2 import ListPartitionsRequest, Partition
 from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceStub
-from statecast.state.v1.state_pb2 import Position, StateKey
+from statecast.state.v1.state_pb2 import StateKey
 from testkit.background import act_at_rate, in_background
 from testkit.keyed_topic_writers import PAYLOAD_BYTES, producer, row_key, row_record
 from testkit.query_cluster import PARTITIONS, REPLICAS, STORE
@@ -35,8 +36,7 @@ PAGE = 1_000
 def gets(rig: QueryRig) -> dict[str, float]:
     """Single gets to the owner and through a forward, and batches of 500 keys, all changed or none."""
     first, _ = rig.only(*NAMES)
-    keys = _spread(rig.rows)
-    return uvloop.run(measure_lookups(first.address, keys, STORE))
+    return uvloop.run(measure_lookups(first.address, _spread_keys(rig.rows, LOOKED_UP), STORE))
 
 
 def scan(rig: QueryRig) -> dict[str, float]:
@@ -48,9 +48,9 @@ def scan(rig: QueryRig) -> dict[str, float]:
     }
 
 
-def _spread(rows: int) -> Sequence[str]:
-    step = max(1, rows // LOOKED_UP)
-    return [row_key(number) for number in range(0, rows, step)][:LOOKED_UP]
+def _spread_keys(rows: int, count: int) -> list[str]:
+    """So many keys at most, all over the store."""
+    return [row_key(number) for number in range(0, rows, max(1, rows // count))][:count]
 
 
 def _rows_per_s(address: str, *, local_only: bool) -> float:
@@ -121,12 +121,11 @@ def apply(rig: QueryRig) -> dict[str, float]:
 def _partitions(stub: Any) -> Sequence[Partition]:
     """What the instance holds; nothing while it cannot be reached."""
     try:
-        partitions: Sequence[Partition] = stub.ListPartitions(ListPartitionsRequest(), timeout=60).partitions
+        return list(stub.ListPartitions(ListPartitionsRequest(), timeout=60).partitions)
     except grpc.RpcError as error:
         if error.code() != grpc.StatusCode.UNAVAILABLE:
             raise
-        return ()
-    return partitions
+        return []
 
 
 def _applied(partitions: Sequence[Partition]) -> int:
@@ -141,7 +140,7 @@ TICK_S = 0.01
 def freshness(rig: QueryRig) -> dict[str, float]:
     """From the broker's time of the append, in whole milliseconds, to the answer at the client."""
     first, _ = rig.only(*NAMES)
-    with grpc.insecure_channel(first.address) as channel, _others_written(rig):
+    with grpc.insecure_channel(first.address) as channel, in_background(partial(_write_others, rig)):
         stub: Any = QueryServiceStub(channel)
         probe = _Probe(rig, stub)
         times_ms = [probe.time_ms(number) for number in range(PROBES)]
@@ -160,8 +159,10 @@ class _Probe:
 
     def time_ms(self, number: int) -> float:
         query = KeyQuery(key=StateKey(group=row_key(number)))
-        query.after.CopyFrom(self._wait(query))
-        waiting = self._stub.BatchGetStates.future(self._request(query, wait_s=30), timeout=60)
+        [before] = self._stub.BatchGetStates(BatchGetStatesRequest(store=STORE, keys=[query]), timeout=60).results
+        query.after.CopyFrom(before.state.position)
+        request = BatchGetStatesRequest(store=STORE, keys=[query], max_wait=Duration(seconds=30))
+        waiting = self._stub.BatchGetStates.future(request, timeout=60)
         record = row_record(number, self._rig.sequence)
         self._producer.produce(self._rig.cluster.topic, record, row_key(number), on_delivery=self._note)
         self._producer.flush(30)
@@ -171,36 +172,24 @@ class _Probe:
             raise ValueError(f"{row_key(number)}: another record than the one that was written became visible")
         return visible_ms - self._appended.timestamp()[1]
 
-    def _wait(self, query: KeyQuery) -> Position:
-        [result] = self._stub.BatchGetStates(self._request(query, wait_s=0), timeout=60).results
-        position: Position = result.state.position
-        return position
-
-    def _request(self, query: KeyQuery, wait_s: int) -> BatchGetStatesRequest:
-        return BatchGetStatesRequest(store=STORE, keys=[query], max_wait=Duration(seconds=wait_s))
-
     def _note(self, error: KafkaError | None, message: Message) -> None:
         self._appended = None if error is not None else message
 
 
-@contextmanager
-def _others_written(rig: QueryRig) -> Iterator[None]:
-    """Writes other rows at a steady rate meanwhile."""
+def _write_others(rig: QueryRig, done: Event) -> None:
+    """Writes other rows at a steady rate."""
     sender = producer(rig.cluster.bootstrap, linger_ms=5)
 
     def write(number: int) -> None:
         row = PROBES + number % max(1, rig.rows - PROBES)
         sender.produce(rig.cluster.topic, row_record(row, rig.sequence + 1), row_key(row))
 
-    def write_all(done: Event) -> None:
-        act_at_rate(done, RATE, TICK_S, write, lambda: sender.poll(0))
-        sender.flush(30)
-
-    with in_background(write_all):
-        yield
+    act_at_rate(done, RATE, TICK_S, write, lambda: sender.poll(0))
+    sender.flush(30)
 
 
 CALLERS = 4
+OWNERS_ASKED = 200
 BEFORE_S = 2.0
 AFTER_S = 2.0
 
@@ -211,29 +200,27 @@ class _Caller:
 
     stub: Any
     keys: list[str]
-    done: Event
     failed: int = 0
     gap_s: float = 0.0
     answered_by: set[str] = field(default_factory=set)
 
-    def run(self) -> None:
+    def run(self, done: Event) -> None:
         answered_at = time.monotonic()
-        turn = 0
-        while not self.done.is_set():
-            turn += 1
-            request = GetStateRequest(store=STORE, key=StateKey(group=self.keys[turn % len(self.keys)]))
+        for key in cycle(self.keys):
+            if done.is_set():
+                return
             try:
-                answer = self.stub.GetState(request, timeout=10)
+                answered_by = _answered_by(self.stub, key)
             except grpc.RpcError:
                 self.failed += 1
                 continue
             now = time.monotonic()
             self.gap_s, answered_at = max(self.gap_s, now - answered_at), now
-            self.answered_by.add(answer.freshness.answered_by)
+            self.answered_by.add(answered_by)
 
 
 def failover(rig: QueryRig) -> dict[str, float]:
-    """The longest time that any of four callers went without an answer during_kill the kill, and the reads that failed.
+    """The longest time that any of four callers went without an answer during the kill, and the reads that failed.
 
     All read keys of the killed instance through the other, one read at a time. `failover_gap_ms.calm` is the longest
     such time before the kill: what the machine does to it without any failure.
@@ -241,7 +228,7 @@ def failover(rig: QueryRig) -> dict[str, float]:
     survivor, killed = rig.only(*NAMES)
     with grpc.insecure_channel(survivor.address) as channel:
         stub: Any = QueryServiceStub(channel)
-        keys = _keys_of(stub, killed.name, rig.rows)
+        keys = [key for key in _spread_keys(rig.rows, OWNERS_ASKED) if _answered_by(stub, key) == killed.name]
         calm = _read(stub, keys, lambda: None)
         during_kill = _read(stub, keys, killed.kill)
     if any(killed.name not in caller.answered_by or len(caller.answered_by) < 2 for caller in during_kill):
@@ -253,37 +240,25 @@ def failover(rig: QueryRig) -> dict[str, float]:
     }
 
 
-def _keys_of(stub: Any, owner: str, rows: int) -> list[str]:
-    sample = [row_key(number) for number in range(0, rows, max(1, rows // 200))]
-    answers = {key: stub.GetState(GetStateRequest(store=STORE, key=StateKey(group=key)), timeout=10) for key in sample}
-    return [key for key, answer in answers.items() if answer.freshness.answered_by == owner]
+def _answered_by(stub: Any, key: str) -> str:
+    answer = stub.GetState(GetStateRequest(store=STORE, key=StateKey(group=key)), timeout=10)
+    return str(answer.freshness.answered_by)
 
 
-def _read(stub: Any, keys: list[str], disturb: Any) -> list[_Caller]:
-    done = Event()
-    callers = [_Caller(stub, keys, done) for _ in range(CALLERS)]
-    threads = [Thread(target=caller.run) for caller in callers]
-    for thread in threads:
-        thread.start()
-    try:
+def _read(stub: Any, keys: list[str], disturb: Callable[[], None]) -> list[_Caller]:
+    callers = [_Caller(stub, keys) for _ in range(CALLERS)]
+    with ExitStack() as running:
+        for caller in callers:
+            running.enter_context(in_background(caller.run))
         wait_until(lambda: all(caller.answered_by for caller in callers))
-        done.wait(BEFORE_S)
+        time.sleep(BEFORE_S)
         disturb()
-        done.wait(AFTER_S)
-    finally:
-        done.set()
-        for thread in threads:
-            thread.join()
+        time.sleep(AFTER_S)
     return callers
 
 
 MEASUREMENTS: Mapping[str, Callable[[QueryRig], dict[str, float]]] = {
-    "restore": restore,
-    "apply": apply,
-    "gets": gets,
-    "scan": scan,
-    "freshness": freshness,
-    "failover": failover,
+    measurement.__name__: measurement for measurement in (restore, apply, gets, scan, freshness, failover)
 }
 
 

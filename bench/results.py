@@ -64,8 +64,7 @@ def combine(runs: Sequence[Mapping[str, float]]) -> list[Metric]:
     return [Metric(name, statistics.median(values[name]), unit_of(name), values[name]) for name in names]
 
 
-Measured = tuple[list[Metric], list[str]]
-"""The metrics, and the names of the measurements that failed."""
+Measured = tuple[list[Metric], list[str]]  # the metrics, and the names of the measurements that failed
 
 
 @dataclass(frozen=True)
@@ -75,18 +74,21 @@ class Suite:
     name: str
     description: str
     measurements: Sequence[str]
-    options: Mapping[str, float]
-    """Sizes that can be chosen on the command line, with what they are by default."""
-    settings: Mapping[str, object]
-    """What is written beside the values, and beside the options."""
-    measure: Callable[..., Measured]
-    """Takes the names of measurements, and the options by name."""
+    options: Mapping[str, float]  # sizes that can be chosen on the command line, with what they are by default
+    settings: Mapping[str, object]  # what is written beside the values, and beside the options
+    measure: Callable[..., Measured]  # takes the names of measurements, and the options by name
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """Measures what is chosen; writes it down only when that is everything. Returns 1 when one has failed."""
-        parser = self._parser()
+        parser = ArgumentParser(prog=f"python -m bench.{self.name}", description=self.description)
+        parser.add_argument("--list", action="store_true", help="name the measurements, and measure nothing")
+        only = "measure this, or what begins so"
+        parser.add_argument("--only", action="append", default=[], metavar="NAME", help=only)
+        for name, default in self.options.items():
+            parser.add_argument(f"--{name}", type=type(default), default=default, help="(%(default)s)")
         chosen = vars(parser.parse_args(arguments))
-        names = [name for name in self.measurements if not chosen["only"] or _is_part_of(name, chosen["only"])]
+        parts = tuple(f"{part}." for part in chosen["only"] or self.measurements)
+        names = [name for name in self.measurements if f"{name}.".startswith(parts)]
         if not names:
             parser.error(f"--only: no measurement is of {', '.join(chosen['only'])}; --list names them")
         if chosen["list"]:
@@ -101,20 +103,6 @@ class Suite:
         if not failed and len(names) == len(self.measurements) and options == self.options:
             write(self.name, metrics, {**self.options, **self.settings})
         return 1 if failed else 0
-
-    def _parser(self) -> ArgumentParser:
-        parser = ArgumentParser(prog=f"python -m bench.{self.name}", description=self.description)
-        parser.add_argument("--list", action="store_true", help="name the measurements, and measure nothing")
-        parser.add_argument(
-            "--only", action="append", default=[], metavar="NAME", help="measure this, or what begins so"
-        )
-        for name, default in self.options.items():
-            parser.add_argument(f"--{name}", type=type(default), default=default, help="(%(default)s)")
-        return parser
-
-
-def _is_part_of(name: str, chosen: Sequence[str]) -> bool:
-    return any(name == part or name.startswith(f"{part}.") for part in chosen)
 
 
 def repeat(measure: Callable[[], Mapping[str, float]], runs: int) -> list[Metric]:
@@ -137,35 +125,23 @@ def measure_each(measurements: Mapping[str, Callable[[], list[Metric]]]) -> Meas
 
 
 def write(suite: str, metrics: Sequence[Metric], settings: Mapping[str, object]) -> None:
-    """Writes the suite's metrics, and the machine's facts with the settings beside them."""
-    RESULTS.mkdir(exist_ok=True)
-    _write(RESULTS / f"{suite}.json", [asdict(metric) for metric in metrics])
-    _write(RESULTS / f"{suite}.machine.json", {**machine_facts(), "settings": dict(settings)})
-
-
-def machine_facts() -> dict[str, object]:
-    """What the values depend on: processor, memory, system, Python."""
-    return {
+    """Writes the suite's metrics, and beside them what they depend on: the machine's facts, and the settings."""
+    cpuinfo = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*: (.+)", cpuinfo.read_text()) if cpuinfo.exists() else []
+    machine = {
         "cores": psutil.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "processor": _processor_name(),
+        "processor": names[0] if names else platform.processor(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
+        "settings": dict(settings),
     }
+    RESULTS.mkdir(exist_ok=True)
+    for name, content in ((suite, [asdict(metric) for metric in metrics]), (f"{suite}.machine", machine)):
+        (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
 
 
 def table(metrics: Sequence[Metric]) -> str:
     """The metrics as aligned lines."""
     width = max(len(metric.metric) for metric in metrics)
-    lines = [f"{m.metric:<{width}}  {m.value:>12,.1f} {m.unit:<4} {m.runs}" for m in metrics]
-    return "\n".join(lines)
-
-
-def _processor_name() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    names = re.findall(r"model name\s*: (.+)", cpuinfo.read_text()) if cpuinfo.exists() else []
-    return names[0] if names else platform.processor()
-
-
-def _write(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content, indent=2) + "\n")
+    return "\n".join(f"{m.metric:<{width}}  {m.value:>12,.1f} {m.unit:<4} {m.runs}" for m in metrics)

@@ -1,24 +1,30 @@
 """The command `local-stack`: starts, shows, demonstrates and ends the whole of Statecast on this machine."""
 
 import argparse
+import shutil
 import signal
 import sys
+from collections.abc import Sequence
 
-from pydantic import ValidationError
-from rich.console import Console
+import psutil
+from rich.console import Console, Group, RenderableType
+from rich.table import Column, Table
 
-from local_stack import LocalStackError
 from local_stack.demo import run_demo
 from local_stack.running_stack import run_stack, start_stack, stop_stack
-from local_stack.settings import Settings, variable
+from local_stack.settings import Settings
 from local_stack.specs import whole_stack
-from local_stack.stack_directory import StackDirectory
-from local_stack.stack_file import read_stack
-from local_stack.status import addresses, show_status
+from local_stack.stack_directory import Ledger, StackDirectory
+from local_stack.stack_file import Stack, read_stack
+from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
+from statecast_service.settings import load_settings
 from testkit import processes
 
-FAILED, BAD_USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+INTERRUPTED, TERMINATED = 130, 143
+READY, NOT_READY, NOT_RUNNING = 0, 1, 3  # the exit statuses of `local-stack status`
+MIB = 1024 * 1024
+STYLES = {"ready": "green", "done": "green", "held": "yellow", "restarting": "red", "unready": "red"}
 COMMANDS = {
     "up": "start the stack in the background and wait until it is ready",
     "down": "end the stack and everything that it started",
@@ -37,32 +43,28 @@ def main() -> None:
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
-        sys.exit(_run(arguments, Settings(), Console(highlight=False)))
-    except ValidationError as error:
-        problems = (f"{variable(str(each['loc'][0]))}={each['input']!r}: {each['msg']}" for each in error.errors())
-        _complain("; ".join(problems))
-        sys.exit(BAD_USAGE)
-    except LocalStackError as error:
-        _complain(str(error))
-        sys.exit(FAILED)
+        sys.exit(_run(arguments, load_settings(Settings), Console(highlight=False)))
+    except ServiceError as error:
+        console = Console(stderr=True)
+        console.print(f"local-stack: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(error.exit_status)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 
 
 def _run(arguments: argparse.Namespace, settings: Settings, console: Console) -> int:
-    directory = StackDirectory(settings.directory)
     match arguments.command:
         case "up":
             start_stack(settings, processes.start_detached, console.print)
-            console.print(addresses(read_stack(directory.stack_file)))
+            console.print(addresses(read_stack(settings.files.stack_file)))
         case "down":
             ended = stop_stack(settings)
-            console.print("the stack has ended" if ended else f"nothing runs in {directory.root}")
+            console.print("the stack has ended" if ended else f"nothing runs in {settings.directory}")
             if arguments.wipe:
-                directory.wipe()
-                console.print(f"removed {directory.data}")
+                shutil.rmtree(settings.files.data, ignore_errors=True)
+                console.print(f"removed {settings.files.data}")
         case "status":
-            return show_status(settings, console)
+            return show_status(settings.files, console)
         case "demo":
             return run_demo(settings, console)
         case _:
@@ -71,8 +73,63 @@ def _run(arguments: argparse.Namespace, settings: Settings, console: Console) ->
     return 0
 
 
-def _complain(text: str) -> None:
-    Console(stderr=True).print(f"local-stack: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
+def show_status(directory: StackDirectory, console: Console) -> int:
+    """Prints the state of the stack and returns the exit status."""
+    ledger = directory.ledger()
+    if directory.supervisor_pid() is None:
+        console.print(f"nothing runs in {directory.root}")
+        if ledger.failure:
+            console.print(f"the last stack ended because {ledger.failure}", markup=False)
+        return NOT_RUNNING
+    if not ledger.run:
+        console.print(f"the stack in {directory.root} is starting")
+        return NOT_READY
+    console.print(_processes(ledger))
+    if not directory.stack_file.exists():
+        return NOT_READY
+    console.print(addresses(read_stack(directory.stack_file)))
+    return READY if ledger.ready else NOT_READY
+
+
+def addresses(stack: Stack) -> RenderableType:
+    """Where to reach the stack, and as whom."""
+    grid = Table.grid(padding=(0, 2))
+    gateway = stack.gateway
+    grid.add_row("gateway", f"{gateway.https}  {gateway.wss}  {gateway.http}  {gateway.ws}")
+    grid.add_row("pages", f"{gateway.http}/  {gateway.http}/operator")
+    grid.add_row("trust", str(gateway.ca_certificate))
+    for name, user in stack.credentials.items():
+        if user.basic:
+            groups = ", ".join(user.groups)
+            grid.add_row("log in as", f"{user.basic.username} / {user.basic.password}  ({name}: {groups})")
+    grid.add_row("kafka", stack.kafka.bootstrap)
+    grid.add_row("queries", "  ".join(query.address for query in stack.queries))
+    grid.add_row("all of it", str(stack.directory / "stack.json"))
+    return Group("", grid)
+
+
+def memory_mib(members: Sequence[psutil.Process]) -> float:
+    """The resident memory of the processes, in MiB; 0 when one of them has ended."""
+    try:
+        return sum(process.memory_info().rss for process in members) / MIB
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
+def _processes(ledger: Ledger) -> Table:
+    right = [Column(text, justify="right") for text in ("pid", "restarts", "memory")]
+    table = Table("process", "state", *right, "", box=None, pad_edge=False)
+    total = supervisor = memory_mib(processes.family(ledger.supervisor)[:1])
+    for name, entry in ledger.processes.items():
+        memory = memory_mib(processes.family(entry.pid) if entry.pid else [])
+        total += memory
+        state = f"[{STYLES.get(entry.state, 'cyan')}]{entry.state}[/]"
+        shown = f"{memory:.0f} MiB" if memory else ""
+        note = entry.reason or f"after {entry.since_start_s:.1f} s"
+        table.add_row(name, state, str(entry.pid or ""), str(entry.restarts or ""), shown, note)
+    table.add_row("supervisor", "", str(ledger.supervisor), "", f"{supervisor:.0f} MiB", "")
+    table.add_row("total", "", "", "", f"{total:.0f} MiB", "", style="bold")
+    return table
 
 
 if __name__ == "__main__":

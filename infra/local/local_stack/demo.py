@@ -7,19 +7,18 @@ import termios
 import time
 import tty
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 
 import httpx
 from rich.console import Console
 from rich.live import Live
 
-from local_stack.demo_board import Board, OrderLine, batch_line, draw, milliseconds
+from local_stack.demo_board import Board, OrderLine, batch_line, draw
 from local_stack.gateway import authorization
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
-from local_stack.stack_directory import StackDirectory
 from local_stack.stack_file import Stack
-from statecast.orders.v1.order_pb2 import Order, OrderStatus
+from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.range_pb2 import Range, RangeChanged
 from statecast_client.push import PushClient
 
@@ -30,22 +29,19 @@ SHARDS_EVERY_S = 1.0
 LINES_EVERY_S = 1.0
 FRAMES_PER_S = 8
 
-Clock = Callable[[], float]
-"""Tells the time, in unix seconds."""
+Clock = Callable[[], float]  # tells the time, in unix seconds
 
 
 def run_demo(settings: Settings, console: Console) -> int:
     """Shows the demo and returns its exit status: 0 when updates came, else 1. A stack that ran before stays."""
-    directory = StackDirectory(settings.directory)
-    if directory.supervisor_pid() is not None:
-        running = RunningStack(directory)
+    with ExitStack() as ending:
+        running = RunningStack(settings.files)
+        if running.directory.supervisor_pid() is None:
+            console.print("starting the stack; it ends with the demo")
+            ending.enter_context(running_stack(settings, console.print))
+            ending.callback(console.print, "ending the stack")
         running.wait_announced(settings.start_timeout_s)
         return asyncio.run(_show(running.file, settings, console))
-    console.print("starting the stack; it ends with the demo")
-    with running_stack(settings, console.print) as started:
-        result = asyncio.run(_show(started.file, settings, console))
-        console.print("ending the stack")
-    return result
 
 
 async def _show(stack: Stack, settings: Settings, console: Console) -> int:
@@ -71,15 +67,14 @@ async def following(stack: Stack, board: Board, clock: Clock) -> AsyncIterator[N
             if user.basic is None:
                 continue
             headers = authorization(user)
-            client = PushClient(f"{stack.gateway.wss}/v1/stream", credentials=headers, tls=trust)
-            await clients.enter_async_context(client)
+            push = PushClient(f"{stack.gateway.wss}/v1/stream", credentials=headers, tls=trust)
+            await clients.enter_async_context(push)
             customers = (user.customer_id,) if user.customer_id else OPERATOR_WATCHES
-            follows = (_follow_orders(client, customer, name, board, clock) for customer in customers)
+            follows = (_follow_orders(push, customer, name, board, clock) for customer in customers)
             tasks += [asyncio.create_task(follow) for follow in follows]
             if not user.customer_id:
                 http = httpx.AsyncClient(base_url=stack.gateway.https, headers=headers, verify=trust, trust_env=False)
-                await clients.enter_async_context(http)
-                tasks.append(asyncio.create_task(_follow_shards(http, board)))
+                tasks.append(asyncio.create_task(_follow_shards(await clients.enter_async_context(http), board)))
         try:
             yield
         finally:
@@ -94,10 +89,7 @@ async def _follow_orders(client: PushClient, customer: str, seen_by: str, board:
         async for change in await client.watch_range(watched, interval_ms=INTERVAL_MS):
             order = Order()
             if isinstance(change, RangeChanged) and change.row.Unpack(order):
-                status = OrderStatus.Name(order.status).removeprefix("ORDER_STATUS_").capitalize()
-                committed_s = change.commit_time.ToNanoseconds() / 1e9
-                details = (order.estimated_delivery, order.tracking_number)
-                board.apply(OrderLine(order.order_id, customer, status, *details, seen_by, committed_s), clock())
+                board.apply(OrderLine(order, seen_by, change.commit_time.ToNanoseconds() / 1e9), clock())
     except Exception as error:  # noqa: BLE001  whatever ends the task is shown on the board
         board.problem = f"{seen_by}: {error}"
 
@@ -106,8 +98,7 @@ async def _follow_shards(client: httpx.AsyncClient, board: Board) -> None:
     while True:
         try:
             response = (await client.get("/v1/shards")).raise_for_status()
-            board.shards = tuple(response.json().get("shards", ()))
-            board.problem = ""
+            board.shards, board.problem = response.json().get("shards", ()), ""
         except httpx.HTTPError as error:
             board.problem = f"shards: {error}"
         await asyncio.sleep(SHARDS_EVERY_S)
@@ -139,14 +130,14 @@ async def print_lines(
     while clock() < end:
         await sleep(LINES_EVERY_S)
         now = clock()
-        if board.changed_after(printed):
-            console.print(batch_line(board, printed, now), soft_wrap=True, markup=False)
+        if changed := board.changed_after(printed):
+            console.print(batch_line(changed, now), soft_wrap=True, markup=False)
             end, first = (now + length_s, False) if first else (end, False)
         printed = now
     if not board.updates:
         console.print(f"no update came within {length_s:g} s. {board.problem}", markup=False)
         return
-    median, slowest = milliseconds(board.median_age_s), milliseconds(board.max_age_s)
+    median, slowest = board.ages()
     console.print(f"{board.updates} updates; commit to client: median {median}, slowest {slowest}")
 
 
@@ -157,14 +148,12 @@ def key_pressed() -> Iterator[asyncio.Event]:
     if not sys.stdin.isatty():
         yield pressed
         return
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    tty.setcbreak(descriptor)
-    loop = asyncio.get_running_loop()
-    loop.add_reader(descriptor, pressed.set)
+    before = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin)
+    asyncio.get_running_loop().add_reader(sys.stdin, pressed.set)
     try:
         yield pressed
     finally:
-        loop.remove_reader(descriptor)
-        termios.tcflush(descriptor, termios.TCIFLUSH)
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        asyncio.get_running_loop().remove_reader(sys.stdin)
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

@@ -1,7 +1,7 @@
 """What the demo shows: the newest state of each order, how old updates were when they came, and who serves what."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from statistics import median
@@ -12,6 +12,8 @@ from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Column, Table
 from rich.text import Text
+
+from statecast.orders.v1.order_pb2 import Order, OrderStatus
 
 RATE_WINDOW_S = 5.0
 MAX_AGES = 1000
@@ -30,21 +32,19 @@ STATUS_STYLES = {
 
 @dataclass(frozen=True)
 class OrderLine:
-    """One order. Times are unix seconds: of the commit at the source, and of the last change that reached us.
+    """One order. Times are unix seconds: of the commit at the source, and of the last change that reached us."""
 
-    `age_s` is None until it changed before our eyes.
-    """
-
-    order_id: str
-    customer_id: str
-    status: str
-    estimated_delivery: str
-    tracking_number: str
+    order: Order
     seen_by: str
     committed_s: float
     changes: int = 0
-    age_s: float | None = None
+    age_s: float = 0.0
     changed_s: float = 0.0
+
+    @property
+    def status(self) -> str:
+        """For people."""
+        return OrderStatus.Name(self.order.status).removeprefix("ORDER_STATUS_").capitalize()
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Board:
     """Gathers what all demo users see. Times are unix seconds, ages are seconds."""
 
     lines: dict[str, OrderLine] = field(default_factory=dict)
-    shards: tuple[Mapping[str, Any], ...] = ()
+    shards: Sequence[Mapping[str, Any]] = ()
     updates: int = 0
     problem: str = ""
     _ages: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_AGES))
@@ -60,24 +60,23 @@ class Board:
 
     def apply(self, line: OrderLine, now: float) -> None:
         """Takes an order as it came at `now`. The first time that an order is seen is no change."""
-        before = self.lines.get(line.order_id)
-        if before is None or line.committed_s <= before.committed_s:
-            self.lines.setdefault(line.order_id, line)
+        before = self.lines.setdefault(line.order.order_id, line)
+        if line.committed_s <= before.committed_s:
             return
         age_s = now - line.committed_s
         self._ages.append(age_s)
         self._times.append(now)
         self.updates += 1
-        self.lines[line.order_id] = replace(line, changes=before.changes + 1, age_s=age_s, changed_s=now)
+        self.lines[line.order.order_id] = replace(line, changes=before.changes + 1, age_s=age_s, changed_s=now)
+
+    def changed_after(self, moment: float) -> list[OrderLine]:
+        """The orders that changed after `moment`, the oldest change first; those that never did changed at 0."""
+        changed = (line for line in self.lines.values() if line.changed_s > moment)
+        return sorted(changed, key=lambda line: (line.changed_s, line.order.order_id))
 
     def latest(self, count: int) -> list[OrderLine]:
         """The orders that changed last, the newest first."""
-        return sorted(self.lines.values(), key=lambda line: (line.changed_s, line.order_id), reverse=True)[:count]
-
-    def changed_after(self, moment: float) -> list[OrderLine]:
-        """The orders that changed after `moment`, the oldest change first."""
-        changed = (line for line in self.lines.values() if line.changed_s > moment)
-        return sorted(changed, key=lambda line: line.changed_s)
+        return self.changed_after(-1)[::-1][:count]
 
     def rate(self, now: float) -> float:
         """Updates per second over the last five seconds."""
@@ -85,23 +84,16 @@ class Board:
             self._times.popleft()
         return len(self._times) / RATE_WINDOW_S
 
-    @property
-    def median_age_s(self) -> float | None:
-        """The median age of the last thousand updates; None before the first."""
-        return median(self._ages) if self._ages else None
-
-    @property
-    def max_age_s(self) -> float | None:
-        """The highest age of the last thousand updates; None before the first."""
-        return max(self._ages, default=None)
+    def ages(self) -> tuple[str, str]:
+        """The median and the highest age of the last thousand updates, for people; dashes before the first."""
+        return (milliseconds(median(self._ages)), milliseconds(max(self._ages))) if self._ages else ("-", "-")
 
 
-def batch_line(board: Board, after: float, now: float) -> str:
-    """One line about the orders that changed after a moment, for a demo without a terminal."""
-    changed = board.changed_after(after)
-    named = ", ".join(f"{line.order_id} {line.status}" for line in changed[-NAMED_ORDERS:])
+def batch_line(changed: Sequence[OrderLine], now: float) -> str:
+    """One line about orders that have changed, for a demo without a terminal."""
+    named = ", ".join(f"{line.order.order_id} {line.status}" for line in changed[-NAMED_ORDERS:])
     more = f" and {len(changed) - NAMED_ORDERS} more" if len(changed) > NAMED_ORDERS else ""
-    slowest = milliseconds(max((line.age_s for line in changed if line.age_s is not None), default=None))
+    slowest = milliseconds(max(line.age_s for line in changed))
     at = datetime.fromtimestamp(now, UTC).strftime("%H:%M:%S")
     return f"{at}  {len(changed):3} orders changed, slowest after {slowest}: {named}{more}"
 
@@ -118,15 +110,16 @@ def draw(board: Board, address: str, seconds_left: float, now: float, height: in
     )
 
 
-def milliseconds(age_s: float | None) -> str:
-    """An age as whole milliseconds; a dash when it is not known."""
-    return "-" if age_s is None else f"{age_s * 1000:.0f} ms"
+def milliseconds(age_s: float) -> str:
+    """An age as whole milliseconds."""
+    return f"{age_s * 1000:.0f} ms"
 
 
 def _figures(board: Board, address: str, now: float) -> Panel:
+    median_age, highest_age = board.ages()
     figures = {
-        "commit to client, median": milliseconds(board.median_age_s),
-        "the slowest": milliseconds(board.max_age_s),
+        "commit to client, median": median_age,
+        "the slowest": highest_age,
         "updates here": f"{board.rate(now):.1f} /s",
         "orders watched": f"{len(board.lines)}",
     }
@@ -141,20 +134,19 @@ def _orders(lines: list[OrderLine], now: float) -> Table:
     columns = (*(Column(text, no_wrap=True) for text in texts), *figures)
     table = Table(*columns, box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
     for line in lines:
+        order, status = line.order, Text(line.status, style=STATUS_STYLES.get(line.status, "magenta"))
         table.add_row(
-            *(line.order_id, line.customer_id, Text(line.status, style=STATUS_STYLES.get(line.status, "magenta"))),
-            *(line.estimated_delivery, line.tracking_number, line.seen_by, str(line.changes or "")),
-            milliseconds(line.age_s) if line.age_s is not None else "",
+            *(order.order_id, order.customer_id, status, order.estimated_delivery, order.tracking_number, line.seen_by),
+            *((str(line.changes), milliseconds(line.age_s)) if line.changes else ()),
             style="bold" if now - line.changed_s < FRESH_S else "",
         )
     return table
 
 
-def _shards(stores: list[str], shards: tuple[Mapping[str, Any], ...]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
-    table.add_column("store")
-    for partition in sorted({int(shard.get("partition", 0)) for shard in shards}):
-        table.add_column(f"shard {partition}: owner, replica", no_wrap=True)
+def _shards(stores: list[str], shards: Sequence[Mapping[str, Any]]) -> Table:
+    partitions = sorted({int(shard.get("partition", 0)) for shard in shards})
+    columns = (Column(f"shard {partition}: owner, replica", no_wrap=True) for partition in partitions)
+    table = Table("store", *columns, box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
     for store in stores:
         of_store = [shard for shard in shards if shard["store"] == store]
         of_store.sort(key=lambda shard: int(shard.get("partition", 0)))

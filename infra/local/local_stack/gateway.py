@@ -1,61 +1,64 @@
 """The gateway of the local stack: a real Envoy that obeys the gateway's one file, infra/kong/kong.yaml."""
 
-import base64
 import os
 from collections.abc import Mapping
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
+
+from websockets.headers import build_authorization_basic
 
 from kong_envoy import KongEnvoyError, load, render, to_yaml
 from local_stack import LocalStackError
-from local_stack.settings import HOST, ROOT, Settings
-from local_stack.stack_directory import StackDirectory, write_private
+from local_stack.settings import EDGES, HOST, ROOT, Settings
+from local_stack.stack_directory import write_private
 from local_stack.stack_file import Basic, Credentials, Jwt
 from testkit.certificates import Certificates
 
 KONG_FILE = ROOT / "infra" / "kong" / "kong.yaml"
 
 
-def render_gateway(directory: StackDirectory, settings: Settings, secret: str) -> None:
-    """Writes Envoy's configuration. `settings` has a port for every server; `secret` proves to the edges who calls.
+def configure_gateway(settings: Settings, secret: str) -> dict[str, Credentials]:
+    """Writes Envoy's configuration, issues its certificate, and returns the users of Kong's file by name.
 
-    Raises LocalStackError when Kong's file cannot be rendered.
+    `settings` has a port for every server; `secret` proves to the edges who calls. Raises LocalStackError, which names
+    the file, when that cannot be read or rendered, or names no user.
     """
-    certificates = Certificates(directory.tls)
+    certificates = Certificates(settings.files.tls)
+    certificates.ensure(datetime.now(UTC))
     secrets = {
         "GATEWAY_SECRET": secret,
         "GATEWAY_TLS_CERTIFICATE": certificates.certificate.read_text(),
         "GATEWAY_TLS_KEY": certificates.key.read_text(),
     }
     try:
+        document = load(KONG_FILE)
         config = render(
-            load(KONG_FILE),
+            document,
             environment={**os.environ, **secrets},
             listen_http=f"{HOST}:{settings.gateway_http_port}",
             listen_https=f"{HOST}:{settings.gateway_https_port}",
             admin=f"{HOST}:{settings.gateway_admin_port}",
-            resolve={f"ws-edge-{number}:8080": f"{HOST}:{settings.edge_port(number)}" for number in (1, 2)},
+            resolve={f"ws-{name}:8080": f"{HOST}:{settings.port_of(name)}" for name in EDGES},
         )
     except KongEnvoyError as error:
         raise LocalStackError(f"{KONG_FILE} cannot be rendered for Envoy: {error}") from error
-    write_private(directory.envoy_file, to_yaml(config))
+    write_private(settings.files.envoy_file, to_yaml(config))
+    return demo_users(document)
 
 
-def read_demo_users(kong_file: Path) -> dict[str, Credentials]:
-    """The users of Kong's file that have credentials, by name. Raises LocalStackError when there is none."""
-    consumers = {consumer["username"]: _credentials(consumer) for consumer in load(kong_file).get("consumers", [])}
+def demo_users(document: Mapping[str, Any]) -> dict[str, Credentials]:
+    """The users of Kong's document that have credentials, by name. Raises LocalStackError when there is none."""
+    consumers = {consumer["username"]: _credentials(consumer) for consumer in document.get("consumers", [])}
     users = {name: user for name, user in consumers.items() if user.basic or user.key or user.jwt}
     if not users:
-        raise LocalStackError(f"{kong_file} names no consumer with credentials")
+        raise LocalStackError(f"{KONG_FILE} names no consumer with credentials")
     return users
 
 
 def authorization(user: Credentials) -> Mapping[str, str]:
     """The header of basic authentication for the user."""
-    if user.basic is None:
-        return {}
-    pair = f"{user.basic.username}:{user.basic.password}".encode()
-    return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+    basic = user.basic
+    return {"Authorization": build_authorization_basic(basic.username, basic.password)} if basic else {}
 
 
 def _credentials(consumer: dict[str, Any]) -> Credentials:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_stack import AlreadyRunningError, LocalStackError, NotReadyError, NotRunningError
-from local_stack.settings import Settings, assign_ports
+from local_stack import LocalStackError
+from local_stack.settings import Settings
 from local_stack.specs import Plan
 from local_stack.stack_directory import SETTLED, Entry, Ledger, StackDirectory
 from local_stack.stack_file import Stack, read_stack
@@ -31,21 +31,18 @@ Start = Callable[[Sequence[str], Path, Mapping[str, str]], processes.Popen]
 def run_stack(settings: Settings, plan: Plan) -> None:
     """Starts everything, and returns when a signal has ended it and nothing is left. Call it in the main thread.
 
-    Raises LocalStackError: the directory is not usable, a stack already runs, a port is taken, a process keeps ending.
-    The ledger then holds the failure for others to read.
+    What fails it, a LocalStackError, stands in the ledger too, for others to read.
     """
-    directory = StackDirectory(settings.directory)
+    directory = settings.files
     directory.create()
     with directory.locked():
-        if leftover := directory.ledger():
-            leftover.end_leftovers()
+        directory.ledger().end_leftovers()
         directory.begin_run()
         try:
-            with_ports = settings.model_copy(update={**assign_ports(settings), "directory": directory.root})
-            asyncio.run(_supervise(with_ports, directory, plan))
+            asyncio.run(_supervise(settings.with_ports(), plan))
         except LocalStackError as error:
-            ledger = directory.ledger() or Ledger(run="", supervisor=os.getpid(), processes={})
-            directory.write_ledger(ledger.model_copy(update={"failure": str(error)}))
+            failed = {"failure": str(error), "supervisor": os.getpid()}
+            directory.write_ledger(directory.ledger().model_copy(update=failed))
             raise
         directory.forget_run()
 
@@ -54,16 +51,16 @@ def start_stack(settings: Settings, start: Start, report: Report) -> processes.P
     """Starts a supervisor by `start` and waits until its stack is ready, reporting each process that becomes so.
 
     `start` is one of testkit.processes: `start` ties the stack to this process, `start_detached` does not. Raises
-    AlreadyRunningError with the addresses, or NotReadyError with the reason; what it started has ended then.
+    LocalStackError with the addresses of one that runs already, or with why it failed; what it started has ended then.
     """
-    directory = StackDirectory(settings.directory)
+    directory = settings.files
     directory.create()
     if directory.supervisor_pid() is not None:
         address = "it is still starting"
         if directory.stack_file.exists():
             gateway = read_stack(directory.stack_file).gateway
             address = f"gateway {gateway.https} and {gateway.http}"
-        raise AlreadyRunningError(f"a stack already runs in {directory.root} ({address}): `make down` ends it")
+        raise LocalStackError(f"a stack already runs in {directory.root} ({address}): `make down` ends it")
     directory.stack_file.unlink(missing_ok=True)
     directory.rotate_log("supervisor")
     command = [sys.executable, "-m", "local_stack", "run"]
@@ -80,12 +77,11 @@ def start_stack(settings: Settings, start: Start, report: Report) -> processes.P
 
 def stop_stack(settings: Settings) -> bool:
     """Ends the stack with everything it started, also what a killed supervisor left. False when there was nothing."""
-    directory = StackDirectory(settings.directory)
+    directory = settings.files
     supervisor = directory.supervisor_pid()
     if supervisor is not None:
         processes.stop(supervisor, 2 * settings.stop_grace_s + STOP_MARGIN_S)
-    leftover = directory.ledger()
-    ended = leftover.end_leftovers() if leftover else 0
+    ended = directory.ledger().end_leftovers()
     directory.forget_run()
     return supervisor is not None or ended > 0
 
@@ -94,13 +90,13 @@ def stop_stack(settings: Settings) -> bool:
 def running_stack(
     settings: Settings, report: Report = lambda _: None, start: Start = processes.start
 ) -> Iterator["RunningStack"]:
-    """Starts a stack of one's own and ends it after the block, whatever happens; it also ends with this process.
+    """Starts a stack of one's own, in a directory of its own, and ends it with the block or with this process.
 
-    Call it in the main thread. Give each stack a directory of its own. `report` gets a line for each ready process.
+    Call it in the main thread. `report` gets a line for each ready process.
     """
     supervisor = start_stack(settings, start, report)
     try:
-        yield RunningStack(StackDirectory(settings.directory))
+        yield RunningStack(settings.files)
     finally:
         stop_stack(settings)
         supervisor.wait()
@@ -118,11 +114,11 @@ class RunningStack:
         return read_stack(self.directory.stack_file)
 
     def entry(self, name: str) -> Entry:
-        """The state of a process. Raises NotRunningError when the stack has ended or has no such process."""
-        ledger = self.directory.ledger()
-        if ledger is None or name not in ledger.processes:
-            raise NotRunningError(f"no process {name} in the stack in {self.directory.root}")
-        return ledger.processes[name]
+        """The state of a process. Raises LocalStackError when the stack has ended or has no such process."""
+        try:
+            return self.directory.ledger().processes[name]
+        except KeyError:
+            raise LocalStackError(f"no process {name} in the stack in {self.directory.root}") from None
 
     def kill(self, name: str) -> None:
         """Kills a process and all it started, as `kill -9` does, and returns when the supervisor has noticed.
@@ -148,7 +144,7 @@ class RunningStack:
         self._wait(lambda: self.entry(name).state != "held", f"{name} was not started", 10)
 
     def wait_ready(self, name: str, timeout_s: float = 60) -> None:
-        """Returns when the process is ready, or has done its work. Raises NotReadyError after `timeout_s`."""
+        """Returns when the process is ready, or has done its work. Raises LocalStackError after `timeout_s`."""
         self._wait(lambda: self.entry(name).state in SETTLED, f"{name} is not ready", timeout_s)
 
     def wait_announced(self, timeout_s: float) -> None:
@@ -158,7 +154,7 @@ class RunningStack:
     def _kill(self, name: str) -> int:
         pid = self.entry(name).pid
         if pid is None:
-            raise NotRunningError(f"{name} does not run")
+            raise LocalStackError(f"{name} does not run")
         processes.kill_family(pid)
         return pid
 
@@ -166,36 +162,35 @@ class RunningStack:
         deadline = time.monotonic() + timeout_s
         while not condition():
             if self.directory.supervisor_pid() is None:
-                raise NotReadyError(f"{otherwise}, because the stack has ended: see `local-stack status`")
+                raise LocalStackError(f"{otherwise}, because the stack has ended: see `local-stack status`")
             if time.monotonic() > deadline:
-                raise NotReadyError(f"{otherwise} within {timeout_s:g} s: see {self.directory.logs}")
+                raise LocalStackError(f"{otherwise} within {timeout_s:g} s: see {self.directory.logs}")
             time.sleep(POLL_S)
 
 
-async def _supervise(settings: Settings, directory: StackDirectory, plan: Plan) -> None:
+async def _supervise(settings: Settings, plan: Plan) -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(THREADS))
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    specs, stack_text = plan(settings, directory)
-    await Supervisor(specs, directory, settings, stack_text).run(stop)
+    specs, users = plan(settings)
+    await Supervisor(specs, settings, users).run(stop)
 
 
 def _wait_ready(directory: StackDirectory, supervisor: processes.Popen, report: Report) -> None:
     reported: set[str] = set()
     began = time.monotonic()
     while True:
-        ready, ended = directory.stack_file.exists(), supervisor.poll() is not None
-        ledger = directory.ledger()
-        if ledger and ledger.supervisor != supervisor.pid:
-            ledger = None  # of the run before
-        for name, entry in (ledger.processes if ledger else {}).items():
+        ready, ended, ledger = directory.stack_file.exists(), supervisor.poll() is not None, directory.ledger()
+        if ledger.supervisor != supervisor.pid:
+            ledger = Ledger()  # what is there is of the run before
+        for name, entry in ledger.processes.items():
             if entry.state in SETTLED and name not in reported:
                 reported.add(name)
                 report(f"{time.monotonic() - began:5.1f} s  {name} is {entry.state}")
         if ready:
             return
         if ended:
-            raise NotReadyError((ledger and ledger.failure) or processes.tail(directory.log_file("supervisor")))
+            raise LocalStackError(ledger.failure or processes.tail(directory.log_file("supervisor")))
         time.sleep(POLL_S)

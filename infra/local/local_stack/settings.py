@@ -2,45 +2,29 @@
 
 import sys
 from pathlib import Path
+from typing import Annotated, Self
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, Field
+from pydantic_settings import SettingsConfigDict
 
-from local_stack import PortInUseError
+from local_stack import LocalStackError
+from local_stack.stack_directory import StackDirectory
+from statecast_service.settings import Port, ServiceSettings
 from testkit.ports import free_ports, is_free
 
 ROOT = Path(__file__).resolve().parents[3]  # the checkout of the repository: the stack runs from it and nowhere else
 PROGRAMS = Path(sys.executable).parent  # of the virtual environment
 HOST = "127.0.0.1"
-PORT = Field(default=0, ge=0, le=65_535)
+QUERIES = ("query-1", "query-2")
+EDGES = ("edge-1", "edge-2")
 
 
-class PortSettings(BaseSettings):
-    """The ports of the stack's servers, all on 127.0.0.1; 0 takes a free one."""
+class Settings(ServiceSettings):
+    """What a stack is started with; README.md says what each setting means. A port that is 0 is any free one."""
 
-    model_config = SettingsConfigDict(env_prefix="LOCAL_STACK_", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="LOCAL_STACK_")
 
-    kafka_port: int = PORT
-    kafka_controller_port: int = PORT
-    gateway_http_port: int = PORT
-    gateway_https_port: int = PORT
-    gateway_admin_port: int = PORT
-    simulator_metrics_port: int = PORT
-    processor_metrics_port: int = PORT
-    query_1_port: int = PORT
-    query_1_shard_port: int = PORT
-    query_1_metrics_port: int = PORT
-    query_2_port: int = PORT
-    query_2_shard_port: int = PORT
-    query_2_metrics_port: int = PORT
-    edge_1_port: int = PORT
-    edge_2_port: int = PORT
-
-
-class Settings(PortSettings):
-    """What a stack is started with; README.md says what each setting means."""
-
-    directory: Path = ROOT / ".run"
+    directory: Annotated[Path, AfterValidator(Path.absolute)] = ROOT / ".run"
 
     rate: float = Field(default=50, ge=0)
     orders: int = Field(default=1000, ge=0)
@@ -63,42 +47,50 @@ class Settings(PortSettings):
     demo_s: float = Field(default=60, gt=0)
     demo_lines_s: float = Field(default=30, gt=0)
 
+    kafka_port: Port = 0
+    kafka_controller_port: Port = 0
+    gateway_http_port: Port = 0
+    gateway_https_port: Port = 0
+    gateway_admin_port: Port = 0
+    simulator_metrics_port: Port = 0
+    processor_metrics_port: Port = 0
+    query_1_port: Port = 0
+    query_1_shard_port: Port = 0
+    query_1_metrics_port: Port = 0
+    query_2_port: Port = 0
+    query_2_shard_port: Port = 0
+    query_2_metrics_port: Port = 0
+    edge_1_port: Port = 0
+    edge_2_port: Port = 0
+
+    @property
+    def files(self) -> StackDirectory:
+        """The files in `directory`."""
+        return StackDirectory(self.directory)
+
     def as_environment(self) -> dict[str, str]:
         """The environment variables that make equal settings in another process."""
-        return {variable(name): str(value) for name, value in self.model_dump().items()}
+        return {self.variable(name): str(value) for name, value in self}
 
-    def query_ports(self, number: int) -> tuple[int, int, int]:
-        """The public, internal and metrics port of the query-service `number`, 1 or 2."""
-        if number == 1:
-            return self.query_1_port, self.query_1_shard_port, self.query_1_metrics_port
-        return self.query_2_port, self.query_2_shard_port, self.query_2_metrics_port
+    def port_of(self, instance: str, kind: str = "port") -> int:
+        """The public port of an edge or a query instance, by its name, or the `shard_port` or `metrics_port`."""
+        port: int = getattr(self, f"{instance.replace('-', '_')}_{kind}")
+        return port
 
-    def edge_port(self, number: int) -> int:
-        """The port of the ws-edge `number`, 1 or 2."""
-        return self.edge_1_port if number == 1 else self.edge_2_port
+    def with_ports(self) -> Self:
+        """The same settings with a free port in place of every 0.
 
-
-def assign_ports(ports: PortSettings) -> dict[str, int]:
-    """Returns a port for every field of `ports`: the one that was asked for, or a free one where that is 0.
-
-    Raises PortInUseError when a port that was asked for is taken, or was asked for twice.
-    """
-    wanted = {name: getattr(ports, name) for name in PortSettings.model_fields}
-    owners: dict[int, str] = {}
-    for name, port in wanted.items():
-        if not port:
-            continue
-        if port in owners:
-            raise PortInUseError(f"{variable(name)} and {variable(owners[port])} both ask for port {port}")
-        owners[port] = name
-        if not is_free(port):
-            raise PortInUseError(
-                f"port {port} is in use: end what listens there, or set {variable(name)} to another port or to 0"
-            )
-    free = iter([port for port in free_ports(len(wanted) + len(owners)) if port not in owners])
-    return {name: port or next(free) for name, port in wanted.items()}
-
-
-def variable(name: str) -> str:
-    """The environment variable of a setting."""
-    return f"LOCAL_STACK_{name.upper()}"
+        Raises LocalStackError when a port that was asked for is taken, or was asked for twice.
+        """
+        ports = {name: value for name, value in self if name.endswith("_port")}
+        asked = {name: port for name, port in ports.items() if port}
+        for port in asked.values():
+            users = [self.variable(other) for other in asked if asked[other] == port]
+            if len(users) > 1:
+                raise LocalStackError(f"{' and '.join(users)} both ask for port {port}")
+            if not is_free(port):
+                raise LocalStackError(
+                    f"port {port} is in use: end what listens there, or set {users[0]} to another port or to 0"
+                )
+        free = (port for port in free_ports(len(ports) + len(asked)) if port not in asked.values())
+        return self.model_copy(update={name: port or next(free) for name, port in ports.items()})

@@ -2,23 +2,20 @@
 
 import fcntl
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Literal
 
 import psutil
 import structlog
 from pydantic import BaseModel, ConfigDict
 
-from local_stack import AlreadyRunningError, DirectoryError
+from local_stack import LocalStackError
 from testkit import processes
 
-RUN_VARIABLE = "LOCAL_STACK_RUN"
-"""Every process of a run, and what it starts in turn, has the name of the run in this environment variable."""
-
+RUN_VARIABLE = "LOCAL_STACK_RUN"  # of every process of a run, and of what it starts in turn: the name of the run
 SAME_START_S = 1.0
 
 State = Literal["waiting", "starting", "ready", "unready", "done", "restarting", "held", "stopping", "stopped"]
@@ -34,32 +31,27 @@ class Part(BaseModel):
 
 
 class Entry(Part):
-    """One process. `pid` is None while it does not run; `reason` says why it is not ready.
-
-    `created` is the start time of the process, in seconds since 1970. `since_start_s` is the time from its last start
-    until it last became ready or done.
-    """
+    """One process."""
 
     state: State = "waiting"
-    pid: int | None = None
-    created: float | None = None
+    pid: int | None = None  # None while it does not run
+    created: float | None = None  # its start time, in seconds since 1970
     restarts: int = 0
-    reason: str = ""
+    reason: str = ""  # why it is not ready
     log: Path
-    since_start_s: float = 0.0
+    since_start_s: float = 0.0  # from its last start until it last became ready or done
 
 
 class Ledger(Part):
     """All processes of a run, as its supervisor writes them down for other programs to read and to clean up."""
 
-    run: str
-    supervisor: int
-    processes: dict[str, Entry]
+    run: str = ""  # empty when nothing has run
+    supervisor: int = 0
+    processes: dict[str, Entry] = {}
     failure: str = ""
 
     @property
     def ready(self) -> bool:
-        """Whether every process is ready, or has done its work."""
         return all(entry.state in SETTLED for entry in self.processes.values())
 
     def end_leftovers(self) -> int:
@@ -68,14 +60,15 @@ class Ledger(Part):
         A process belongs to the run when its environment says so; or when it has a recorded id and also the recorded
         start time, because ids are used again.
         """
-        leftovers = set()
+        leftovers = {
+            process
+            for process in (psutil.process_iter(["environ"]) if self.run else ())
+            if (process.info["environ"] or {}).get(RUN_VARIABLE) == self.run
+        }
         for entry in self.processes.values():
             members = processes.family(entry.pid) if entry.pid and entry.created else []
             if members and abs(members[0].create_time() - (entry.created or 0)) < SAME_START_S:
                 leftovers.update(members)
-        for process in psutil.process_iter(["environ"]):
-            if self.run and (process.info["environ"] or {}).get(RUN_VARIABLE) == self.run:
-                leftovers.add(process)
         if leftovers:
             log.warning("ending processes that a killed supervisor left", pids=sorted(each.pid for each in leftovers))
         processes.kill_all(list(leftovers))
@@ -86,7 +79,7 @@ class StackDirectory:
     """The paths of a stack. Two stacks beside each other need two directories and nothing else."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root = root.absolute()
+        self.root = root
         self.stack_file = root / "stack.json"  # where everything is; exists while the stack is ready
         self.ledger_file = root / "processes.json"  # exists from the first process of a run on
         self.lock_file = root / "lock"  # locked by the supervisor for as long as it lives; holds its process id
@@ -101,38 +94,38 @@ class StackDirectory:
         return self.logs / f"{process}.log"
 
     def create(self) -> None:
-        """Creates the directories. Raises DirectoryError when they cannot be written."""
+        """Creates the directories. Raises LocalStackError when they cannot be written."""
         try:
             for directory in (self.root, self.data, self.held, self.tls, self.logs):
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.root).close()
         except OSError as error:
-            raise DirectoryError(
+            raise LocalStackError(
                 f"cannot write to {self.root} ({error.strerror}): set LOCAL_STACK_DIRECTORY to a directory that you own"
             ) from error
 
-    def ledger(self) -> Ledger | None:
-        """Reads the ledger; None when there is none."""
+    def ledger(self) -> Ledger:
+        """Reads the ledger; an empty one when there is none."""
         try:
             return Ledger.model_validate_json(self.ledger_file.read_bytes())
         except FileNotFoundError:
-            return None
+            return Ledger()
 
     def write_ledger(self, ledger: Ledger) -> None:
-        """Replaces the ledger."""
         write_private(self.ledger_file, ledger.model_dump_json(indent=1))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Holds the lock for the length of the block, so that at most one supervisor runs in a directory.
 
-        The lock ends with its process, however that ends. Raises AlreadyRunningError when another process holds it.
+        The lock ends with its process, however that ends. Raises LocalStackError when another process holds it.
         """
         with self.lock_file.open("a+") as file:
-            if not _try_lock(file):
-                raise AlreadyRunningError(
-                    f"a stack already runs in {self.root}: see `make status`, end it by `make down`"
-                )
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                text = f"a stack already runs in {self.root}: see `make status`; `make down` ends it"
+                raise LocalStackError(text) from None
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
@@ -142,47 +135,33 @@ class StackDirectory:
         """The process id of the supervisor that holds the lock; None when there is none."""
         try:
             with self.lock_file.open("r+") as file:
-                return None if _try_lock(file) else int(file.read() or 0) or None
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(self.lock_file.read_text() or 0) or None
         except FileNotFoundError:
-            return None
+            pass
+        return None
 
     def begin_run(self) -> None:
         """Removes the state files of the run before, and puts the logs of its processes aside."""
         self.forget_run()
         for held in self.held.iterdir():
             held.unlink()
-        for log_file in self.logs.glob("*.log"):
-            if log_file.stem != "supervisor":
-                self.rotate_log(log_file.stem)
+        for name in {log_file.stem for log_file in self.logs.glob("*.log")} - {"supervisor"}:
+            self.rotate_log(name)
 
     def rotate_log(self, process: str) -> None:
-        """Renames the log of a process, so that the next run begins a new one."""
         log_file = self.log_file(process)
         if log_file.exists():
             log_file.replace(log_file.with_suffix(".log.1"))
 
     def forget_run(self) -> None:
-        """Removes the state files of a run that has ended."""
         self.stack_file.unlink(missing_ok=True)
         self.ledger_file.unlink(missing_ok=True)
-
-    def wipe(self) -> None:
-        """Removes the data. Nothing may be running."""
-        shutil.rmtree(self.data, ignore_errors=True)
 
 
 def write_private(path: Path, text: str) -> None:
     """Replaces the file at once, so that readers see the old text or the new; only the owner may read it."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    draft.replace(path)
-
-
-def _try_lock(file: TextIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
+        draft.write(text)
+    Path(draft.name).replace(path)

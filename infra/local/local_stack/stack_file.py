@@ -4,9 +4,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from local_stack import NotRunningError
-from local_stack.settings import HOST, Settings
+from local_stack import LocalStackError
+from local_stack.settings import EDGES, HOST, QUERIES, Settings
 from local_stack.stack_directory import Entry, Part
+from testkit.certificates import Certificates
 
 
 class Kafka(Part):
@@ -91,41 +92,40 @@ class Stack(Part):
 
 
 def read_stack(path: Path) -> Stack:
-    """Reads the stack file. Raises NotRunningError when there is none."""
+    """Reads the stack file. Raises LocalStackError when there is none."""
     try:
         return Stack.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise NotRunningError(f"no ready stack: {path} does not exist; `make up` starts one") from None
+        raise LocalStackError(f"no ready stack: {path} does not exist; `make up` starts one") from None
 
 
-def stack_text(
-    settings: Settings, authority: Path, credentials: Mapping[str, Credentials], entries: Mapping[str, Entry]
-) -> str:
+def stack_text(settings: Settings, credentials: Mapping[str, Credentials], entries: Mapping[str, Entry]) -> str:
     """The text of the stack file, with the processes as they are now. `settings` has a port for every server."""
 
-    def metrics(port: int) -> str:
-        return f"http://{HOST}:{port}/metrics"
+    def at(port: int, scheme: str = "http://", path: str = "") -> str:
+        return f"{scheme}{HOST}:{port}{path}"
 
-    def query(number: int) -> Query:
-        port, shard_port, metrics_port = settings.query_ports(number)
-        addresses = {"address": f"{HOST}:{port}", "shard_address": f"{HOST}:{shard_port}"}
-        return Query(name=f"query-{number}", metrics=metrics(metrics_port), **addresses)
+    def metered(port: int) -> Metered:
+        return Metered(metrics=at(port, path="/metrics"))
 
-    edges = {f"edge-{number}": settings.edge_port(number) for number in (1, 2)}
-    plain, secure = f"{HOST}:{settings.gateway_http_port}", f"{HOST}:{settings.gateway_https_port}"
-    urls = {"http": f"http://{plain}", "https": f"https://{secure}", "ws": f"ws://{plain}", "wss": f"wss://{secure}"}
-    admin = f"http://{HOST}:{settings.gateway_admin_port}"
+    def query(name: str) -> Query:
+        address, shard_address = at(settings.port_of(name), ""), at(settings.port_of(name, "shard_port"), "")
+        metrics = metered(settings.port_of(name, "metrics_port")).metrics
+        return Query(name=name, address=address, shard_address=shard_address, metrics=metrics)
+
+    plain, secure = settings.gateway_http_port, settings.gateway_https_port
+    urls = {"http": at(plain), "https": at(secure, "https://"), "ws": at(plain, "ws://"), "wss": at(secure, "wss://")}
+    authority, admin = Certificates(settings.files.tls).authority, at(settings.gateway_admin_port)
+    edges = {name: settings.port_of(name) for name in EDGES}
     stack = Stack(
         directory=settings.directory,
         supervisor=Supervisor(pid=os.getpid()),
-        kafka=Kafka(bootstrap=f"{HOST}:{settings.kafka_port}"),
+        kafka=Kafka(bootstrap=at(settings.kafka_port, "")),
         gateway=Gateway(**urls, ca_certificate=authority, admin=admin),
-        edges=tuple(
-            Edge(name=name, url=f"http://{HOST}:{port}", metrics=metrics(port)) for name, port in edges.items()
-        ),
-        queries=(query(1), query(2)),
-        simulator=Metered(metrics=metrics(settings.simulator_metrics_port)),
-        processor=Metered(metrics=metrics(settings.processor_metrics_port)),
+        edges=tuple(Edge(name=name, url=at(port), metrics=metered(port).metrics) for name, port in edges.items()),
+        queries=tuple(query(name) for name in QUERIES),
+        simulator=metered(settings.simulator_metrics_port),
+        processor=metered(settings.processor_metrics_port),
         processes={name: RunningProcess(pid=entry.pid, log=entry.log) for name, entry in entries.items()},
         credentials=dict(credentials),
     )

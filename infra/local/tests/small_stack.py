@@ -8,25 +8,24 @@ from pathlib import Path
 from local_stack import LocalStackError
 from local_stack.running_stack import run_stack
 from local_stack.settings import Settings
-from local_stack.specs import ProcessSpec, StackText, probe_http
-from local_stack.stack_directory import StackDirectory
-from local_stack.stack_file import stack_text
+from local_stack.specs import ProcessSpec, probe_http
+from local_stack.stack_file import Credentials
 from testkit import processes
 
 SLEEPS = "import time; time.sleep(600)"
 STARTS_A_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SLEEPS!r}])"
 
 
-def small_stack(settings: Settings, directory: StackDirectory) -> tuple[Sequence[ProcessSpec], StackText]:
+def small_stack(settings: Settings) -> tuple[Sequence[ProcessSpec], Mapping[str, Credentials]]:
     """A web server, and a parent with a child; the parent counts as ready while the server is."""
     port = str(settings.edge_1_port)
     probe = partial(probe_http, f"http://127.0.0.1:{port}/")
-    server = (sys.executable, "-m", "http.server", port, "--bind", "127.0.0.1", "--directory", str(directory.data))
+    server = (sys.executable, "-m", "http.server", port, "--bind", "127.0.0.1", "--directory", str(settings.files.data))
     specs = [
         ProcessSpec("server", server, probe=probe, stops_last=True),
         ProcessSpec("parent", (sys.executable, "-c", STARTS_A_CHILD), probe=probe, after=("server",)),
     ]
-    return specs, partial(stack_text, settings, directory.tls / "ca.pem", {})
+    return specs, {}
 
 
 def start_small(_: Sequence[str], log_file: Path, environment: Mapping[str, str]) -> processes.Popen:

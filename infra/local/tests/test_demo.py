@@ -40,7 +40,8 @@ class FakeGateway:
     """A TLS server that answers GETs from `pages`, and each range that is watched with the changes of one order."""
 
     def __init__(self, directory: Path) -> None:
-        self.certificates = Certificates(directory)
+        self.directory = directory
+        self.certificates = Certificates(directory / "tls")
         self.pages: dict[str, object] = {}
         self.statuses = ["PLACED"]
         self.refusal = ""
@@ -51,14 +52,15 @@ class FakeGateway:
     @asynccontextmanager
     async def running(self, **users: Credentials) -> AsyncIterator[Stack]:
         """Serves for the length of the block, as the gateway of the stack that it yields."""
+        self.certificates.directory.mkdir()
         self.certificates.ensure(datetime.now(UTC))
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(self.certificates.certificate, self.certificates.key)
         handshake = partial(serve, process_request=self._respond, subprotocols=[SUBPROTOCOL])
         async with handshake(self._serve, "127.0.0.1", 0, ssl=tls) as server:
             port = server.sockets[0].getsockname()[1]
-            settings = Settings(gateway_https_port=port, directory=self.certificates.directory)
-            yield Stack.model_validate_json(stack_text(settings, self.certificates.authority, users, {}))
+            settings = Settings(gateway_https_port=port, directory=self.directory)
+            yield Stack.model_validate_json(stack_text(settings, users, {}))
 
     def _respond(self, connection: ServerConnection, request: Request) -> Response | None:
         self.authorizations.add(request.headers.get("Authorization"))
@@ -92,7 +94,8 @@ class FakeGateway:
         changed.position.epoch, changed.position.offset = 1, offset
         changed.through.CopyFrom(changed.position)
         changed.commit_time.FromSeconds(int(NOW) + offset)
-        changed.row.Pack(Order(order_id="order-1", status=OrderStatus.Value(f"ORDER_STATUS_{status}")))
+        placed = OrderStatus.Value(f"ORDER_STATUS_{status}")
+        changed.row.Pack(Order(order_id="order-1", customer_id="customer-0001", status=placed))
         return changed
 
 
@@ -109,7 +112,7 @@ async def test_orders_of_a_customer_are_watched_and_shown(gateway: FakeGateway) 
         await wait_until_async(lambda: board.updates, "an update comes")
 
     line = board.lines["order-1"]
-    assert (line.status, line.customer_id, line.seen_by) == ("Paid", "customer-0001", "alice")
+    assert (line.status, line.order.customer_id, line.seen_by) == ("Paid", "customer-0001", "alice")
     assert (line.changes, line.age_s) == (1, 1.0)
     assert gateway.authorizations == {"Basic YWxpY2U6c2VjcmV0"}
 
@@ -172,7 +175,7 @@ async def test_another_status_than_2xx_is_shown_as_a_problem(gateway: FakeGatewa
 
 
 def apply(board: Board, now: float) -> None:
-    board.apply(OrderLine("order-1", "customer-1", "Paid", "", "", "alice", now - 0.05), now)
+    board.apply(OrderLine(Order(order_id="order-1"), "alice", now - 0.05), now)
 
 
 class Clock:

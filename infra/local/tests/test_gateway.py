@@ -2,60 +2,65 @@
 
 import stat
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kong_envoy import envoy_command
+from kong_envoy import envoy_command, load
 from local_stack import LocalStackError
 from local_stack import gateway as subject
-from local_stack.gateway import KONG_FILE, authorization, read_demo_users, render_gateway
-from local_stack.settings import Settings, assign_ports
-from local_stack.stack_directory import StackDirectory
+from local_stack.gateway import KONG_FILE, authorization, configure_gateway, demo_users
+from local_stack.settings import Settings
 from local_stack.stack_file import Basic, Credentials
-from testkit.certificates import Certificates
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> StackDirectory:
-    directory = StackDirectory(tmp_path)
-    directory.create()
-    Certificates(directory.tls).ensure(datetime.now(UTC))
-    return directory
+def settings(tmp_path: Path) -> Settings:
+    chosen = Settings(directory=tmp_path / "stack").with_ports()
+    chosen.files.create()
+    return chosen
 
 
-def prepare(directory: StackDirectory) -> None:
-    settings = Settings()
-    ports = settings.model_copy(update=assign_ports(settings))
-    render_gateway(directory, ports, "the-secret-of-this-run")
+def configure(settings: Settings) -> dict[str, Credentials]:
+    return configure_gateway(settings, "the-secret-of-this-run")
 
 
-def test_envoy_accepts_what_is_rendered_from_the_gateways_file(directory: StackDirectory) -> None:
-    prepare(directory)
+def test_envoy_accepts_what_is_rendered_from_the_gateways_file(settings: Settings) -> None:
+    configure(settings)
 
     validation = subprocess.run(
-        [*envoy_command(directory.envoy_file), "--mode", "validate"], capture_output=True, text=True, check=False
+        [*envoy_command(settings.files.envoy_file), "--mode", "validate"], capture_output=True, text=True, check=False
     )
     assert validation.returncode == 0, validation.stderr
 
 
-def test_the_secret_of_the_run_is_in_a_file_that_only_the_owner_reads(directory: StackDirectory) -> None:
-    prepare(directory)
+def test_the_secret_of_the_run_is_in_a_file_that_only_the_owner_reads(settings: Settings) -> None:
+    configure(settings)
 
-    config = directory.envoy_file
+    config = settings.files.envoy_file
     assert "the-secret-of-this-run" in config.read_text()
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
 
 
-def test_a_file_that_cannot_be_carried_over_is_refused(
-    directory: StackDirectory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("_format_version: '3.0'\nsurprise: true\n", "surprise"),
+        ("consumers: [", "is not YAML"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_file_that_cannot_be_carried_over_is_refused_by_its_name(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | None, problem: str
 ) -> None:
-    (tmp_path / "kong.yaml").write_text("_format_version: '3.0'\nsurprise: true\n")
-    monkeypatch.setattr(subject, "KONG_FILE", tmp_path / "kong.yaml")
+    kong_file = tmp_path / "kong.yaml"
+    if content is not None:
+        kong_file.write_text(content)
+    monkeypatch.setattr(subject, "KONG_FILE", kong_file)
 
-    with pytest.raises(LocalStackError, match=r"cannot be rendered for Envoy: .*surprise"):
-        prepare(directory)
+    with pytest.raises(LocalStackError, match=f"{kong_file} cannot be rendered for Envoy: .*{problem}"):
+        configure(settings)
 
 
 def test_a_user_with_a_password_has_a_header() -> None:
@@ -65,8 +70,8 @@ def test_a_user_with_a_password_has_a_header() -> None:
     assert authorization(Credentials()) == {}
 
 
-def test_the_gateways_file_names_customers_and_staff() -> None:
-    users = read_demo_users(KONG_FILE)
+def test_the_gateways_file_names_customers_and_staff(settings: Settings) -> None:
+    users = configure(settings)
 
     alice = users["alice"]
     assert alice.customer_id == "customer-0001"
@@ -77,12 +82,11 @@ def test_the_gateways_file_names_customers_and_staff() -> None:
 
 
 def test_a_consumer_without_credentials_is_no_demo_user() -> None:
-    assert "anonymous" not in read_demo_users(KONG_FILE)
+    assert "anonymous" not in demo_users(load(KONG_FILE))
 
 
-def test_a_file_without_credentials_is_refused(tmp_path: Path) -> None:
-    empty = tmp_path / "kong.yaml"
-    empty.write_text("consumers: [{username: nobody}]")
+def test_a_file_without_credentials_is_refused() -> None:
+    document: dict[str, Any] = {"consumers": [{"username": "nobody"}]}
 
-    with pytest.raises(LocalStackError, match="no consumer with credentials"):
-        read_demo_users(empty)
+    with pytest.raises(LocalStackError, match=f"{KONG_FILE} names no consumer with credentials"):
+        demo_users(document)

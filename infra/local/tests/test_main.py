@@ -48,13 +48,16 @@ def test_ending_nothing_says_so_and_is_no_error(tmp_path: Path) -> None:
     assert "nothing runs in" in result.stdout
 
 
-def test_wiping_removes_the_data(tmp_path: Path) -> None:
+def test_wiping_removes_the_data_and_leaves_the_logs(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "orders.sqlite").touch()
+    (tmp_path / "logs").mkdir()
 
     result = local_stack("down", "--wipe", directory=tmp_path)
 
     assert result.returncode == 0
     assert not (tmp_path / "data").exists()
+    assert (tmp_path / "logs").exists()
 
 
 def test_the_status_of_nothing_is_3(tmp_path: Path) -> None:

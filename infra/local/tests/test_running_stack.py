@@ -10,7 +10,7 @@ import psutil
 import pytest
 from small_stack import small_stack, start_small
 
-from local_stack import AlreadyRunningError, DirectoryError, NotReadyError, NotRunningError, PortInUseError
+from local_stack import LocalStackError
 from local_stack.running_stack import RunningStack, run_stack, running_stack, start_stack, stop_stack
 from local_stack.settings import Settings
 from local_stack.stack_directory import RUN_VARIABLE, StackDirectory
@@ -22,23 +22,21 @@ def test_why_it_failed_is_left_for_others_to_read(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         settings = Settings(directory=tmp_path, edge_2_port=server.getsockname()[1])
 
-        with pytest.raises(PortInUseError, match="LOCAL_STACK_EDGE_2_PORT"):
+        with pytest.raises(LocalStackError, match="LOCAL_STACK_EDGE_2_PORT"):
             run_stack(settings, small_stack)
 
-    ledger = StackDirectory(tmp_path).ledger()
-    assert ledger is not None
-    assert "LOCAL_STACK_EDGE_2_PORT" in ledger.failure
+    assert "LOCAL_STACK_EDGE_2_PORT" in StackDirectory(tmp_path).ledger().failure
 
 
 def test_a_second_one_is_refused(tmp_path: Path) -> None:
-    with StackDirectory(tmp_path).locked(), pytest.raises(AlreadyRunningError):
+    with StackDirectory(tmp_path).locked(), pytest.raises(LocalStackError, match="already runs in"):
         run_stack(Settings(directory=tmp_path), small_stack)
 
 
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(DirectoryError):
+    with pytest.raises(LocalStackError, match="cannot write to"):
         run_stack(Settings(directory=tmp_path / "file"), small_stack)
 
 
@@ -65,17 +63,11 @@ def of_the_run(run: str) -> set[int]:
     return found
 
 
-def run_of(directory: StackDirectory) -> str:
-    ledger = directory.ledger()
-    assert ledger is not None
-    return ledger.run
-
-
 def test_a_ready_stack_has_a_stack_file_and_ends_without_a_trace(settings: Settings, directory: StackDirectory) -> None:
     reports: list[str] = []
 
     supervisor = start_stack(settings, start_small, reports.append)
-    stack, run = read_stack(directory.stack_file), run_of(directory)
+    stack, run = read_stack(directory.stack_file), directory.ledger().run
     wait_until(lambda: len(of_the_run(run)) == 3, "the server, the parent and its child run")
     ended = stop_stack(settings)
     supervisor.wait()
@@ -85,7 +77,7 @@ def test_a_ready_stack_has_a_stack_file_and_ends_without_a_trace(settings: Setti
     assert ended
     assert not of_the_run(run)
     assert not directory.stack_file.exists()
-    assert directory.ledger() is None
+    assert not directory.ledger_file.exists()
 
 
 def test_the_stack_file_names_the_new_process_after_a_restart(settings: Settings, directory: StackDirectory) -> None:
@@ -106,7 +98,7 @@ def test_a_second_start_is_refused_with_the_addresses(settings: Settings, direct
     supervisor = start_stack(settings, start_small, lambda _: None)
     gateway = read_stack(directory.stack_file).gateway.https
 
-    with pytest.raises(AlreadyRunningError, match=f"already runs in {directory.root} .*{gateway}"):
+    with pytest.raises(LocalStackError, match=f"already runs in {directory.root} .*{gateway}"):
         start_stack(settings, start_small, lambda _: None)
 
     assert directory.supervisor_pid() == supervisor.pid
@@ -116,7 +108,7 @@ def test_a_second_start_is_refused_with_the_addresses(settings: Settings, direct
 
 def test_nothing_is_left_when_the_supervisor_is_killed(settings: Settings, directory: StackDirectory) -> None:
     supervisor = start_stack(settings, start_small, lambda _: None)
-    run = run_of(directory)
+    run = directory.ledger().run
     wait_until(lambda: len(of_the_run(run)) == 3, "the server, the parent and its child run")
 
     supervisor.kill()
@@ -130,7 +122,7 @@ def test_nothing_is_left_when_the_supervisor_is_killed(settings: Settings, direc
 
 def test_a_start_after_a_killed_supervisor_cleans_up_first(settings: Settings, directory: StackDirectory) -> None:
     killed = start_stack(settings, start_small, lambda _: None)
-    run = run_of(directory)
+    run = directory.ledger().run
     wait_until(lambda: len(of_the_run(run)) == 3, "the server, the parent and its child run")
     killed.kill()
     killed.wait()
@@ -147,7 +139,7 @@ def test_a_taken_port_fails_the_start_by_its_setting(settings: Settings, directo
     with socket.create_server(("127.0.0.1", 0)) as server:
         taken = settings.model_copy(update={"kafka_port": server.getsockname()[1]})
 
-        with pytest.raises(NotReadyError, match=r"is in use: .*LOCAL_STACK_KAFKA_PORT"):
+        with pytest.raises(LocalStackError, match=r"is in use: .*LOCAL_STACK_KAFKA_PORT"):
             start_stack(taken, start_small, lambda _: None)
 
     assert directory.supervisor_pid() is None
@@ -205,7 +197,7 @@ def test_a_killed_process_that_is_held_stays_down_until_it_is_started(running: R
 
 
 def test_an_unknown_process_is_named(running: RunningStack) -> None:
-    with pytest.raises(NotRunningError, match="no process databse in the stack"):
+    with pytest.raises(LocalStackError, match="no process databse in the stack"):
         running.kill("databse")
 
 
@@ -213,5 +205,5 @@ def test_waiting_for_a_stack_that_has_ended_fails_at_once(tmp_path: Path) -> Non
     with running_stack(Settings(directory=tmp_path / "stack"), start=start_small) as stack:
         pass
 
-    with pytest.raises(NotReadyError, match="because the stack has ended"):
+    with pytest.raises(LocalStackError, match="because the stack has ended"):
         stack.wait_announced(60)

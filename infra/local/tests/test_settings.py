@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from local_stack import PortInUseError
-from local_stack.settings import ROOT, PortSettings, Settings, assign_ports
+from local_stack import LocalStackError
+from local_stack.settings import ROOT, Settings
 from testkit.ports import free_ports
 
 
@@ -39,30 +39,30 @@ def test_a_bad_value_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_instance_has_ports_of_its_own() -> None:
     settings = Settings(query_1_port=1, query_2_port=2, edge_1_port=3, edge_2_port=4)
 
-    assert (settings.query_ports(1)[0], settings.query_ports(2)[0]) == (1, 2)
-    assert (settings.edge_port(1), settings.edge_port(2)) == (3, 4)
+    assert [settings.port_of(name) for name in ("query-1", "query-2", "edge-1", "edge-2")] == [1, 2, 3, 4]
 
 
 def test_every_server_gets_a_port_of_its_own() -> None:
     (given,) = free_ports(1)
 
-    assigned = assign_ports(PortSettings(gateway_https_port=given))
+    settings = Settings(gateway_https_port=given).with_ports()
 
-    assert assigned["gateway_https_port"] == given
-    assert assigned.keys() == PortSettings.model_fields.keys()
-    assert len(set(assigned.values())) == len(assigned)
+    ports = [value for name, value in settings if name.endswith("_port")]
+    assert settings.gateway_https_port == given
+    assert all(ports)
+    assert len(set(ports)) == len(ports) == 15
 
 
 def test_a_taken_port_is_refused_by_the_name_of_its_setting() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
-        with pytest.raises(PortInUseError, match=f"port {port} is in use: .*LOCAL_STACK_GATEWAY_HTTP_PORT"):
-            assign_ports(PortSettings(gateway_http_port=port))
+        with pytest.raises(LocalStackError, match=f"port {port} is in use: .*LOCAL_STACK_GATEWAY_HTTP_PORT"):
+            Settings(gateway_http_port=port).with_ports()
 
 
 def test_a_port_that_two_settings_ask_for_is_refused() -> None:
     (port,) = free_ports(1)
 
-    with pytest.raises(PortInUseError, match="LOCAL_STACK_EDGE_1_PORT and LOCAL_STACK_KAFKA_PORT both ask"):
-        assign_ports(PortSettings(kafka_port=port, edge_1_port=port))
+    with pytest.raises(LocalStackError, match="LOCAL_STACK_KAFKA_PORT and LOCAL_STACK_EDGE_1_PORT both ask"):
+        Settings(kafka_port=port, edge_1_port=port).with_ports()

@@ -7,22 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from local_stack.settings import Settings, assign_ports
-from local_stack.specs import ProcessSpec, ProcessTable, probe_broker, probe_http
-from local_stack.stack_directory import StackDirectory
+from local_stack.settings import Settings
+from local_stack.specs import ProcessSpec, probe_broker, probe_http, process_specs
 from testkit.broker import Broker
 from testkit.ports import free_ports
 
 
-def table(directory: Path, settings: Settings) -> dict[str, ProcessSpec]:
-    with_ports = settings.model_copy(update=assign_ports(settings))
-    specs = ProcessTable(with_ports, StackDirectory(directory), "secret", {"X-Key": "staff"}).specs()
+def table(settings: Settings) -> dict[str, ProcessSpec]:
+    specs = process_specs(settings.with_ports(), "secret", {"X-Key": "staff"})
     return {spec.name: spec for spec in specs}
 
 
 @pytest.fixture
 def specs(tmp_path: Path) -> dict[str, ProcessSpec]:
-    return table(tmp_path, Settings(rate=7, replicas=1))
+    return table(Settings(directory=tmp_path, rate=7, replicas=1))
 
 
 def test_every_process_comes_after_processes_of_the_table(specs: dict[str, ProcessSpec]) -> None:
@@ -53,7 +51,7 @@ def test_the_processor_runs_every_shipped_pipeline(specs: dict[str, ProcessSpec]
 
 def test_the_checkpoint_interval_is_the_pipelines_own_unless_set(tmp_path: Path, specs: dict[str, ProcessSpec]) -> None:
     name = "STREAM_PROCESSOR_CHECKPOINT_INTERVAL"
-    chosen = table(tmp_path, Settings(checkpoint_interval="10s"))
+    chosen = table(Settings(directory=tmp_path, checkpoint_interval="10s"))
 
     assert name not in specs["stream-processor"].environment
     assert chosen["stream-processor"].environment[name] == "10s"

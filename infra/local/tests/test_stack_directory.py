@@ -11,7 +11,7 @@ import psutil
 import pytest
 from small_stack import SLEEPS
 
-from local_stack import AlreadyRunningError, DirectoryError
+from local_stack import LocalStackError
 from local_stack.stack_directory import RUN_VARIABLE, Entry, Ledger, StackDirectory, write_private
 from testkit import processes
 
@@ -26,7 +26,7 @@ def directory(tmp_path: Path) -> StackDirectory:
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(DirectoryError, match=r"cannot write to .*file/stack .*set LOCAL_STACK_DIRECTORY"):
+    with pytest.raises(LocalStackError, match=r"cannot write to .*file/stack .*set LOCAL_STACK_DIRECTORY"):
         StackDirectory(tmp_path / "file" / "stack").create()
 
 
@@ -51,16 +51,6 @@ def test_a_new_run_keeps_the_log_that_its_supervisor_writes(directory: StackDire
     assert directory.log_file("supervisor").read_text() == "begun"
 
 
-def test_wiping_removes_the_data_and_leaves_the_logs(directory: StackDirectory) -> None:
-    (directory.data / "orders.sqlite").touch()
-    directory.log_file("broker").touch()
-
-    directory.wipe()
-
-    assert not directory.data.exists()
-    assert directory.log_file("broker").exists()
-
-
 def ledger(**states: str) -> Ledger:
     processes = {name: Entry.model_validate({"state": state, "log": f"{name}.log"}) for name, state in states.items()}
     return Ledger(run="run", supervisor=1, processes=processes)
@@ -74,8 +64,8 @@ def test_it_reads_what_it_wrote(tmp_path: Path) -> None:
     assert StackDirectory(tmp_path).ledger() == written
 
 
-def test_there_may_be_none(tmp_path: Path) -> None:
-    assert StackDirectory(tmp_path).ledger() is None
+def test_it_is_empty_when_there_is_none(tmp_path: Path) -> None:
+    assert StackDirectory(tmp_path).ledger() == Ledger()
 
 
 def test_a_stack_is_ready_when_every_process_is_ready_or_done() -> None:
@@ -115,7 +105,7 @@ def test_nobody_holds_a_lock_that_does_not_exist(tmp_path: Path) -> None:
 def test_a_second_supervisor_is_refused(tmp_path: Path) -> None:
     with (
         StackDirectory(tmp_path).locked(),
-        pytest.raises(AlreadyRunningError, match=f"already runs in {tmp_path}"),
+        pytest.raises(LocalStackError, match=f"already runs in {tmp_path}"),
         StackDirectory(tmp_path).locked(),
     ):
         pytest.fail("held twice")

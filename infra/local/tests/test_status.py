@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from local_stack.__main__ import NOT_READY, NOT_RUNNING, READY, memory_mib, show_status
 from local_stack.settings import Settings
 from local_stack.stack_directory import Entry, Ledger, StackDirectory, State, write_private
 from local_stack.stack_file import stack_text
-from local_stack.status import NOT_READY, NOT_RUNNING, READY, memory_mib, show_status
+from testkit.processes import family
 
 Shown = Callable[[], tuple[int, str]]
 
@@ -27,7 +28,7 @@ def shown(tmp_path: Path) -> Shown:
     def show() -> tuple[int, str]:
         console = Console(width=200)
         with console.capture() as capture:
-            status = show_status(Settings(directory=tmp_path), console)
+            status = show_status(StackDirectory(tmp_path), console)
         return status, capture.get()
 
     return show
@@ -37,7 +38,7 @@ def write(directory: StackDirectory, state: State, *, reason: str = "", failure:
     entries = {"broker": Entry(state=state, pid=os.getpid(), reason=reason, log=directory.log_file("broker"))}
     ledger = Ledger(run="run", supervisor=os.getpid(), processes=entries, failure=failure)
     directory.write_ledger(ledger)
-    text = stack_text(Settings(directory=directory.root), directory.tls / "ca.pem", {}, entries)
+    text = stack_text(Settings(directory=directory.root), {}, entries)
     write_private(directory.stack_file, text)
 
 
@@ -85,6 +86,6 @@ def test_a_process_that_is_not_ready_says_why(directory: StackDirectory, shown: 
     assert "the broker is away" in text
 
 
-def test_memory_is_that_of_the_process(directory: StackDirectory) -> None:
-    assert memory_mib(os.getpid()) > 10
-    assert memory_mib(None) == 0
+def test_memory_is_that_of_the_processes() -> None:
+    assert memory_mib(family(os.getpid())) > 10
+    assert memory_mib([]) == 0

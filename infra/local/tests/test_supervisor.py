@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,36 +10,37 @@ import psutil
 import pytest
 from small_stack import SLEEPS, STARTS_A_CHILD
 
-from local_stack import NotInstalledError, NotReadyError
+from local_stack import LocalStackError
 from local_stack.settings import Settings
 from local_stack.specs import ProcessSpec
-from local_stack.stack_directory import Entry, Ledger, StackDirectory, State
-from local_stack.supervisor import RestartPolicy, SupervisedProcess, Supervisor
+from local_stack.stack_directory import Entry, StackDirectory, State
+from local_stack.stack_file import read_stack
+from local_stack.supervisor import SupervisedProcess, Supervisor, restart_pause_s
 from testkit.waiting import wait_until
 
 
-def policy() -> RestartPolicy:
-    return RestartPolicy(first_s=1, max_s=3, limit=5, window_s=60)
+def pauses(*ends: float) -> list[float | None]:
+    """The pause after each of the ends."""
+    settings = Settings(restart_first_s=1, restart_max_s=3, restart_limit=5, restart_window_s=60)
+    counted: deque[float] = deque()
+
+    def pause(end: float) -> float | None:
+        counted.append(end)
+        return restart_pause_s(counted, settings)
+
+    return [pause(end) for end in ends]
 
 
 def test_pauses_double_up_to_the_longest() -> None:
-    ends = policy()
-
-    assert [ends.pause_after_end(now) for now in (0, 1, 2, 3)] == [1, 2, 3, 3]
+    assert pauses(0, 1, 2, 3) == [1, 2, 3, 3]
 
 
 def test_it_gives_up_at_the_limit_within_the_window() -> None:
-    ends = policy()
-
-    assert [ends.pause_after_end(now) is None for now in (0, 10, 20, 30, 59)] == [False, False, False, False, True]
+    assert [pause is None for pause in pauses(0, 10, 20, 30, 59)] == [False, False, False, False, True]
 
 
 def test_ends_before_the_window_do_not_count() -> None:
-    ends = policy()
-    for now in (0, 1, 2, 3):
-        ends.pause_after_end(now)
-
-    assert ends.pause_after_end(63) == 1
+    assert pauses(0, 1, 2, 3, 63)[-1] == 1
 
 
 ENDS_WELL = (
@@ -62,10 +64,9 @@ def supervised(directory: Path, code: str, probe: Switch | None = None, *, may_e
 
 
 def in_run(spec: ProcessSpec, directory: Path) -> SupervisedProcess:
-    settings = Settings(restart_first_s=0.01, restart_max_s=0.01, restart_limit=3, stop_grace_s=5)
-    stack = StackDirectory(directory)
-    stack.create()
-    return SupervisedProcess(spec, stack, settings, "run", lambda: None)
+    settings = Settings(directory=directory, restart_first_s=0.01, restart_max_s=0.01, restart_limit=3, stop_grace_s=5)
+    settings.files.create()
+    return SupervisedProcess(spec, settings, "run", lambda: None)
 
 
 def says_on(log: Path) -> bool:
@@ -150,7 +151,7 @@ async def test_what_it_started_has_ended_before_it_starts_again(tmp_path: Path) 
 async def test_one_that_keeps_ending_fails_with_the_end_of_its_log(tmp_path: Path) -> None:
     process = supervised(tmp_path, "import os, sys; sys.exit('it cannot: ' + os.environ['WORD'])")
 
-    with pytest.raises(NotReadyError, match=r"(?s)it ended 3 times in 60 s, at last with status 1.*it cannot: said"):
+    with pytest.raises(LocalStackError, match=r"(?s)it ended 3 times in 60 s, at last with status 1.*it cannot: said"):
         await process.run_until_done([])
 
 
@@ -210,7 +211,7 @@ async def test_a_program_that_does_not_exist_is_not_installed(tmp_path: Path) ->
     spec = ProcessSpec("it", (str(tmp_path / "missing"),))
     process = in_run(spec, tmp_path)
 
-    with pytest.raises(NotInstalledError, match="missing does not exist: run `make install`"):
+    with pytest.raises(LocalStackError, match="missing does not exist: run `make install`"):
         await process.run_until_done([])
 
 
@@ -244,15 +245,8 @@ class FileExists:
 
 def supervisor(directory: Path, specs: Sequence[ProcessSpec], start_timeout_s: float = 60) -> Supervisor:
     settings = Settings(directory=directory, start_timeout_s=start_timeout_s, stop_grace_s=10)
-    stack = StackDirectory(directory)
-    stack.create()
-    return Supervisor(specs, stack, settings, ",".join)
-
-
-def ledger_of(directory: Path) -> Ledger:
-    ledger = StackDirectory(directory).ledger()
-    assert ledger is not None
-    return ledger
+    settings.files.create()
+    return Supervisor(specs, settings, {})
 
 
 async def test_the_stack_file_is_written_once_all_are_ready(tmp_path: Path) -> None:
@@ -263,11 +257,11 @@ async def test_the_stack_file_is_written_once_all_are_ready(tmp_path: Path) -> N
     stack_file = StackDirectory(tmp_path).stack_file
 
     await asyncio.to_thread(wait_until, stack_file.exists, "the stack file is written")
-    text, ledger = stack_file.read_text(), ledger_of(tmp_path)
+    stack, ledger = read_stack(stack_file), StackDirectory(tmp_path).ledger()
     stop.set()
     await running
 
-    assert text == "job,server"
+    assert list(stack.processes) == ["job", "server"]
     assert ledger.ready
     assert not stack_file.exists()
     pid = ledger.processes["server"].pid
@@ -279,11 +273,11 @@ async def test_one_that_is_not_ready_in_time_is_named_with_its_reason(tmp_path: 
     spec = ProcessSpec("server", (sys.executable, "-c", SLEEPS), probe=Answer("two partitions to go"))
 
     with pytest.raises(
-        NotReadyError, match=r"not ready within 0.5 s: server: two partitions to go \(log: .*server.log"
+        LocalStackError, match=r"not ready within 0.5 s: server: two partitions to go \(log: .*server.log"
     ):
         await supervisor(tmp_path, [spec], start_timeout_s=0.5).run(asyncio.Event())
 
-    assert ledger_of(tmp_path).processes["server"].state == "stopped"
+    assert StackDirectory(tmp_path).ledger().processes["server"].state == "stopped"
 
 
 async def test_what_stops_last_stops_last(tmp_path: Path) -> None:

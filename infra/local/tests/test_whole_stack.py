@@ -51,7 +51,6 @@ def test_it_leaves_nothing_goes_on_where_it_stopped_and_shows_itself(tmp_path: P
         wait_until(lambda: newest_order(stack), "customer-0001 has an order")
         before = newest_order(stack)
         ledger = stack.directory.ledger()
-        assert ledger is not None
         os.kill(ledger.supervisor, signal.SIGKILL)
         wait_until(lambda: not of_the_run(ledger.run), "every process has ended, Spark's JVM too")
 
