@@ -3,9 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_processor.definition.contract import Contract
+from stream_processor.definition.contract import Contract, Scope, of_message
 from stream_processor.definition.sql_expression import type_of
-from stream_processor.definition.sql_types import Scope, of_message
 from stream_processor.errors import ContractError
 from stream_processor.steps import row_schema
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import DeadLetterLimitError
 from stream_processor.metrics import Metrics
-from stream_processor.operation.checkpoint_places import LocalCheckpoints
+from stream_processor.operation.checkpoints import Checkpoints, LocalFiles
 from stream_processor.operation.dead_letters import DeadLetterLimit, read_dead_letters
 from stream_processor.operation.topics import Topics
 from testkit.stream_processor.fakes import FakeTopics
@@ -28,7 +28,9 @@ def topics() -> FakeTopics:
 def begin(tmp_path: Path, topics: FakeTopics, shipped: Callable[..., Pipeline]) -> Callable[[], DeadLetterLimit]:
     """Starts the process again, so to say."""
     strict = shipped("orders-by-item", dead_letters={"limit": 5})
-    return lambda: DeadLetterLimit("orders", [shipped("orders-by-key"), strict], topics.end, LocalCheckpoints(tmp_path))
+    return lambda: DeadLetterLimit(
+        "orders", [shipped("orders-by-key"), strict], topics.end, Checkpoints(str(tmp_path), LocalFiles)
+    )
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from statecast_service.kafka import client_options
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
 from stream_processor.errors import DeadLetterLimitError
 from stream_processor.metrics import Metrics
-from stream_processor.operation.checkpoints import Notes
+from stream_processor.operation.checkpoints import Checkpoints
 from stream_processor.steps.dead_letters import DEAD_LETTER_HEADERS, OFFSET, PARTITION, REASON, TOPIC, TRUNCATED
 
 READER_GROUP = "stream-processor-replay"
@@ -34,36 +34,32 @@ class DeadLetter:
         """Topic, partition and offset of the original record; None when the headers do not say."""
         try:
             return self._text(TOPIC), int(self._text(PARTITION)), int(self._text(OFFSET))
-        except (KeyError, ValueError):
+        except ValueError:
             return None
 
     @property
     def reason(self) -> str:
         """Why it was set aside; empty when the headers do not say."""
-        return self._text(REASON) if any(key == REASON for key, _ in self.headers) else ""
+        return self._text(REASON)
 
     @property
     def truncated(self) -> bool:
         """Whether a part of the original is missing."""
-        return any(key == TRUNCATED for key, _ in self.headers)
+        return TRUNCATED in dict(self.headers)
 
     @property
     def original_headers(self) -> list[Header]:
-        """The headers that the original record came with."""
         return [(key, value) for key, value in self.headers if key not in DEAD_LETTER_HEADERS]
 
     def _text(self, name: str) -> str:
         """The header's last value, which is ours: those of the original stand before it."""
-        return (dict(self.headers)[name] or b"").decode(errors="replace")
+        return (dict(self.headers).get(name) or b"").decode(errors="replace")
 
 
 def read_dead_letters(
     bootstrap: str, topic: str, starts: Mapping[int, int], timeout_s: float = 10.0
 ) -> Iterator[DeadLetter]:
-    """Every letter from the offsets in `starts`, by default the first, to the ends of now; each partition in order.
-
-    Raises KafkaException when the broker is gone.
-    """
+    """Every letter from `starts`, by default the first, to the ends of now, in order. Raises KafkaException."""
     group = {"group.id": READER_GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
     consumer = Consumer({**client_options(bootstrap), **group, "enable.partition.eof": True})
     try:
@@ -93,7 +89,7 @@ class DeadLetterLimit:
     """
 
     def __init__(
-        self, source_topic: str, pipelines: Sequence[Pipeline], end: Callable[[str], int], notes: Notes
+        self, source_topic: str, pipelines: Sequence[Pipeline], end: Callable[[str], int], notes: Checkpoints
     ) -> None:
         self.topic = dead_letter_topic(source_topic)
         readers = [each.definition for each in pipelines if each.source_topic == source_topic]
@@ -128,7 +124,8 @@ class DeadLetterLimit:
         self._notes.replace(self._note, {"end": end})
 
 
-def dead_letter_limits(pipelines: Sequence[Pipeline], end: Callable[[str], int], notes: Notes) -> list[DeadLetterLimit]:
-    """One limit per source topic."""
+def dead_letter_limits(
+    pipelines: Sequence[Pipeline], end: Callable[[str], int], notes: Checkpoints
+) -> list[DeadLetterLimit]:
     sources = dict.fromkeys(pipeline.source_topic for pipeline in pipelines)
     return [DeadLetterLimit(source, pipelines, end, notes) for source in sources]

@@ -18,10 +18,7 @@ COMMIT_STEPS = ("walCommit", "commitOffsets")
 
 @dataclass
 class Progress:
-    """Turns Spark's progress reports of one query into metrics; the same report counts once.
-
-    `interval_s` is the time between checkpoints of a real-time query, 0 of others; `clock` gives seconds since 1970.
-    """
+    """Spark's progress reports as metrics, each once; `interval_s` is the checkpoint interval, 0 of micro-batches."""
 
     query: str
     metrics: Metrics
@@ -116,9 +113,9 @@ def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness) -> None:
         each.look()
     waiting = [each.plan.name for each in queries if not each.started]
     if waiting:
-        readiness.is_not(f"starting {', '.join(waiting)}")
+        readiness.report(f"starting {', '.join(waiting)}")
     elif readiness.reason is not None:
-        readiness.is_ready()
+        readiness.report(None)
 
 
 def _reason(query: StreamingQuery) -> str:

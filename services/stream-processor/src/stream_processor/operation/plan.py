@@ -36,7 +36,6 @@ class QueryPlan:
 
     @property
     def tasks(self) -> int:
-        """The tasks that run at once."""
         return self.source_partitions + self.shuffles * self.shuffle_partitions
 
     @property
@@ -46,7 +45,6 @@ class QueryPlan:
 
     @property
     def realtime(self) -> bool:
-        """Whether the tasks stay."""
         return self.trigger.mode == "realtime"
 
 

@@ -14,8 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from statecast_service.kafka import client_options
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
-from stream_processor.operation.checkpoint_places import open_checkpoints
-from stream_processor.operation.checkpoints import Notes
+from stream_processor.operation.checkpoints import Checkpoints, open_checkpoints
 from stream_processor.operation.dead_letters import DeadLetter, DeadLetterLimit, Header, read_dead_letters
 from stream_processor.operation.session import command_session
 from stream_processor.operation.topics import Topics
@@ -35,7 +34,7 @@ class ReplayNote:
     Kept in one note, which `save` replaces as a whole. A recreated topic, which has another id, begins anew.
     """
 
-    def __init__(self, notes: Notes, name: str, topic_id: str) -> None:
+    def __init__(self, notes: Checkpoints, name: str, topic_id: str) -> None:
         self._notes = notes
         self._name = name
         self._topic_id = topic_id
@@ -49,11 +48,9 @@ class ReplayNote:
         return {partition: min([after, *self._left.get(partition, ())]) for partition, after in self._next.items()}
 
     def is_done(self, partition: int, offset: int) -> bool:
-        """Whether the letter has been dealt with."""
         return offset < self._next.get(partition, 0) and offset not in self._left.get(partition, ())
 
     def done(self, partition: int, offset: int) -> None:
-        """The letter has been dealt with."""
         self._left.get(partition, set()).discard(offset)
         self._pass(partition, offset)
 
@@ -95,11 +92,7 @@ class Counts:
 def replay(
     letters: Iterable[DeadLetter], source: str, note: ReplayNote, reason: str, send: Callable[[ReplayedRecord], None]
 ) -> Counts:
-    """Sends what the letters of `source` hold, of those that are not done and have `reason` in theirs; updates `note`.
-
-    A record that was set aside twice, as after a crash, is sent once. The caller saves the note when Kafka has what was
-    sent.
-    """
+    """Sends the records of the letters with `reason` that are not done, each once; the caller saves `note`."""
     counts, seen = Counts(), set[tuple[str, int, int]]()
     for letter in letters:
         if note.is_done(letter.partition, letter.offset):
@@ -159,10 +152,7 @@ class ReplayProducer:
 
 
 def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, dry_run: bool) -> None:
-    """Replays the dead letters of all source topics of the pipelines. Raises KafkaException.
-
-    A dry run says what would be done and does nothing.
-    """
+    """Replays the letters of all source topics; a dry run only says what would be done. Raises KafkaException."""
     bootstrap = settings.kafka_bootstrap
     topics, producer = Topics(bootstrap), ReplayProducer(bootstrap)
     notes = open_checkpoints(settings.checkpoints, partial(command_session, settings))

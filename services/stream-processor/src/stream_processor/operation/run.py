@@ -16,8 +16,7 @@ from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import BrokerLostError, CheckpointsUnusableError
 from stream_processor.metrics import Metrics, Readiness
-from stream_processor.operation.checkpoint_places import open_checkpoints
-from stream_processor.operation.checkpoints import Checkpoints, claim
+from stream_processor.operation.checkpoints import Checkpoints, claim, open_checkpoints
 from stream_processor.operation.dead_letters import DeadLetterLimit, dead_letter_limits
 from stream_processor.operation.monitoring import WatchedQuery, look_at_all, running_tasks
 from stream_processor.operation.output import Output, SinkTail, summary
@@ -86,20 +85,20 @@ class Runner:
                 queries.append(WatchedQuery(each, starter.start(each, writer), tasks, self.metrics))
                 log.info("started", query=each.name, source=each.source_topic, sink=each.sink_topic)
             self._supervise(queries, limits, checkpoints)
-            self.readiness.is_not("draining")
+            self.readiness.report("draining")
             self.show("draining")
             drain(spark, [each.query for each in queries], self.settings.drain_s)
         finally:
             self.show("")
-            self.readiness.is_not("stopping")
+            self.readiness.report("stopping")
             stop(spark, [each.query for each in queries])
 
     def _wait(self, missing: Callable[[], str | None], poll_s: float) -> bool:
-        return wait_while_missing(missing, self.stopping.wait, self.readiness.is_not, poll_s)
+        return wait_while_missing(missing, self.stopping.wait, self.readiness.report, poll_s)
 
     def _session(self, plans: Sequence[QueryPlan]) -> SparkSession:
         """Spark for these queries, which is started once."""
-        self.readiness.is_not("starting Spark")
+        self.readiness.report("starting Spark")
         settings, slots = self.settings, self._slots(plans)
         master = choose_master(settings.master, slots, os.cpu_count() or 1)
         log.info("starting Spark", master=master, slots=slots)

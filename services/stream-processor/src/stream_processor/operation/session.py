@@ -29,10 +29,7 @@ MAX_STOP_S = 8.0
 
 
 def start_session(master: str, jars: Path, driver_memory: str, java_options: str = "") -> SparkSession:
-    """Starts Spark's JVM, or joins the one of this process. Raises NotBuiltError if Java or the jars are missing.
-
-    The JVM ends with this process within a second, however that ends.
-    """
+    """Starts or joins Spark's JVM, which ends within a second after this process. Raises NotBuiltError."""
     files = sorted(jars.glob("*.jar"))
     if not files:
         raise NotBuiltError(f"no jars in {jars}: run `mvn -f services/stream-processor/jvm/pom.xml package`")

@@ -117,7 +117,7 @@ def _amounts(unit: Column, parts: Sequence[Part], types: dict[str, DataType]) ->
 
 def _by_key(amounts: Column, parts: Sequence[Part], types: dict[str, DataType]) -> Column:
     """Adds up what the elements of one row contribute to the same group."""
-    keys = F.array_distinct(F.transform(amounts, lambda each: each.getField("key")))
+    keys = F.array_distinct(amounts.getField("key"))
 
     def group(key: Column) -> Column:
         own = F.filter(amounts, lambda each: each.getField("key") == key)
@@ -128,7 +128,7 @@ def _by_key(amounts: Column, parts: Sequence[Part], types: dict[str, DataType]) 
 
 
 def _merged(own: Column, part: Part, of_type: DataType) -> Column:
-    numbers = F.transform(own, lambda each: each.getField(part.name))
+    numbers = own.getField(part.name)
     if part.function in ("min", "max"):
         return F.array_min(numbers) if part.function == "min" else F.array_max(numbers)
     total = DecimalType(MAX_DIGITS, getattr(of_type, "scale", 0)) if part.function == "sum" else "long"
@@ -164,7 +164,7 @@ def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
 
 def signed(left: Column, entered: Column, parts: Sequence[Part]) -> Column:
     """`entered` minus `left`, both arrays of struct(key, rows, parts...), for each key that does not stay the same."""
-    keys = F.array_union(_keys(left), _keys(entered))
+    keys = F.array_union(left.getField("key"), entered.getField("key"))
 
     def pair(key: Column) -> Column:
         return F.struct(key.alias("key"), _of(left, key).alias("left"), _of(entered, key).alias("entered"))
@@ -191,10 +191,12 @@ def _minus(entered: Column, left: Column, name: str) -> Column:
 def _ticked(parts: Sequence[Part]) -> Column:
     """The differences that take effect, and an empty one per group where one is only claimed; each with its `ticks`."""
     effective, claimed = F.col("effective"), F.col("claimed")
-    only_claimed = F.filter(claimed, lambda each: ~F.array_contains(_keys(effective), each.getField("key")))
+    only_claimed = F.filter(claimed, lambda each: ~F.array_contains(effective.getField("key"), each.getField("key")))
 
     def ticks(line: Column) -> Column:
-        return F.when(~F.col("complete") | F.array_contains(_keys(claimed), line.getField("key")), 1).otherwise(0)
+        return F.when(
+            ~F.col("complete") | F.array_contains(claimed.getField("key"), line.getField("key")), 1
+        ).otherwise(0)
 
     return F.concat(
         F.transform(effective, lambda line: _line(line, parts, ticks(line))),
@@ -212,10 +214,6 @@ def _nothing(line: Column, parts: Sequence[Part]) -> Column:
     numbers = [line.getField(part.name) for part in parts]
     nulls = [F.nullif(number, number).alias(part.name) for number, part in zip(numbers, parts, strict=True)]
     return F.struct(line.getField("key").alias("key"), F.lit(0).cast("long").alias("rows"), *nulls)
-
-
-def _keys(contributions: Column) -> Column:
-    return F.transform(contributions, lambda each: each.getField("key"))
 
 
 def _of(contributions: Column, key: Column) -> Column:

@@ -67,10 +67,7 @@ def dead_letters(records: DataFrame, pipelines: Sequence[Pipeline], functions: F
 
 
 def cut(records: DataFrame, max_bytes: int) -> DataFrame:
-    """Shortens `value`, and drops `key` and `headers` that fill half of the room; adds `truncated`: the value's length.
-
-    `truncated` is null where the record has room as it is.
-    """
+    """Shortens `value`, drops `key` and `headers` over half of the room; `truncated` is the length of a cut value."""
     room = max(max_bytes - HEADERS_BYTES, 0)
     sizes = F.transform("headers", lambda each: F.length(each.getField("key")) * 4 + _size(each.getField("value")) + 16)
     beside = _size(F.col("key")) + F.aggregate(sizes, F.lit(0), lambda total, each: total + each)

@@ -92,10 +92,9 @@ def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> 
 
 
 def _message(scoped: DataFrame, pipeline: RowPipeline) -> Column:
-    selected = {each.field.name: each.sql for each in pipeline.select}
     fields = []
     for field in row_schema.of(pipeline.sink).fields:
-        sql = selected.get(field.name)
+        sql = pipeline.select.get(field.name)
         value = F.lit(None) if sql is None else _selected(scoped, pipeline, field.name, sql, field.dataType)
         fields.append(value.cast(field.dataType).alias(field.name))
     return F.struct(*fields)
