@@ -102,14 +102,15 @@ def _explain(pipelines: Sequence[Pipeline], contract: Contract, settings: Settin
 
 def _accept(pipelines: Sequence[Pipeline], _: Contract, settings: Settings, __: Namespace) -> None:
     from stream_processor.operation.checkpoints import open_checkpoints
-    from stream_processor.operation.dead_letters import dead_letter_limits
+    from stream_processor.operation.dead_letters import DeadLetterLimits
     from stream_processor.operation.session import command_session
     from stream_processor.operation.topics import Topics
 
     notes = open_checkpoints(settings.checkpoints, partial(command_session, settings))
     try:
-        for limit in dead_letter_limits(pipelines, Topics(settings.kafka_bootstrap).end, notes):
-            log.info("accepted", topic=limit.topic, end=limit.accept())
+        limits = DeadLetterLimits(pipelines, Topics(settings.kafka_bootstrap).end, notes)
+        for topic in limits.by_topic:
+            log.info("accepted", topic=topic, end=limits.accept(topic))
     except KafkaException as error:
         raise ConfigurationError(f"no answer from Kafka at {settings.kafka_bootstrap}: {error}") from error
 

@@ -121,9 +121,7 @@ class Checkpoints:
 class LeasedCheckpoints(Checkpoints):
     """Checkpoints on a file system that has no locks: a note names the process, which renews it while it lives.
 
-    A process that finds another's note watches it by its own clock, so the clocks of two machines need not agree; one
-    that stands still is abandoned. What the note cannot keep off is a process that stood still for ABANDONED_S and
-    wakes: it ends at its next renewal, and until then Spark refuses the second writer of a batch.
+    Another process watches the note by its own clock. docs/operation.md says what such a lease cannot keep off.
     """
 
     def __init__(

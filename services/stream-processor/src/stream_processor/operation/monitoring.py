@@ -70,6 +70,7 @@ def running_tasks(tracker: StatusTracker, query: StreamingQuery) -> int:
     return sum(stage.numActiveTasks for stage in stages if stage is not None)
 
 
+@dataclass
 class WatchedQuery:
     """One query with what is known of it.
 
@@ -77,26 +78,25 @@ class WatchedQuery:
     batch or waits for data. Between two real-time batches the tasks end and start again, which is no second start.
     """
 
-    def __init__(
-        self, plan: QueryPlan, query: StreamingQuery, tasks: Callable[[StreamingQuery], int], metrics: Metrics
-    ) -> None:
-        self.plan = plan
-        self.query = query
-        self.started = False
-        self._tasks = tasks
-        self._metrics = metrics
-        interval_s = plan.trigger.checkpoint.total_seconds() if plan.realtime else 0.0
-        self._progress = Progress(plan.name, metrics, interval_s)
+    plan: QueryPlan
+    query: StreamingQuery
+    tasks: Callable[[StreamingQuery], int]
+    metrics: Metrics
+    started: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        interval_s = self.plan.trigger.checkpoint.total_seconds() if self.plan.realtime else 0.0
+        self._progress = Progress(self.plan.name, self.metrics, interval_s)
 
     def look(self) -> None:
         """Updates `started` and the metrics. Raises QueryFailedError when the query, or all of Spark, has ended."""
         try:
             active = self.query.isActive
-            self._metrics.query_up.labels(self.plan.name).set(active)
+            self.metrics.query_up.labels(self.plan.name).set(active)
             if not active:
                 raise QueryFailedError(f"the query {self.plan.name} has ended: {_reason(self.query)}")
-            running = self._tasks(self.query)
-            self._metrics.tasks.labels(self.plan.name).set(running)
+            running = self.tasks(self.query)
+            self.metrics.tasks.labels(self.plan.name).set(running)
             self._progress.follow(self.query)
             if self.plan.realtime:
                 all_run = running >= self.plan.tasks

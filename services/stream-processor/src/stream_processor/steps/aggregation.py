@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from google.protobuf.descriptor import FieldDescriptor
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType
 
-from stream_processor.definition.pipeline import Aggregate, AggregateFunction, AggregatePipeline
+from stream_processor.definition.pipeline import WINDOW_FIELDS, Aggregate, AggregateFunction, AggregatePipeline
 from stream_processor.errors import PipelineFileError
 from stream_processor.spark_internals import exact
 from stream_processor.steps import row_schema
@@ -200,20 +201,22 @@ def _ticked(parts: Sequence[Part]) -> Column:
 
     return F.concat(
         F.transform(effective, lambda line: _line(line, parts, ticks(line))),
-        F.transform(only_claimed, lambda line: _line(_nothing(line, parts), parts, F.lit(1))),
+        F.transform(only_claimed, lambda line: _line(line, parts, F.lit(1), empty=True)),
     )
 
 
-def _line(line: Column, parts: Sequence[Part], ticks: Column) -> Column:
-    names = ("key", "rows", *[part.name for part in parts])
-    return F.struct(*[line.getField(name).alias(name) for name in names], ticks.cast("long").alias("ticks"))
-
-
-def _nothing(line: Column, parts: Sequence[Part]) -> Column:
-    """A difference to the line's group that changes nothing: sums and extremes pass over nulls."""
-    numbers = [line.getField(part.name) for part in parts]
-    nulls = [F.nullif(number, number).alias(part.name) for number, part in zip(numbers, parts, strict=True)]
-    return F.struct(line.getField("key").alias("key"), F.lit(0).cast("long").alias("rows"), *nulls)
+def _line(line: Column, parts: Sequence[Part], ticks: Column, empty: bool = False) -> Column:
+    """The difference with its `ticks`; an empty one changes nothing: sums and extremes pass over nulls."""
+    numbers = {part.name: line.getField(part.name) for part in parts}
+    if empty:
+        numbers = {name: F.nullif(number, number) for name, number in numbers.items()}
+    fields = {
+        "key": line.getField("key"),
+        "rows": F.lit(0).cast("long") if empty else line.getField("rows"),
+        **numbers,
+        "ticks": ticks.cast("long"),
+    }
+    return F.struct(*[value.alias(name) for name, value in fields.items()])
 
 
 def _of(contributions: Column, key: Column) -> Column:
@@ -242,19 +245,13 @@ def aggregate(lines: DataFrame, pipeline: AggregatePipeline, epoch: int, functio
 
 def _message(pipeline: AggregatePipeline) -> Column:
     """The row of the sink's message; fields that are neither the group's nor an aggregate's stay unset."""
-    of_field = {each.field.name: (number, each) for number, each in enumerate(pipeline.aggregates)}
     key = F.split("key", NUL)
-    texts = {"window_start": key.getItem(1), "window_end": key.getItem(2)} if pipeline.window else {}
-    texts[pipeline.group_field.name] = key.getItem(0)
-    fields = []
-    for field in row_schema.of(pipeline.sink).fields:
-        value = F.lit(None)
-        if field.name in texts:
-            value = texts[field.name]
-        elif field.name in of_field:
-            value = _fitting(_result(*of_field[field.name]), field.dataType, f"{pipeline.name}: {field.name}")
-        fields.append(value.cast(field.dataType).alias(field.name))
-    return F.struct(*fields)
+    columns = {pipeline.group_field.name: key.getItem(0)}
+    if pipeline.window is not None:
+        columns |= {name: key.getItem(place) for place, name in enumerate(WINDOW_FIELDS, start=1)}
+    for number, each in enumerate(pipeline.aggregates):
+        columns[each.field.name] = _fitting(_result(number, each), each.field, pipeline.name)
+    return row_schema.filled(pipeline.sink, columns)
 
 
 def _result(number: int, aggregate_: Aggregate) -> Column:
@@ -265,9 +262,10 @@ def _result(number: int, aggregate_: Aggregate) -> Column:
     return F.col(f"sum_{number}").cast("double") / F.col(f"count_{number}")
 
 
-def _fitting(value: Column, of_type: DataType, name: str) -> Column:
+def _fitting(value: Column, field: FieldDescriptor, pipeline: str) -> Column:
     """The value, or an error when it is beyond what its field can hold."""
-    if of_type != LongType():
+    if row_schema.of(field.containing_type)[field.name].dataType != LongType():
         return value
-    problem = F.concat(F.lit(f"{name} of "), "key", F.lit(" is beyond what its field holds: "), value.cast("string"))
+    name = F.lit(f"{pipeline}: {field.name} of ")
+    problem = F.concat(name, "key", F.lit(" is beyond what its field holds: "), value.cast("string"))
     return F.when(value.isNull() | value.between(_MIN_INT64, _MAX_INT64), value).otherwise(F.raise_error(problem))

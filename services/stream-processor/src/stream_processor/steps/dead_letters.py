@@ -1,16 +1,4 @@
-"""Sets aside the records that no pipeline can use: what a dead letter looks like, and how to recognize one.
-
-A dead letter stands on `<source topic>.dead-letter` with the key, value and headers of the original record, and these:
-
-- `statecast-reason`: why it cannot be used, as text; one line per pipeline when they differ
-- `statecast-topic`, `statecast-partition`, `statecast-offset`: where it stands, numbers as decimal text
-- `statecast-pipelines`: the names of the pipelines that cannot use it, separated by commas
-- `statecast-truncated`: only of a letter that the dead-letter topic would not take whole: how many bytes the value had.
-  The letter has the first of them; key and headers too are missing when they alone fill half of the room
-
-A record that was put back carries, in place of these,
-
-- `statecast-replayed`: the dead letter that it comes from, as `topic/partition/offset`
+"""Sets aside the records that no pipeline can use. docs/operation.md says what the headers of a dead letter hold.
 
 One stateless query per source topic applies the checks of all pipelines that read it, so that a record is written
 once and not once per pipeline; the pipelines themselves pass over the same records by the same checks. Dead letters

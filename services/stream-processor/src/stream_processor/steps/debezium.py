@@ -119,8 +119,7 @@ def _change(change: Descriptor, epoch: int) -> Column:
         "captured_at": _time(F.col("__envelope")),
         **{side: F.col(f"__{side}_row.row") for side in SIDES},
     }
-    fields = row_schema.of(change)
-    return F.struct(*[known.get(each.name, F.lit(None).cast(each.dataType)).alias(each.name) for each in fields])
+    return row_schema.filled(change, known)
 
 
 def _problem(row: Descriptor) -> Column:
