@@ -208,17 +208,12 @@ class _Check:
 def _change(contract: Contract, name: str) -> tuple[Descriptor, Descriptor]:
     """The change message of this name, and the message of its rows."""
     message = contract.message(name)
-    types = {field.name: _type_name(field) for field in message.fields}
-    row = message.fields_by_name["after"].message_type if "after" in types else None
-    fits = types.get("operation") == OPERATION and types.get("source") == SOURCE
-    if row is None or not fits or types.get("before") != row.full_name:
+    types = {field.name: field.message_type or field.enum_type for field in message.fields}
+    names = {field: type_.full_name for field, type_ in types.items() if type_ is not None}
+    row, needed = types.get("after"), {"operation": OPERATION, "source": SOURCE, "before": names.get("after")}
+    if not isinstance(row, Descriptor) or not needed.items() <= names.items():
         raise ContractError(f"{name} is not a change: it needs operation, source, before and after")
     return message, row
-
-
-def _type_name(field: FieldDescriptor) -> str:
-    declared = field.message_type or field.enum_type
-    return "" if declared is None else declared.full_name
 
 
 def _element(path: FieldPath | None) -> dict[str, Type]:

@@ -179,15 +179,15 @@ def _check_comparable(node: exp.Expr, left: Type, right: Type) -> None:
 
 def _common(types: list[Type | None]) -> Type | None:
     """The type that all branches have; texts beside an enum are values of it."""
-    if not types or None in types:
-        return None
     known = [each for each in types if each is not None]
-    enum = next((each for each in known if isinstance(each.declared, EnumDescriptor)), None)
-    if enum is not None and isinstance(enum.declared, EnumDescriptor):
+    if not known or len(known) < len(types):
+        return None
+    enum = next((each.declared for each in known if isinstance(each.declared, EnumDescriptor)), None)
+    if enum is not None:
         for each in known:
             if each.literal is not None:
-                check_value(enum.declared, each.literal)
-        known = [enum if each.literal is not None else each for each in known]
+                check_value(enum, each.literal)
+        known = [Type("enum", declared=enum) if each.literal is not None else each for each in known]
     if all(each == known[0] for each in known):
         return known[0]
     return _STRING if all(each.kind == "string" and not each.repeated for each in known) else None

@@ -95,11 +95,11 @@ class DeadLetterLimits:
     def check(self, metrics: Metrics) -> None:
         """Raises DeadLetterLimitError when there are too many."""
         for topic, limit in self.by_topic.items():
-            end = self._end(topic)
-            note = self._notes.read(_note(topic))
+            end, note_name = self._end(topic), f"{topic}.accepted.json"
+            note = self._notes.read(note_name)
             if note is None:
                 note = {"end": end}
-                self._notes.replace(_note(topic), note)
+                self._notes.replace(note_name, note)
             # An end before the accepted one: the topic was recreated.
             count = end - note["end"] if end >= note["end"] else end
             metrics.dead_letters.labels(topic).set(count)
@@ -112,9 +112,5 @@ class DeadLetterLimits:
     def accept(self, topic: str) -> int:
         """Counts from now on; returns the end of the topic, which is the new beginning."""
         end = self._end(topic)
-        self._notes.replace(_note(topic), {"end": end})
+        self._notes.replace(f"{topic}.accepted.json", {"end": end})
         return end
-
-
-def _note(topic: str) -> str:
-    return f"{topic}.accepted.json"

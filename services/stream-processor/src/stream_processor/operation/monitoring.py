@@ -16,44 +16,6 @@ from stream_processor.spark_internals import JVM_LOST
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 
 
-@dataclass
-class Progress:
-    """Spark's progress reports as metrics, each once; `interval_s` is the checkpoint interval, 0 of micro-batches."""
-
-    query: str
-    metrics: Metrics
-    interval_s: float = 0.0
-    clock: Callable[[], float] = time.time
-    _batch: int = field(default=-1, init=False)
-
-    def follow(self, query: StreamingQuery) -> None:
-        """Takes the reports that are new. Asks for several only if there are: all recent ones are a lot of text."""
-        last = query.lastProgress
-        if last is None or last["batchId"] <= self._batch:
-            return
-        for progress in [last] if last["batchId"] == self._batch + 1 else query.recentProgress:
-            self.update(progress)
-
-    def update(self, progress: Mapping[str, Any]) -> None:
-        """Takes a StreamingQueryProgress in its JSON form."""
-        if progress["batchId"] <= self._batch:
-            return
-        self._batch = progress["batchId"]
-        operators = progress["stateOperators"]
-        metrics, query = self.metrics, self.query
-        metrics.checkpoints.labels(query).inc()
-        metrics.checkpoint_seconds.labels(query).set(_checkpoint_ms(progress) / 1000)
-        metrics.last_checkpoint.labels(query).set(self.clock())
-        duration_s = progress["durationMs"].get("triggerExecution", 0) / 1000
-        if self.interval_s:
-            metrics.checkpoint_pause.labels(query).set(max(duration_s - self.interval_s, 0.0))
-        metrics.input_rows.labels(query).inc(progress["numInputRows"])
-        # Over the batch: Spark's own rate is against the pause before it, none in real-time mode.
-        metrics.input_rate.labels(query).set(progress["numInputRows"] / duration_s if duration_s else 0.0)
-        metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))
-        metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
-
-
 def _checkpoint_ms(progress: Mapping[str, Any]) -> float:
     """The write-ahead and commit logs, and the stores' commits, which the partitions make side by side."""
     logs = sum(progress["durationMs"].get(step, 0) for step in COMMIT_STEPS)
@@ -72,7 +34,7 @@ def running_tasks(tracker: StatusTracker, query: StreamingQuery) -> int:
 
 @dataclass
 class WatchedQuery:
-    """One query with what is known of it.
+    """One query with what is known of it; `clock` gives seconds since 1970.
 
     A real-time query has started once all its tasks ran at the same time; a micro-batch query, once it has finished a
     batch or waits for data. Between two real-time batches the tasks end and start again, which is no second start.
@@ -82,11 +44,9 @@ class WatchedQuery:
     query: StreamingQuery
     tasks: Callable[[StreamingQuery], int]
     metrics: Metrics
+    clock: Callable[[], float] = time.time
     started: bool = field(default=False, init=False)
-
-    def __post_init__(self) -> None:
-        interval_s = self.plan.trigger.checkpoint.total_seconds() if self.plan.realtime else 0.0
-        self._progress = Progress(self.plan.name, self.metrics, interval_s)
+    _batch: int = field(default=-1, init=False)
 
     def look(self) -> None:
         """Updates `started` and the metrics. Raises QueryFailedError when the query, or all of Spark, has ended."""
@@ -97,7 +57,7 @@ class WatchedQuery:
                 raise QueryFailedError(f"the query {self.plan.name} has ended: {_reason(self.query)}")
             running = self.tasks(self.query)
             self.metrics.tasks.labels(self.plan.name).set(running)
-            self._progress.follow(self.query)
+            self._follow()
             if self.plan.realtime:
                 all_run = running >= self.plan.tasks
             else:
@@ -105,6 +65,33 @@ class WatchedQuery:
             self.started = self.started or all_run
         except JVM_LOST as error:
             raise QueryFailedError("Spark's JVM has ended; its own last words are above") from error
+
+    def _follow(self) -> None:
+        """Takes the reports that are new. Asks for several only if there are: all recent ones are a lot of text."""
+        last = self.query.lastProgress
+        if last is None or last["batchId"] <= self._batch:
+            return
+        for progress in [last] if last["batchId"] == self._batch + 1 else self.query.recentProgress:
+            if progress["batchId"] > self._batch:
+                self._batch = progress["batchId"]
+                self._count(progress)
+
+    def _count(self, progress: Mapping[str, Any]) -> None:
+        """Turns a StreamingQueryProgress in its JSON form into metrics."""
+        operators = progress["stateOperators"]
+        metrics, query = self.metrics, self.plan.name
+        metrics.checkpoints.labels(query).inc()
+        metrics.checkpoint_seconds.labels(query).set(_checkpoint_ms(progress) / 1000)
+        metrics.last_checkpoint.labels(query).set(self.clock())
+        duration_s = progress["durationMs"].get("triggerExecution", 0) / 1000
+        if self.plan.realtime:
+            interval_s = self.plan.trigger.checkpoint.total_seconds()
+            metrics.checkpoint_pause.labels(query).set(max(duration_s - interval_s, 0.0))
+        metrics.input_rows.labels(query).inc(progress["numInputRows"])
+        # Over the batch: Spark's own rate is against the pause before it, none in real-time mode.
+        metrics.input_rate.labels(query).set(progress["numInputRows"] / duration_s if duration_s else 0.0)
+        metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))
+        metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
 
 
 def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness) -> None:

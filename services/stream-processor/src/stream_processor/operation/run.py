@@ -128,7 +128,6 @@ class Runner:
         return True
 
     def _slots(self, plans: Sequence[QueryPlan]) -> int:
-        realtime = [each.tasks for each in plans if each.realtime]
-        slots = slots_needed(realtime, any_micro_batch=len(realtime) < len(plans))
+        slots = slots_needed(plans)
         self.metrics.slots.set(slots)
         return slots

@@ -10,7 +10,6 @@ from stream_processor.steps.functions import Functions
 
 MAX_MICRO_BATCH_RECORDS = 100_000
 """What one micro-batch takes at most, so that a backlog is worked off in steps; real-time mode takes no such bound."""
-NEEDS_BEFORE = ("OPERATION_DELETE",)
 MAY_HAVE_BEFORE = ("OPERATION_UPDATE", "OPERATION_DELETE")
 HAS_AFTER = ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 INSERTS = ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
@@ -62,7 +61,7 @@ def change_problems(pipeline: Pipeline) -> list[Column]:
     problems = [
         F.when(operation == "OPERATION_UNSPECIFIED", "operation is not set"),
         F.when(F.col("change.source").isNull() & F.col("change").isNotNull(), "source is not set"),
-        _contradiction(operation.isin(*NEEDS_BEFORE) & before.isNull(), "before is not set"),
+        _contradiction((operation == "OPERATION_DELETE") & before.isNull(), "before is not set"),
         _contradiction(~operation.isin(*MAY_HAVE_BEFORE) & before.isNotNull(), "before is set"),
         _contradiction(operation.isin(*HAS_AFTER) & after.isNull(), "after is not set"),
         _contradiction(~operation.isin(*HAS_AFTER) & after.isNotNull(), "after is set"),

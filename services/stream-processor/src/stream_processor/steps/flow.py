@@ -1,17 +1,16 @@
 """Composes the steps: from a topic's records to those of the sink's topic, and to the dead letters among them."""
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
+from stream_processor.definition.contract import FieldPath
 from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RoutePipeline
 from stream_processor.spark_internals import previous_rows
 from stream_processor.steps.aggregation import aggregate, contributions, differences
 from stream_processor.steps.decode import change_problems, decode
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.projection import ELEMENT, filter_rows, join, project
-from stream_processor.steps.record_keys import check_windows, elements, key_problems
+from stream_processor.steps.record_keys import check_windows, elements, key_problems, single
 from stream_processor.steps.retraction import entries, key_entries, retract, to_lines
 from stream_processor.steps.sink import to_records
 
@@ -80,7 +79,6 @@ def route(changes: DataFrame, pipeline: RoutePipeline, functions: Functions) -> 
 
 
 def _key(pipeline: RoutePipeline) -> Column:
-    start, fields = F.col("after"), pipeline.group.fields
-    if pipeline.explode is not None and pipeline.group.repeated:
-        start, fields = F.col(ELEMENT), fields[len(pipeline.explode.fields) :]
-    return reduce(lambda value, field: value.getField(field.name), fields, start).cast("string")
+    if pipeline.explode is None or not pipeline.group.repeated:
+        return single(F.col("after"), pipeline.group)
+    return single(F.col(ELEMENT), FieldPath(pipeline.group.fields[len(pipeline.explode.fields) :]))
