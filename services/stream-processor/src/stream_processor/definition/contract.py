@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
@@ -126,6 +126,10 @@ class Type:
         return f"repeated {one}" if self.repeated else one
 
 
+Scope: TypeAlias = Mapping[str, Type | None]
+"""The types of the names that an expression can use; None where only Spark knows."""
+
+
 def of_field(field: FieldDescriptor) -> Type:
     """The type of a field's value."""
     field_kind = kind(field)
@@ -154,24 +158,17 @@ def check_value(enum: EnumDescriptor, name: str) -> None:
     raise ContractError(f"{enum.full_name} has no value {name!r}; {suggest(nearest, enum.values_by_name)}")
 
 
-class Scope:
-    """What an expression can name: a row's fields, the row as `row`, and what is `beside`; None: Spark knows it."""
+def scope_of(row: Descriptor, beside: Mapping[str, Type]) -> Scope:
+    """What an expression can name: the row's fields, the row as `row`, and what is `beside` it."""
+    return {"row": of_message(row), **beside, **{field.name: of_field(field) for field in row.fields}}
 
-    def __init__(self, row: Descriptor, beside: Mapping[str, Type | None]) -> None:
-        self._row = row
-        self._beside = beside
-        self._known = {"row": of_message(row), **{field.name: of_field(field) for field in row.fields}, **beside}
 
-    def within(self, parameters: Mapping[str, Type | None]) -> "Scope":
-        """The scope of a lambda function's body."""
-        return Scope(self._row, {**self._beside, **parameters})
-
-    def path(self, names: Sequence[str]) -> Type | None:
-        """The type at the end of a path. Raises ContractError with the nearest name."""
-        first = names[0]
-        if first not in self._known:
-            raise ContractError(f"no field {first!r} in {self._row.full_name}; {suggest(first, self._known)}")
-        type_ = self._known[first]
-        for number, name in enumerate(names[1:], start=1):
-            type_ = type_ and field_of(type_, name, ".".join(names[:number]))
-        return type_
+def type_at(scope: Scope, names: Sequence[str]) -> Type | None:
+    """The type at the end of a path. Raises ContractError with the nearest name."""
+    first = names[0]
+    if first not in scope:
+        raise ContractError(f"no field {first!r} in {scope['row']}; {suggest(first, scope)}")
+    type_ = scope[first]
+    for number, name in enumerate(names[1:], start=1):
+        type_ = type_ and field_of(type_, name, ".".join(names[:number]))
+    return type_

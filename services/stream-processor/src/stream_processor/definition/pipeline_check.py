@@ -11,12 +11,12 @@ from stream_processor.definition.contract import (
     Contract,
     FieldPath,
     Kind,
-    Scope,
     Type,
     field_in,
     kind,
     of_field,
     of_message,
+    scope_of,
 )
 from stream_processor.definition.pipeline import (
     WINDOW_FIELDS,
@@ -70,7 +70,7 @@ class _Check:
         keep, joins = self._definition.keep, tuple(self._joins())
         if self._definition.where is not None:
             with self._at("where"):
-                check_condition(self._definition.where, Scope(self._row, {}))
+                check_condition(self._definition.where, scope_of(self._row, {}))
         base = PipelineBase(
             file=self._file,
             definition=self._definition,
@@ -153,13 +153,13 @@ class _Check:
             yield Join(join.topic, message, key, join.as_)
 
     def _check_select(self, joins: tuple[Join, ...], explode: FieldPath | None = None) -> None:
-        scope = Scope(self._row, {join.name: of_message(join.message) for join in joins} | _element(explode))
+        scope = scope_of(self._row, {join.name: of_message(join.message) for join in joins} | _element(explode))
         for name, sql in (self._definition.select or {}).items():
             with self._at(f"select.{name}"):
                 check_field(sql, field_in(self._sink, name), scope)
 
     def _aggregates(self, keep: dict[str, str], group: FieldPath) -> Iterator[Aggregate]:
-        scope = Scope(self._row, _element(group.element))
+        scope = scope_of(self._row, _element(group.element))
         reserved = (group.names[-1], *(WINDOW_FIELDS if self._definition.window else ()))
         for name, text in keep.items():
             with self._at(f"keep.aggregate.{name}"):

@@ -11,7 +11,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from statecast_service.nearest import suggest
-from stream_processor.definition.contract import Scope, Type, check_value, field_of, kind, of_field
+from stream_processor.definition.contract import Scope, Type, check_value, field_of, kind, of_field, type_at
 from stream_processor.definition.pipeline import AGGREGATE_FUNCTIONS, Aggregate, AggregateFunction
 from stream_processor.errors import ContractError
 
@@ -94,7 +94,7 @@ def _function(node: exp.Expr, scope: Scope) -> Type | None:
     for each in arguments:
         if isinstance(each, exp.Lambda):
             names = [parameter.name for parameter in each.expressions]
-            _read(each.this, scope.within(dict(zip(names, parameters, strict=False))))
+            _read(each.this, {**scope, **dict(zip(names, parameters, strict=False))})
     return first if isinstance(node, exp.ArrayFilter) else _inferred(node)
 
 
@@ -131,8 +131,8 @@ def _choice(node: exp.Expr, scope: Scope) -> Type | None:
 
 
 _TYPE_RULES: tuple[tuple[tuple[type[exp.Expr], ...], Callable[..., Type | None]], ...] = (
-    ((exp.Column,), lambda node, scope: scope.path([part.name for part in node.parts])),
-    ((exp.Identifier,), lambda node, scope: scope.path([node.name])),
+    ((exp.Column,), lambda node, scope: type_at(scope, [part.name for part in node.parts])),
+    ((exp.Identifier,), lambda node, scope: type_at(scope, [node.name])),
     ((exp.Dot,), _dot),
     ((exp.Bracket,), _bracket),
     ((exp.Paren,), lambda node, scope: _read(node.this, scope)),

@@ -177,28 +177,26 @@ def signed(left: Column, entered: Column, parts: Sequence[Part]) -> Column:
 
 def _difference(pair: Column, parts: Sequence[Part]) -> Column:
     left, entered = pair.getField("left"), pair.getField("entered")
-    named = [pair.getField("key").alias("key"), _minus(entered, left, "rows").alias("rows")]
-    for part in parts:
-        added = part.function in ("sum", "count")
-        number = _minus(entered, left, part.name) if added else entered.getField(part.name)
-        named.append(number.alias(part.name))
-    return F.struct(*named)
 
+    def minus(name: str) -> Column:
+        return F.coalesce(entered.getField(name), F.lit(0)) - F.coalesce(left.getField(name), F.lit(0))
 
-def _minus(entered: Column, left: Column, name: str) -> Column:
-    return F.coalesce(entered.getField(name), F.lit(0)) - F.coalesce(left.getField(name), F.lit(0))
+    numbers = [minus(each.name) if each.function in ("sum", "count") else entered.getField(each.name) for each in parts]
+    named = [number.alias(part.name) for number, part in zip(numbers, parts, strict=True)]
+    return F.struct(pair.getField("key").alias("key"), minus("rows").alias("rows"), *named)
 
 
 def _ticked(parts: Sequence[Part]) -> Column:
     """The differences that take effect, and an empty one per group where one is only claimed; each with its `ticks`."""
     effective, claimed = F.col("effective"), F.col("claimed")
-    only_claimed = F.filter(claimed, lambda each: ~F.array_contains(effective.getField("key"), each.getField("key")))
+
+    def stands_in(line: Column, others: Column) -> Column:
+        return F.array_contains(others.getField("key"), line.getField("key"))
 
     def ticks(line: Column) -> Column:
-        return F.when(
-            ~F.col("complete") | F.array_contains(claimed.getField("key"), line.getField("key")), 1
-        ).otherwise(0)
+        return F.when(~F.col("complete") | stands_in(line, claimed), 1).otherwise(0)
 
+    only_claimed = F.filter(claimed, lambda line: ~stands_in(line, effective))
     return F.concat(
         F.transform(effective, lambda line: _line(line, parts, ticks(line))),
         F.transform(only_claimed, lambda line: _line(line, parts, F.lit(1), empty=True)),
