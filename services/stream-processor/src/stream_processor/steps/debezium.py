@@ -119,7 +119,8 @@ def _change(change: Descriptor, epoch: int) -> Column:
         "captured_at": _time(F.col("__envelope")),
         **{side: F.col(f"__{side}_row.row") for side in SIDES},
     }
-    return row_schema.filled(change, known)
+    fields = row_schema.of(change)
+    return F.struct(*[known.get(each.name, F.lit(None).cast(each.dataType)).alias(each.name) for each in fields])
 
 
 def _problem(row: Descriptor) -> Column:
