@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from google.protobuf.descriptor import FieldDescriptor
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
@@ -248,7 +247,7 @@ def _message(pipeline: AggregatePipeline) -> Column:
     if pipeline.window is not None:
         columns |= {name: key.getItem(place) for place, name in enumerate(WINDOW_FIELDS, start=1)}
     for number, each in enumerate(pipeline.aggregates):
-        columns[each.field.name] = _fitting(_result(number, each), each.field, pipeline.name)
+        columns[each.field.name] = _fitting(_result(number, each), each.field.name, pipeline)
     return row_schema.filled(pipeline.sink, columns)
 
 
@@ -260,10 +259,10 @@ def _result(number: int, aggregate_: Aggregate) -> Column:
     return F.col(f"sum_{number}").cast("double") / F.col(f"count_{number}")
 
 
-def _fitting(value: Column, field: FieldDescriptor, pipeline: str) -> Column:
+def _fitting(value: Column, field: str, pipeline: AggregatePipeline) -> Column:
     """The value, or an error when it is beyond what its field can hold."""
-    if row_schema.of(field.containing_type)[field.name].dataType != LongType():
+    if row_schema.of(pipeline.sink)[field].dataType != LongType():
         return value
-    name = F.lit(f"{pipeline}: {field.name} of ")
+    name = F.lit(f"{pipeline.name}: {field} of ")
     problem = F.concat(name, "key", F.lit(" is beyond what its field holds: "), value.cast("string"))
     return F.when(value.isNull() | value.between(_MIN_INT64, _MAX_INT64), value).otherwise(F.raise_error(problem))
