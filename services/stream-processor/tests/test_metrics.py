@@ -22,7 +22,7 @@ def test_it_is_alive_before_it_is_ready(metrics: Metrics) -> None:
         assert status.get("/healthz") == (200, "ok\n")
         assert status.get("/readyz") == (503, "starting\n")
         assert "stream_processor_ready 0.0" in status.get("/metrics")[1]
-        readiness.is_ready()
+        readiness.report(None)
         assert status.get("/readyz") == (200, "ok\n")
         assert "stream_processor_ready 1.0" in status.get("/metrics")[1]
         assert status.get("/other")[0] == 404

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _check(files, contract)
         pipelines = [pipeline_check.read(file, contract) for file in files]
         check_together(pipelines)
-        COMMANDS[options.command](pipelines, contract, load_settings(Settings), options)
+        options.run(pipelines, contract, load_settings(Settings), options)
     except ServiceError as error:
         sys.stderr.write(f"stream-processor: {error}\n")
         return error.exit_status
@@ -101,15 +101,16 @@ def _explain(pipelines: Sequence[Pipeline], contract: Contract, settings: Settin
 
 
 def _accept(pipelines: Sequence[Pipeline], _: Contract, settings: Settings, __: Namespace) -> None:
-    from stream_processor.operation.checkpoint_places import open_checkpoints
-    from stream_processor.operation.dead_letters import dead_letter_limits
+    from stream_processor.operation.checkpoints import open_checkpoints
+    from stream_processor.operation.dead_letters import DeadLetterLimits
     from stream_processor.operation.session import command_session
     from stream_processor.operation.topics import Topics
 
     notes = open_checkpoints(settings.checkpoints, partial(command_session, settings))
     try:
-        for limit in dead_letter_limits(pipelines, Topics(settings.kafka_bootstrap).end, notes):
-            log.info("accepted", topic=limit.topic, end=limit.accept())
+        limits = DeadLetterLimits(pipelines, Topics(settings.kafka_bootstrap).end, notes)
+        for topic in limits.by_topic:
+            log.info("accepted", topic=topic, end=limits.accept(topic))
     except KafkaException as error:
         raise ConfigurationError(f"no answer from Kafka at {settings.kafka_bootstrap}: {error}") from error
 
@@ -123,21 +124,25 @@ def _replay(pipelines: Sequence[Pipeline], _: Contract, settings: Settings, opti
         raise BrokerLostError(f"Kafka at {settings.kafka_bootstrap} did not take part: {error}") from error
 
 
-COMMANDS = {"run": _run, "explain": _explain, "accept-dead-letters": _accept, "replay-dead-letters": _replay}
-HELP = {
-    "run": "run the pipelines until SIGTERM",
-    "check": "check pipeline files against the contract, without Spark and Kafka",
-    "explain": "describe what the pipelines do, and how Spark runs them; without Kafka",
-    "accept-dead-letters": "count the dead letters of the pipelines' sources from now on",
-    "replay-dead-letters": "put the dead letters of the pipelines' sources back, once what was wrong is corrected",
+COMMANDS = {
+    "run": (_run, "run the pipelines until SIGTERM"),
+    "check": (None, "check pipeline files against the contract, without Spark and Kafka"),
+    "explain": (_explain, "describe what the pipelines do, and how Spark runs them; without Kafka"),
+    "accept-dead-letters": (_accept, "count the dead letters of the pipelines' sources from now on"),
+    "replay-dead-letters": (
+        _replay,
+        "put the dead letters of the pipelines' sources back, once what was wrong is corrected",
+    ),
 }
 
 
 def _parser() -> ArgumentParser:
     parser = ArgumentParser(prog="stream-processor", description="Keeps grouped state in keyed topics.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for command, text in HELP.items():
-        commands.add_parser(command, help=text).add_argument("files", nargs="+", type=Path, metavar="FILE")
+    for command, (run, text) in COMMANDS.items():
+        subparser = commands.add_parser(command, help=text)
+        subparser.set_defaults(run=run)
+        subparser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     replay = commands.choices["replay-dead-letters"]
     replay.add_argument("--reason", default="", metavar="TEXT", help="only those with this text in their reason")
     replay.add_argument("--dry-run", action="store_true", help="say what would be put back, and do nothing")

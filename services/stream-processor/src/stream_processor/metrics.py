@@ -56,12 +56,7 @@ class Readiness:
         self._metrics = metrics
         self.reason: str | None = "starting"
 
-    def is_not(self, reason: str) -> None:
-        """Answers /readyz with 503 and this reason from now on."""
+    def report(self, reason: str | None) -> None:
+        """Answers /readyz with 503 and this reason from now on, or with 200 if there is none."""
         self.reason = reason
-        self._metrics.ready.set(0)
-
-    def is_ready(self) -> None:
-        """Answers /readyz with 200 from now on."""
-        self.reason = None
-        self._metrics.ready.set(1)
+        self._metrics.ready.set(reason is None)

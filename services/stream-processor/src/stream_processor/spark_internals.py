@@ -5,7 +5,7 @@ The classes of jvm/ (`io.statecast.spark`) are reached here too, because only pr
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import timedelta
 from typing import Any, cast
@@ -109,10 +109,7 @@ def close_tables(spark: SparkSession) -> None:
 
 
 class CheckpointFiles:
-    """Files of any Hadoop file system, through the file manager that Spark writes its own checkpoints with.
-
-    Every call may block for as long as the file system does, and raises JVM_ERRORS.
-    """
+    """Files of any Hadoop file system, through Spark's checkpoint manager. Calls may block, and raise JVM_ERRORS."""
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self._jvm = _jvm(spark)
@@ -122,16 +119,13 @@ class CheckpointFiles:
         self._files.mkdirs(self._path(uri))
 
     def exists(self, uri: str) -> bool:
-        """Whether there is a file or a directory."""
         return bool(self._files.exists(self._path(uri)))
 
     def read(self, uri: str) -> bytes:
-        """The content of a file that exists."""
         with closing(self._files.open(self._path(uri))) as stream:
             return bytes(stream.readAllBytes())
 
     def replace(self, uri: str, content: bytes) -> None:
-        """Writes the file as a whole, over the one that is there."""
         stream = self._files.createAtomic(self._path(uri), True)
         try:
             stream.write(bytearray(content))
@@ -144,13 +138,7 @@ class CheckpointFiles:
         return self._jvm.org.apache.hadoop.fs.Path(uri)
 
 
-def end_batches(
-    spark: SparkSession,
-    queries: Sequence[StreamingQuery],
-    timeout_s: float,
-    clock: Callable[[], float] = time.monotonic,
-    pause: Callable[[float], None] = time.sleep,
-) -> list[str]:
+def end_batches(spark: SparkSession, queries: Sequence[StreamingQuery], timeout_s: float) -> list[str]:
     """Lets queries end after the batch that they are in, with its checkpoint; the names of those that do not in time.
 
     Spark itself can only interrupt a query, and what was written since its last checkpoint then comes again at the next
@@ -162,16 +150,16 @@ def end_batches(
     runtime = _jvm(spark).org.apache.spark.sql.execution
     terminated = getattr(getattr(runtime.streaming.runtime, "TERMINATED$"), "MODULE$")
     batch_clock = _jvm(spark).org.apache.spark.util.ManualClock(_BEYOND_MS)
-    deadline = clock() + timeout_s
+    deadline = time.monotonic() + timeout_s
     executions = {str(query.name): cast(Any, query)._jsq.streamingQuery() for query in queries}
     for execution in executions.values():
         execution.state().set(terminated)
     runtime.datasources.v2.LowLatencyClock.setClock(batch_clock)
     while running := [name for name, each in executions.items() if each.queryExecutionThread().isAlive()]:
-        if clock() >= deadline:
+        if time.monotonic() >= deadline:
             return running
         batch_clock.advance(_STEP_MS)
-        pause(_LOOK_S)
+        time.sleep(_LOOK_S)
     return []
 
 

@@ -12,7 +12,7 @@ from stream_processor.errors import PipelineFileError
     ("name", "replaced", "problem"),
     [
         ("orders-by-key", {"where": "curency = 'EUR'"}, "where: no field 'curency' .* did you mean currency?"),
-        ("orders-by-key", {"where": "currency"}, "where: is of type string; a condition is true or false"),
+        ("orders-by-key", {"where": "currency"}, "where: currency is of type string; a condition is true or false"),
         ("orders-by-key", {"where": "status = 'PLACED'"}, "where: .* did you mean ORDER_STATUS_PLACED?"),
         (
             "us-share-holders",

@@ -3,9 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_processor.definition.contract import Contract
+from stream_processor.definition.contract import Contract, Scope, of_message, scope_of
 from stream_processor.definition.sql_expression import type_of
-from stream_processor.definition.sql_types import Scope, of_message
 from stream_processor.errors import ContractError
 from stream_processor.steps import row_schema
 
@@ -16,7 +15,7 @@ STATUS = "statecast.sales.v1.CustomerType"
 def scope(contract: Contract) -> Scope:
     """An invoice beside its store."""
     invoice, store = (contract.message(f"statecast.sales.v1.{name}") for name in ("Invoice", "Store"))
-    return Scope(invoice, {"store": of_message(store)})
+    return scope_of(invoice, {"store": of_message(store)})
 
 
 @pytest.mark.parametrize(

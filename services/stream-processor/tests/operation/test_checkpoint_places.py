@@ -1,16 +1,23 @@
 """The places of checkpoints, in both of their forms, and the lease."""
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from statecast_service.errors import SettingsError
 from stream_processor.errors import CheckpointsTakenError, CheckpointsUnusableError
-from stream_processor.operation.checkpoint_places import ABANDONED_S, LEASE_NOTE, RENEW_S, Lease, open_checkpoints
-from stream_processor.operation.checkpoints import Checkpoints
+from stream_processor.operation.checkpoints import (
+    ABANDONED_S,
+    LEASE_NOTE,
+    RENEW_S,
+    Checkpoints,
+    LeasedCheckpoints,
+    LocalFiles,
+    open_checkpoints,
+)
 
 Opener = Callable[[str], Checkpoints]
 
@@ -85,24 +92,27 @@ def test_a_file_system_that_is_not_on_the_class_path_is_one_line(spark: SparkSes
     assert "\n" not in str(caught.value)
 
 
-class MemoryNotes:
-    """Notes that can be made to fail."""
+PLACE = "s3a://bucket/place"
+NOTE = f"{PLACE}/{LEASE_NOTE}"
+
+
+class MemoryFiles(LocalFiles):
+    """Files that can be made to fail."""
 
     def __init__(self) -> None:
-        self.held: dict[str, dict[str, Any]] = {}
+        self.held: dict[str, bytes] = {}
         self.fail = False
 
-    def read(self, name: str) -> dict[str, Any] | None:
-        self._try()
-        return self.held.get(name)
-
-    def replace(self, name: str, content: Mapping[str, object]) -> None:
-        self._try()
-        self.held[name] = dict(content)
-
-    def _try(self) -> None:
+    def exists(self, path: str) -> bool:
         if self.fail:
-            raise CheckpointsUnusableError("out of reach")
+            raise OSError("out of reach")
+        return path in self.held
+
+    def read(self, path: str) -> bytes:
+        return self.held[path]
+
+    def replace(self, path: str, content: bytes) -> None:
+        self.held[path] = content
 
 
 class Time:
@@ -118,8 +128,8 @@ class Time:
 
 
 @pytest.fixture
-def notes() -> MemoryNotes:
-    return MemoryNotes()
+def files() -> MemoryFiles:
+    return MemoryFiles()
 
 
 @pytest.fixture
@@ -128,18 +138,18 @@ def time() -> Time:
 
 
 @pytest.fixture
-def make(notes: MemoryNotes, time: Time) -> Callable[[], Lease]:
+def make(files: MemoryFiles, time: Time) -> Callable[[], LeasedCheckpoints]:
     """A lease of another process, each time."""
-    return lambda: Lease(notes, "s3a://bucket/place", lambda: time.now, time.pause)
+    return lambda: LeasedCheckpoints(PLACE, lambda: files, lambda: time.now, time.pause)
 
 
-def test_a_free_one_is_taken_at_once(make: Callable[[], Lease], time: Time) -> None:
+def test_a_free_one_is_taken_at_once(make: Callable[[], LeasedCheckpoints], time: Time) -> None:
     make().take()
 
     assert time.now == 0
 
 
-def test_one_that_is_renewed_is_refused_and_its_holder_named(make: Callable[[], Lease], time: Time) -> None:
+def test_one_that_is_renewed_is_refused_and_its_holder_named(make: Callable[[], LeasedCheckpoints], time: Time) -> None:
     first = make()
     first.take()
     time.then = first.renew
@@ -150,7 +160,7 @@ def test_one_that_is_renewed_is_refused_and_its_holder_named(make: Callable[[], 
     first.check()
 
 
-def test_one_that_nobody_renews_is_taken_after_a_time(make: Callable[[], Lease], time: Time) -> None:
+def test_one_that_nobody_renews_is_taken_after_a_time(make: Callable[[], LeasedCheckpoints], time: Time) -> None:
     first, second = make(), make()
     first.take()
 
@@ -166,7 +176,7 @@ def test_one_that_nobody_renews_is_taken_after_a_time(make: Callable[[], Lease],
     second.check()
 
 
-def test_one_that_is_given_back_is_free(make: Callable[[], Lease], time: Time) -> None:
+def test_one_that_is_given_back_is_free(make: Callable[[], LeasedCheckpoints], time: Time) -> None:
     first = make()
     with first.hold():
         pass
@@ -177,15 +187,15 @@ def test_one_that_is_given_back_is_free(make: Callable[[], Lease], time: Time) -
 
 
 def test_a_note_that_is_just_being_replaced_is_not_a_free_one(
-    make: Callable[[], Lease], time: Time, notes: MemoryNotes
+    make: Callable[[], LeasedCheckpoints], time: Time, files: MemoryFiles
 ) -> None:
     first = make()
     first.take()
-    content = notes.held[LEASE_NOTE]
+    content = json.loads(files.held[NOTE])
 
     def replace() -> None:
-        if notes.held.pop(LEASE_NOTE, None) is None:
-            notes.held[LEASE_NOTE] = {**content, "renewals": 9}
+        if files.held.pop(NOTE, None) is None:
+            files.held[NOTE] = json.dumps({**content, "renewals": 9}).encode()
 
     time.then = replace
     with pytest.raises(SettingsError, match="another process"):
@@ -193,11 +203,11 @@ def test_a_note_that_is_just_being_replaced_is_not_a_free_one(
 
 
 def test_one_that_cannot_be_renewed_is_lost_when_others_may_take_it(
-    make: Callable[[], Lease], time: Time, notes: MemoryNotes
+    make: Callable[[], LeasedCheckpoints], time: Time, files: MemoryFiles
 ) -> None:
     lease = make()
     lease.take()
-    notes.fail = True
+    files.fail = True
     time.now = ABANDONED_S - 1
     lease.renew()
     lease.check()

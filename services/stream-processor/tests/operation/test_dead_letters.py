@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import DeadLetterLimitError
 from stream_processor.metrics import Metrics
-from stream_processor.operation.checkpoint_places import LocalCheckpoints
-from stream_processor.operation.dead_letters import DeadLetterLimit, read_dead_letters
+from stream_processor.operation.checkpoints import Checkpoints, LocalFiles
+from stream_processor.operation.dead_letters import DeadLetterLimits, read_dead_letters
 from stream_processor.operation.topics import Topics
 from testkit.stream_processor.fakes import FakeTopics
 from testkit.stream_processor.process import wait_until
@@ -25,10 +25,12 @@ def topics() -> FakeTopics:
 
 
 @pytest.fixture
-def begin(tmp_path: Path, topics: FakeTopics, shipped: Callable[..., Pipeline]) -> Callable[[], DeadLetterLimit]:
+def begin(tmp_path: Path, topics: FakeTopics, shipped: Callable[..., Pipeline]) -> Callable[[], DeadLetterLimits]:
     """Starts the process again, so to say."""
     strict = shipped("orders-by-item", dead_letters={"limit": 5})
-    return lambda: DeadLetterLimit("orders", [shipped("orders-by-key"), strict], topics.end, LocalCheckpoints(tmp_path))
+    return lambda: DeadLetterLimits(
+        [shipped("orders-by-key"), strict], topics.end, Checkpoints(str(tmp_path), LocalFiles)
+    )
 
 
 @pytest.fixture
@@ -36,14 +38,16 @@ def metrics() -> Metrics:
     return Metrics(CollectorRegistry())
 
 
-def test_those_from_before_the_first_start_do_not_count(begin: Callable[[], DeadLetterLimit], metrics: Metrics) -> None:
+def test_those_from_before_the_first_start_do_not_count(
+    begin: Callable[[], DeadLetterLimits], metrics: Metrics
+) -> None:
     begin().check(metrics)
 
     assert metrics.registry.get_sample_value("stream_processor_dead_letters", {"topic": TOPIC}) == 0
 
 
 def test_the_lowest_limit_holds_over_a_restart(
-    begin: Callable[[], DeadLetterLimit], topics: FakeTopics, metrics: Metrics
+    begin: Callable[[], DeadLetterLimits], topics: FakeTopics, metrics: Metrics
 ) -> None:
     begin().check(metrics)
     topics.ends[TOPIC] += 5
@@ -55,17 +59,17 @@ def test_the_lowest_limit_holds_over_a_restart(
 
 
 def test_accepted_ones_no_longer_count(
-    begin: Callable[[], DeadLetterLimit], topics: FakeTopics, metrics: Metrics
+    begin: Callable[[], DeadLetterLimits], topics: FakeTopics, metrics: Metrics
 ) -> None:
     begin().check(metrics)
     topics.ends[TOPIC] += 6
-    begin().accept()
+    begin().accept(TOPIC)
 
     begin().check(metrics)
 
 
 def test_a_topic_that_was_made_anew_counts_from_its_beginning(
-    begin: Callable[[], DeadLetterLimit], topics: FakeTopics, metrics: Metrics
+    begin: Callable[[], DeadLetterLimits], topics: FakeTopics, metrics: Metrics
 ) -> None:
     begin().check(metrics)
     topics.ends[TOPIC] = 6

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JNetworkError
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import QueryFailedError
 from stream_processor.metrics import Metrics, Readiness
-from stream_processor.operation.monitoring import Progress, WatchedQuery, look_at_all
+from stream_processor.operation.monitoring import WatchedQuery, look_at_all
 from stream_processor.operation.plan import plan
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
 
@@ -78,11 +78,11 @@ def progress_of(batch: int, rows: int = 100) -> dict[str, object]:
 
 
 def value(metrics: Metrics, name: str) -> float | None:
-    return metrics.registry.get_sample_value(f"stream_processor_{name}", {"query": "q"})
+    return metrics.registry.get_sample_value(f"stream_processor_{name}", {"query": "orders-by-key"})
 
 
-def test_a_batch_is_counted(metrics: Metrics) -> None:
-    Progress("q", metrics).update(progress_of(0))
+def test_a_batch_is_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    watched(FakeQuery([progress_of(0)]), FakeTasks(8)).look()
 
     assert value(metrics, "checkpoints_total") == 1
     assert value(metrics, "input_rows_total") == 100
@@ -91,26 +91,34 @@ def test_a_batch_is_counted(metrics: Metrics) -> None:
     assert value(metrics, "checkpoint_seconds") == pytest.approx(0.25)
 
 
-def test_the_same_batch_is_counted_once(metrics: Metrics) -> None:
-    progress = Progress("q", metrics)
+def test_the_same_batch_is_counted_once(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    query = FakeQuery([])
+    seen = watched(query, FakeTasks(8))
     for batch in (5, 5, 6, 6):
-        progress.update(progress_of(batch))
+        query.recentProgress = [progress_of(batch)]
+        seen.look()
 
     assert value(metrics, "input_rows_total") == 200
 
 
-def test_batches_between_two_looks_are_counted(metrics: Metrics) -> None:
-    progress, query = Progress("q", metrics), FakeQuery([progress_of(5)])
-    progress.follow(cast(Any, query))
+def test_batches_between_two_looks_are_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    query = FakeQuery([progress_of(5)])
+    seen = watched(query, FakeTasks(8))
+    seen.look()
     query.recentProgress = [progress_of(5), progress_of(6), progress_of(7)]
-    progress.follow(cast(Any, query))
-    progress.follow(cast(Any, query))
+    seen.look()
+    seen.look()
 
     assert value(metrics, "checkpoints_total") == 3
 
 
-def test_a_real_time_batch_pauses_for_what_it_takes_beyond_its_time(metrics: Metrics) -> None:
-    Progress("q", metrics, interval_s=9.5, clock=lambda: 1_700_000_000.0).update(progress_of(5))
+def test_a_real_time_batch_pauses_for_what_it_takes_beyond_its_time(
+    watched: Callable[..., WatchedQuery], metrics: Metrics
+) -> None:
+    query = watched(FakeQuery([progress_of(5)]), FakeTasks(8), trigger={"checkpoint": "9500ms"})
+    query.clock = lambda: 1_700_000_000.0
+
+    query.look()
 
     assert value(metrics, "checkpoint_pause_seconds") == pytest.approx(0.5)
     assert value(metrics, "last_checkpoint_timestamp_seconds") == 1_700_000_000

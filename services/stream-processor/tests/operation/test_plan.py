@@ -74,13 +74,15 @@ def test_pipelines_that_disturb_each_other_are_refused(
         check_together([shipped("orders-by-key"), shipped("orders-by-item", **replaced)])
 
 
-def test_realtime_queries_hold_all_their_tasks() -> None:
-    assert slots_needed([8, 8, 4], any_micro_batch=False) == 20
+def test_realtime_queries_hold_all_their_tasks(both: list[Pipeline]) -> None:
+    assert slots_needed(plan(both, PARTITIONS)) == 7 + 9 + 4
 
 
-def test_micro_batch_queries_share_a_few() -> None:
-    assert slots_needed([8], any_micro_batch=True) == 10
-    assert slots_needed([], any_micro_batch=True) == 2
+def test_micro_batch_queries_share_a_few(shipped: Callable[..., Pipeline]) -> None:
+    realtime, batched = (shipped("orders-by-key", trigger={"mode": mode}) for mode in ("realtime", "micro-batch"))
+
+    assert slots_needed([plan([realtime], PARTITIONS)[0], plan([batched], PARTITIONS)[0]]) == 7 + 2
+    assert slots_needed(plan([batched], PARTITIONS)) == 2
 
 
 def test_without_a_master_it_is_a_local_one_of_the_right_size() -> None:

@@ -15,7 +15,8 @@ from statecast.change.v1.change_pb2 import (
 )
 from statecast.orders.v1.order_pb2 import OrderChange
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.steps.decode import check_change, decode
+from stream_processor.steps.decode import decode
+from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import change, order
 
@@ -101,7 +102,8 @@ def problems(
     functions: Functions, records: Callable[..., DataFrame], shipped: Callable[..., Pipeline]
 ) -> Callable[..., list[str | None]]:
     def check(*changes: OrderChange | bytes) -> list[str | None]:
-        checked = check_change(decode(records(*changes), shipped("orders-by-key"), functions)).orderBy("offset")
+        pipeline = shipped("orders-by-key")
+        checked = checked_changes(decode(records(*changes), pipeline, functions), pipeline).orderBy("offset")
         return [line.problem for line in checked.collect()]
 
     return check

@@ -1,9 +1,10 @@
-"""The messages of the contract: their fields, the paths through them, and their kinds."""
+"""The messages of the contract: the paths through them, the types of their fields, and the names that SQL can use."""
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 
@@ -32,6 +33,13 @@ def kind(field: FieldDescriptor) -> Kind:
     return _KINDS.get(field.type, "integer")
 
 
+def field_in(message: Descriptor, name: str) -> FieldDescriptor:
+    """The message's field with this name. Raises ContractError with the nearest name."""
+    if name not in message.fields_by_name:
+        raise ContractError(f"no field {name!r} in {message.full_name}; {suggest(name, message.fields_by_name)}")
+    return message.fields_by_name[name]
+
+
 @dataclass(frozen=True)
 class FieldPath:
     """A path through messages to a value: `items.item_id`."""
@@ -40,7 +48,6 @@ class FieldPath:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields' names, outermost first."""
         return tuple(field.name for field in self.fields)
 
     @property
@@ -56,7 +63,6 @@ class FieldPath:
 
     @property
     def kind(self) -> Kind:
-        """What one value at the end of the path is."""
         return kind(self.fields[-1])
 
     def __str__(self) -> str:
@@ -89,8 +95,80 @@ class Contract:
         for name in text.split("."):
             if at is None or at.full_name == TIMESTAMP:
                 raise ContractError(f"{text!r}: {fields[-1].name} is no message, it has no field {name!r}")
-            if name not in at.fields_by_name:
-                raise ContractError(f"no field {name!r} in {at.full_name}; {suggest(name, at.fields_by_name)}")
-            fields.append(at.fields_by_name[name])
+            fields.append(field_in(at, name))
             at = fields[-1].message_type
         return FieldPath(tuple(fields))
+
+
+@dataclass(frozen=True)
+class Type:
+    """The type of an expression; `declared` is its message or enum, `literal` the text of a constant."""
+
+    kind: Kind
+    repeated: bool = False
+    declared: Descriptor | EnumDescriptor | None = None
+    literal: str | None = None
+
+    @property
+    def group(self) -> str:
+        """Types of one group can be compared with each other."""
+        if self.kind in ("integer", "float"):
+            return "number"
+        return "text" if self.kind in ("string", "enum", "bytes") else self.kind
+
+    @property
+    def element(self) -> "Type":
+        """The type of one value of a repeated one."""
+        return replace(self, repeated=False)
+
+    def __str__(self) -> str:
+        one = self.kind if self.declared is None else self.declared.full_name
+        return f"repeated {one}" if self.repeated else one
+
+
+Scope: TypeAlias = Mapping[str, Type | None]
+"""The types of the names that an expression can use; None where only Spark knows."""
+
+
+def of_field(field: FieldDescriptor) -> Type:
+    """The type of a field's value."""
+    field_kind = kind(field)
+    declared = field.enum_type if field_kind == "enum" else field.message_type if field_kind == "message" else None
+    return Type(field_kind, field.is_repeated, declared)
+
+
+def of_message(message: Descriptor) -> Type:
+    """The type of a row."""
+    return Type("message", declared=message)
+
+
+def field_of(parent: Type, name: str, shown: str) -> Type:
+    """The type of the parent's field, repeated if either is. `shown` names the parent in the ContractError."""
+    if not isinstance(parent.declared, Descriptor):
+        raise ContractError(f"{shown} is no message, it has no field {name!r}")
+    type_ = of_field(field_in(parent.declared, name))
+    return replace(type_, repeated=type_.repeated or parent.repeated)
+
+
+def check_value(enum: EnumDescriptor, name: str) -> None:
+    """Raises ContractError with the nearest name if the enum has no value of this one."""
+    if name in enum.values_by_name:
+        return
+    nearest = next((each for each in enum.values_by_name if each.endswith(f"_{name.upper()}")), name)
+    raise ContractError(f"{enum.full_name} has no value {name!r}; {suggest(nearest, enum.values_by_name)}")
+
+
+def scope_of(row: Descriptor, beside: Mapping[str, Type]) -> Scope:
+    """What an expression can name: the row's fields, the row as `row`, and what is `beside` it."""
+    return {"row": of_message(row), **beside, **{field.name: of_field(field) for field in row.fields}}
+
+
+def type_at(scope: Scope, names: Sequence[str]) -> Type | None:
+    """The type at the end of a path. Raises ContractError with the nearest name."""
+    first = names[0]
+    if first not in scope:
+        raise ContractError(f"no field {first!r} in {scope['row']}; {suggest(first, scope)}")
+    type_ = scope[first]
+    for number, name in enumerate(names[1:], start=1):
+        type_ = type_ and field_of(type_, name, ".".join(names[:number]))
+    return type_

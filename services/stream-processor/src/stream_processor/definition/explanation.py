@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from stream_processor.definition.pipeline import (
+    WINDOW_FIELDS,
     AggregatePipeline,
+    MembersPipeline,
     Pipeline,
     RoutePipeline,
     RowPipeline,
@@ -15,7 +17,7 @@ from stream_processor.definition.sections import human
 def lines(pipeline: Pipeline) -> list[str]:
     """A headline, and a line per step: what is read, what becomes of a row, what is remembered, what is written."""
     return [
-        f"{pipeline.name}: {pipeline.shape}, from {pipeline.file}",
+        f"{pipeline.name}: {pipeline.definition.keep.shape}, from {pipeline.file}",
         *(f"  {name:<12}{text}" for name, text in _steps(pipeline)),
     ]
 
@@ -28,13 +30,20 @@ def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     if isinstance(pipeline, RowPipeline):
         yield from _row(pipeline)
     yield from _state(pipeline)
-    yield "write", f"{pipeline.sink_topic}: {pipeline.sink.full_name} under {' + '.join(pipeline.key_parts)}"
+    yield "write", f"{pipeline.sink_topic}: {pipeline.sink.full_name} under {_key(pipeline)}"
     limit = definition.dead_letters.limit
     yield "set aside", f"{dead_letter_topic(source.topic)}: what cannot be used; {limit} at most"
-    if trigger.mode == "realtime":
-        yield "run", f"realtime, a checkpoint every {human(trigger.checkpoint)}"
-    else:
-        yield "run", f"micro-batch, a batch every {human(trigger.interval)}"
+    realtime = f"realtime, a checkpoint every {human(trigger.checkpoint)}"
+    yield "run", realtime if trigger.mode == "realtime" else f"micro-batch, a batch every {human(trigger.interval)}"
+
+
+def _key(pipeline: Pipeline) -> str:
+    parts = [str(pipeline.group)]
+    if isinstance(pipeline, MembersPipeline):
+        parts += [str(pipeline.sort), str(pipeline.member)]
+    elif isinstance(pipeline, AggregatePipeline) and pipeline.window is not None:
+        parts += WINDOW_FIELDS
+    return " + ".join(parts)
 
 
 def _row(pipeline: RowPipeline) -> Iterator[tuple[str, str]]:
@@ -42,8 +51,8 @@ def _row(pipeline: RowPipeline) -> Iterator[tuple[str, str]]:
         yield "join", f"{join.topic} as {join.name}, by {join.key}: {join.message.full_name}, followed as a table"
     if isinstance(pipeline, RoutePipeline) and pipeline.explode is not None:
         yield "explode", f"{pipeline.explode}: a record per element"
-    for selection in pipeline.select:
-        yield "select", f"{selection.field.name} = {selection.sql}"
+    for name, sql in pipeline.select.items():
+        yield "select", f"{name} = {sql}"
 
 
 def _state(pipeline: Pipeline) -> Iterator[tuple[str, str]]:

@@ -1,19 +1,18 @@
 """What a pipeline does, in terms of the contract: a class for each shape, with every name of the file resolved."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from typing_extensions import override
 
 from stream_processor.definition.contract import FieldPath
 from stream_processor.definition.pipeline_file import PipelineFile
-from stream_processor.definition.sections import Shape
 
 AggregateFunction = Literal["count", "sum", "avg", "min", "max"]
 AGGREGATE_FUNCTIONS: tuple[AggregateFunction, ...] = get_args(AggregateFunction)
+WINDOW_FIELDS = ("window_start", "window_end")
 
 
 @dataclass(frozen=True)
@@ -24,14 +23,6 @@ class Join:
     message: Descriptor
     key: FieldPath
     name: str
-
-
-@dataclass(frozen=True)
-class Selection:
-    """A field of the sink's message, and the SQL on the row and the joined tables that fills it."""
-
-    field: FieldDescriptor
-    sql: str
 
 
 @dataclass(frozen=True)
@@ -57,12 +48,11 @@ class PipelineBase:
     """What pipelines of all shapes have.
 
     `row` is the message of a row before and after a `change`; `sink` is the message that is written. The sink's topic
-    and the dead-letter topic take records of at most so many bytes; None until Kafka was asked.
+    and the dead-letter topic take records of at most so many bytes; None until Kafka was asked. Rows are exchanged
+    between tasks `shuffles` times on the way to the sink.
     """
 
-    shape: ClassVar[Shape]
     shuffles: ClassVar[int]
-    """The number of times that rows are exchanged between tasks on the way to the sink."""
 
     file: str
     definition: PipelineFile
@@ -75,38 +65,34 @@ class PipelineBase:
 
     @property
     def name(self) -> str:
-        """The pipeline's name, unique among those that run together."""
+        """Unique among the pipelines that run together."""
         return self.definition.name
 
     @property
     def source_topic(self) -> str:
-        """The topic of the changes."""
         return self.definition.source.topic
 
     @property
     def sink_topic(self) -> str:
-        """The topic that is written."""
         return self.definition.sink.topic
-
-    @property
-    def key_parts(self) -> Sequence[str]:
-        """What a record's key consists of, for people."""
-        return [str(self.group)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowPipeline(PipelineBase):
-    """A pipeline that writes rows; `select` makes another message of a row and of the rows that it is joined with."""
+    """A pipeline that writes rows, or what its file selects of a row and of the rows that it is joined with."""
 
     joins: tuple[Join, ...] = ()
-    select: tuple[Selection, ...] = ()
+
+    @property
+    def select(self) -> Mapping[str, str]:
+        """By field of the sink's message, the SQL that fills it; empty where rows are written as they are."""
+        return self.definition.select or {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LatestPipeline(RowPipeline):
     """Keeps the newest row of each key."""
 
-    shape = "latest"
     shuffles = 1
     primary_key: FieldPath
 
@@ -115,40 +101,27 @@ class LatestPipeline(RowPipeline):
 class MembersPipeline(RowPipeline):
     """Keeps the rows of each group, by their `sort` value."""
 
-    shape = "members"
     shuffles = 1
     primary_key: FieldPath
     member: FieldPath
     sort: FieldPath
-
-    @property
-    @override
-    def key_parts(self) -> Sequence[str]:
-        return [str(self.group), str(self.sort), str(self.member)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AggregatePipeline(PipelineBase):
     """Keeps one message per group, and window if there are any; the group stands in its `group_field`."""
 
-    shape = "aggregate"
     shuffles = 2
     primary_key: FieldPath
     aggregates: tuple[Aggregate, ...]
     group_field: FieldDescriptor
     window: Window | None = None
 
-    @property
-    @override
-    def key_parts(self) -> Sequence[str]:
-        return [str(self.group), *(("window_start", "window_end") if self.window else ())]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RoutePipeline(RowPipeline):
     """Keeps nothing: passes on rows of these `operations` (names of statecast.change.v1.Operation)."""
 
-    shape = "route"
     shuffles = 0
     operations: tuple[str, ...]
     explode: FieldPath | None = None

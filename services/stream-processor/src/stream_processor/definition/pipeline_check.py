@@ -7,9 +7,19 @@ from pathlib import Path
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from stream_processor.definition import pipeline_file
-from stream_processor.definition.contract import Contract, FieldPath, Kind, kind
-from stream_processor.definition.expression_check import check_aggregate, check_condition, check_field, parse_aggregate
+from stream_processor.definition.contract import (
+    Contract,
+    FieldPath,
+    Kind,
+    Type,
+    field_in,
+    kind,
+    of_field,
+    of_message,
+    scope_of,
+)
 from stream_processor.definition.pipeline import (
+    WINDOW_FIELDS,
     Aggregate,
     AggregatePipeline,
     Join,
@@ -18,12 +28,11 @@ from stream_processor.definition.pipeline import (
     Pipeline,
     PipelineBase,
     RoutePipeline,
-    Selection,
     Window,
 )
-from stream_processor.definition.pipeline_file import PipelineFile, first_misplaced
+from stream_processor.definition.pipeline_file import PipelineFile, misplaced
 from stream_processor.definition.sections import MembersSection, RouteSection
-from stream_processor.definition.sql_types import Scope, Type, of_field, of_message
+from stream_processor.definition.sql_expression import check_aggregate, check_condition, check_field, parse_aggregate
 from stream_processor.errors import ContractError, PipelineFileError
 
 OPERATION = "statecast.change.v1.Operation"
@@ -49,8 +58,8 @@ class _Check:
         self._file = file
         self._definition = definition
         self._contract = contract
-        if (misplaced := first_misplaced(definition)) is not None:
-            raise self._wrong(*misplaced)
+        for key, problem in misplaced(definition):
+            raise self._wrong(key, problem)
         with self._at("source.message"):
             self._change, self._row = _change(contract, definition.source.message)
         with self._at("sink.message"):
@@ -61,15 +70,14 @@ class _Check:
         keep, joins = self._definition.keep, tuple(self._joins())
         if self._definition.where is not None:
             with self._at("where"):
-                check_condition(self._definition.where, Scope(self._row, {}))
-        group = self._path("group_by", self._definition.group_by, KEY_KINDS)
+                check_condition(self._definition.where, scope_of(self._row, {}))
         base = PipelineBase(
             file=self._file,
             definition=self._definition,
             change=self._change,
             row=self._row,
             sink=self._sink,
-            group=group,
+            group=self._path("group_by", self._definition.group_by, KEY_KINDS, may_repeat=True),
         )
         if keep.members is not None:
             return self._members(base, keep.members, joins)
@@ -85,13 +93,15 @@ class _Check:
         if str(key) != str(group):
             problem = f"{group} is not the row's key {key}: latest keeps one row per key; others go with members"
             raise self._wrong("group_by", problem)
-        return LatestPipeline(**vars(base), primary_key=key, joins=joins, select=self._select(joins))
+        self._check_select(joins)
+        return LatestPipeline(**vars(base), primary_key=key, joins=joins)
 
     def _members(self, base: PipelineBase, keep: MembersSection, joins: tuple[Join, ...]) -> MembersPipeline:
-        member = self._single("keep.members.key", keep.key, KEY_KINDS)
-        sort = self._single("keep.members.sort", keep.sort, SORT_KINDS)
-        key, select = self._primary_key(member), self._select(joins)
-        return MembersPipeline(**vars(base), member=member, sort=sort, primary_key=key, joins=joins, select=select)
+        member = self._path("keep.members.key", keep.key, KEY_KINDS)
+        sort = self._path("keep.members.sort", keep.sort, SORT_KINDS)
+        key = self._primary_key(member)
+        self._check_select(joins)
+        return MembersPipeline(**vars(base), member=member, sort=sort, primary_key=key, joins=joins)
 
     def _aggregate(self, base: PipelineBase, keep: dict[str, str]) -> AggregatePipeline:
         return AggregatePipeline(
@@ -104,13 +114,9 @@ class _Check:
 
     def _route(self, base: PipelineBase, keep: RouteSection, joins: tuple[Join, ...]) -> RoutePipeline:
         explode = self._explode(base.group)
-        return RoutePipeline(
-            **vars(base),
-            operations=tuple(f"OPERATION_{name.upper()}" for name in keep.operations),
-            explode=explode,
-            joins=joins,
-            select=self._select(joins, explode),
-        )
+        self._check_select(joins, explode)
+        operations = tuple(f"OPERATION_{name.upper()}" for name in keep.operations)
+        return RoutePipeline(**vars(base), operations=operations, explode=explode, joins=joins)
 
     def _wrong(self, key: str, problem: str) -> PipelineFileError:
         return PipelineFileError(self._file, key, problem)
@@ -122,81 +128,67 @@ class _Check:
         except ContractError as error:
             raise self._wrong(key, str(error)) from error
 
-    def _path(self, key: str, text: str, kinds: tuple[Kind, ...]) -> FieldPath:
+    def _path(self, key: str, text: str, kinds: tuple[Kind, ...], may_repeat: bool = False) -> FieldPath:
         with self._at(key):
             path = self._contract.path(self._row, text)
         if path.kind not in kinds:
             raise self._wrong(key, f"{path} is of type {path.kind}; it must be one of: {', '.join(kinds)}")
-        return path
-
-    def _single(self, key: str, text: str, kinds: tuple[Kind, ...]) -> FieldPath:
-        path = self._path(key, text, kinds)
-        if path.repeated:
+        if path.repeated and not may_repeat:
             raise self._wrong(key, f"{path} gives many values of one row; it must give one")
         return path
 
-    def _field(self, key: str, name: str) -> FieldDescriptor:
-        with self._at(key):
-            return self._contract.path(self._sink, name).fields[0]
-
     def _primary_key(self, default: FieldPath) -> FieldPath:
         text = self._definition.source.key
-        return default if text is None else self._single("source.key", text, KEY_KINDS)
+        return default if text is None else self._path("source.key", text, KEY_KINDS)
 
     def _joins(self) -> Iterator[Join]:
         for number, join in enumerate(self._definition.joins):
             with self._at(f"joins[{number}].message"):
                 message = self._contract.message(join.message)
-            key = self._single(f"joins[{number}].key", join.key, KEY_KINDS)
+            key = self._path(f"joins[{number}].key", join.key, KEY_KINDS)
             taken = [*self._row.fields_by_name, "row", "element"]
             taken += [other.as_ for other in self._definition.joins[:number]]
             if join.as_ in taken:
                 raise self._wrong(f"joins[{number}].as", f"{join.as_} already names something else")
             yield Join(join.topic, message, key, join.as_)
 
-    def _select(self, joins: tuple[Join, ...], explode: FieldPath | None = None) -> tuple[Selection, ...]:
-        beside = {join.name: of_message(join.message) for join in joins}
-        scope = Scope(self._row, beside if explode is None else {**beside, "element": _element(explode)})
-        selections = []
+    def _check_select(self, joins: tuple[Join, ...], explode: FieldPath | None = None) -> None:
+        scope = scope_of(self._row, {join.name: of_message(join.message) for join in joins} | _element(explode))
         for name, sql in (self._definition.select or {}).items():
-            field = self._field(f"select.{name}", name)
             with self._at(f"select.{name}"):
-                check_field(sql, field, scope)
-            selections.append(Selection(field, sql))
-        return tuple(selections)
+                check_field(sql, field_in(self._sink, name), scope)
 
     def _aggregates(self, keep: dict[str, str], group: FieldPath) -> Iterator[Aggregate]:
-        scope = Scope(self._row, {} if group.element is None else {"element": _element(group.element)})
-        reserved = (group.names[-1], *(("window_start", "window_end") if self._definition.window else ()))
+        scope = scope_of(self._row, _element(group.element))
+        reserved = (group.names[-1], *(WINDOW_FIELDS if self._definition.window else ()))
         for name, text in keep.items():
-            key = f"keep.aggregate.{name}"
-            with self._at(key):
+            with self._at(f"keep.aggregate.{name}"):
                 function, argument = parse_aggregate(text)
-            if function in ("min", "max") and not self._definition.insert_only:
-                problem = f"{function} cannot be taken back when a row changes; say insert_only: true if none does"
-                raise self._wrong(key, problem)
-            if name in reserved:
-                raise self._wrong(key, f"{name} is filled with the group or its window")
-            aggregate = Aggregate(self._field(key, name), function, argument)
-            with self._at(key):
+                if function in ("min", "max") and not self._definition.insert_only:
+                    problem = f"{function} cannot be taken back when a row changes; say insert_only: true if none does"
+                    raise ContractError(problem)
+                if name in reserved:
+                    raise ContractError(f"{name} is filled with the group or its window")
+                aggregate = Aggregate(field_in(self._sink, name), function, argument)
                 check_aggregate(aggregate, scope)
             yield aggregate
 
     def _group_field(self, group: FieldPath) -> FieldDescriptor:
-        field = self._field("group_by", group.names[-1])
-        if kind(field) != group.kind or field.is_repeated or field.type != group.fields[-1].type:
-            problem = f"{group} does not fit the field {field.full_name}, which the group goes into"
-            raise self._wrong("group_by", problem)
+        with self._at("group_by"):
+            field = field_in(self._sink, group.names[-1])
+            if kind(field) != group.kind or field.is_repeated or field.type != group.fields[-1].type:
+                raise ContractError(f"{group} does not fit the field {field.full_name}, which the group goes into")
         return field
 
     def _window(self) -> Window | None:
         window = self._definition.window
         if window is None:
             return None
-        for name in ("window_start", "window_end"):
-            if kind(self._field("window", name)) != "timestamp":
-                raise self._wrong("window", f"{self._sink.full_name}.{name} is no Timestamp")
-        return Window(self._single("window.time", window.time, ("timestamp",)), window.size, window.lateness)
+        with self._at("window"):
+            for name in WINDOW_FIELDS:
+                if kind(field_in(self._sink, name)) != "timestamp":
+                    raise ContractError(f"{self._sink.full_name}.{name} is no Timestamp")
+        return Window(self._path("window.time", window.time, ("timestamp",)), window.size, window.lateness)
 
     def _explode(self, group: FieldPath) -> FieldPath | None:
         text = self._definition.explode
@@ -216,18 +208,14 @@ class _Check:
 def _change(contract: Contract, name: str) -> tuple[Descriptor, Descriptor]:
     """The change message of this name, and the message of its rows."""
     message = contract.message(name)
-    types = {field.name: _type_name(field) for field in message.fields}
-    row = message.fields_by_name["after"].message_type if "after" in types else None
-    fits = types.get("operation") == OPERATION and types.get("source") == SOURCE
-    if row is None or not fits or types.get("before") != row.full_name:
+    types = {field.name: field.message_type or field.enum_type for field in message.fields}
+    names = {field: type_.full_name for field, type_ in types.items() if type_ is not None}
+    row, needed = types.get("after"), {"operation": OPERATION, "source": SOURCE, "before": names.get("after")}
+    if not isinstance(row, Descriptor) or not needed.items() <= names.items():
         raise ContractError(f"{name} is not a change: it needs operation, source, before and after")
     return message, row
 
 
-def _type_name(field: FieldDescriptor) -> str:
-    declared = field.message_type or field.enum_type
-    return "" if declared is None else declared.full_name
-
-
-def _element(path: FieldPath) -> Type:
-    return of_field(path.fields[-1]).element
+def _element(path: FieldPath | None) -> dict[str, Type]:
+    """What `element` names in expressions beside the elements of the path."""
+    return {} if path is None else {"element": of_field(path.fields[-1]).element}

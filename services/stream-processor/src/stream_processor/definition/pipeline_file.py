@@ -1,60 +1,46 @@
 """The form of a pipeline's YAML file: which keys there are and which go together, and the errors for wrong ones."""
 
 import json
-import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from statecast_service.settings import suggest
 from stream_processor.definition import sections
+from stream_processor.definition.sections import Section, Sql
 from stream_processor.errors import PipelineFileError
 
 
-class PipelineFile(sections.Section):
+class PipelineFile(Section):
     """One pipeline: from a topic of changes to a keyed topic, or to a plain one."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="Names the checkpoint and the metrics.")
     source: sections.SourceSection
-    where: sections.Sql | None = Field(default=None, description="A SQL condition on the row.")
-    joins: list[sections.JoinSection] = Field(default=[], description="Keyed topics that are looked up as tables.")
-    select: dict[str, sections.Sql] | None = Field(
-        default=None, min_length=1, description="Per field of the sink's message: a SQL expression on the row."
+    where: Sql | None = Field(None, description="A SQL condition on the row.")
+    joins: list[sections.JoinSection] = Field([], description="Keyed topics that are looked up as tables.")
+    select: dict[str, Sql] | None = Field(
+        None, min_length=1, description="Per field of the sink's message: a SQL expression on the row."
     )
-    explode: str | None = Field(
-        default=None, description="Of a route: a repeated path; each of its elements gives a record."
-    )
+    explode: str | None = Field(None, description="Of a route: a repeated path; each of its elements gives a record.")
     group_by: str = Field(description="The path of the group; a repeated path puts a row into many groups.")
     window: sections.WindowSection | None = None
     keep: sections.Keep
     insert_only: bool = Field(
-        default=False, description="Rows are never changed or deleted; an aggregate may then use min and max."
+        False, description="Rows are never changed or deleted; an aggregate may then use min and max."
     )
     sink: sections.SinkSection
-    forget_deleted: sections.Duration = sections.duration_field(
-        "7d", "How long the state remembers rows that are gone."
+    forget_deleted: sections.Duration = Field(
+        "7d", validate_default=True, description="How long the state remembers rows that are gone."
     )
-    trigger: sections.TriggerSection = Field(default=sections.TriggerSection(), json_schema_extra={"default": {}})
-    dead_letters: sections.DeadLettersSection = Field(
-        default=sections.DeadLettersSection(), json_schema_extra={"default": {}}
-    )
+    trigger: sections.TriggerSection = Field({}, validate_default=True)
+    dead_letters: sections.DeadLettersSection = Field({}, validate_default=True)
 
 
-_KEYS: dict[str, type[sections.Section]] = {
-    "": PipelineFile,
-    "source": sections.SourceSection,
-    "joins": sections.JoinSection,
-    "window": sections.WindowSection,
-    "keep": sections.KeepSection,
-    "keep.members": sections.MembersSection,
-    "keep.route": sections.RouteSection,
-    "sink": sections.SinkSection,
-    "trigger": sections.TriggerSection,
-    "dead_letters": sections.DeadLettersSection,
-}
 _SHAPES_WITH: dict[str, tuple[sections.Shape, ...]] = {
     "window": ("aggregate",),
     "insert_only": ("aggregate",),
@@ -64,10 +50,7 @@ _SHAPES_WITH: dict[str, tuple[sections.Shape, ...]] = {
     "forget_deleted": ("latest", "members", "aggregate"),
 }
 """The shapes that have a use for a key."""
-Misplaced = tuple[str, str]
-"""A key, and what is wrong with it."""
 SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_INDEX = re.compile(r"\[\d+\]")
 
 
 def read(file: Path) -> PipelineFile:
@@ -84,38 +67,30 @@ def read(file: Path) -> PipelineFile:
         return PipelineFile.model_validate(content)
     except ValidationError as error:
         # A key that is missing is most often one that was misspelt.
-        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
-        key, problem = _explain(first)
+        key, problem = _explain(min(error.errors(), key=lambda each: each["type"] != "unknown_key"))
         raise PipelineFileError(str(file), key, problem) from error
 
 
-def _explain(error: Any) -> tuple[str, str]:
-    key, parent = "", ""
-    for part in error["loc"]:
-        parent, key = key, f"{key}[{part}]" if isinstance(part, int) else f"{key}.{part}".removeprefix(".")
-    if error["type"] == "extra_forbidden":
-        section = _KEYS[_INDEX.sub("", parent)].model_fields.items()
-        return key, f"unknown key; {suggest(str(error['loc'][-1]), (field.alias or name for name, field in section))}"
-    if error["type"] == "missing":
-        return key, "is missing"
-    if error["type"] == "literal_error":
-        valid = [name.strip("'") for name in error["ctx"]["expected"].replace(" or ", ", ").split(", ")]
-        return key, f"{error['input']!r} is not supported; {suggest(str(error['input']), valid)}"
-    return key, f"{error['msg'].removeprefix('Value error, ')} (it is {error['input']!r})"
+def _explain(error: ErrorDetails) -> tuple[str, str]:
+    context = error.get("ctx", {})
+    parts = *error["loc"], *([context["key"]] if "key" in context else [])
+    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")
+    match error["type"]:
+        case "unknown_key":
+            return key, context["problem"]
+        case "missing":
+            return key, "is missing"
+        case "literal_error":
+            valid = [name.strip("'") for name in context["expected"].replace(" or ", ", ").split(", ")]
+            return key, f"{error['input']!r} is not supported; {suggest(str(error['input']), valid)}"
+    shown = error["input"] if not isinstance(error["input"], timedelta) else sections.human(error["input"])
+    return key, f"{error['msg'].removeprefix('Value error, ')} (it is {shown!r})"
 
 
-def first_misplaced(definition: PipelineFile) -> Misplaced | None:
-    """The first key that has no meaning beside the others, or is missing beside them: (key, problem)."""
-    return next(_misplaced(definition), None)
-
-
-def _misplaced(definition: PipelineFile) -> Iterator[Misplaced]:
-    source, shape, select, message = (
-        definition.source,
-        definition.keep.shape,
-        definition.select,
-        definition.sink.message,
-    )
+def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
+    """The keys that have no meaning beside the others, or are missing beside them, each with what is wrong with it."""
+    source, select, message = definition.source, definition.select, definition.sink.message
+    shape = definition.keep.shape
     if source.epoch is not None and source.format != "debezium-json":
         yield "source.epoch", f"has no meaning in format {source.format}, whose changes carry their epoch"
     if shape == "route" and source.key is not None:

@@ -2,13 +2,15 @@
 
 import re
 from datetime import timedelta
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
 
 from statecast_service.settings import suggest
 
 Shape = Literal["latest", "members", "aggregate", "route"]
+SHAPES: tuple[Shape, ...] = get_args(Shape)
 RouteOperation = Literal["create", "update", "snapshot"]
 
 
@@ -21,10 +23,7 @@ TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$", description
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="A name for SQL expressions.")]
 Sql = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
 
-MIN_CHECKPOINT = timedelta(seconds=5)
-"""Spark refuses less: a checkpoint would cost more than the records between two of them."""
-
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 
 
@@ -35,42 +34,31 @@ def parse_duration(text: object) -> timedelta:
     match = _DURATION.fullmatch(str(text).strip())
     if match is None:
         raise ValueError(f"{text!r} is not a duration like 500ms, 60s or 2m")
-    return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+    return timedelta(milliseconds=int(match[1]) * _UNITS[match[2]])
+
+
+def _milliseconds(duration: timedelta) -> int:
+    return round(duration.total_seconds() * 1000)
 
 
 def spark_text(duration: timedelta) -> str:
     """The duration as Spark's triggers take it."""
-    return f"{round(duration.total_seconds() * 1000)} milliseconds"
+    return f"{_milliseconds(duration)} milliseconds"
 
 
 def human(duration: timedelta) -> str:
     """The duration as people write it, in the largest unit that it is a multiple of."""
-    if not duration:
-        return "0s"
-    milliseconds = round(duration.total_seconds() * 1000)
-    lengths = [(name, round(seconds * 1000)) for name, seconds in _UNITS.items()]
-    name, length = next(each for each in reversed(lengths) if milliseconds % each[1] == 0)
-    return f"{milliseconds // length}{name}"
+    total = _milliseconds(duration)
+    unit = max((name for name in _UNITS if total % _UNITS[name] == 0), key=_UNITS.__getitem__) if total else "s"
+    return f"{total // _UNITS[unit]}{unit}"
 
 
-def _long_enough(interval: timedelta) -> timedelta:
-    if interval < MIN_CHECKPOINT:
-        raise ValueError(f"real-time mode needs {MIN_CHECKPOINT.seconds}s between checkpoints at least")
-    return interval
-
-
-_DURATION_SCHEMA = {
-    "type": "string",
-    "pattern": rf"^{_DURATION.pattern}$",
-    "examples": ["500ms", "60s", "2m", "1h", "7d"],
-}
-Duration = Annotated[timedelta, BeforeValidator(parse_duration), WithJsonSchema(_DURATION_SCHEMA, mode="validation")]
-CheckpointInterval = Annotated[Duration, AfterValidator(_long_enough)]
-
-
-def duration_field(default: str, description: str) -> Any:
-    """A key with a default that the JSON Schema shows as people write it."""
-    return Field(default=parse_duration(default), description=description, json_schema_extra={"default": default})
+_READ = BeforeValidator(parse_duration)
+_EXAMPLES = ["500ms", "60s", "2m", "1h", "7d"]
+_SHOWN = WithJsonSchema({"type": "string", "pattern": rf"^{_DURATION.pattern}$", "examples": _EXAMPLES}, "validation")
+Duration = Annotated[timedelta, _READ, _SHOWN]
+CheckpointInterval = Annotated[timedelta, Field(ge=timedelta(seconds=5)), _READ, _SHOWN]
+"""Spark refuses less: a checkpoint would cost more than the records between two of them."""
 
 
 class Section(BaseModel):
@@ -78,21 +66,29 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _only_known_keys(cls, content: object) -> object:
+        valid = [field.alias or name for name, field in cls.model_fields.items()]
+        for key in content if isinstance(content, dict) else ():
+            if key not in valid:
+                problem = f"unknown key; {suggest(str(key), valid)}"
+                raise PydanticCustomError("unknown_key", "{problem}", {"key": str(key), "problem": problem})
+        return content
+
 
 class SourceSection(Section):
     """Where changes come from."""
 
     topic: TopicName
     message: str = Field(description="The full name of the change message, with operation, source, before and after.")
-    format: Literal["protobuf", "debezium-json"] = Field(
-        default="protobuf", description="How the topic's values are encoded."
-    )
+    format: Literal["protobuf", "debezium-json"] = Field("protobuf", description="How the topic's values are encoded.")
     key: str | None = Field(
-        default=None,
+        None,
         description="The path of the row's primary key. Default: group_by for latest, keep.members.key for members.",
     )
     epoch: int | None = Field(
-        default=None,
+        None,
         ge=1,
         description="Of debezium-json: the database's incarnation, raised when it was restored. Default: 1.",
     )
@@ -111,14 +107,14 @@ class WindowSection(Section):
     """Splits each group of an aggregate into windows of the same length, by a time of the row."""
 
     time: str = Field(description="The path of the time that decides the window.")
-    size: Duration = Field(description="How long a window is. Windows begin at multiples of it since 1970, in UTC.")
-    lateness: Duration = duration_field("0s", "How long after its end a window takes changes, by their commit time.")
-
-    @model_validator(mode="after")
-    def _has_a_length(self) -> "WindowSection":
-        if not self.size:
-            raise ValueError("size must be more than nothing")
-        return self
+    size: Duration = Field(
+        gt=timedelta(0), description="How long a window is. Windows begin at multiples of it since 1970, in UTC."
+    )
+    lateness: Duration = Field(
+        "0s",
+        validate_default=True,
+        description="How long after its end a window takes changes, by their commit time.",
+    )
 
 
 class MembersSection(Section):
@@ -132,7 +128,7 @@ class RouteSection(Section):
     """Which changes are passed on."""
 
     operations: list[RouteOperation] = Field(
-        default=["create", "update", "snapshot"], min_length=1, description="Those whose row is written."
+        ["create", "update", "snapshot"], min_length=1, description="Those whose row is written."
     )
 
 
@@ -141,31 +137,26 @@ class KeepSection(Section):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
-    members: MembersSection | None = Field(default=None, description="A row per member.")
+    members: MembersSection | None = Field(None, description="A row per member.")
     aggregate: dict[str, Sql] | None = Field(
-        default=None,
+        None,
         min_length=1,
         description="Per field of the sink's message: count(*), or sum, avg, min or max of a SQL expression.",
     )
-    route: RouteSection | None = Field(default=None, description="Rows are passed on to a plain topic.")
+    route: RouteSection | None = Field(None, description="Rows are passed on to a plain topic.")
 
     @property
     def shape(self) -> Shape:
         """The form of what a group keeps."""
-        if self.members is not None:
-            return "members"
-        if self.aggregate is not None:
-            return "aggregate"
-        return "latest" if self.route is None else "route"
+        return next((shape for shape in SHAPES if getattr(self, shape, None) is not None), "latest")
 
 
 def _keep(value: object) -> object:
-    shapes: tuple[Shape, ...] = get_args(Shape)
     if isinstance(value, dict) and len(value) > 1:
-        raise ValueError(f"a pipeline keeps one of: {', '.join(shapes)}")
+        raise ValueError(f"a pipeline keeps one of: {', '.join(SHAPES)}")
     shape = next(iter(value), "") if isinstance(value, dict) else value
-    if shape not in shapes:
-        raise ValueError(f"{shape!r} is not supported; {suggest(str(shape), shapes)}")
+    if shape not in SHAPES:
+        raise ValueError(f"{shape!r} is not supported; {suggest(str(shape), SHAPES)}")
     if value in ("members", "aggregate"):
         example = "{members: {key: ..., sort: ...}}" if value == "members" else "{aggregate: {FIELD: count(*)}}"
         raise ValueError(f"{value} needs more: {example}")
@@ -181,21 +172,21 @@ class SinkSection(Section):
     """Where records go."""
 
     topic: TopicName
-    message: str | None = Field(
-        default=None, description="The full name of the message that is written. Default: the row's."
-    )
+    message: str | None = Field(None, description="The full name of the message that is written. Default: the row's.")
 
 
 class TriggerSection(Section):
     """How Spark runs the query."""
 
     mode: Literal["realtime", "micro-batch"] = Field(
-        default="realtime", description="Records flow through tasks that stay, or are taken up in batches."
+        "realtime", description="Records flow through tasks that stay, or are taken up in batches."
     )
-    checkpoint: CheckpointInterval = duration_field(
-        "60s", "Of real-time mode: the time between checkpoints; 5s at least."
+    checkpoint: CheckpointInterval = Field(
+        "60s", validate_default=True, description="Of real-time mode: the time between checkpoints; 5s at least."
     )
-    interval: Duration = duration_field("1s", "Of micro-batch mode: the time between the starts of two batches.")
+    interval: Duration = Field(
+        "1s", validate_default=True, description="Of micro-batch mode: the time between the starts of two batches."
+    )
 
     @model_validator(mode="after")
     def _fits_the_mode(self) -> "TriggerSection":
@@ -208,4 +199,4 @@ class TriggerSection(Section):
 class DeadLettersSection(Section):
     """How many records may be set aside before the pipeline stops."""
 
-    limit: int = Field(default=1000, ge=0, description="Of the source topic; the lowest of its pipelines counts.")
+    limit: int = Field(1000, ge=0, description="Of the source topic; the lowest of its pipelines counts.")

@@ -1,20 +1,19 @@
-"""Finds the names and types in a SQL expression without Spark, as far as the contract defines them."""
+"""Finds names and types in SQL expressions without Spark, and checks that each gives what its place needs."""
 
+import re
 from collections.abc import Callable, Mapping
 
 import sqlglot
-from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.optimizer.annotate_types import annotate_types
 
-from stream_processor.definition.sql_types import Scope, Type, check_value, field_of
+from statecast_service.settings import suggest
+from stream_processor.definition.contract import Scope, Type, check_value, field_of, kind, of_field, type_at
+from stream_processor.definition.pipeline import AGGREGATE_FUNCTIONS, Aggregate, AggregateFunction
 from stream_processor.errors import ContractError
-
-ParameterTypes = Mapping[str, Type | None]
-"""The parameters of the lambda functions that enclose an expression."""
-NO_PARAMETERS: ParameterTypes = {}
 
 _BOOL, _FLOAT, _INTEGER, _STRING = Type("bool"), Type("float"), Type("integer"), Type("string")
 _OF_SQLGLOT: tuple[tuple[set[exp.DType], Type], ...] = (
@@ -39,116 +38,111 @@ _REFUSED: Mapping[type[exp.Expr], str] = {
 _CHANGING = (exp.Rand, exp.Randn, exp.Uuid, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime)
 _CHANGING_NAMES = ("shuffle", "monotonically_increasing_id", "spark_partition_id", "input_file_name", "random", "now")
 
+_AGGREGATE = re.compile(r"(\w+)\s*\((.*)\)")
+_INT64 = (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_SFIXED64)
+
 
 def type_of(sql: str, scope: Scope) -> Type | None:
     """What the expression gives; None when only Spark can tell.
 
-    Raises ContractError for what is no expression, for unknown names with the nearest one, and for types that do not
-    go together.
+    The contract defines names, enums and messages, and what can be compared; sqlglot infers the rest. Raises
+    ContractError for what is no expression, for unknown names with the nearest one, and for types that do not go
+    together.
     """
-    return _Reader(scope).read(parse(sql), NO_PARAMETERS)
+    return _read(parse(sql), scope)
 
 
-class _Reader:
-    """Finds the type of each part of an expression, from the outside in.
+def _read(node: exp.Expr, scope: Scope) -> Type | None:
+    """The type of this part; what sqlglot infers of the parts around it builds on it."""
+    rule = next((rule for kinds, rule in _TYPE_RULES if isinstance(node, kinds)), _function)
+    result = rule(node, scope)
+    if result is not None and not result.repeated and result.kind in _STAND_INS:
+        node.type = exp.DataType.build(_STAND_INS[result.kind], dialect="spark")
+    return result
 
-    The contract defines names, enums and messages, and what can be compared; sqlglot infers the rest.
-    """
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-        self._rules: tuple[tuple[tuple[type[exp.Expr], ...], Callable[..., Type | None]], ...] = (
-            ((exp.Column,), lambda node, _: scope.path([part.name for part in node.parts])),
-            ((exp.Identifier,), self._identifier),
-            ((exp.Dot,), self._dot),
-            ((exp.Bracket,), self._bracket),
-            ((exp.Paren,), lambda node, parameters: self.read(node.this, parameters)),
-            ((exp.PropertyEQ,), lambda node, parameters: self.read(node.expression, parameters)),
-            ((exp.Literal,), lambda node, _: Type("string", literal=node.name) if node.is_string else _inferred(node)),
-            ((*_COMPARISONS, exp.In, exp.Between), self._comparison),
-            ((exp.And, exp.Or, exp.Not), self._logic),
-            ((exp.IntDiv, exp.Mod, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg), self._arithmetic),
-            ((exp.Case, exp.If, exp.Coalesce), self._choice),
-            ((exp.Cast,), self._cast),
-        )
+def _dot(node: exp.Dot, scope: Scope) -> Type | None:
+    parent = _read(node.this, scope)
+    if parent is None or not isinstance(node.expression, exp.Identifier):
+        return None
+    return field_of(parent, node.expression.name, shown(node.this))
 
-    def read(self, node: exp.Expr, parameters: ParameterTypes) -> Type | None:
-        """The type of this part; what sqlglot infers of the parts around it builds on it."""
-        rule = next((rule for kinds, rule in self._rules if isinstance(node, kinds)), self._function)
-        result = rule(node, parameters)
-        if result is not None and not result.repeated and result.kind in _STAND_INS:
-            node.type = exp.DataType.build(_STAND_INS[result.kind], dialect="spark")
-        return result
 
-    def _function(self, node: exp.Expr, parameters: ParameterTypes) -> Type | None:
-        """Any other function: its arguments are read, those that are functions themselves with their parameters."""
-        arguments = list(node.iter_expressions())
-        types = [self.read(each, parameters) for each in arguments if not isinstance(each, exp.Lambda)]
-        first = types[0] if types else None
-        for each in arguments:
-            if isinstance(each, exp.Lambda):
-                self._lambda(each, first, parameters)
-        return first if isinstance(node, exp.ArrayFilter) else _inferred(node)
+def _bracket(node: exp.Bracket, scope: Scope) -> Type | None:
+    for each in node.expressions:
+        _read(each, scope)
+    return _element(_read(node.this, scope))
 
-    def _identifier(self, node: exp.Identifier, parameters: ParameterTypes) -> Type | None:
-        return parameters[node.name] if node.name in parameters else self._scope.path([node.name])
 
-    def _dot(self, node: exp.Dot, parameters: ParameterTypes) -> Type | None:
-        parent = self.read(node.this, parameters)
-        if parent is None or not isinstance(node.expression, exp.Identifier):
-            return None
-        return field_of(parent, node.expression.name, shown(node.this))
+def _element(array: Type | None) -> Type | None:
+    return array.element if array is not None and array.repeated else None
 
-    def _bracket(self, node: exp.Bracket, parameters: ParameterTypes) -> Type | None:
-        for each in node.expressions:
-            self.read(each, parameters)
-        array = self.read(node.this, parameters)
-        return array.element if array is not None and array.repeated else None
 
-    def _lambda(self, node: exp.Lambda, array: Type | None, parameters: ParameterTypes) -> None:
-        names = [each.name for each in node.expressions]
-        element = array.element if array is not None and array.repeated else None
-        # `aggregate` hands the element over second, after what it has so far; `transform` an index after the element.
-        types = [None, element] if isinstance(node.parent, exp.Reduce) else [element, _INTEGER]
-        self.read(node.this, {**parameters, **dict(zip(names, types, strict=False))})
+def _logic(node: exp.Expr, scope: Scope) -> Type:
+    for each in node.iter_expressions():
+        _check_condition(each, _read(each, scope))
+    return _BOOL
 
-    def _comparison(self, node: exp.Expr, parameters: ParameterTypes) -> Type:
-        types = [self.read(each, parameters) for each in node.iter_expressions()]
-        first, *others = [each for each in types if each is not None] or [_BOOL]
-        for other in others:
-            _check_comparable(node, first, other)
-        return _BOOL
 
-    def _logic(self, node: exp.Expr, parameters: ParameterTypes) -> Type:
-        for each in node.iter_expressions():
-            _check_condition(each, self.read(each, parameters))
-        return _BOOL
+def _function(node: exp.Expr, scope: Scope) -> Type | None:
+    """Any other function: its arguments are read, those that are functions themselves with their parameters."""
+    arguments = [each for each in node.iter_expressions() if not isinstance(each, exp.DataType)]
+    types = [_read(each, scope) for each in arguments if not isinstance(each, exp.Lambda)]
+    first = types[0] if types else None
+    # `aggregate` hands the element over second, after what it has so far; `transform` an index after the element.
+    parameters = [None, _element(first)] if isinstance(node, exp.Reduce) else [_element(first), _INTEGER]
+    for each in arguments:
+        if isinstance(each, exp.Lambda):
+            names = [parameter.name for parameter in each.expressions]
+            _read(each.this, {**scope, **dict(zip(names, parameters, strict=False))})
+    return first if isinstance(node, exp.ArrayFilter) else _inferred(node)
 
-    def _arithmetic(self, node: exp.Expr, parameters: ParameterTypes) -> Type | None:
-        operands = [(each, self.read(each, parameters)) for each in node.iter_expressions()]
-        types = [type_ for _, type_ in operands]
-        if node.find(exp.Interval) is not None or any(each is not None and each.kind == "timestamp" for each in types):
-            return None
-        for each, type_ in operands:
-            if type_ is not None and (type_.repeated or type_.group != "number"):
-                raise ContractError(f"{shown(each)} is of type {type_}; only numbers can be computed with")
-        return None if None in types else _inferred(node)
 
-    def _choice(self, node: exp.Expr, parameters: ParameterTypes) -> Type | None:
-        if isinstance(node, exp.Coalesce):
-            values = [node.this, *node.expressions]
-        else:
-            cases = node.args["ifs"] if isinstance(node, exp.Case) else [node]
-            for case in cases:
-                condition = self.read(case.this, parameters)
-                if node is case or node.this is None:
-                    _check_condition(case.this, condition)
-            values = [*(case.args["true"] for case in cases), node.args.get("default"), node.args.get("false")]
-        return _common([self.read(each, parameters) for each in values if each and not isinstance(each, exp.Null)])
+def _comparison(node: exp.Expr, scope: Scope) -> Type:
+    types = [_read(each, scope) for each in node.iter_expressions()]
+    first, *others = [each for each in types if each is not None] or [_BOOL]
+    for other in others:
+        _check_comparable(node, first, other)
+    return _BOOL
 
-    def _cast(self, node: exp.Cast, parameters: ParameterTypes) -> Type | None:
-        self.read(node.this, parameters)
-        return _inferred(node)
+
+def _arithmetic(node: exp.Expr, scope: Scope) -> Type | None:
+    operands = [(each, _read(each, scope)) for each in node.iter_expressions()]
+    types = [type_ for _, type_ in operands]
+    if node.find(exp.Interval) is not None or any(each is not None and each.kind == "timestamp" for each in types):
+        return None
+    for each, type_ in operands:
+        if type_ is not None and (type_.repeated or type_.group != "number"):
+            raise ContractError(f"{shown(each)} is of type {type_}; only numbers can be computed with")
+    return None if None in types else _inferred(node)
+
+
+def _choice(node: exp.Expr, scope: Scope) -> Type | None:
+    if isinstance(node, exp.Coalesce):
+        values = [node.this, *node.expressions]
+    else:
+        cases = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+        for case in cases:
+            condition = _read(case.this, scope)
+            if node is case or node.this is None:
+                _check_condition(case.this, condition)
+        values = [*(case.args["true"] for case in cases), node.args.get("default"), node.args.get("false")]
+    return _common([_read(each, scope) for each in values if each and not isinstance(each, exp.Null)])
+
+
+_TYPE_RULES: tuple[tuple[tuple[type[exp.Expr], ...], Callable[..., Type | None]], ...] = (
+    ((exp.Column,), lambda node, scope: type_at(scope, [part.name for part in node.parts])),
+    ((exp.Identifier,), lambda node, scope: type_at(scope, [node.name])),
+    ((exp.Dot,), _dot),
+    ((exp.Bracket,), _bracket),
+    ((exp.Paren,), lambda node, scope: _read(node.this, scope)),
+    ((exp.PropertyEQ,), lambda node, scope: _read(node.expression, scope)),
+    ((exp.Literal,), lambda node, _: Type("string", literal=node.name) if node.is_string else _inferred(node)),
+    ((*_COMPARISONS, exp.In, exp.Between), _comparison),
+    ((exp.And, exp.Or, exp.Not), _logic),
+    ((exp.IntDiv, exp.Mod, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg), _arithmetic),
+    ((exp.Case, exp.If, exp.Coalesce), _choice),
+)
 
 
 def _inferred(node: exp.Expr) -> Type | None:
@@ -156,6 +150,12 @@ def _inferred(node: exp.Expr) -> Type | None:
     annotated = annotate_types(node, dialect="spark", expression_metadata=_RULES, overwrite_types=False).type
     declared = None if annotated is None else annotated.this
     return next((type_ for names, type_ in _OF_SQLGLOT if declared in names), None)
+
+
+def check_condition(sql: str, scope: Scope) -> None:
+    """Raises ContractError if the expression cannot be a condition."""
+    expression = parse(sql)
+    _check_condition(expression, _read(expression, scope))
 
 
 def _check_condition(node: exp.Expr, type_: Type | None) -> None:
@@ -179,15 +179,15 @@ def _check_comparable(node: exp.Expr, left: Type, right: Type) -> None:
 
 def _common(types: list[Type | None]) -> Type | None:
     """The type that all branches have; texts beside an enum are values of it."""
-    if not types or None in types:
-        return None
     known = [each for each in types if each is not None]
-    enum = next((each for each in known if isinstance(each.declared, EnumDescriptor)), None)
-    if enum is not None and isinstance(enum.declared, EnumDescriptor):
+    if not known or len(known) < len(types):
+        return None
+    enum = next((each.declared for each in known if isinstance(each.declared, EnumDescriptor)), None)
+    if enum is not None:
         for each in known:
             if each.literal is not None:
-                check_value(enum.declared, each.literal)
-        known = [enum if each.literal is not None else each for each in known]
+                check_value(enum, each.literal)
+        known = [Type("enum", declared=enum) if each.literal is not None else each for each in known]
     if all(each == known[0] for each in known):
         return known[0]
     return _STRING if all(each.kind == "string" and not each.repeated for each in known) else None
@@ -222,3 +222,64 @@ def _parse(sql: str) -> exp.Expr:
     if not isinstance(expression, exp.Condition | exp.Query | exp.Alias | exp.Star):
         raise ContractError(f"is no SQL expression: {sql!r}")
     return expression
+
+
+def check_field(sql: str, field: FieldDescriptor, scope: Scope) -> None:
+    """Raises ContractError if the expression cannot fill the field."""
+    actual, declared_type = type_of(sql, scope), of_field(field)
+    if actual is None:
+        if declared_type.kind == "enum" or (declared_type.kind == "message" and _holds_enums(field.message_type)):
+            raise ContractError(f"nothing tells that {sql!r} gives a {declared_type}; name a field of this type")
+        return
+    if actual.literal is not None and declared_type.kind == "enum" and field.enum_type is not None:
+        check_value(field.enum_type, actual.literal)
+    elif not _fits(actual, declared_type):
+        raise ContractError(f"is of type {actual}; the field {field.name} is of type {declared_type}")
+
+
+def parse_aggregate(text: str) -> tuple[AggregateFunction, str | None]:
+    """The function that `text` calls, and its argument. Raises ContractError for any other form."""
+    call = _AGGREGATE.fullmatch(text)
+    if call is None:
+        raise ContractError(f"{text!r} is not of the form count(*) or sum(...)")
+    name, argument = call[1].lower(), call[2].strip()
+    function = next((each for each in AGGREGATE_FUNCTIONS if each == name), None)
+    if function is None:
+        raise ContractError(f"no aggregate {call[1]!r}; {suggest(name, AGGREGATE_FUNCTIONS)}")
+    if (function == "count") != (argument == "*"):
+        raise ContractError("count counts rows: count(*)" if function == "count" else f"{text!r} needs an expression")
+    return function, None if function == "count" else argument
+
+
+def check_aggregate(aggregate: Aggregate, scope: Scope) -> None:
+    """Raises ContractError if the aggregate cannot be computed exactly, or cannot fill its field."""
+    field, function = aggregate.field, aggregate.function
+    argument = None if aggregate.argument is None else type_of(aggregate.argument, scope)
+    if argument is not None and argument.repeated:
+        raise ContractError(f"{aggregate.argument} gives many values of one row; it must give one")
+    if function in ("count", "sum"):
+        if field.type not in _INT64 or field.is_repeated:
+            raise ContractError(f"{function} is an int64; the field {field.name} is of type {of_field(field)}")
+    elif function == "avg":
+        if field.type != FieldDescriptor.TYPE_DOUBLE or field.is_repeated:
+            raise ContractError(f"avg is a double; the field {field.name} is of type {of_field(field)}")
+    elif argument is not None and not _fits(argument, of_field(field)):
+        raise ContractError(f"{function} is of type {argument}; the field {field.name} is of type {of_field(field)}")
+    if function in ("sum", "avg") and argument is not None and argument.kind != "integer":
+        raise ContractError(f"{aggregate.argument} is of type {argument}; only integers can be summed exactly")
+
+
+def _fits(actual: Type, declared_type: Type) -> bool:
+    if actual.repeated != declared_type.repeated:
+        return False
+    if (actual.kind, declared_type.kind) in (("integer", "float"), ("enum", "string")):
+        return True
+    declared = (each.declared and each.declared.full_name for each in (actual, declared_type))
+    return actual.kind == declared_type.kind and len({*declared}) == 1
+
+
+def _holds_enums(message: Descriptor | None) -> bool:
+    fields = [] if message is None else message.fields
+    return any(
+        kind(field) == "enum" or (kind(field) == "message" and _holds_enums(field.message_type)) for field in fields
+    )

@@ -1,49 +1,221 @@
-"""What a place for checkpoints offers, and what each checkpoint was made with: with another meaning it is refused."""
+"""The place of checkpoints, which one process holds at a time, and what each checkpoint was made with."""
 
+import fcntl
+import json
+import os
+import re
+import socket
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, TypeAlias, cast
+from uuid import uuid4
 
-from stream_processor.errors import PipelineChangedError
+import structlog
+from pyspark.sql import SparkSession
+from typing_extensions import override
+
+from statecast_service.errors import SettingsError
+from stream_processor.errors import CheckpointsTakenError, CheckpointsUnusableError, PipelineChangedError
 from stream_processor.operation.plan import QueryPlan
+from stream_processor.spark_internals import JVM_ERRORS, CheckpointFiles, jvm_reason
+
+log = structlog.get_logger()
 
 STATE_VERSION = 2
 """Of what the state holds. Raised when an older state cannot be read any more."""
 MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted"}
 """Keys of a file that may change: state and topic hold the same things after it."""
+LEASE_NOTE = "lease.json"
+RENEW_S = 3.0
+ABANDONED_S = 15.0
+"""A lease that nobody has renewed for so long is free. Several times RENEW_S, because a file system may be slow."""
+LEASE_POLL_S = 0.5
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
-class Notes(Protocol):
-    """Small JSON objects that outlive the process. Every call may block for as long as its file system does."""
+class LocalFiles:
+    """Files of this machine, for which Spark need not run."""
+
+    def exists(self, path: str) -> bool:
+        return Path(path).exists()
+
+    def read(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
+    def replace(self, path: str, content: bytes) -> None:
+        replacement = Path(f"{path}.new")
+        replacement.parent.mkdir(parents=True, exist_ok=True)
+        replacement.write_bytes(content)
+        replacement.replace(path)
+
+
+Files: TypeAlias = LocalFiles | CheckpointFiles
+
+
+class Checkpoints:
+    """The place of all checkpoints of one process, each below `root` by the name of its query; notes stand beside them.
+
+    Notes are small JSON objects that outlive the process. What touches a file may block for as long as its file system
+    does, and raises CheckpointsUnusableError.
+    """
+
+    def __init__(self, root: str, open_files: Callable[[], Files]) -> None:
+        self.root = root
+        with self._usable():
+            self._files = open_files()
+
+    def location(self, name: str) -> str:
+        """What Spark takes as the query's checkpoint."""
+        return f"{self.root}/{name}"
+
+    def exists(self, query: str) -> bool:
+        """Whether the query has a checkpoint."""
+        with self._usable():
+            return self._files.exists(self.location(query))
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """The note, None if there is none. Raises CheckpointsUnusableError."""
+        """The note, None if there is none."""
+        with self._usable():
+            if not self._files.exists(self.location(name)):
+                return None
+            return cast(dict[str, Any], json.loads(self._files.read(self.location(name))))
 
     def replace(self, name: str, content: Mapping[str, object]) -> None:
         """Writes the note as a whole: a reader sees the old or the new one, never a part.
 
-        File systems that cannot rename over a file may show none for a moment. Raises CheckpointsUnusableError.
+        File systems that cannot rename over a file may show none for a moment.
         """
+        with self._usable():
+            self._files.replace(self.location(name), json.dumps(content, indent=2).encode() + b"\n")
 
-
-class Checkpoints(Notes, Protocol):
-    """The place of all checkpoints of one process, each below it by the name of its query."""
-
-    def location(self, query: str) -> str:
-        """What Spark takes as the query's checkpoint."""
-
-    def exists(self, query: str) -> bool:
-        """Whether the query has a checkpoint. Raises CheckpointsUnusableError."""
-
-    def hold(self) -> AbstractContextManager[None]:
-        """Keeps other processes off for as long as the context lasts, however it ends.
-
-        Raises SettingsError when another process holds the place, CheckpointsUnusableError when it cannot be written.
-        """
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keeps other processes off for as long as the context lasts. Raises SettingsError when another holds it."""
+        # The kernel lets go of the lock however this process ends.
+        with ExitStack() as stack:
+            with self._usable():
+                Path(self.root).mkdir(parents=True, exist_ok=True)
+                lock = stack.enter_context(Path(self.location("lock")).open("w"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise _in_use(self.root, "another process") from error
+            yield
 
     def check(self) -> None:
         """Raises CheckpointsTakenError when the place that this process holds has gone to another. Never blocks."""
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except JVM_ERRORS as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else jvm_reason(error)
+            raise CheckpointsUnusableError(f"cannot use {self.root}: {reason}") from error
+
+
+class LeasedCheckpoints(Checkpoints):
+    """Checkpoints on a file system that has no locks: a note names the process, which renews it while it lives.
+
+    Another process watches the note by its own clock. docs/operation.md says what such a lease cannot keep off.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        open_files: Callable[[], Files],
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        super().__init__(root, open_files)
+        self._clock = clock
+        self._pause = pause
+        self._token = uuid4().hex
+        self._renewals = 0
+        self._renewed = 0.0
+        self._lost = ""
+
+    @override
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Takes the lease, renews it from a thread of its own, and releases it."""
+        self.take()
+        ended = Event()
+        renewer = Thread(target=self._keep, args=(ended,), name="lease", daemon=True)
+        renewer.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            renewer.join()
+            self.release()
+
+    @override
+    def check(self) -> None:
+        if self._lost:
+            raise CheckpointsTakenError(f"the checkpoints {self.root} are no longer this process's: {self._lost}")
+
+    def take(self) -> None:
+        """Blocks while another process may have the lease; raises SettingsError when it renews it."""
+        note = self.read(LEASE_NOTE)
+        if note:
+            log.info("waiting until a lease is abandoned", checkpoints=self.root, holder=note["process"])
+        until = self._clock() + ABANDONED_S
+        while note and self._clock() < until:
+            self._pause(LEASE_POLL_S)
+            now = self.read(LEASE_NOTE)
+            if now and now != note:
+                raise _in_use(self.root, f"another process, {now['process']},")
+            # None is a note that is just being replaced.
+            note = note if now is None else now
+        self._write()
+
+    def renew(self) -> None:
+        """Renews the note, or finds that the lease is lost."""
+        try:
+            note = self.read(LEASE_NOTE) or {}
+            if note.get("token") == self._token:
+                self._write()
+            else:
+                self._lost = f"{note.get('process', 'another process')} has taken them"
+        except CheckpointsUnusableError as error:
+            if self._clock() - self._renewed >= ABANDONED_S:
+                self._lost = str(error)
+
+    def release(self) -> None:
+        """Empties the note, so that the next process need not wait."""
+        try:
+            if (self.read(LEASE_NOTE) or {}).get("token") == self._token:
+                self.replace(LEASE_NOTE, {})
+        except CheckpointsUnusableError as error:
+            log.warning("the lease is not released", reason=str(error))
+
+    def _keep(self, ended: Event) -> None:
+        while not self._lost and not ended.wait(RENEW_S):
+            self.renew()
+
+    def _write(self) -> None:
+        started = self._clock()
+        process = f"{socket.gethostname()}, process {os.getpid()}"
+        self.replace(LEASE_NOTE, {"process": process, "token": self._token, "renewals": self._renewals})
+        self._renewals += 1
+        self._renewed = started
+
+
+def open_checkpoints(location: str, spark: Callable[[], SparkSession]) -> Checkpoints:
+    """The checkpoints at a directory, or at a URI, for which Spark is needed. Raises CheckpointsUnusableError."""
+    if not _URI.match(location):
+        return Checkpoints(str(Path(location).absolute()), LocalFiles)
+    uri = location.rstrip("/")
+    return LeasedCheckpoints(uri, partial(CheckpointFiles, spark(), uri))
+
+
+def _in_use(root: str, process: str) -> SettingsError:
+    return SettingsError(f"STREAM_PROCESSOR_CHECKPOINTS: {process} works on {root}; stop it or choose another")
 
 
 def claim(

@@ -10,8 +10,8 @@ from statecast_service.kafka import client_options
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
 from stream_processor.errors import DeadLetterLimitError
 from stream_processor.metrics import Metrics
-from stream_processor.operation.checkpoints import Notes
-from stream_processor.steps.dead_letters import DEAD_LETTER_HEADERS, OFFSET, PARTITION, REASON, TOPIC, TRUNCATED
+from stream_processor.operation.checkpoints import Checkpoints
+from stream_processor.steps.dead_letters import OFFSET, PARTITION, REASON, TOPIC, TRUNCATED
 
 READER_GROUP = "stream-processor-replay"
 """Only named because Kafka's client needs one: no offset is ever committed to it."""
@@ -34,36 +34,28 @@ class DeadLetter:
         """Topic, partition and offset of the original record; None when the headers do not say."""
         try:
             return self._text(TOPIC), int(self._text(PARTITION)), int(self._text(OFFSET))
-        except (KeyError, ValueError):
+        except ValueError:
             return None
 
     @property
     def reason(self) -> str:
         """Why it was set aside; empty when the headers do not say."""
-        return self._text(REASON) if any(key == REASON for key, _ in self.headers) else ""
+        return self._text(REASON)
 
     @property
     def truncated(self) -> bool:
         """Whether a part of the original is missing."""
-        return any(key == TRUNCATED for key, _ in self.headers)
-
-    @property
-    def original_headers(self) -> list[Header]:
-        """The headers that the original record came with."""
-        return [(key, value) for key, value in self.headers if key not in DEAD_LETTER_HEADERS]
+        return TRUNCATED in dict(self.headers)
 
     def _text(self, name: str) -> str:
         """The header's last value, which is ours: those of the original stand before it."""
-        return (dict(self.headers)[name] or b"").decode(errors="replace")
+        return (dict(self.headers).get(name) or b"").decode(errors="replace")
 
 
 def read_dead_letters(
     bootstrap: str, topic: str, starts: Mapping[int, int], timeout_s: float = 10.0
 ) -> Iterator[DeadLetter]:
-    """Every letter from the offsets in `starts`, by default the first, to the ends of now; each partition in order.
-
-    Raises KafkaException when the broker is gone.
-    """
+    """Every letter from `starts`, by default the first, to the ends of now, in order. Raises KafkaException."""
     group = {"group.id": READER_GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
     consumer = Consumer({**client_options(bootstrap), **group, "enable.partition.eof": True})
     try:
@@ -85,50 +77,40 @@ def _poll(consumer: Consumer, timeout_s: float) -> Message:
     return message
 
 
-class DeadLetterLimit:
-    """Counts the dead letters of one source topic by the end of their topic.
+class DeadLetterLimits:
+    """Counts the dead letters of each source topic by the end of their topic, against the lowest limit of the files.
 
     They count from the first start, over restarts: a process that starts again after the limit stops again at once,
     and does not set aside another thousand records each time. `accept` begins a new count.
     """
 
-    def __init__(
-        self, source_topic: str, pipelines: Sequence[Pipeline], end: Callable[[str], int], notes: Notes
-    ) -> None:
-        self.topic = dead_letter_topic(source_topic)
-        readers = [each.definition for each in pipelines if each.source_topic == source_topic]
-        self._limit = min(definition.dead_letters.limit for definition in readers)
+    def __init__(self, pipelines: Sequence[Pipeline], end: Callable[[str], int], notes: Checkpoints) -> None:
+        self.by_topic: dict[str, int] = {}
+        for each in pipelines:
+            topic, limit = dead_letter_topic(each.source_topic), each.definition.dead_letters.limit
+            self.by_topic[topic] = min(limit, self.by_topic.get(topic, limit))
         self._end = end
-        self._note = f"{self.topic}.accepted.json"
         self._notes = notes
 
     def check(self, metrics: Metrics) -> None:
-        """Raises DeadLetterLimitError when there are more dead letters than the lowest limit of the files."""
-        end = self._end(self.topic)
-        note = self._notes.read(self._note)
-        if note is None:
-            self._write(end)
-        accepted = int(note["end"]) if note else end
-        # An end before the accepted one: the topic was recreated.
-        count = end - accepted if end >= accepted else end
-        metrics.dead_letters.labels(self.topic).set(count)
-        if count > self._limit:
-            raise DeadLetterLimitError(
-                f"{count} dead letters on {self.topic}, the limit is {self._limit}: read their statecast-reason "
-                "headers, mend the source or the pipeline, then run `stream-processor accept-dead-letters FILE...`"
-            )
+        """Raises DeadLetterLimitError when there are too many."""
+        for topic, limit in self.by_topic.items():
+            end, note_name = self._end(topic), f"{topic}.accepted.json"
+            note = self._notes.read(note_name)
+            if note is None:
+                note = {"end": end}
+                self._notes.replace(note_name, note)
+            # An end before the accepted one: the topic was recreated.
+            count = end - note["end"] if end >= note["end"] else end
+            metrics.dead_letters.labels(topic).set(count)
+            if count > limit:
+                raise DeadLetterLimitError(
+                    f"{count} dead letters on {topic}, the limit is {limit}: read their statecast-reason headers, mend "
+                    "the source or the pipeline, then run `stream-processor accept-dead-letters FILE...`"
+                )
 
-    def accept(self) -> int:
+    def accept(self, topic: str) -> int:
         """Counts from now on; returns the end of the topic, which is the new beginning."""
-        end = self._end(self.topic)
-        self._write(end)
+        end = self._end(topic)
+        self._notes.replace(f"{topic}.accepted.json", {"end": end})
         return end
-
-    def _write(self, end: int) -> None:
-        self._notes.replace(self._note, {"end": end})
-
-
-def dead_letter_limits(pipelines: Sequence[Pipeline], end: Callable[[str], int], notes: Notes) -> list[DeadLetterLimit]:
-    """One limit per source topic."""
-    sources = dict.fromkeys(pipeline.source_topic for pipeline in pipelines)
-    return [DeadLetterLimit(source, pipelines, end, notes) for source in sources]

@@ -16,47 +16,6 @@ from stream_processor.spark_internals import JVM_LOST
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 
 
-@dataclass
-class Progress:
-    """Turns Spark's progress reports of one query into metrics; the same report counts once.
-
-    `interval_s` is the time between checkpoints of a real-time query, 0 of others; `clock` gives seconds since 1970.
-    """
-
-    query: str
-    metrics: Metrics
-    interval_s: float = 0.0
-    clock: Callable[[], float] = time.time
-    _batch: int = field(default=-1, init=False)
-
-    def follow(self, query: StreamingQuery) -> None:
-        """Takes the reports that are new. Asks for several only if there are: all recent ones are a lot of text."""
-        last = query.lastProgress
-        if last is None or last["batchId"] <= self._batch:
-            return
-        for progress in [last] if last["batchId"] == self._batch + 1 else query.recentProgress:
-            self.update(progress)
-
-    def update(self, progress: Mapping[str, Any]) -> None:
-        """Takes a StreamingQueryProgress in its JSON form."""
-        if progress["batchId"] <= self._batch:
-            return
-        self._batch = progress["batchId"]
-        operators = progress["stateOperators"]
-        metrics, query = self.metrics, self.query
-        metrics.checkpoints.labels(query).inc()
-        metrics.checkpoint_seconds.labels(query).set(_checkpoint_ms(progress) / 1000)
-        metrics.last_checkpoint.labels(query).set(self.clock())
-        duration_s = progress["durationMs"].get("triggerExecution", 0) / 1000
-        if self.interval_s:
-            metrics.checkpoint_pause.labels(query).set(max(duration_s - self.interval_s, 0.0))
-        metrics.input_rows.labels(query).inc(progress["numInputRows"])
-        # Over the batch: Spark's own rate is against the pause before it, none in real-time mode.
-        metrics.input_rate.labels(query).set(progress["numInputRows"] / duration_s if duration_s else 0.0)
-        metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))
-        metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
-
-
 def _checkpoint_ms(progress: Mapping[str, Any]) -> float:
     """The write-ahead and commit logs, and the stores' commits, which the partitions make side by side."""
     logs = sum(progress["durationMs"].get(step, 0) for step in COMMIT_STEPS)
@@ -73,34 +32,32 @@ def running_tasks(tracker: StatusTracker, query: StreamingQuery) -> int:
     return sum(stage.numActiveTasks for stage in stages if stage is not None)
 
 
+@dataclass
 class WatchedQuery:
-    """One query with what is known of it.
+    """One query with what is known of it; `clock` gives seconds since 1970.
 
     A real-time query has started once all its tasks ran at the same time; a micro-batch query, once it has finished a
     batch or waits for data. Between two real-time batches the tasks end and start again, which is no second start.
     """
 
-    def __init__(
-        self, plan: QueryPlan, query: StreamingQuery, tasks: Callable[[StreamingQuery], int], metrics: Metrics
-    ) -> None:
-        self.plan = plan
-        self.query = query
-        self.started = False
-        self._tasks = tasks
-        self._metrics = metrics
-        interval_s = plan.trigger.checkpoint.total_seconds() if plan.realtime else 0.0
-        self._progress = Progress(plan.name, metrics, interval_s)
+    plan: QueryPlan
+    query: StreamingQuery
+    tasks: Callable[[StreamingQuery], int]
+    metrics: Metrics
+    clock: Callable[[], float] = time.time
+    started: bool = field(default=False, init=False)
+    _batch: int = field(default=-1, init=False)
 
     def look(self) -> None:
         """Updates `started` and the metrics. Raises QueryFailedError when the query, or all of Spark, has ended."""
         try:
             active = self.query.isActive
-            self._metrics.query_up.labels(self.plan.name).set(active)
+            self.metrics.query_up.labels(self.plan.name).set(active)
             if not active:
                 raise QueryFailedError(f"the query {self.plan.name} has ended: {_reason(self.query)}")
-            running = self._tasks(self.query)
-            self._metrics.tasks.labels(self.plan.name).set(running)
-            self._progress.follow(self.query)
+            running = self.tasks(self.query)
+            self.metrics.tasks.labels(self.plan.name).set(running)
+            self._follow()
             if self.plan.realtime:
                 all_run = running >= self.plan.tasks
             else:
@@ -109,6 +66,33 @@ class WatchedQuery:
         except JVM_LOST as error:
             raise QueryFailedError("Spark's JVM has ended; its own last words are above") from error
 
+    def _follow(self) -> None:
+        """Takes the reports that are new. Asks for several only if there are: all recent ones are a lot of text."""
+        last = self.query.lastProgress
+        if last is None or last["batchId"] <= self._batch:
+            return
+        for progress in [last] if last["batchId"] == self._batch + 1 else self.query.recentProgress:
+            if progress["batchId"] > self._batch:
+                self._batch = progress["batchId"]
+                self._count(progress)
+
+    def _count(self, progress: Mapping[str, Any]) -> None:
+        """Turns a StreamingQueryProgress in its JSON form into metrics."""
+        operators = progress["stateOperators"]
+        metrics, query = self.metrics, self.plan.name
+        metrics.checkpoints.labels(query).inc()
+        metrics.checkpoint_seconds.labels(query).set(_checkpoint_ms(progress) / 1000)
+        metrics.last_checkpoint.labels(query).set(self.clock())
+        duration_s = progress["durationMs"].get("triggerExecution", 0) / 1000
+        if self.plan.realtime:
+            interval_s = self.plan.trigger.checkpoint.total_seconds()
+            metrics.checkpoint_pause.labels(query).set(max(duration_s - interval_s, 0.0))
+        metrics.input_rows.labels(query).inc(progress["numInputRows"])
+        # Over the batch: Spark's own rate is against the pause before it, none in real-time mode.
+        metrics.input_rate.labels(query).set(progress["numInputRows"] / duration_s if duration_s else 0.0)
+        metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))
+        metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
+
 
 def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness) -> None:
     """Looks at each query; ready when all have started. Raises QueryFailedError."""
@@ -116,9 +100,9 @@ def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness) -> None:
         each.look()
     waiting = [each.plan.name for each in queries if not each.started]
     if waiting:
-        readiness.is_not(f"starting {', '.join(waiting)}")
+        readiness.report(f"starting {', '.join(waiting)}")
     elif readiness.reason is not None:
-        readiness.is_ready()
+        readiness.report(None)
 
 
 def _reason(query: StreamingQuery) -> str:

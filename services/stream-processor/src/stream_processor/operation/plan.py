@@ -1,7 +1,7 @@
 """Plans the queries of pipelines, one each and one per source topic for its dead letters, and their task slots."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -36,7 +36,6 @@ class QueryPlan:
 
     @property
     def tasks(self) -> int:
-        """The tasks that run at once."""
         return self.source_partitions + self.shuffles * self.shuffle_partitions
 
     @property
@@ -46,7 +45,6 @@ class QueryPlan:
 
     @property
     def realtime(self) -> bool:
-        """Whether the tasks stay."""
         return self.trigger.mode == "realtime"
 
 
@@ -120,6 +118,6 @@ def choose_master(master: str, slots: int, cores: int) -> str:
     return master
 
 
-def slots_needed(realtime: Iterable[int], any_micro_batch: bool) -> int:
-    """The slots for real-time queries with so many tasks each, and for micro-batch queries beside them."""
-    return max(sum(realtime) + (MICRO_BATCH_SLOTS if any_micro_batch else 0), 1)
+def slots_needed(plans: Sequence[QueryPlan]) -> int:
+    realtime = [each.tasks for each in plans if each.realtime]
+    return max(sum(realtime) + (MICRO_BATCH_SLOTS if len(realtime) < len(plans) else 0), 1)

@@ -1,6 +1,8 @@
 """Makes the streaming query of a plan, in a session of its own: so each has its own number of shuffle partitions."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -39,44 +41,38 @@ class QueryStarter:
     checkpoints: Checkpoints
 
     def prepare(self, plan: QueryPlan) -> DataStreamWriter:
-        """The query, checked by Spark as far as it can be without running; `start()` starts it and returns at once.
-
-        Raises PipelineFileError for a file that Spark cannot follow, QueryFailedError for all else.
-        """
-        try:
-            return self._prepare(plan)
-        except ContractError as error:
-            raise PipelineFileError(plan.pipelines[0].file, "source.message", str(error)) from error
-        except PySparkException as error:
-            raise _not_started(plan, error) from error
+        """The query, checked by Spark. Raises PipelineFileError for what it cannot follow, else QueryFailedError."""
+        with _starting(plan):
+            session = self.spark.newSession()
+            if plan.shuffle_partitions:
+                session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
+            records = read_changes(session, self.bootstrap, plan.source_topic, plan.trigger)
+            functions = Functions(session, self.contract, self.bootstrap)
+            if plan.sets_aside:
+                written = dead_letters(records, plan.pipelines, functions)
+            else:
+                written = written_records(records, plan.pipelines[0], plan.shuffle_partitions, plan.epoch, functions)
+            writer = to_kafka(written, self.bootstrap, plan.sink_topic).queryName(plan.name).outputMode("update")
+            writer = writer.option("checkpointLocation", self.checkpoints.location(plan.name))
+            if not plan.realtime:
+                return writer.trigger(processingTime=spark_text(plan.trigger.interval))
+            realtime = {"realTime": spark_text(plan.trigger.checkpoint)}  # not in pyspark's own overloads
+            return writer.trigger(**realtime)
 
     def start(self, plan: QueryPlan, prepared: DataStreamWriter) -> StreamingQuery:
         """Starts the query and returns at once. Raises QueryFailedError."""
-        try:
+        with _starting(plan):
             return prepared.start()
-        except PySparkException as error:
-            raise _not_started(plan, error) from error
-
-    def _prepare(self, plan: QueryPlan) -> DataStreamWriter:
-        session = self.spark.newSession()
-        if plan.shuffle_partitions:
-            session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
-        records = read_changes(session, self.bootstrap, plan.source_topic, plan.trigger)
-        functions = Functions(session, self.contract, self.bootstrap)
-        if plan.sets_aside:
-            written = dead_letters(records, plan.pipelines, functions)
-        else:
-            written = written_records(records, plan.pipelines[0], plan.shuffle_partitions, plan.epoch, functions)
-        writer = to_kafka(written, self.bootstrap, plan.sink_topic).queryName(plan.name).outputMode("update")
-        writer = writer.option("checkpointLocation", self.checkpoints.location(plan.name))
-        if not plan.realtime:
-            return writer.trigger(processingTime=spark_text(plan.trigger.interval))
-        realtime = {"realTime": spark_text(plan.trigger.checkpoint)}  # not in pyspark's own overloads
-        return writer.trigger(**realtime)
 
 
-def _not_started(plan: QueryPlan, error: PySparkException) -> QueryFailedError:
-    return QueryFailedError(f"the query {plan.name} cannot start: {str(error).splitlines()[0]}")
+@contextmanager
+def _starting(plan: QueryPlan) -> Iterator[None]:
+    try:
+        yield
+    except ContractError as error:
+        raise PipelineFileError(plan.pipelines[0].file, "source.message", str(error)) from error
+    except PySparkException as error:
+        raise QueryFailedError(f"the query {plan.name} cannot start: {str(error).splitlines()[0]}") from error
 
 
 def physical_plan(pipeline: Pipeline, spark: SparkSession, contract: Contract, bootstrap: str) -> str:

@@ -1,9 +1,4 @@
-"""Puts dead letters back onto their source topic, for when the file, the contract or the database was corrected.
-
-A record goes back with its key, its value and its own headers to the partition that it came from. It is an old change
-by then: state drops it where the row has a newer one, so that a replay moves nothing backwards. Pipelines that could
-use it the first time drop it as well, but for a route, which writes it again.
-"""
+"""Puts dead letters back onto their source topic, for when the file, the contract or the database was corrected."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,13 +9,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from statecast_service.kafka import client_options
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
-from stream_processor.operation.checkpoint_places import open_checkpoints
-from stream_processor.operation.checkpoints import Notes
-from stream_processor.operation.dead_letters import DeadLetter, DeadLetterLimit, Header, read_dead_letters
+from stream_processor.operation.checkpoints import Checkpoints, open_checkpoints
+from stream_processor.operation.dead_letters import DeadLetter, DeadLetterLimits, Header, read_dead_letters
 from stream_processor.operation.session import command_session
 from stream_processor.operation.topics import Topics
 from stream_processor.settings import Settings
-from stream_processor.steps.dead_letters import REPLAYED
+from stream_processor.steps.dead_letters import DEAD_LETTER_HEADERS, REPLAYED
 
 log = structlog.get_logger()
 
@@ -35,7 +29,7 @@ class ReplayNote:
     Kept in one note, which `save` replaces as a whole. A recreated topic, which has another id, begins anew.
     """
 
-    def __init__(self, notes: Notes, name: str, topic_id: str) -> None:
+    def __init__(self, notes: Checkpoints, name: str, topic_id: str) -> None:
         self._notes = notes
         self._name = name
         self._topic_id = topic_id
@@ -49,26 +43,18 @@ class ReplayNote:
         return {partition: min([after, *self._left.get(partition, ())]) for partition, after in self._next.items()}
 
     def is_done(self, partition: int, offset: int) -> bool:
-        """Whether the letter has been dealt with."""
         return offset < self._next.get(partition, 0) and offset not in self._left.get(partition, ())
 
-    def done(self, partition: int, offset: int) -> None:
-        """The letter has been dealt with."""
-        self._left.get(partition, set()).discard(offset)
-        self._pass(partition, offset)
-
-    def leave(self, partition: int, offset: int) -> None:
-        """The letter waits for another replay."""
-        self._left.setdefault(partition, set()).add(offset)
-        self._pass(partition, offset)
+    def mark(self, partition: int, offset: int, left: bool = False) -> None:
+        """The letter has been dealt with, or is left for another replay."""
+        others = self._left.get(partition, set()) - {offset}
+        self._left[partition] = others | {offset} if left else others
+        self._next[partition] = max(self._next.get(partition, 0), offset + 1)
 
     def save(self) -> None:
         """Writes the note. Raises CheckpointsUnusableError."""
         left = {partition: sorted(offsets) for partition, offsets in self._left.items() if offsets}
         self._notes.replace(self._name, {"topic_id": self._topic_id, "next": self._next, "left": left})
-
-    def _pass(self, partition: int, offset: int) -> None:
-        self._next[partition] = max(self._next.get(partition, 0), offset + 1)
 
 
 @dataclass(frozen=True)
@@ -95,11 +81,7 @@ class Counts:
 def replay(
     letters: Iterable[DeadLetter], source: str, note: ReplayNote, reason: str, send: Callable[[ReplayedRecord], None]
 ) -> Counts:
-    """Sends what the letters of `source` hold, of those that are not done and have `reason` in theirs; updates `note`.
-
-    A record that was set aside twice, as after a crash, is sent once. The caller saves the note when Kafka has what was
-    sent.
-    """
+    """Sends the records of the letters with `reason` that are not done, each once; the caller saves `note`."""
     counts, seen = Counts(), set[tuple[str, int, int]]()
     for letter in letters:
         if note.is_done(letter.partition, letter.offset):
@@ -112,17 +94,17 @@ def replay(
             counts.unusable += 1
         elif reason not in letter.reason:
             counts.left += 1
-            note.leave(letter.partition, letter.offset)
+            note.mark(letter.partition, letter.offset, left=True)
             continue
         elif origin in seen:
             counts.repeated += 1
         else:
             seen.add(origin)
-            own = [header for header in letter.original_headers if header[0] != REPLAYED]
+            own = [header for header in letter.headers if header[0] not in {*DEAD_LETTER_HEADERS, REPLAYED}]
             headers = [*own, (REPLAYED, position.encode())]
             send(ReplayedRecord(source, origin[1], letter.key, letter.value, headers))
             counts.replayed += 1
-        note.done(letter.partition, letter.offset)
+        note.mark(letter.partition, letter.offset)
     return counts
 
 
@@ -159,13 +141,11 @@ class ReplayProducer:
 
 
 def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, dry_run: bool) -> None:
-    """Replays the dead letters of all source topics of the pipelines. Raises KafkaException.
-
-    A dry run says what would be done and does nothing.
-    """
+    """Replays the letters of all source topics; a dry run only says what would be done. Raises KafkaException."""
     bootstrap = settings.kafka_bootstrap
     topics, producer = Topics(bootstrap), ReplayProducer(bootstrap)
     notes = open_checkpoints(settings.checkpoints, partial(command_session, settings))
+    limits = DeadLetterLimits(pipelines, topics.end, notes)
     for source in dict.fromkeys(pipeline.source_topic for pipeline in pipelines):
         topic = dead_letter_topic(source)
         note = ReplayNote(notes, f"{topic}.replayed.json", topics.ids([topic])[topic])
@@ -176,4 +156,4 @@ def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, d
             note.save()
         log.info("would be replayed" if dry_run else "replayed", topic=topic, **vars(counts))
         if counts.replayed and not dry_run:
-            DeadLetterLimit(source, pipelines, topics.end, notes).accept()
+            limits.accept(topic)

@@ -16,9 +16,8 @@ from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import BrokerLostError, CheckpointsUnusableError
 from stream_processor.metrics import Metrics, Readiness
-from stream_processor.operation.checkpoint_places import open_checkpoints
-from stream_processor.operation.checkpoints import Checkpoints, claim
-from stream_processor.operation.dead_letters import DeadLetterLimit, dead_letter_limits
+from stream_processor.operation.checkpoints import Checkpoints, claim, open_checkpoints
+from stream_processor.operation.dead_letters import DeadLetterLimits
 from stream_processor.operation.monitoring import WatchedQuery, look_at_all, running_tasks
 from stream_processor.operation.output import Output, SinkTail, summary
 from stream_processor.operation.plan import QueryPlan, choose_master, plan, slots_needed, topics_of
@@ -61,16 +60,14 @@ class Runner:
         checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, plans))
         with checkpoints.hold():
             plans = [replace(each, epoch=claim(checkpoints, each, ids)) for each in plans]
-            limits = dead_letter_limits(pipelines, topics.end, checkpoints)
+            limits = DeadLetterLimits(pipelines, topics.end, checkpoints)
             # Not counted, a limit would begin after what this run sets aside first.
             while not self._check(limits):
                 if self.stopping.wait(LOOK_AT_START_S):
                     return
             self._run_on_spark(plans, limits, checkpoints)
 
-    def _run_on_spark(
-        self, plans: Sequence[QueryPlan], limits: Sequence[DeadLetterLimit], checkpoints: Checkpoints
-    ) -> None:
+    def _run_on_spark(self, plans: Sequence[QueryPlan], limits: DeadLetterLimits, checkpoints: Checkpoints) -> None:
         spark = self._session(plans)
         starter = QueryStarter(spark, self.contract, self.settings.kafka_bootstrap, checkpoints)
         tasks, slots = partial(running_tasks, spark.sparkContext.statusTracker()), self._slots(plans)
@@ -86,28 +83,26 @@ class Runner:
                 queries.append(WatchedQuery(each, starter.start(each, writer), tasks, self.metrics))
                 log.info("started", query=each.name, source=each.source_topic, sink=each.sink_topic)
             self._supervise(queries, limits, checkpoints)
-            self.readiness.is_not("draining")
+            self.readiness.report("draining")
             self.show("draining")
             drain(spark, [each.query for each in queries], self.settings.drain_s)
         finally:
             self.show("")
-            self.readiness.is_not("stopping")
+            self.readiness.report("stopping")
             stop(spark, [each.query for each in queries])
 
     def _wait(self, missing: Callable[[], str | None], poll_s: float) -> bool:
-        return wait_while_missing(missing, self.stopping.wait, self.readiness.is_not, poll_s)
+        return wait_while_missing(missing, self.stopping.wait, self.readiness.report, poll_s)
 
     def _session(self, plans: Sequence[QueryPlan]) -> SparkSession:
         """Spark for these queries, which is started once."""
-        self.readiness.is_not("starting Spark")
+        self.readiness.report("starting Spark")
         settings, slots = self.settings, self._slots(plans)
         master = choose_master(settings.master, slots, os.cpu_count() or 1)
         log.info("starting Spark", master=master, slots=slots)
         return start_session(master, settings.jars, settings.driver_memory, settings.java_options)
 
-    def _supervise(
-        self, queries: Sequence[WatchedQuery], limits: Sequence[DeadLetterLimit], checkpoints: Checkpoints
-    ) -> None:
+    def _supervise(self, queries: Sequence[WatchedQuery], limits: DeadLetterLimits, checkpoints: Checkpoints) -> None:
         bootstrap, sinks = self.settings.kafka_bootstrap, {each.plan.sink_topic: each.plan.name for each in queries}
         keyed = [each.plan.sink_topic for each in queries if each.plan.shuffle_partitions]
         with closing(SinkTail(bootstrap, list(sinks), Topics(bootstrap).ends)) as tail:
@@ -123,18 +118,16 @@ class Runner:
                     pause = LOOK_S
                     log.info("ready", queries=[each.plan.name for each in queries])
 
-    def _check(self, limits: Sequence[DeadLetterLimit]) -> bool:
+    def _check(self, limits: DeadLetterLimits) -> bool:
         """Whether the dead letters could be counted; an outage of a moment is no reason to stop."""
         try:
-            for limit in limits:
-                limit.check(self.metrics)
+            limits.check(self.metrics)
         except (KafkaException, CheckpointsUnusableError) as error:
             log.warning("dead letters cannot be counted now", reason=str(error))
             return False
         return True
 
     def _slots(self, plans: Sequence[QueryPlan]) -> int:
-        realtime = [each.tasks for each in plans if each.realtime]
-        slots = slots_needed(realtime, any_micro_batch=len(realtime) < len(plans))
+        slots = slots_needed(plans)
         self.metrics.slots.set(slots)
         return slots

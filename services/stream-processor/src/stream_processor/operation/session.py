@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 
 import structlog
+import yaml
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -20,26 +21,15 @@ from stream_processor.spark_internals import JVM_ERRORS, jvm_reason
 
 log = structlog.get_logger()
 
-LOGGING = Path(__file__).resolve().parent / "log4j2.properties"
-ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
-EXCLUDED_RULES = (
-    # Repeats the whole computation of a change's keys in a filter, only to skip changes without keys.
-    "org.apache.spark.sql.catalyst.optimizer.InferFiltersFromGenerate",
-    # Moves filters on `problem` below the steps that find problems, and writes each step's expressions into the next:
-    # of seven pipelines over one topic that makes millions of nodes, anew at each checkpoint. No source takes filters.
-    "org.apache.spark.sql.catalyst.optimizer.PushDownPredicates",
-    "org.apache.spark.sql.catalyst.optimizer.PushPredicateThroughNonJoin",
-)
+LOGGING = Path(__file__).with_name("log4j2.properties")
+SPARK_SETTINGS = Path(__file__).with_name("spark.yaml")
 COMPILE_ALL = "-XX:-DontCompileHugeMethods"
 """Spark makes a query's whole stage one method; Java would never compile one above 8,000 bytes."""
 MAX_STOP_S = 8.0
 
 
 def start_session(master: str, jars: Path, driver_memory: str, java_options: str = "") -> SparkSession:
-    """Starts Spark's JVM, or joins the one of this process. Raises NotBuiltError if Java or the jars are missing.
-
-    The JVM ends with this process within a second, however that ends.
-    """
+    """Starts or joins Spark's JVM, which ends within a second after this process. Raises NotBuiltError."""
     files = sorted(jars.glob("*.jar"))
     if not files:
         raise NotBuiltError(f"no jars in {jars}: run `mvn -f services/stream-processor/jvm/pom.xml package`")
@@ -65,49 +55,15 @@ def command_session(settings: Settings) -> SparkSession:
 
 
 def configuration(jars: list[Path], driver_memory: str, java_options: str = "") -> dict[str, str]:
-    """Spark's settings, each with its reason where it is not plain."""
+    """Spark's settings: those of spark.yaml, and those of this run."""
+    fixed = yaml.safe_load(SPARK_SETTINGS.read_text(encoding="utf-8"))
     return {
-        "spark.jars": ",".join(str(jar) for jar in jars),
+        **{name: ",".join(value) if isinstance(value, list) else value for name, value in fixed.items()},
+        "spark.jars": ",".join(map(str, jars)),
         "spark.driver.memory": driver_memory,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {COMPILE_ALL} {java_options}",
         # Executors elsewhere keep Spark's own logging: this file need not be there.
         "spark.executor.extraJavaOptions": f"{COMPILE_ALL} {java_options}",
-        "spark.ui.enabled": "false",
-        # Not for streams; Spark would warn of each query.
-        "spark.sql.adaptive.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        # Sort values are UTC text, and the Java functions take Instants, which have no calendar to convert.
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.datetime.java8API.enabled": "true",
-        # A condition that cannot be computed for a row is null, so not true; it must not end the query.
-        "spark.sql.ansi.enabled": "false",
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-        # A checkpoint on a local disk starts no process per file; see LocalFiles.java.
-        "spark.hadoop.fs.AbstractFileSystem.file.impl": "io.statecast.spark.LocalFilesContext",
-        # A checkpoint uploads what changed, not the whole store.
-        f"{ROCKSDB}.changelogCheckpointing.enabled": "true",
-        "spark.sql.optimizer.excludedRules": ",".join(EXCLUDED_RULES),
-        # The same for what the optimizer concludes from filters: each of the steps would double the conclusions.
-        "spark.sql.constraintPropagation.enabled": "false",
-        # Readiness depends on which tasks run, so the store is updated at each event and not now and then.
-        "spark.ui.liveUpdate.period": "0",
-        # Finished jobs are of no use here, and each look would search them.
-        "spark.ui.retainedJobs": "50",
-        "spark.ui.retainedStages": "100",
-        "spark.ui.retainedTasks": "500",
-        "spark.sql.streaming.numRecentProgressUpdates": "20",
-        # How long a line waits for others before the shuffle; Spark's 50 ms were most of a change's latency.
-        "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "10",
-        # One bound for all stores of the process, or each brings its own caches and write buffers.
-        f"{ROCKSDB}.boundedMemoryUsage": "true",
-        f"{ROCKSDB}.maxMemoryUsageMB": "256",
-        # Rows are forgotten with the next batch that has changes; Spark would run empty ones for it, without end.
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        "spark.sql.streaming.metricsEnabled": "false",
-        # Stopping a query waits so long for its tasks at most.
-        "spark.sql.streaming.stopTimeout": "5s",
     }
 
 

@@ -26,12 +26,10 @@ class StatusLine:
             self._terminal.flush()
 
     def write(self, text: str) -> int:
-        """Writes whole lines of a log."""
         with self._lock:
             return self._terminal.write(f"{CLEAR}{text}{self._line}")
 
     def flush(self) -> None:
-        """Flushes the terminal."""
         self._terminal.flush()
 
     def isatty(self) -> bool:

@@ -19,10 +19,7 @@ LOG_AGAIN_S = 10.0
 
 
 class Topics:
-    """What the broker at one bootstrap address knows.
-
-    Calls may block for `timeout_s`, and raise KafkaException when the broker is gone.
-    """
+    """What the broker at one address knows. Calls may block for `timeout_s`, and raise KafkaException without it."""
 
     def __init__(self, bootstrap: str, timeout_s: float = 5.0) -> None:
         self._bootstrap = bootstrap
@@ -39,7 +36,6 @@ class Topics:
         return f"no topic {', '.join(absent)} at {self._bootstrap}" if absent else None
 
     def partitions(self, names: Iterable[str]) -> dict[str, int]:
-        """The number of partitions of topics that exist."""
         existing = self._admin.list_topics(timeout=self._timeout_s).topics
         return {name: len(existing[name].partitions) for name in names}
 
@@ -49,11 +45,10 @@ class Topics:
         return {name: str(future.result().topic_id) for name, future in described.items()}
 
     def end(self, name: str) -> int:
-        """How many records the topic has had: the sum of the end offsets of its partitions."""
+        """How many records the topic has had."""
         return sum(self.ends(name).values())
 
     def ends(self, name: str) -> dict[int, int]:
-        """The end offset of each partition of the topic."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # not annotated
         partitions = range(self.partitions([name])[name])
         requests = {TopicPartition(name, number): latest for number in partitions}
@@ -61,7 +56,6 @@ class Topics:
         return {partition.partition: future.result().offset for partition, future in offsets.items()}
 
     def max_record_bytes(self, names: Iterable[str]) -> dict[str, int]:
-        """How large a record each topic takes."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in set(names)]
         configs = self._admin.describe_configs(resources, request_timeout=self._timeout_s)
         return {each.name: int(future.result()["max.message.bytes"].value) for each, future in configs.items()}
@@ -71,12 +65,15 @@ def with_record_limits(
     pipelines: Sequence[Pipeline], max_record_bytes: Callable[[Iterable[str]], dict[str, int]]
 ) -> list[Pipeline]:
     """The pipelines, knowing how large records their topics take. Raises KafkaException."""
-    topics = [(each.sink_topic, dead_letter_topic(each.source_topic)) for each in pipelines]
-    limits = max_record_bytes([topic for pair in topics for topic in pair])
-    sizes = {topic: min(size, MAX_REQUEST_BYTES) for topic, size in limits.items()}
+    topics = {topic for each in pipelines for topic in (each.sink_topic, dead_letter_topic(each.source_topic))}
+    sizes = {topic: min(size, MAX_REQUEST_BYTES) for topic, size in max_record_bytes(topics).items()}
     return [
-        replace(each, max_record_bytes=sizes[sink], max_dead_letter_bytes=sizes[dead_letters])
-        for each, (sink, dead_letters) in zip(pipelines, topics, strict=True)
+        replace(
+            each,
+            max_record_bytes=sizes[each.sink_topic],
+            max_dead_letter_bytes=sizes[dead_letter_topic(each.source_topic)],
+        )
+        for each in pipelines
     ]
 
 
@@ -85,18 +82,17 @@ def wait_while_missing(
     stopping: Callable[[float], bool],
     report: Callable[[str], None],
     poll_s: float,
-    clock: Callable[[], float] = time.monotonic,
 ) -> bool:
     """Blocks until nothing is missing (True), or until `stopping(seconds)`, which waits so long, says to stop (False).
 
     `missing` is asked every `poll_s` seconds; its text goes to `report`, and to the log when it changes or is old.
     """
-    logged, logged_at = "", clock()
+    logged, logged_at = "", 0.0
     while (reason := missing()) is not None:
         report(reason)
-        if reason != logged or clock() - logged_at > LOG_AGAIN_S:
+        if reason != logged or time.monotonic() - logged_at > LOG_AGAIN_S:
             log.warning("waiting", reason=reason)
-            logged, logged_at = reason, clock()
+            logged, logged_at = reason, time.monotonic()
         if stopping(poll_s):
             return False
     return True

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType
 
-from stream_processor.definition.pipeline import Aggregate, AggregateFunction, AggregatePipeline
+from stream_processor.definition.pipeline import WINDOW_FIELDS, Aggregate, AggregateFunction, AggregatePipeline
 from stream_processor.errors import PipelineFileError
 from stream_processor.spark_internals import exact
 from stream_processor.steps import row_schema
@@ -117,7 +117,7 @@ def _amounts(unit: Column, parts: Sequence[Part], types: dict[str, DataType]) ->
 
 def _by_key(amounts: Column, parts: Sequence[Part], types: dict[str, DataType]) -> Column:
     """Adds up what the elements of one row contribute to the same group."""
-    keys = F.array_distinct(F.transform(amounts, lambda each: each.getField("key")))
+    keys = F.array_distinct(amounts.getField("key"))
 
     def group(key: Column) -> Column:
         own = F.filter(amounts, lambda each: each.getField("key") == key)
@@ -128,7 +128,7 @@ def _by_key(amounts: Column, parts: Sequence[Part], types: dict[str, DataType]) 
 
 
 def _merged(own: Column, part: Part, of_type: DataType) -> Column:
-    numbers = F.transform(own, lambda each: each.getField(part.name))
+    numbers = own.getField(part.name)
     if part.function in ("min", "max"):
         return F.array_min(numbers) if part.function == "min" else F.array_max(numbers)
     total = DecimalType(MAX_DIGITS, getattr(of_type, "scale", 0)) if part.function == "sum" else "long"
@@ -164,7 +164,7 @@ def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
 
 def signed(left: Column, entered: Column, parts: Sequence[Part]) -> Column:
     """`entered` minus `left`, both arrays of struct(key, rows, parts...), for each key that does not stay the same."""
-    keys = F.array_union(_keys(left), _keys(entered))
+    keys = F.array_union(left.getField("key"), entered.getField("key"))
 
     def pair(key: Column) -> Column:
         return F.struct(key.alias("key"), _of(left, key).alias("left"), _of(entered, key).alias("entered"))
@@ -176,46 +176,44 @@ def signed(left: Column, entered: Column, parts: Sequence[Part]) -> Column:
 
 def _difference(pair: Column, parts: Sequence[Part]) -> Column:
     left, entered = pair.getField("left"), pair.getField("entered")
-    named = [pair.getField("key").alias("key"), _minus(entered, left, "rows").alias("rows")]
-    for part in parts:
-        added = part.function in ("sum", "count")
-        number = _minus(entered, left, part.name) if added else entered.getField(part.name)
-        named.append(number.alias(part.name))
-    return F.struct(*named)
 
+    def minus(name: str) -> Column:
+        return F.coalesce(entered.getField(name), F.lit(0)) - F.coalesce(left.getField(name), F.lit(0))
 
-def _minus(entered: Column, left: Column, name: str) -> Column:
-    return F.coalesce(entered.getField(name), F.lit(0)) - F.coalesce(left.getField(name), F.lit(0))
+    numbers = [minus(each.name) if each.function in ("sum", "count") else entered.getField(each.name) for each in parts]
+    named = [number.alias(part.name) for number, part in zip(numbers, parts, strict=True)]
+    return F.struct(pair.getField("key").alias("key"), minus("rows").alias("rows"), *named)
 
 
 def _ticked(parts: Sequence[Part]) -> Column:
     """The differences that take effect, and an empty one per group where one is only claimed; each with its `ticks`."""
     effective, claimed = F.col("effective"), F.col("claimed")
-    only_claimed = F.filter(claimed, lambda each: ~F.array_contains(_keys(effective), each.getField("key")))
+
+    def stands_in(line: Column, others: Column) -> Column:
+        return F.array_contains(others.getField("key"), line.getField("key"))
 
     def ticks(line: Column) -> Column:
-        return F.when(~F.col("complete") | F.array_contains(_keys(claimed), line.getField("key")), 1).otherwise(0)
+        return F.when(~F.col("complete") | stands_in(line, claimed), 1).otherwise(0)
 
+    only_claimed = F.filter(claimed, lambda line: ~stands_in(line, effective))
     return F.concat(
         F.transform(effective, lambda line: _line(line, parts, ticks(line))),
-        F.transform(only_claimed, lambda line: _line(_nothing(line, parts), parts, F.lit(1))),
+        F.transform(only_claimed, lambda line: _line(line, parts, F.lit(1), empty=True)),
     )
 
 
-def _line(line: Column, parts: Sequence[Part], ticks: Column) -> Column:
-    names = ("key", "rows", *[part.name for part in parts])
-    return F.struct(*[line.getField(name).alias(name) for name in names], ticks.cast("long").alias("ticks"))
-
-
-def _nothing(line: Column, parts: Sequence[Part]) -> Column:
-    """A difference to the line's group that changes nothing: sums and extremes pass over nulls."""
-    numbers = [line.getField(part.name) for part in parts]
-    nulls = [F.nullif(number, number).alias(part.name) for number, part in zip(numbers, parts, strict=True)]
-    return F.struct(line.getField("key").alias("key"), F.lit(0).cast("long").alias("rows"), *nulls)
-
-
-def _keys(contributions: Column) -> Column:
-    return F.transform(contributions, lambda each: each.getField("key"))
+def _line(line: Column, parts: Sequence[Part], ticks: Column, empty: bool = False) -> Column:
+    """The difference with its `ticks`; an empty one changes nothing: sums and extremes pass over nulls."""
+    numbers = {part.name: line.getField(part.name) for part in parts}
+    if empty:
+        numbers = {name: F.nullif(number, number) for name, number in numbers.items()}
+    fields = {
+        "key": line.getField("key"),
+        "rows": F.lit(0).cast("long") if empty else line.getField("rows"),
+        **numbers,
+        "ticks": ticks.cast("long"),
+    }
+    return F.struct(*[value.alias(name) for name, value in fields.items()])
 
 
 def _of(contributions: Column, key: Column) -> Column:
@@ -244,19 +242,13 @@ def aggregate(lines: DataFrame, pipeline: AggregatePipeline, epoch: int, functio
 
 def _message(pipeline: AggregatePipeline) -> Column:
     """The row of the sink's message; fields that are neither the group's nor an aggregate's stay unset."""
-    of_field = {each.field.name: (number, each) for number, each in enumerate(pipeline.aggregates)}
     key = F.split("key", NUL)
-    texts = {"window_start": key.getItem(1), "window_end": key.getItem(2)} if pipeline.window else {}
-    texts[pipeline.group_field.name] = key.getItem(0)
-    fields = []
-    for field in row_schema.of(pipeline.sink).fields:
-        value = F.lit(None)
-        if field.name in texts:
-            value = texts[field.name]
-        elif field.name in of_field:
-            value = _fitting(_result(*of_field[field.name]), field.dataType, f"{pipeline.name}: {field.name}")
-        fields.append(value.cast(field.dataType).alias(field.name))
-    return F.struct(*fields)
+    columns = {pipeline.group_field.name: key.getItem(0)}
+    if pipeline.window is not None:
+        columns |= {name: key.getItem(place) for place, name in enumerate(WINDOW_FIELDS, start=1)}
+    for number, each in enumerate(pipeline.aggregates):
+        columns[each.field.name] = _fitting(_result(number, each), each.field.name, pipeline)
+    return row_schema.filled(pipeline.sink, columns)
 
 
 def _result(number: int, aggregate_: Aggregate) -> Column:
@@ -267,9 +259,10 @@ def _result(number: int, aggregate_: Aggregate) -> Column:
     return F.col(f"sum_{number}").cast("double") / F.col(f"count_{number}")
 
 
-def _fitting(value: Column, of_type: DataType, name: str) -> Column:
+def _fitting(value: Column, field: str, pipeline: AggregatePipeline) -> Column:
     """The value, or an error when it is beyond what its field can hold."""
-    if of_type != LongType():
+    if row_schema.of(pipeline.sink)[field].dataType != LongType():
         return value
-    problem = F.concat(F.lit(f"{name} of "), "key", F.lit(" is beyond what its field holds: "), value.cast("string"))
+    name = F.lit(f"{pipeline.name}: {field} of ")
+    problem = F.concat(name, "key", F.lit(" is beyond what its field holds: "), value.cast("string"))
     return F.when(value.isNull() | value.between(_MIN_INT64, _MAX_INT64), value).otherwise(F.raise_error(problem))

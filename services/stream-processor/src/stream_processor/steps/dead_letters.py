@@ -1,16 +1,4 @@
-"""Sets aside the records that no pipeline can use: what a dead letter looks like, and how to recognize one.
-
-A dead letter stands on `<source topic>.dead-letter` with the key, value and headers of the original record, and these:
-
-- `statecast-reason`: why it cannot be used, as text; one line per pipeline when they differ
-- `statecast-topic`, `statecast-partition`, `statecast-offset`: where it stands, numbers as decimal text
-- `statecast-pipelines`: the names of the pipelines that cannot use it, separated by commas
-- `statecast-truncated`: only of a letter that the dead-letter topic would not take whole: how many bytes the value had.
-  The letter has the first of them; key and headers too are missing when they alone fill half of the room
-
-A record that was put back carries, in place of these,
-
-- `statecast-replayed`: the dead letter that it comes from, as `topic/partition/offset`
+"""Sets aside the records that no pipeline can use. docs/operation.md says what the headers of a dead letter hold.
 
 One stateless query per source topic applies the checks of all pipelines that read it, so that a record is written
 once and not once per pipeline; the pipelines themselves pass over the same records by the same checks. Dead letters
@@ -67,10 +55,7 @@ def dead_letters(records: DataFrame, pipelines: Sequence[Pipeline], functions: F
 
 
 def cut(records: DataFrame, max_bytes: int) -> DataFrame:
-    """Shortens `value`, and drops `key` and `headers` that fill half of the room; adds `truncated`: the value's length.
-
-    `truncated` is null where the record has room as it is.
-    """
+    """Shortens `value`, drops `key` and `headers` over half of the room; `truncated` is the length of a cut value."""
     room = max(max_bytes - HEADERS_BYTES, 0)
     sizes = F.transform("headers", lambda each: F.length(each.getField("key")) * 4 + _size(each.getField("value")) + 16)
     beside = _size(F.col("key")) + F.aggregate(sizes, F.lit(0), lambda total, each: total + each)

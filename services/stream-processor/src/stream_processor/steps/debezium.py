@@ -73,7 +73,7 @@ def _with_texts(records: DataFrame, row: Descriptor) -> DataFrame:
         .withColumns({f"__{side}": read_json(F.col(f"__envelope.{side}"), columns) for side in SIDES})
         .withColumns(
             {
-                _tree(side, field): read_json_value(F.col(f"__{side}").getField(field.name), json_shape(field))
+                _tree(side, field): _read_tree(F.col(f"__{side}").getField(field.name), field)
                 for side in SIDES
                 for field in _trees(row)
             }
@@ -124,7 +124,12 @@ def _change(change: Descriptor, epoch: int) -> Column:
 
 
 def _problem(row: Descriptor) -> Column:
-    problems = [_envelope_problem(F.col("__value"), F.col("__envelope")), _source_problem(F.col("__source"))]
+    source = F.col("__source")
+    problems = [
+        _envelope_problem(F.col("__value"), F.col("__envelope")),
+        F.when(source.getField(MALFORMED).isNotNull(), "source is no JSON object"),
+        F.when(source.isNotNull() & _sequence(source).isNull(), "source.lsn is not a log sequence number"),
+    ]
     for side in SIDES:
         malformed = F.col(f"__{side}").getField(MALFORMED).isNotNull()
         problems.append(F.when(malformed, f"{side} is no JSON object"))
@@ -173,14 +178,6 @@ def _source(texts: Column, epoch: int) -> Column:
     return F.when(texts.isNotNull(), F.struct(*[column.alias(name) for name, column in fields.items()]))
 
 
-def _source_problem(texts: Column) -> Column:
-    """Why the change's position is unknown; null when it is known, or when there is no source at all."""
-    return F.coalesce(
-        F.when(texts.getField(MALFORMED).isNotNull(), "source is no JSON object"),
-        F.when(texts.isNotNull() & _sequence(texts).isNull(), "source.lsn is not a log sequence number"),
-    )
-
-
 def _time(texts: Column) -> Column:
     """The time in `ts_us`, or in `ts_ms`, the only one of older connectors."""
     return F.coalesce(_moment(texts.getField("ts_us"), 1), _moment(texts.getField("ts_ms"), 1000))
@@ -196,6 +193,12 @@ def _moment(count: Column, microseconds: int) -> Column:
     return F.when(total < END_US, F.timestamp_micros(total.cast("bigint")))
 
 
+def _read_tree(text: Column, field: FieldDescriptor) -> Column:
+    """struct(value, __malformed) of the field's JSON, which need not be an object."""
+    framed = F.concat(F.lit('{"value":'), text, F.lit("}"))
+    return read_json(framed, StructType([StructField("value", json_shape(field))]))
+
+
 def json_shape(field: FieldDescriptor) -> DataType:
     """What the field's JSON looks like, all the way down; each value at the end of a path is text."""
     message = field.message_type
@@ -209,9 +212,3 @@ def read_json(text: Column, schema: StructType) -> Column:
     """The object in `text`, or its fields and `__malformed` as far as they could be read; null for a null text."""
     full = StructType([*schema.fields, StructField(MALFORMED, StringType())])
     return F.from_json(text, full, {"columnNameOfCorruptRecord": MALFORMED})
-
-
-def read_json_value(text: Column, schema: DataType) -> Column:
-    """struct(value, __malformed) of JSON that need not be an object."""
-    framed = F.concat(F.lit('{"value":'), text, F.lit("}"))
-    return read_json(framed, StructType([StructField("value", schema)]))

@@ -10,7 +10,6 @@ from stream_processor.steps.functions import Functions
 
 MAX_MICRO_BATCH_RECORDS = 100_000
 """What one micro-batch takes at most, so that a backlog is worked off in steps; real-time mode takes no such bound."""
-NEEDS_BEFORE = ("OPERATION_DELETE",)
 MAY_HAVE_BEFORE = ("OPERATION_UPDATE", "OPERATION_DELETE")
 HAS_AFTER = ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 INSERTS = ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
@@ -51,33 +50,26 @@ def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> Data
     return decoded.select(*records.columns, *[F.col(f"decoded.{part}").alias(name) for name, part in parts.items()])
 
 
-def check_change(changes: DataFrame) -> DataFrame:
-    """Sets `problem` where the change contradicts itself, and adds `before` and `after`, which a sound change fills.
+def change_problems(pipeline: Pipeline) -> list[Column]:
+    """Why the change contradicts itself, or the file's `insert_only`; each is null where it does not.
 
     The rules are those of statecast.change.v1.Operation: each operation has the rows that it speaks of, and the source
     gives the change's position in its log. Only an update may come without its row before: a database logs it only
     when configured to, and the state knows the row.
     """
-    before, after = F.col("change.before"), F.col("change.after")
-    operation = F.col("change.operation")
-    problem = F.coalesce(
+    before, after, operation = F.col("change.before"), F.col("change.after"), F.col("change.operation")
+    problems = [
         F.when(operation == "OPERATION_UNSPECIFIED", "operation is not set"),
         F.when(F.col("change.source").isNull() & F.col("change").isNotNull(), "source is not set"),
-        _contradiction(operation.isin(*NEEDS_BEFORE) & before.isNull(), "before is not set"),
+        _contradiction((operation == "OPERATION_DELETE") & before.isNull(), "before is not set"),
         _contradiction(~operation.isin(*MAY_HAVE_BEFORE) & before.isNotNull(), "before is set"),
         _contradiction(operation.isin(*HAS_AFTER) & after.isNull(), "after is not set"),
         _contradiction(~operation.isin(*HAS_AFTER) & after.isNotNull(), "after is set"),
-    )
-    return changes.withColumns({"problem": F.coalesce(F.col("problem"), problem), "before": before, "after": after})
+    ]
+    if pipeline.definition.insert_only:
+        problems.append(_contradiction(~operation.isin(*INSERTS), "insert_only is true"))
+    return problems
 
 
 def _contradiction(wrong: Column, what: str) -> Column:
     return F.when(wrong, F.concat(F.lit(f"{what}, but operation is "), F.col("change.operation")))
-
-
-def check_insert_only(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Sets `problem` where the file says `insert_only` and the change is no insert."""
-    if not pipeline.definition.insert_only:
-        return changes
-    problem = _contradiction(~F.col("change.operation").isin(*INSERTS), "insert_only is true")
-    return changes.withColumn("problem", F.coalesce(F.col("problem"), problem))

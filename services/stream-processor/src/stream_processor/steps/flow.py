@@ -1,17 +1,16 @@
 """Composes the steps: from a topic's records to those of the sink's topic, and to the dead letters among them."""
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
+from stream_processor.definition.contract import FieldPath
 from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RoutePipeline
 from stream_processor.spark_internals import previous_rows
 from stream_processor.steps.aggregation import aggregate, contributions, differences
-from stream_processor.steps.decode import check_change, check_insert_only, decode
+from stream_processor.steps.decode import change_problems, decode
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.projection import ELEMENT, filter_rows, join, project
-from stream_processor.steps.record_keys import check_keys, check_windows, elements
+from stream_processor.steps.record_keys import check_windows, elements, key_problems, single
 from stream_processor.steps.retraction import entries, key_entries, retract, to_lines
 from stream_processor.steps.sink import to_records
 
@@ -20,30 +19,26 @@ BESIDE_PAYLOAD = 4_096
 
 
 def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Decoded records with `before` and `after` as the pipeline sees them, and `problem` where it cannot use them.
+    """Adds the pipeline's `before` and `after`, and `problem`. Raises PipelineFileError for a wrong `where`."""
+    rows = changes.withColumns({row: F.col(f"change.{row}") for row in ("before", "after")})
+    problems = [*change_problems(pipeline), *key_problems(pipeline), *_size_problems(pipeline)]
+    checked = filter_rows(rows, pipeline).withColumn("problem", F.coalesce("problem", *problems))
+    return check_windows(checked, pipeline)
 
-    Raises PipelineFileError for a `where` that does not fit the row.
-    """
-    matching = filter_rows(check_insert_only(check_change(changes), pipeline), pipeline)
-    return check_size(check_windows(check_keys(matching, pipeline), pipeline), pipeline)
 
-
-def check_size(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Sets `problem` where the row is too large for the sink's topic. What `select` makes of a row is not measured.
+def _size_problems(pipeline: Pipeline) -> list[Column]:
+    """Why the row is too large for the sink's topic. What `select` makes of a row is not measured.
 
     A record that Kafka refuses would end its query again after each start.
     """
     limit = pipeline.max_record_bytes
     if limit is None or isinstance(pipeline, AggregatePipeline) or pipeline.select:
-        return changes
+        return []
     room, size = max(limit - BESIDE_PAYLOAD, 0), F.octet_length("payload")
-    reason = F.concat(
-        F.lit("the row has "),
-        size.cast("string"),
-        F.lit(f" bytes, {pipeline.sink_topic} takes {room} (max.message.bytes)"),
-    )
-    too_large = F.col("after").isNotNull() & (size > room)
-    return changes.withColumn("problem", F.coalesce(F.col("problem"), F.when(too_large, reason)))
+    takes = F.lit(f" bytes, {pipeline.sink_topic} takes {room} (max.message.bytes)")
+    return [
+        F.when(F.col("after").isNotNull() & (size > room), F.concat(F.lit("the row has "), size.cast("string"), takes))
+    ]
 
 
 def written_records(
@@ -84,7 +79,6 @@ def route(changes: DataFrame, pipeline: RoutePipeline, functions: Functions) -> 
 
 
 def _key(pipeline: RoutePipeline) -> Column:
-    start, fields = F.col("after"), pipeline.group.fields
-    if pipeline.explode is not None and pipeline.group.repeated:
-        start, fields = F.col(ELEMENT), fields[len(pipeline.explode.fields) :]
-    return reduce(lambda value, field: value.getField(field.name), fields, start).cast("string")
+    if pipeline.explode is None or not pipeline.group.repeated:
+        return single(F.col("after"), pipeline.group)
+    return single(F.col(ELEMENT), FieldPath(pipeline.group.fields[len(pipeline.explode.fields) :]))

@@ -10,10 +10,7 @@ from stream_processor.steps import row_schema
 
 
 class Functions:
-    """Decodes, encodes, partitions and looks up; the signatures mirror from_protobuf and to_protobuf.
-
-    `bootstrap` is where `lookup` finds Kafka.
-    """
+    """Decodes, encodes, partitions, and looks up at `bootstrap`; signatures mirror from_protobuf and to_protobuf."""
 
     def __init__(self, spark: SparkSession, contract: Contract, bootstrap: str = "") -> None:
         self._spark = spark
@@ -22,10 +19,7 @@ class Functions:
         self._descriptors = F.lit(bytearray(contract.descriptor_set))
 
     def decode_change(self, value: Column, message: str) -> Column:
-        """struct(row, payload, problem) of a change's bytes: row or problem is null, and no value raises.
-
-        `payload` is the encoded row after the change with all that was received.
-        """
+        """struct(row, payload, problem) of a change's bytes; `payload` is the row as received. No value raises."""
         columns = [value, F.lit(message), self._descriptors]
         return java_column(self._spark, "decodeChange", [self._decoded(message)], columns)
 

@@ -92,13 +92,11 @@ def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> 
 
 
 def _message(scoped: DataFrame, pipeline: RowPipeline) -> Column:
-    selected = {each.field.name: each.sql for each in pipeline.select}
-    fields = []
-    for field in row_schema.of(pipeline.sink).fields:
-        sql = selected.get(field.name)
-        value = F.lit(None) if sql is None else _selected(scoped, pipeline, field.name, sql, field.dataType)
-        fields.append(value.cast(field.dataType).alias(field.name))
-    return F.struct(*fields)
+    declared = row_schema.of(pipeline.sink)
+    columns = {
+        name: _selected(scoped, pipeline, name, sql, declared[name].dataType) for name, sql in pipeline.select.items()
+    }
+    return row_schema.filled(pipeline.sink, columns)
 
 
 def _selected(scoped: DataFrame, pipeline: RowPipeline, name: str, sql: str, declared: DataType) -> Column:

@@ -26,10 +26,7 @@ HORIZON = "window_horizon"
 
 
 def keys(row: Column, pipeline: KeyPipeline) -> Column:
-    """The row's keys without repetition, as an array of text: `group`, or `group NUL sort NUL member`.
-
-    A row has one key per group it is in; a null row has none.
-    """
+    """The row's keys as text, one per group that it is in: `group`, or `group NUL sort NUL member`."""
     tail: list[Column] = []
     if isinstance(pipeline, MembersPipeline):
         tail = [F.lit(NUL), sort_text(row, pipeline.sort), F.lit(NUL), single(row, pipeline.member)]
@@ -41,8 +38,8 @@ def keys(row: Column, pipeline: KeyPipeline) -> Column:
     return F.when(row.isNotNull(), row_keys).otherwise(F.array().cast("array<string>"))
 
 
-def check_keys(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Sets `problem` where `before` or `after` cannot have a key on the topic, or a row has no primary key.
+def key_problems(pipeline: Pipeline) -> list[Column]:
+    """Why `before` or `after` cannot have a key on the topic, or a row has no primary key.
 
     The primary key is needed even by rows that do not match: their changes too are part of a row's history.
     """
@@ -52,38 +49,38 @@ def check_keys(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
             value = single(F.col(f"change.{row}"), pipeline.primary_key)
             empty = F.col(f"change.{row}").isNotNull() & (value.isNull() | (value == ""))
             problems.append(F.when(empty, f"{row}.{pipeline.primary_key} is empty, a row needs its key"))
-    return changes.withColumn("problem", F.coalesce(F.col("problem"), *problems))
+    return problems
 
 
 def _key_problem(name: str, row: Column, pipeline: Pipeline) -> Column:
     """Why the row (called `name` in the reason) cannot have keys; null when it can, or when there is no row."""
-    problems = _text_problems(f"{name}.{pipeline.group}", _any_of(row, pipeline.group))
+    problems = _text_problems(name, row, pipeline.group)
     if isinstance(pipeline, MembersPipeline):
-        problems += _text_problems(f"{name}.{pipeline.member}", _any_of(row, pipeline.member))
-        problems += _sort_problems(f"{name}.{pipeline.sort}", row, pipeline.sort)
+        problems += _text_problems(name, row, pipeline.member) + _sort_problems(name, row, pipeline.sort)
     return F.when(row.isNotNull(), F.coalesce(*problems))
 
 
-def _any_of(row: Column, path: FieldPath) -> Callable[[Callable[[Column], Column]], Column]:
-    if path.repeated:
-        return lambda wrong: F.exists(elements(row, path).cast("array<string>"), wrong)
-    return lambda wrong: wrong(single(row, path))
-
-
 def _sort_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
-    value = at(row, path)
     if path.kind == "string":
-        return _text_problems(name, _any_of(row, path))
-    problems = [F.when(value.isNull(), f"{name} is empty, a key needs it")]
-    if path.kind == "integer":
-        problems.append(F.when(value < 0, f"{name} is negative, its text would not sort as it does"))
-    return problems
-
-
-def _text_problems(name: str, any_is: Callable[[Callable[[Column], Column]], Column]) -> list[Column]:
+        return _text_problems(name, row, path)
+    value = at(row, path)
+    negative = F.when(value < 0, f"{name}.{path} is negative, its text would not sort as it does")
     return [
-        F.when(any_is(lambda text: text.isNull() | (text == "")), f"{name} is empty, a key needs it"),
-        F.when(any_is(lambda text: text.contains(NUL)), f"{name} holds a NUL, which separates the parts of a key"),
+        F.when(value.isNull(), f"{name}.{path} is empty, a key needs it"),
+        *([negative] if path.kind == "integer" else []),
+    ]
+
+
+def _text_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
+    def any_is(wrong: Callable[[Column], Column]) -> Column:
+        if path.repeated:
+            return F.exists(elements(row, path).cast("array<string>"), wrong)
+        return wrong(single(row, path))
+
+    shown = f"{name}.{path}"
+    return [
+        F.when(any_is(lambda text: text.isNull() | (text == "")), f"{shown} is empty, a key needs it"),
+        F.when(any_is(lambda text: text.contains(NUL)), f"{shown} holds a NUL, which separates the parts of a key"),
     ]
 
 
@@ -103,7 +100,7 @@ def single(row: Column, path: FieldPath) -> Column:
 
 
 def sort_text(row: Column, path: FieldPath) -> Column:
-    """The value as text whose order is the value's order."""
+    """The value as text that sorts as it does."""
     value = at(row, path)
     if path.kind == "timestamp":
         return F.date_format(value, RFC3339)

@@ -1,6 +1,10 @@
 """Messages as Spark types, the same as spark-protobuf's and as jvm/ makes the rows, and which types fit them."""
 
+from collections.abc import Mapping
+
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql import types as T  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.definition.contract import TIMESTAMP
@@ -53,6 +57,12 @@ def _type(field: FieldDescriptor, within: tuple[str, ...]) -> T.DataType:
     else:
         element = T.TimestampType() if message.full_name == TIMESTAMP else of(message, within)
     return T.ArrayType(element, containsNull=False) if field.is_repeated else element
+
+
+def filled(message: Descriptor, columns: Mapping[str, Column]) -> Column:
+    """The message's row: its fields are `columns` by name, the others null."""
+    fields = of(message).fields
+    return F.struct(*[columns.get(each.name, F.lit(None)).cast(each.dataType).alias(each.name) for each in fields])
 
 
 def fits(actual: T.DataType, declared: T.DataType) -> bool:

@@ -33,10 +33,7 @@ def _null(of_type: str) -> Column:
 
 
 def to_records(lines: DataFrame, partitions: int, functions: Functions) -> DataFrame:
-    """`key`, `value`, `headers` and `partition` of each line; the partition is that of the key's group alone.
-
-    A deleted key gives a tombstone: no value, and its StateRecord in a header.
-    """
+    """`key`, `value`, `headers`, and the `partition` of the key's group. A tombstone's StateRecord is in a header."""
     group = F.substring_index("key", NUL, 1).cast("binary")
     header = F.struct(F.lit(TOMBSTONE_HEADER).alias("key"), F.col("record").alias("value"))
     return lines.select(
@@ -56,6 +53,6 @@ def to_kafka(records: DataFrame, bootstrap: str, topic: str) -> DataStreamWriter
         # A short wait spares the broker a request per record; whether it helps on busy cores was within the noise.
         .option("kafka.linger.ms", "3")
         .option("kafka.compression.type", "lz4")
-        # The topic says how large a record may be (check_size); the client's own bound must not be lower.
+        # The topic says how large a record may be (its problem); the client's own bound must not be lower.
         .option("kafka.max.request.size", MAX_REQUEST_BYTES)
     )
