@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from statecast.query.v1.query_pb2 import State
 from testkit.ws_edge.channels import add, channel_of, order, orders_of
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.http.documents import ChannelDocument
+from ws_edge.http.channel_rest import ChannelDocument
 from ws_edge.states import RangeKey
 
 ME, STORE = "customer-0001", "orders-by-customer"

@@ -8,7 +8,7 @@ import pytest
 from httpx import AsyncClient
 
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.http.documents import ChannelDocument
+from ws_edge.http.channel_rest import ChannelDocument
 from ws_edge.states import StoreKey
 
 KEY = {"store": "orders-by-key", "group": "12345"}
