@@ -12,13 +12,12 @@ from ws_edge.channels.channel import (
     channel_of,
     check_id,
     new_id,
-    record_key,
     revision_key,
     subscription_key,
     subscription_record,
 )
-from ws_edge.channels.kafka_writer import Record, Writer
-from ws_edge.errors import ForbiddenError, NotConfiguredError, TooManySubscriptionsError, UnknownChannelError
+from ws_edge.channels.kafka_writer import Rows, Writer, configured
+from ws_edge.errors import ForbiddenError, TooManySubscriptionsError, UnknownChannelError
 from ws_edge.states import AnyKey, Position, RangeKey, StoreKey
 from ws_edge.stores import Stores, find
 from ws_edge.upstream.queries import Scan
@@ -26,8 +25,6 @@ from ws_edge.upstream.query_client import QueryClient
 
 PAGE = 1000
 REVISION = ChannelRecord(revision=ChannelRevision())
-Rows = Mapping[StoreKey, ChannelRecord | None]
-"""What is written by key; None deletes the key."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Channels:
 
         Raises UnknownChannelError when there is none or it has expired, ForbiddenError when another consumer owns it.
         """
-        self._kafka()
+        self._writer()
         channel, _ = await self._read(check_id(channel_id), at_least)
         if channel is None or channel.expires_at <= self.wall_clock():
             raise UnknownChannelError(channel_id)
@@ -96,11 +93,11 @@ class Channels:
         channel = await self.open(channel_id, consumer)
         subscriptions = [subscription_key(channel_id, key) for key in channel.subscriptions]
         keys = (StoreKey(CHANNELS.name, channel_id), *subscriptions, revision_key(channel_id))
-        await self._write(channel_id, dict.fromkeys(keys))
+        await self._writer().write(dict.fromkeys(keys))
 
     async def _change(self, channel_id: str, consumer: Consumer, rows: Rows) -> Channel:
         """Writes the rows and returns the channel with them."""
-        offset = await self._write(channel_id, rows)
+        offset = await self._writer().write(rows)
         _, position = await self._read(channel_id)
         return await self.open(channel_id, consumer, Position(position.epoch, offset))
 
@@ -114,14 +111,5 @@ class Channels:
             states += page.states
         return channel_of(channel_id, states, page.position), page.position
 
-    async def _write(self, channel_id: str, rows: Rows) -> int:
-        """Writes the rows in their order; returns the offset of the last one."""
-        records = [
-            Record(record_key(key), None if row is None else row.SerializeToString()) for key, row in rows.items()
-        ]
-        return await self._kafka().write(CHANNELS.name, channel_id, records)
-
-    def _kafka(self) -> Writer:
-        if self.writer is None:
-            raise NotConfiguredError("channels are off at this edge: its operators must set WS_EDGE_KAFKA_BOOTSTRAP")
-        return self.writer
+    def _writer(self) -> Writer:
+        return configured(self.writer, "channels are")

@@ -1,6 +1,7 @@
 """Revocation: refuses calls and sockets of consumers whose access was revoked, and closes their open sockets."""
 
 import asyncio
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,8 +12,8 @@ from statecast.push.v1.revocation_pb2 import Revocation
 from statecast_service.clocks import WallClock
 from ws_edge.auth.gateway import Caller
 from ws_edge.channels import EDGE_CONSUMER, REVOCATIONS
-from ws_edge.channels.kafka_writer import Record, Writer
-from ws_edge.errors import CLOSE_REVOKED, NotConfiguredError, RequestError, RevokedError, UnavailableError
+from ws_edge.channels.kafka_writer import Writer, configured
+from ws_edge.errors import CLOSE_REVOKED, RequestError, RevokedError, UnavailableError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscriber, Subscription
 from ws_edge.states import KeyState, StoreKey
@@ -34,22 +35,17 @@ class _RevocationWatch(Subscriber):
     """Subscriber of one consumer's revocation, on behalf of all sockets of that consumer."""
 
     def __init__(self) -> None:
-        self.listeners: set[RevocationListener] = set()
-        self.waiting: set[RevocationListener] = set()
-        """Listeners that wait for the first answer."""
+        self.listeners: dict[RevocationListener, bool] = {}
+        """Whether each is admitted, rather than waiting for the first answer; that has a time-out of its own."""
         self.known = asyncio.Event()
         self.revocation: Revocation | None = None
         self.subscription: Subscription | None = None
 
     @override
-    def started(self, subscription: Subscription, recovered: bool, /) -> None:
-        return  # the first state follows
-
-    @override
     def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool, /) -> None:
         self.revocation = None if state is None else state.row
         self.known.set()
-        for listener in tuple(self.listeners):
+        for listener in [listener for listener, is_admitted in self.listeners.items() if is_admitted]:
             try:
                 check(listener.caller, self.revocation)
             except RevokedError as error:
@@ -58,10 +54,6 @@ class _RevocationWatch(Subscriber):
     @override
     def refused(self, subscription: Subscription, error: RequestError, /) -> None:
         log.error("revocations_refused", reason=str(error))  # never happens: the edge may read its own stores
-
-    @override
-    def delayed(self, subscription: Subscription, /) -> None:
-        return  # waiting listeners have a time-out of their own
 
 
 class Revocations:
@@ -85,19 +77,18 @@ class Revocations:
             watch = self._watches[principal] = _RevocationWatch()
             # The interval 0 makes the hub watch the key by long poll.
             watch.subscription = self._hub.subscribe(watch, EDGE_CONSUMER, revocation_key(principal), None, 0.0)
-        watch.waiting.add(listener)
-        try:
-            async with asyncio.timeout(self._first_answer_timeout):
-                await watch.known.wait()
+        watch.listeners[listener] = False
+        with ExitStack() as refused:
+            refused.callback(self.leave, listener)
+            try:
+                async with asyncio.timeout(self._first_answer_timeout):
+                    await watch.known.wait()
+            except TimeoutError as error:
+                text = "it cannot be known now whether your access still holds: connect again"
+                raise UnavailableError(text) from error
             check(listener.caller, watch.revocation)
-            watch.listeners.add(listener)
-            watch.waiting.discard(listener)
-        except TimeoutError as error:
-            self.leave(listener)
-            raise UnavailableError("it cannot be known now whether your access still holds: connect again") from error
-        except BaseException:
-            self.leave(listener)
-            raise
+            watch.listeners[listener] = True
+            refused.pop_all()
 
     def leave(self, listener: RevocationListener) -> None:
         """Removes a listener; does nothing for one that was not added."""
@@ -105,9 +96,8 @@ class Revocations:
         watch = self._watches.get(principal)
         if watch is None:
             return
-        watch.listeners.discard(listener)
-        watch.waiting.discard(listener)
-        if not watch.listeners and not watch.waiting and watch.subscription is not None:
+        watch.listeners.pop(listener, None)
+        if not watch.listeners and watch.subscription is not None:
             self._hub.unsubscribe(watch.subscription)
             del self._watches[principal]
 
@@ -119,8 +109,8 @@ class Revocations:
         watch = self._watches.get(principal)
         if watch is not None and watch.known.is_set():
             check(caller, watch.revocation)
-            return
-        check(caller, (await self._client.get(REVOCATIONS, revocation_key(principal))).row)
+        else:
+            check(caller, (await self._client.get(REVOCATIONS, revocation_key(principal))).row)
 
 
 def check(caller: Caller, revocation: Revocation | None) -> None:
@@ -150,18 +140,17 @@ class RevocationLog:
         """Revokes the consumer's access from now on. Returns what was written, once Kafka has acknowledged it."""
         revocation = Revocation()
         revocation.revoked_at.FromNanoseconds(round(self.wall_clock() * 1e9))
-        await self._write(principal, revocation.SerializeToString())
+        await self._write(principal, revocation)
         return revocation
 
     async def lift(self, principal: str) -> None:
         """Gives the consumer access again; does nothing for one that was never revoked."""
         await self._write(principal, None)
 
-    async def _write(self, principal: str, value: bytes | None) -> None:
-        if self.writer is None:
-            raise NotConfiguredError("revocation is off at this edge: its operators must set WS_EDGE_KAFKA_BOOTSTRAP")
-        REVOCATIONS.check(revocation_key(principal))
-        await self.writer.write(REVOCATIONS.name, principal, [Record(principal.encode(), value)])
+    async def _write(self, principal: str, revocation: Revocation | None) -> None:
+        writer, key = configured(self.writer, "revocation is"), revocation_key(principal)
+        REVOCATIONS.check(key)
+        await writer.write({key: revocation})
 
 
 def revocation_key(principal: str) -> StoreKey:
