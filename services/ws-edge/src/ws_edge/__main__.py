@@ -130,7 +130,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: WallClock = tim
     metrics.unique_keys.set_function(lambda: hub.unique_keys)
     metrics.query_available.set_function(lambda: shard_watch.reason is None)
     drain = partial(sockets.drain, settings.drain_notice_ms / 1000, settings.drain_window_ms / 1000)
-    server = Server(edge_app(http_app(routers, metrics, not_ready), sockets), settings, tls, drain)
+    server = Server(edge_app(http_app(routers, metrics, not_ready), sockets), settings, drain)
     return Edge(hub, client, shard_watch, poller, sockets, metrics, server)
 
 

@@ -13,7 +13,6 @@ class ExpiryTimer:
     __slots__ = ("_on_expiry", "_timer", "_wall_clock")
 
     def __init__(self, wall_clock: Callable[[], float], on_expiry: Callable[[], None]) -> None:
-        """`wall_clock` returns seconds since 1970."""
         self._wall_clock = wall_clock
         self._on_expiry = on_expiry
         self._timer: asyncio.TimerHandle | None = None

@@ -1,7 +1,7 @@
 """Quotas: what each consumer and each address uses of this edge over all sockets, and how much of it they may use."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Self
 
@@ -113,47 +113,45 @@ class Quotas:
         return account
 
 
+@dataclass(slots=True, eq=False)
 class QuotaReservation:
     """What one socket uses of the accounts of its consumer and its address; it counts while it is entered."""
 
-    __slots__ = ("_accounts", "_clock", "_quotas", "_strikes", "_subscriptions")
-
-    def __init__(self, quotas: Quotas, accounts: tuple[Account, ...], clock: Callable[[], float]) -> None:
-        self._quotas = quotas
-        self._accounts = accounts
-        self._clock = clock
-        self._subscriptions = 0
-        self._strikes: TokenBucket | None = None
+    quotas: Quotas
+    accounts: tuple[Account, ...]
+    clock: Callable[[], float]
+    _subscriptions: int = field(default=0, init=False)
+    _strikes: TokenBucket | None = field(default=None, init=False)
 
     def __enter__(self) -> Self:
-        self._quotas.sockets += 1
-        for account in self._accounts:
+        self.quotas.sockets += 1
+        for account in self.accounts:
             account.sockets += 1
         return self
 
     def __exit__(self, *_: object) -> None:
         self.hold(0)
-        self._quotas.sockets -= 1
-        for account in self._accounts:
+        self.quotas.sockets -= 1
+        for account in self.accounts:
             account.sockets -= 1
 
     def check_subscription(self) -> None:
         """Raises TooManySubscriptionsError when no more subscriptions are allowed."""
-        for account in self._accounts:
+        for account in self.accounts:
             if account.subscriptions >= account.quota.subscriptions:
                 text = f"{account.name} has {account.subscriptions} subscriptions here, as many as it may: cancel some"
                 raise TooManySubscriptionsError(text)
 
     def hold(self, subscriptions: int) -> None:
         """Sets how many subscriptions the socket has now."""
-        for account in self._accounts:
+        for account in self.accounts:
             account.subscriptions += subscriptions - self._subscriptions
         self._subscriptions = subscriptions
 
     def take_frame(self) -> None:
         """Counts a frame. Raises TooManyFramesError for one too many, FrameFloodError when that goes on."""
-        now = self._clock()
-        for account in self._accounts:
+        now = self.clock()
+        for account in self.accounts:
             if not account.frames.take(now):
                 limit = account.quota.frames_per_s
                 text = f"{account.name} sends more than {limit} frames a second: wait a moment, then send it again"

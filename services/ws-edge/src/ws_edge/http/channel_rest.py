@@ -34,9 +34,6 @@ class RangeDocument(Document):
     limit: int = Field(0, ge=0, le=MAX_INT32, description="The most members; 0 takes the server's default.")
     reverse: bool = Field(False, description="True takes the members with the highest keys.")
 
-    def key_or_range(self) -> RangeKey:
-        return RangeKey(self.store, self.group, self.sort_from, self.sort_to, self.limit, self.reverse)
-
 
 class ChannelKeyDocument(Document):
     """One subscription of a channel: a key."""
@@ -45,18 +42,12 @@ class ChannelKeyDocument(Document):
     key: KeyDocument
     interval_ms: IntervalMs = None
 
-    def key_or_range(self) -> StoreKey:
-        return StoreKey(self.store, self.key.group, self.key.sort or "", self.key.member or "")
-
 
 class ChannelRangeDocument(Document):
     """One subscription of a channel: a range."""
 
     range: RangeDocument
     interval_ms: IntervalMs = None
-
-    def key_or_range(self) -> RangeKey:
-        return self.range.key_or_range()
 
 
 def _form(value: object) -> str:
@@ -77,7 +68,7 @@ class SubscriptionsRequest(Document):
 
     def by_key(self) -> dict[AnyKey, int | None]:
         """The keys and ranges, each with its interval in milliseconds."""
-        return {subscription.key_or_range(): subscription.interval_ms for subscription in self.subscriptions}
+        return {_key_or_range(each): each.interval_ms for each in self.subscriptions}
 
 
 class ChannelDocument(Document):
@@ -86,22 +77,6 @@ class ChannelDocument(Document):
     channel: str = Field(description="Its identifier. Whoever has it still needs its owner's credentials.")
     expires_at: str = Field(description="When it ends, RFC 3339.")
     subscriptions: list[ChannelSubscriptionDocument]
-
-    @classmethod
-    def of(cls, channel: Channel) -> "ChannelDocument":
-        """The document of a channel, its subscriptions in the order of their keys."""
-        return cls(
-            channel=channel.id,
-            expires_at=rfc3339(round(channel.expires_at * 1e9)),
-            subscriptions=[_subscription(key, interval) for key, interval in sorted(channel.subscriptions.items())],
-        )
-
-
-def _subscription(key: AnyKey, interval_ms: int | None) -> ChannelKeyDocument | ChannelRangeDocument:
-    if isinstance(key, RangeKey):
-        return ChannelRangeDocument(range=RangeDocument(**key._asdict()), interval_ms=interval_ms)
-    part = KeyDocument(group=key.group, sort=key.sort or None, member=key.member or None)
-    return ChannelKeyDocument(store=key.store, key=part, interval_ms=interval_ms)
 
 
 @dataclass(frozen=True)
@@ -153,10 +128,34 @@ class ChannelRest:
         key = StoreKey(store, group, sort, member)
         return _answer(await self.channels.remove(channel, await self.identify(request), [key]))
 
-    async def remove_range(self, request: Request, channel: str, named: Annotated[RangeDocument, Query()]) -> Response:
+    async def remove_range(
+        self, request: Request, channel: str, subscription: Annotated[RangeDocument, Query()]
+    ) -> Response:
         """Ends the subscription of a range, named as it was added; one that is not there is left alone."""
-        return _answer(await self.channels.remove(channel, await self.identify(request), [named.key_or_range()]))
+        return _answer(
+            await self.channels.remove(channel, await self.identify(request), [RangeKey(**dict(subscription))])
+        )
 
 
 def _answer(channel: Channel, status: int = 200) -> Response:
-    return JSONResponse(ChannelDocument.of(channel).model_dump(exclude_defaults=True), status_code=status)
+    """Answers with the channel, its subscriptions in the order of their keys."""
+    document = ChannelDocument(
+        channel=channel.id,
+        expires_at=rfc3339(round(channel.expires_at * 1e9)),
+        subscriptions=[_subscription(key, interval) for key, interval in sorted(channel.subscriptions.items())],
+    )
+    return JSONResponse(document.model_dump(exclude_defaults=True), status_code=status)
+
+
+def _key_or_range(subscription: ChannelKeyDocument | ChannelRangeDocument) -> AnyKey:
+    if isinstance(subscription, ChannelRangeDocument):
+        return RangeKey(**dict(subscription.range))
+    key = subscription.key
+    return StoreKey(subscription.store, key.group, key.sort or "", key.member or "")
+
+
+def _subscription(key: AnyKey, interval_ms: int | None) -> ChannelKeyDocument | ChannelRangeDocument:
+    if isinstance(key, RangeKey):
+        return ChannelRangeDocument(range=RangeDocument(**key._asdict()), interval_ms=interval_ms)
+    part = KeyDocument(group=key.group, sort=key.sort or None, member=key.member or None)
+    return ChannelKeyDocument(store=key.store, key=part, interval_ms=interval_ms)

@@ -103,32 +103,32 @@ class RevocationDocument(Document):
     revoked_at: str = Field(description="RFC 3339.")
 
 
+@dataclass
 class EdgeReport:
     """Reads the metrics of an edge. `not_ready` returns why the edge should get no traffic, or None."""
 
-    def __init__(
-        self, instance: str, metrics: Metrics, not_ready: Callable[[], str | None], clock: Callable[[], float]
-    ) -> None:
-        self._instance = instance
-        self._metrics = metrics
-        self._not_ready = not_ready
-        self._clock = clock
-        self._started_at = clock()
+    instance: str
+    metrics: Metrics
+    not_ready: Callable[[], str | None]
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
+        self.started_at = self.clock()
 
     def document(self) -> dict[str, Any]:
         """An EdgeDocument. Its totals only rise, so two reports give the rates between them."""
 
         def sample(name: str, labels: dict[str, str] | None = None) -> int:
-            return int(self._metrics.registry.get_sample_value(f"ws_edge_{name}", labels) or 0)
+            return int(self.metrics.registry.get_sample_value(f"ws_edge_{name}", labels) or 0)
 
         return {
-            "instance": self._instance,
-            "uptime_s": self._clock() - self._started_at,
-            "not_ready": self._not_ready(),
+            "instance": self.instance,
+            "uptime_s": self.clock() - self.started_at,
+            "not_ready": self.not_ready(),
             **{name: sample(name) for name in GAUGES},
             "totals": {name: sample(f"{name}_total") for name in TOTALS}
             | {"stalled_sockets": sample("sockets_closed_total", {"reason": "stalled"})},
-            "ages": {"bounds_s": list(AGE_BUCKETS), "counts": list(self._metrics.frames.ages)},
+            "ages": {"bounds_s": list(AGE_BUCKETS), "counts": list(self.metrics.frames.ages)},
         }
 
 

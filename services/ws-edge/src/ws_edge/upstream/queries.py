@@ -1,8 +1,8 @@
 """Queries as they go over the wire, and their results; the only module of the edge that reads messages of query.v1."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -14,8 +14,6 @@ from statecast_client.shard_map import GroupHashes, ShardMap, hash_group
 from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
 from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
 from ws_edge.stores import Store
-
-T = TypeVar("T", query_pb2.KeyResult, query_pb2.RangeResult)
 
 INVALID_ARGUMENT = 3
 NOT_FOUND = 5
@@ -42,19 +40,12 @@ class Query(NamedTuple):
         if isinstance(key, StoreKey):
             request.keys.add(key=key_message(key), after=position)
         else:
-            request.ranges.add(
-                group=key.group,
-                sort_from=key.sort_from,
-                sort_to=key.sort_to,
-                limit=key.limit,
-                reverse=key.reverse,
-                after=position,
-                whole=whole,
-            )
+            query = request.ranges.add(limit=key.limit, reverse=key.reverse, after=position, whole=whole)
+            query.group, query.sort_from, query.sort_to = key.group, key.sort_from, key.sort_to
         return Query(key, after, whole, group or hash_group(key.group), request.SerializeToString())
 
     def newer_than(self, position: Position | None, whole: bool = False) -> "Query":
-        """Returns the query for what is newer than `position`, which is this one while that stays the same."""
+        """Returns this query while what it is for stays the same."""
         is_same = (position, whole) == (self.after, self.whole)
         return self if is_same else Query.of(self.key, position, whole, self.group)
 
@@ -138,10 +129,10 @@ def results(store: Store, queries: Sequence[Query], response: BatchGetStatesResp
                 ordered[index] = Progress(position)
     for key_result in response.results:
         index = keys[key_result.index]
-        ordered[index] = _or_failure(_key_result, store, queries[index], key_result)
+        ordered[index] = _result(store, queries[index], key_result)
     for range_result in response.ranges:
         index = ranges[range_result.index]
-        ordered[index] = _or_failure(_range_result, store, queries[index], range_result)
+        ordered[index] = _result(store, queries[index], range_result)
     return ordered
 
 
@@ -161,20 +152,20 @@ def failure_of(status: int, text: str) -> RequestError:
 
 
 def key_message(key: StoreKey) -> StateKey:
-    """Returns the key as a message of the contract."""
     return StateKey(group=key.group, sort=key.sort, member=key.member)
 
 
 def position_message(position: Position) -> PositionMessage:
-    """Returns the position as a message of the contract."""
     return PositionMessage(epoch=position.epoch, offset=position.offset)
 
 
-def _or_failure(parse: Callable[[Store, Query, T], Result], store: Store, query: Query, result: T) -> Result:
+def _result(store: Store, query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult) -> Result:
     if result.HasField("error"):
         return failure_of(result.error.code, result.error.message)
     try:
-        return parse(store, query, result)
+        if isinstance(result, query_pb2.KeyResult):
+            return _key_result(store, query, result)
+        return _range_result(store, query, result)
     except UnavailableError as error:
         return error
 
