@@ -16,9 +16,8 @@ from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
 from ws_edge.auth.admission import Admission, Origins, Pace
-from ws_edge.auth.gateway import Gateway
+from ws_edge.auth.gateway import Gateway, Tickets
 from ws_edge.auth.quotas import ChannelQuota, Quota, Quotas
-from ws_edge.auth.tickets import Tickets
 from ws_edge.channels import EDGE_STORES
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.kafka_writer import KafkaWriter, Writer
@@ -82,7 +81,6 @@ async def serve(settings: Settings, listener: socket.socket) -> None:
 
 
 async def run(edge: Edge, listener: socket.socket) -> None:
-    """Runs the parts until the server ends."""
     try:
         async with asyncio.TaskGroup() as group:
             parts = (edge.shard_watch.run, edge.poller.run, edge.sockets.reap)

@@ -71,6 +71,5 @@ def may_see(consumer: Consumer, state: KeyState) -> bool:
 
 
 def check_row(consumer: Consumer, state: KeyState) -> None:
-    """Raises ForbiddenError when the row belongs to somebody else."""
     if not may_see(consumer, state):
         raise ForbiddenError(f"{state.key} belongs to somebody else")

@@ -24,7 +24,6 @@ class FrameTally(Collector):
         self._age_sum = 0.0
 
     def aged(self, seconds: float) -> None:
-        """Counts the age of one change."""
         self.ages[bisect_left(AGE_BUCKETS, seconds)] += 1
         self._age_sum += seconds
 

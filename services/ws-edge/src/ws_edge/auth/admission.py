@@ -1,7 +1,7 @@
 """Decides whether a handshake is accepted: origin, quotas, free capacity, and the pace of new sockets."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -37,6 +37,7 @@ class Origins:
         return bool(host) and [host] == [_host(f"//{value}") for value in requested]
 
 
+@dataclass
 class Pace:
     """A token bucket of one second's tokens whose rate rises evenly to the full one. Times are monotonic seconds.
 
@@ -44,20 +45,19 @@ class Pace:
     shared, but ten thousand at once would be one big wave for the query service: the pace spreads them.
     """
 
-    def __init__(self, per_second: float, warm_up: float, clock: Callable[[], float]) -> None:
-        """The full pace is reached `warm_up` seconds after the first socket."""
-        self._per_second = per_second
-        self._warm_up = warm_up
-        self._clock = clock
-        self._started_at: float | None = None
-        self._bucket: TokenBucket
+    per_second: float
+    warm_up: float
+    """The full pace is reached so many seconds after the first socket."""
+    clock: Callable[[], float]
+    _started_at: float | None = field(default=None, init=False)
+    _bucket: TokenBucket = field(init=False)
 
     def admits(self) -> bool:
         """Whether one more socket may be opened now; if so, it is counted."""
-        now = self._clock()
+        now = self.clock()
         age = 0.0 if self._started_at is None else now - self._started_at
-        share = 1.0 if age >= self._warm_up else INITIAL_SHARE + (1 - INITIAL_SHARE) * age / self._warm_up
-        rate = self._per_second * share
+        share = 1.0 if age >= self.warm_up else INITIAL_SHARE + (1 - INITIAL_SHARE) * age / self.warm_up
+        rate = self.per_second * share
         burst = max(rate, 1.0)
         if self._started_at is None:
             self._started_at, self._bucket = now, TokenBucket(rate, burst, now)

@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -31,15 +31,15 @@ class RevocationListener(Protocol):
         """Access was revoked. Called on the event loop: must neither block nor raise."""
 
 
+@dataclass(eq=False)
 class _RevocationWatch(Subscriber):
     """Subscriber of one consumer's revocation, on behalf of all sockets of that consumer."""
 
-    def __init__(self) -> None:
-        self.listeners: dict[RevocationListener, bool] = {}
-        """Whether each is admitted, rather than waiting for the first answer; that has a time-out of its own."""
-        self.known = asyncio.Event()
-        self.revocation: Revocation | None = None
-        self.subscription: Subscription | None = None
+    listeners: dict[RevocationListener, bool] = field(default_factory=dict)
+    """Whether each is admitted, rather than waiting for the first answer; that has a time-out of its own."""
+    known: asyncio.Event = field(default_factory=asyncio.Event)
+    revocation: Revocation | None = None
+    subscription: Subscription | None = None
 
     @override
     def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool, /) -> None:
@@ -56,32 +56,32 @@ class _RevocationWatch(Subscriber):
         log.error("revocations_refused", reason=str(error))  # never happens: the edge may read its own stores
 
 
+@dataclass
 class Revocations:
     """Checks revocations. When they are not enabled, nobody is refused."""
 
-    def __init__(self, hub: Hub, client: QueryClient, enabled: bool, first_answer_timeout: float) -> None:
-        """`first_answer_timeout`: seconds for which a new socket waits for the first answer about its consumer."""
-        self._hub = hub
-        self._client = client
-        self._enabled = enabled
-        self._first_answer_timeout = first_answer_timeout
-        self._watches: dict[str, _RevocationWatch] = {}
+    hub: Hub
+    client: QueryClient
+    enabled: bool
+    first_answer_timeout_s: float
+    """How long a new socket waits for the first answer about its consumer."""
+    _watches: dict[str, _RevocationWatch] = field(default_factory=dict, init=False)
 
     async def enter(self, listener: RevocationListener) -> None:
         """Adds a listener, which is ended on revocation, until `leave`. Raises RevokedError or UnavailableError."""
-        if not self._enabled:
+        if not self.enabled:
             return
         principal = listener.caller.consumer.principal
         watch = self._watches.get(principal)
         if watch is None:
             watch = self._watches[principal] = _RevocationWatch()
             # The interval 0 makes the hub watch the key by long poll.
-            watch.subscription = self._hub.subscribe(watch, EDGE_CONSUMER, revocation_key(principal), None, 0.0)
+            watch.subscription = self.hub.subscribe(watch, EDGE_CONSUMER, revocation_key(principal), None, 0.0)
         watch.listeners[listener] = False
         with ExitStack() as refused:
             refused.callback(self.leave, listener)
             try:
-                async with asyncio.timeout(self._first_answer_timeout):
+                async with asyncio.timeout(self.first_answer_timeout_s):
                     await watch.known.wait()
             except TimeoutError as error:
                 text = "it cannot be known now whether your access still holds: connect again"
@@ -98,19 +98,19 @@ class Revocations:
             return
         watch.listeners.pop(listener, None)
         if not watch.listeners and watch.subscription is not None:
-            self._hub.unsubscribe(watch.subscription)
+            self.hub.unsubscribe(watch.subscription)
             del self._watches[principal]
 
     async def check(self, caller: Caller) -> None:
         """Checks a single call. Raises RevokedError; RequestError when the query service does not answer."""
-        if not self._enabled:
+        if not self.enabled:
             return
         principal = caller.consumer.principal
         watch = self._watches.get(principal)
         if watch is not None and watch.known.is_set():
             check(caller, watch.revocation)
         else:
-            check(caller, (await self._client.get(REVOCATIONS, revocation_key(principal))).row)
+            check(caller, (await self.client.get(REVOCATIONS, revocation_key(principal))).row)
 
 
 def check(caller: Caller, revocation: Revocation | None) -> None:

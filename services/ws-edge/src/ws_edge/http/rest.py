@@ -11,8 +11,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 from pydantic import BaseModel, Field, field_validator
 
-from ws_edge.auth.gateway import Caller, Gateway
-from ws_edge.auth.tickets import Tickets
+from ws_edge.auth.gateway import Caller, Gateway, Tickets
 from ws_edge.authorization import Consumer, check_key, check_row, may_see
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import rfc3339

@@ -56,7 +56,6 @@ class QueryClient:
         """Set whenever an instance has failed."""
 
     def address(self, store: Store, query: Query) -> str:
-        """Returns the address to ask now."""
         return self._router.address(store.name, query.group)
 
     async def poll(self, store: Store, queries: Sequence[Query]) -> list[Result]:
@@ -107,7 +106,6 @@ class QueryClient:
         return listing
 
     async def close(self) -> None:
-        """Closes all connections."""
         await self._router.close()
 
     async def _poll_batch(self, store: Store, queries: Sequence[Query]) -> list[Result]:
@@ -139,7 +137,6 @@ class ShardWatch:
         """Why the query service cannot be used; None while it answers."""
 
     async def run(self) -> None:
-        """Runs until it is cancelled."""
         while True:
             self._client.failed.clear()
             reason = None
