@@ -63,10 +63,7 @@ def subscription_record(key: AnyKey, interval_ms: int | None) -> ChannelRecord:
 
 
 def channel_of(channel_id: str, states: Iterable[KeyState], position: Position) -> Channel | None:
-    """The channel that the records of a group describe; None without a head record.
-
-    Records in a form that only a newer edge knows are ignored.
-    """
+    """The channel that a group's records describe; None without a head. Ignores records that only newer edges know."""
     rows: list[ChannelRecord] = [state.row for state in states]
     head = next((row.channel for row in rows if row.HasField("channel")), None)
     if head is None:

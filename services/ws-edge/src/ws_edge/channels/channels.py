@@ -49,10 +49,7 @@ class Channels:
         return await self._change(channel_id, consumer, {StoreKey(CHANNELS.name, channel_id): head})
 
     async def open(self, channel_id: str, consumer: Consumer, at_least: Position | None = None) -> Channel:
-        """Reads the channel, no older than at the position `at_least`.
-
-        Raises UnknownChannelError when there is none or it has expired, ForbiddenError when another consumer owns it.
-        """
+        """Reads the channel as of `at_least` or later. Raises ForbiddenError unless it is the consumer's own."""
         self._writer()
         channel, _ = await self._read(check_id(channel_id), at_least)
         if channel is None or channel.expires_at <= self.wall_clock():
@@ -64,8 +61,7 @@ class Channels:
     async def add(self, channel_id: str, consumer: Consumer, wanted: Mapping[AnyKey, int | None]) -> Channel:
         """Adds subscriptions, or changes the intervals of existing ones: all of them, or none.
 
-        Besides what `open` raises: UnknownStoreError and MalformedFrameError for keys that no store has, ForbiddenError
-        for keys that the consumer may not watch, TooManySubscriptionsError.
+        Raises what `open` does, what the stores and the consumer's rights forbid, and TooManySubscriptionsError.
         """
         for key in wanted:
             store = find(self.stores, key.store)

@@ -114,24 +114,15 @@ class Revocations:
 
 
 def check(caller: Caller, revocation: Revocation | None) -> None:
-    """Raises RevokedError unless the caller's credential was issued after the revocation, if there is one.
-
-    A credential that does not say when it was issued counts as older.
-    """
-    if revocation is None:
-        return
+    """Raises RevokedError if there is a revocation, unless the credential says that it was issued after it."""
     issued_at = caller.credential.issued_at
-    if issued_at is None or issued_at <= revocation.revoked_at.ToNanoseconds() / 1e9:
+    if revocation is not None and (issued_at is None or issued_at <= revocation.revoked_at.ToNanoseconds() / 1e9):
         raise RevokedError(f"the access of {caller.consumer.principal} was revoked: ask the operators")
 
 
 @dataclass(frozen=True)
 class RevocationLog:
-    """Records revocations, on which every edge acts.
-
-    Every method raises MalformedFrameError for an impossible consumer, UnavailableError when Kafka does not
-    acknowledge, and NotConfiguredError when there is no writer.
-    """
+    """Records revocations, on which every edge acts. Methods raise RequestError when Kafka has not acknowledged."""
 
     writer: Writer | None
     wall_clock: WallClock

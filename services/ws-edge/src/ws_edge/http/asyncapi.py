@@ -43,19 +43,20 @@ def document() -> Document:
     """The document, for AsyncAPI 3.0: the template with the schemas of the messages that it names."""
     template: Document = yaml.safe_load(TEMPLATE.read_text(encoding="utf-8"))
     messages = template["components"]["messages"].values()
-    contract = FileDescriptorSet.FromString(commented_descriptor_set())
-    schemas = schemas_of(contract, *(message["name"] for message in messages))
+    schemas = schemas_of(contract(), *(message["name"] for message in messages))
     for message in messages:
         message["summary"] = schemas[message["name"]].get("description", "")
     template["components"]["schemas"] = schemas
     return template
 
 
-def schemas_of(contract: FileDescriptorSet, *names: str) -> dict[str, Schema]:
-    """The schemas of the named messages, and of all that they refer to, by full name.
+def contract() -> FileDescriptorSet:
+    """The contract's descriptors, with their comments."""
+    return FileDescriptorSet.FromString(commented_descriptor_set())
 
-    Raises KeyError for a message that the contract does not have, and for a type that has no schema here.
-    """
+
+def schemas_of(contract: FileDescriptorSet, *names: str) -> dict[str, Schema]:
+    """The schemas of the named messages and all they refer to, by full name. Raises KeyError for what has none."""
     factories = {name: make for file in contract.file for name, make in _types(file)}
     schemas: dict[str, Schema] = {}
     pending = list(names)

@@ -82,10 +82,7 @@ Result = KeyState | RangeResult | Progress | RequestError | None
 
 
 class Scan(NamedTuple):
-    """A query for a page of a group, from `sort_from` on and below `sort_to`; empty ends are open.
-
-    A `page_size` of 0 takes the service's default.
-    """
+    """A query for a page of a group, from `sort_from` to below `sort_to`; empty is open, `page_size` 0 the default."""
 
     group: str
     sort_from: str = ""
@@ -104,10 +101,7 @@ class Page(NamedTuple):
 
 
 def batch(store: Store, queries: Iterable[Query], max_wait: float = 0.0) -> bytes:
-    """Returns the encoded BatchGetStatesRequest of queries, all of this store.
-
-    With `max_wait` the service holds the answer back, for so many seconds at most, until there is something newer.
-    """
+    """Encodes a BatchGetStatesRequest, which the service holds for `max_wait` seconds until something is newer."""
     request = BatchGetStatesRequest(store=store.name)
     if max_wait:
         request.max_wait.FromNanoseconds(int(max_wait * 1e9))
