@@ -15,7 +15,7 @@ from statecast_service.clocks import WallClock
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
-from ws_edge.auth.admission import Admission, Origins, Pace
+from ws_edge.auth.admission import Admission, Pace
 from ws_edge.auth.gateway import Gateway, Tickets
 from ws_edge.auth.quotas import ChannelQuota, Quota, Quotas
 from ws_edge.channels import EDGE_STORES
@@ -36,6 +36,9 @@ from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
 from ws_edge.stores import read_stores
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
+
+LIMITS = {field.name for field in fields(Limits)} - {"default_members"}
+"""The limits that are settings of the same name."""
 
 log = structlog.get_logger(__name__)
 
@@ -93,10 +96,7 @@ async def run(edge: Edge, listener: socket.socket) -> None:
 
 
 def build(settings: Settings, writer: Writer | None, wall_clock: WallClock = time.time) -> Edge:
-    """Puts an edge together; without a writer it has no channels and no revocation. Call it in the loop that runs it.
-
-    Raises SettingsError when the stores file or a certificate is wrong.
-    """
+    """Puts an edge together, in the loop that runs it. Without a writer it has no channels. Raises SettingsError."""
     clock = time.monotonic
     stores, metrics, tls, woken = read_stores(settings.stores), Metrics(), port_tls(settings), asyncio.Event()
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
@@ -109,7 +109,8 @@ def build(settings: Settings, writer: Writer | None, wall_clock: WallClock = tim
     revocations = Revocations(hub, client, writer is not None, settings.unavailable_after_ms / 1000)
     gateway = Gateway(settings.gateway_secrets, certified=tls is not None and tls.mutual)
     tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
-    context = SessionContext(hub, stores, _limits(settings), metrics, tickets, clock, wall_clock)
+    limits = Limits(default_members=settings.page_size, **{name: getattr(settings, name) for name in LIMITS})
+    context = SessionContext(hub, stores, limits, metrics, tickets, clock, wall_clock)
     sockets = Sockets(context, channels, revocations, gateway, _admission(settings), settings.stall_timeout_s)
 
     def not_ready() -> str | None:
@@ -176,13 +177,7 @@ def _admission(settings: Settings) -> Admission:
     )
     address = Quota(settings.address_sockets, settings.address_subscriptions, settings.address_frames_per_s, burst_s)
     pace = Pace(settings.sockets_per_s, settings.slow_start_s, time.monotonic)
-    quotas = Quotas(consumer, address, time.monotonic)
-    return Admission(Origins(settings.origins), quotas, pace, settings.max_sockets)
-
-
-def _limits(settings: Settings) -> Limits:
-    names = {field.name for field in fields(Limits)} - {"default_members"}
-    return Limits(default_members=settings.page_size, **{name: getattr(settings, name) for name in names})
+    return Admission(settings.origins, Quotas(consumer, address, time.monotonic), pace, settings.max_sockets)
 
 
 if __name__ == "__main__":

@@ -15,28 +15,6 @@ INITIAL_SHARE = 0.1
 """The share of the full pace at which an edge starts."""
 
 
-@dataclass(frozen=True)
-class Origins:
-    """Stops other sites from opening sockets with a user's credentials. Only browsers send an origin."""
-
-    allowed: Collection[str]
-    """Origins in lower case, or `*`. If empty, only the host that the client asked for is allowed."""
-
-    def check(self, scope: Mapping[str, Any]) -> None:
-        """Raises OriginRefusedError when the ASGI scope has an origin that is not allowed."""
-        for origin in _values(scope, b"origin"):
-            if not self._allows(origin.lower(), scope):
-                text = f"sockets are not opened from {origin[:200]}: the operator may allow it by WS_EDGE_ORIGINS"
-                raise OriginRefusedError(text)
-
-    def _allows(self, origin: str, scope: Mapping[str, Any]) -> bool:
-        if self.allowed:
-            return origin in self.allowed or ANY_ORIGIN in self.allowed
-        requested = _values(scope, b"x-forwarded-host") or _values(scope, b"host")
-        host = _host(origin)
-        return bool(host) and [host] == [_host(f"//{value}") for value in requested]
-
-
 @dataclass
 class Pace:
     """A token bucket of one second's tokens whose rate rises evenly to the full one. Times are monotonic seconds.
@@ -69,14 +47,15 @@ class Pace:
 class Admission:
     """Admits sockets as origins, quotas, capacity and pace allow."""
 
-    origins: Origins
+    origins: Collection[str]
+    """What `check_origin` allows."""
     quotas: Quotas
     pace: Pace
     max_sockets: int
 
     def admit(self, scope: Mapping[str, Any], caller: Caller) -> QuotaReservation:
         """Returns the socket's reservation, which counts while it is entered. Raises HandshakeError."""
-        self.origins.check(scope)
+        check_origin(self.origins, scope)
         reservation = self.quotas.reserve(caller)
         if self.quotas.sockets >= self.max_sockets:
             raise BusyError("this edge has as many sockets as it may have: connect again later", "full")
@@ -84,6 +63,26 @@ class Admission:
         if not self.pace.admits():
             raise BusyError("more sockets are being opened than this edge takes at a time: connect again later", "pace")
         return reservation
+
+
+def check_origin(allowed: Collection[str], scope: Mapping[str, Any]) -> None:
+    """Stops other sites from opening sockets with a user's credentials. Only browsers send an origin.
+
+    `allowed` are origins in lower case, or `*`; if empty, only the host that the client asked for is allowed. Raises
+    OriginRefusedError when the ASGI scope has another origin.
+    """
+    for origin in _values(scope, b"origin"):
+        if not _is_allowed(origin.lower(), allowed, scope):
+            text = f"sockets are not opened from {origin[:200]}: the operator may allow it by WS_EDGE_ORIGINS"
+            raise OriginRefusedError(text)
+
+
+def _is_allowed(origin: str, allowed: Collection[str], scope: Mapping[str, Any]) -> bool:
+    if allowed:
+        return origin in allowed or ANY_ORIGIN in allowed
+    requested = _values(scope, b"x-forwarded-host") or _values(scope, b"host")
+    host = _host(origin)
+    return bool(host) and [host] == [_host(f"//{value}") for value in requested]
 
 
 def _values(scope: Mapping[str, Any], name: bytes) -> list[str]:

@@ -157,15 +157,14 @@ def _result(store: Store, query: Query, result: query_pb2.KeyResult | query_pb2.
     if result.HasField("error"):
         return failure_of(result.error.code, result.error.message)
     try:
-        if isinstance(result, query_pb2.KeyResult):
-            return _key_result(store, query, result)
-        return _range_result(store, query, result)
+        if isinstance(result, query_pb2.RangeResult):
+            return _range_result(store, query, result)
+        return _key_state(store, query.key, result)
     except UnavailableError as error:
         return error
 
 
-def _key_result(store: Store, query: Query, result: query_pb2.KeyResult) -> Result:
-    key = query.key
+def _key_state(store: Store, key: AnyKey, result: query_pb2.KeyResult) -> KeyState:
     assert isinstance(key, StoreKey)  # noqa: S101  the results of ranges stand elsewhere
     if result.HasField("state"):
         return _decode(store, key, result.state)
