@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
@@ -31,10 +32,8 @@ class FrameTally(Collector):
     def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
         yield CounterMetricFamily("ws_edge_frames_sent", "Frames handed to sockets.", value=self.sent)
         yield CounterMetricFamily("ws_edge_skipped", "Versions replaced before a slow client took them.", self.skipped)
-        total, buckets = 0, []
-        for bound, count in zip((*AGE_BUCKETS, "+Inf"), self.ages, strict=True):
-            total += count
-            buckets.append((str(bound), float(total)))
+        bounds = map(str, (*AGE_BUCKETS, "+Inf"))
+        buckets = list(zip(bounds, map(float, accumulate(self.ages)), strict=True))
         meaning = "From the commit at the source to the frame handed to the socket; snapshots excluded."
         yield HistogramMetricFamily("ws_edge_age_seconds", meaning, buckets, self._age_sum)
 

@@ -11,7 +11,7 @@ import uvicorn
 from typing_extensions import override
 
 from statecast_service.errors import PortInUseError
-from statecast_service.tls import Tls, channel_tls, server_tls
+from statecast_service.tls import channel_tls, server_tls
 from ws_edge.http.app import App
 from ws_edge.session.protocol import EdgeSocketProtocol
 from ws_edge.settings import Settings
@@ -22,6 +22,12 @@ caller's kernel retries those that do not fit after one second, then three, seve
 
 LAST_CALLS_S = 3
 """How long unfinished calls may take once all sockets are closed."""
+
+port_tls = partial(server_tls, certificate="tls_certificate", key="tls_key", client_ca="tls_client_ca")
+"""Returns the TLS of the edge's own port; None without certificate. Raises SettingsError."""
+
+query_tls = partial(channel_tls, ca="query_tls_ca", certificate="query_tls_certificate", key="query_tls_key")
+"""Returns the TLS of connections to the query service; None without CA. Raises SettingsError."""
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -36,16 +42,6 @@ def listen(settings: Settings) -> socket.socket:
         variables = settings.variable("host"), settings.variable("port")
         raise PortInUseError(settings.host, settings.port, error, *variables) from error
     return listener
-
-
-def port_tls(settings: Settings) -> Tls | None:
-    """Returns the TLS of the edge's own port; None without certificate. Raises SettingsError."""
-    return server_tls(settings, certificate="tls_certificate", key="tls_key", client_ca="tls_client_ca")
-
-
-def query_tls(settings: Settings) -> Tls | None:
-    """Returns the TLS of connections to the query service; None without CA. Raises SettingsError."""
-    return channel_tls(settings, ca="query_tls_ca", certificate="query_tls_certificate", key="query_tls_key")
 
 
 class Server(uvicorn.Server):

@@ -41,7 +41,6 @@ class Channels:
     max_ranges: int
 
     async def create(self, consumer: Consumer) -> Channel:
-        """Creates a channel of the consumer, without subscriptions."""
         channel_id = new_id()
         head = ChannelRecord()
         head.channel.owner = consumer.principal

@@ -101,5 +101,4 @@ class KafkaWriter(Writer):
 
 
 def record_key(key: StoreKey) -> bytes:
-    """The Kafka record's key."""
     return "\0".join(part for part in key[1:] if part).encode()

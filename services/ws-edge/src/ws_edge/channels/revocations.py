@@ -145,5 +145,4 @@ class RevocationLog:
 
 
 def revocation_key(principal: str) -> StoreKey:
-    """The key under which the revocation of a consumer is stored."""
     return StoreKey(REVOCATIONS.name, principal)

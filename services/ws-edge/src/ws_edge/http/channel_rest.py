@@ -88,7 +88,6 @@ class ChannelRest:
     identify: Identify
 
     def router(self) -> APIRouter:
-        """The routes with their documentation."""
         router = APIRouter(responses=failures(400, 404, 429, 501))
         channel, subscriptions = "/v1/channels/{channel}", "/v1/channels/{channel}/subscriptions"
         for method, path, call, status, model in (

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -149,7 +149,6 @@ class Rest:
     page_size: int
 
     def router(self) -> APIRouter:
-        """The routes with their documentation."""
         router = APIRouter(responses=failures())
         one: Responses = {304: {"description": "The copy named by If-None-Match still holds."}, **failures(404)}
         for method, path, call, model, responses in (
@@ -199,9 +198,7 @@ class Rest:
 
     async def get_consumer(self, request: Request) -> Response:
         """Answers with who is signed in."""
-        consumer = await self.consumer(request)
-        document = {"id": consumer.id, "name": consumer.name, "staff": consumer.staff}
-        return JSONResponse(document, headers={"Cache-Control": PRIVATE})
+        return JSONResponse(asdict(await self.consumer(request)), headers={"Cache-Control": PRIVATE})
 
     async def issue_ticket(self, request: Request) -> Response:
         """Answers with a ticket for the credential of this call: it renews an open socket, or opens a browser's."""
@@ -235,7 +232,6 @@ class Rest:
 
 
 def state_document(state: KeyState) -> dict[str, Any]:
-    """One row as a StateDocument."""
     key = state.key
     document: dict[str, Any] = {
         "key": {"group": key.group} | ({"sort": key.sort, "member": key.member} if key.member else {}),

@@ -107,7 +107,6 @@ class StaffRest:
     identify: Identify
 
     def router(self) -> APIRouter:
-        """The routes with their documentation."""
         router = APIRouter(responses=failures())
         shard_map: Responses = {200: {"content": {"application/json": {"schema": {"$ref": SCHEMAS + SHARD_MAP}}}}}
         add, path, responses = router.add_api_route, "/v1/revocations", failures(400, 501)
