@@ -5,14 +5,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from httpx import AsyncClient
 from jsonschema import Draft7Validator
 from websockets.asyncio.client import ClientConnection
 
+from statecast import commented_descriptor_set
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from testkit.ws_edge.channels import channel_of, order, orders_of
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.http.asyncapi import SCHEMAS, contract, document, schemas_of
+from ws_edge.http.asyncapi import SCHEMAS, document, schemas_of
 from ws_edge.states import StoreKey
 
 DOCUMENT = document()
@@ -153,7 +155,7 @@ def test_a_malformed_frame_does_not_conform(frame: dict[str, Any], message: str)
     assert not Draft7Validator(schema).is_valid(frame)
 
 
-CONTRACT = contract()
+CONTRACT = FileDescriptorSet.FromString(commented_descriptor_set())
 
 
 def test_a_schema_comes_with_all_it_refers_to_and_the_contracts_comments() -> None:

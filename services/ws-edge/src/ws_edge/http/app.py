@@ -13,8 +13,7 @@ from starlette.exceptions import HTTPException
 
 from statecast_service.health import health_answer
 from ws_edge.errors import EdgeError, UnavailableError
-from ws_edge.http.asyncapi import contract, document, schemas_of
-from ws_edge.http.staff_rest import SHARD_MAP
+from ws_edge.http import asyncapi
 from ws_edge.metrics import Metrics
 from ws_edge.session.sockets import Sockets
 
@@ -65,7 +64,7 @@ def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable
     async def prometheus() -> Response:
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
-    sockets_document = document()
+    sockets_document = asyncapi.document()
 
     @app.get("/asyncapi.json", include_in_schema=False)
     async def sockets_described() -> Response:
@@ -74,7 +73,6 @@ def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable
     app.exception_handler(EdgeError)(_edge_error)
     app.exception_handler(RequestValidationError)(_wrong_parameter)
     app.exception_handler(HTTPException)(_http_error)
-    app.openapi()["components"]["schemas"] |= schemas_of(contract(), SHARD_MAP)
     return app
 
 

@@ -43,16 +43,12 @@ def document() -> Document:
     """The document, for AsyncAPI 3.0: the template with the schemas of the messages that it names."""
     template: Document = yaml.safe_load(TEMPLATE.read_text(encoding="utf-8"))
     messages = template["components"]["messages"].values()
-    schemas = schemas_of(contract(), *(message["name"] for message in messages))
+    contract = FileDescriptorSet.FromString(commented_descriptor_set())
+    schemas = schemas_of(contract, *(message["name"] for message in messages))
     for message in messages:
         message["summary"] = schemas[message["name"]].get("description", "")
     template["components"]["schemas"] = schemas
     return template
-
-
-def contract() -> FileDescriptorSet:
-    """The contract's descriptors, with their comments."""
-    return FileDescriptorSet.FromString(commented_descriptor_set())
 
 
 def schemas_of(contract: FileDescriptorSet, *names: str) -> dict[str, Schema]:

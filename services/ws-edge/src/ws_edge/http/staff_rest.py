@@ -11,16 +11,51 @@ from pydantic import Field
 
 from ws_edge.authorization import check_staff
 from ws_edge.channels.revocations import RevocationLog
-from ws_edge.http.asyncapi import SCHEMAS
-from ws_edge.http.rest import Document, Identify, Responses, failures, message_document
+from ws_edge.http.rest import Document, Identify, PositionDocument, failures, message_document
 from ws_edge.metrics import AGE_BUCKETS, Metrics
 from ws_edge.upstream.query_client import QueryClient
 
-SHARD_MAP = "statecast.query.v1.ListShardsResponse"
-"""The answer is this message of the contract, as which OpenAPI describes it."""
-
 GAUGES = ("sockets", "subscriptions", "unique_keys")
 TOTALS = ("frames_sent", "skipped", "polled_keys", "changed_keys", "failed_keys", "sockets_opened")
+
+
+class ReplicaDocument(Document):
+    """One instance that serves a partition."""
+
+    instance: str
+    address: str
+    rank: int = Field(description="1 for the owner.")
+    serving: bool
+    lag_records: str
+    lag_ms: str
+    current_through: PositionDocument | None = None
+
+
+class ShardDocument(Document):
+    """One partition of a store."""
+
+    store: str
+    partition: int
+    replicas: list[ReplicaDocument]
+
+
+class StoreDocument(Document):
+    """One store."""
+
+    store: str
+    topic: str
+    message: str
+    partitions: int
+    owner: str
+    history: bool
+    partitioner: str
+
+
+class ShardMapDocument(Document):
+    """The shard map as an instance of the query service sees it."""
+
+    stores: list[StoreDocument]
+    shards: list[ShardDocument]
 
 
 class TotalsDocument(Document):
@@ -108,10 +143,9 @@ class StaffRest:
 
     def router(self) -> APIRouter:
         router = APIRouter(responses=failures())
-        shard_map: Responses = {200: {"content": {"application/json": {"schema": {"$ref": SCHEMAS + SHARD_MAP}}}}}
         add, path, responses = router.add_api_route, "/v1/revocations", failures(400, 501)
         add("/v1/edge", self.get_edge, response_model=EdgeDocument)
-        add("/v1/shards", self.list_shards, responses=shard_map)
+        add("/v1/shards", self.list_shards, response_model=ShardMapDocument)
         add(
             path, self.revoke, methods=["POST"], status_code=201, response_model=RevocationDocument, responses=responses
         )
