@@ -68,7 +68,7 @@ class SubscriptionsRequest(Document):
 
     def by_key(self) -> dict[AnyKey, int | None]:
         """The keys and ranges, each with its interval in milliseconds."""
-        return {_key_or_range(each): each.interval_ms for each in self.subscriptions}
+        return {key_or_range(each): each.interval_ms for each in self.subscriptions}
 
 
 class ChannelDocument(Document):
@@ -146,7 +146,7 @@ def _answer(channel: Channel, status: int = 200) -> Response:
     return JSONResponse(document.model_dump(exclude_defaults=True), status_code=status)
 
 
-def _key_or_range(subscription: ChannelKeyDocument | ChannelRangeDocument) -> AnyKey:
+def key_or_range(subscription: ChannelKeyDocument | ChannelRangeDocument) -> AnyKey:
     if isinstance(subscription, ChannelRangeDocument):
         return RangeKey(**dict(subscription.range))
     key = subscription.key
