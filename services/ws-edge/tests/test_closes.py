@@ -8,7 +8,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from testkit.ws_edge.edge import RunningEdge, until
-from ws_edge.closes import REASONS, reason_of
+from ws_edge.errors import REASONS, reason_of
 
 
 def closed(edge: RunningEdge) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from statecast_service.reference import stale_blocks
-from ws_edge.closes import BY_EDGE, OTHERS
+from ws_edge.errors import BY_EDGE, OTHERS
 
 README = Path(__file__).parents[1] / "README.md"
 

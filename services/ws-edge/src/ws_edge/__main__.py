@@ -15,10 +15,9 @@ import uvloop
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
-from ws_edge.auth.admission import Admission, Origins, Pace
-from ws_edge.auth.gateway import Gateway
+from ws_edge.auth.admission import Admission, Pace
+from ws_edge.auth.gateway import Gateway, Tickets
 from ws_edge.auth.quotas import ChannelQuota, Quota, Quotas
-from ws_edge.auth.tickets import Tickets
 from ws_edge.channels import EDGE_STORES
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.kafka_writer import KafkaWriter, Writer
@@ -37,6 +36,9 @@ from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
 from ws_edge.stores import read_stores
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
+
+LIMITS = {field.name for field in fields(Limits)} - {"default_members"}
+"""The limits that are settings of the same name."""
 
 log = structlog.get_logger(__name__)
 
@@ -82,7 +84,6 @@ async def serve(settings: Settings, listener: socket.socket) -> None:
 
 
 async def run(edge: Edge, listener: socket.socket) -> None:
-    """Runs the parts until the server ends."""
     try:
         async with asyncio.TaskGroup() as group:
             parts = (edge.shard_watch.run, edge.poller.run, edge.sockets.reap)
@@ -95,7 +96,7 @@ async def run(edge: Edge, listener: socket.socket) -> None:
 
 
 def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], float] = time.time) -> Edge:
-    """Puts an edge together; without a writer it has no channels and no revocation. Call it in the loop that runs it.
+    """Puts an edge together, in the loop that runs it. Without a writer it has no channels and no revocation.
 
     Raises SettingsError when the stores file or a certificate is wrong.
     """
@@ -111,7 +112,8 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     revocations = Revocations(hub, client, writer is not None, settings.unavailable_after_ms / 1000)
     gateway = Gateway(settings.gateway_secrets, certified=tls is not None and tls.mutual)
     tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
-    context = SessionContext(hub, stores, _limits(settings), metrics, tickets, clock, wall_clock)
+    limits = Limits(default_members=settings.page_size, **{name: getattr(settings, name) for name in LIMITS})
+    context = SessionContext(hub, stores, limits, metrics, tickets, clock, wall_clock)
     sockets = Sockets(context, channels, revocations, gateway, _admission(settings), settings.stall_timeout_s)
 
     def not_ready() -> str | None:
@@ -130,7 +132,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     metrics.unique_keys.set_function(lambda: hub.unique_keys)
     metrics.query_available.set_function(lambda: shard_watch.reason is None)
     drain = partial(sockets.drain, settings.drain_notice_ms / 1000, settings.drain_window_ms / 1000)
-    server = Server(edge_app(http_app(routers, metrics, not_ready), sockets), settings, tls, drain)
+    server = Server(edge_app(http_app(routers, metrics, not_ready), sockets), settings, drain)
     return Edge(hub, client, shard_watch, poller, sockets, metrics, server)
 
 
@@ -178,13 +180,7 @@ def _admission(settings: Settings) -> Admission:
     )
     address = Quota(settings.address_sockets, settings.address_subscriptions, settings.address_frames_per_s, burst_s)
     pace = Pace(settings.sockets_per_s, settings.slow_start_s, time.monotonic)
-    quotas = Quotas(consumer, address, time.monotonic)
-    return Admission(Origins(settings.origins), quotas, pace, settings.max_sockets)
-
-
-def _limits(settings: Settings) -> Limits:
-    names = {field.name for field in fields(Limits)} - {"default_members"}
-    return Limits(default_members=settings.page_size, **{name: getattr(settings, name) for name in names})
+    return Admission(settings.origins, Quotas(consumer, address, time.monotonic), pace, settings.max_sockets)
 
 
 if __name__ == "__main__":

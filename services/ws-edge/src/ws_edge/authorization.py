@@ -26,14 +26,12 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class OwnerRule:
-    """Decides who may see the rows of a store: staff, and the consumer whose id is in the row's field.
-
-    `field` is None in stores for staff alone, or, with `everyone`, for all consumers. With `group` the group of every
-    key is a consumer's id as well, so that somebody else's key is refused before it is looked up.
-    """
+    """Decides who may see the rows of a store: staff, and the consumer whose id is in the row's field."""
 
     field: str | None
+    """None in stores for staff alone, or, with `everyone`, for all consumers."""
     group: bool = False
+    """Whether the group of every key is a consumer's id too: somebody else's is refused before it is looked up."""
     everyone: bool = False
 
     def owner_of(self, row: object) -> str:
@@ -71,6 +69,5 @@ def may_see(consumer: Consumer, state: KeyState) -> bool:
 
 
 def check_row(consumer: Consumer, state: KeyState) -> None:
-    """Raises ForbiddenError when the row belongs to somebody else."""
     if not may_see(consumer, state):
         raise ForbiddenError(f"{state.key} belongs to somebody else")

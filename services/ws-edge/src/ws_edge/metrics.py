@@ -2,13 +2,14 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from ws_edge.closes import REASONS
+from ws_edge.errors import REASONS
 
 AGE_BUCKETS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 60.0)
 
@@ -24,7 +25,6 @@ class FrameTally(Collector):
         self._age_sum = 0.0
 
     def aged(self, seconds: float) -> None:
-        """Counts the age of one change."""
         self.ages[bisect_left(AGE_BUCKETS, seconds)] += 1
         self._age_sum += seconds
 
@@ -32,10 +32,8 @@ class FrameTally(Collector):
     def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
         yield CounterMetricFamily("ws_edge_frames_sent", "Frames handed to sockets.", value=self.sent)
         yield CounterMetricFamily("ws_edge_skipped", "Versions replaced before a slow client took them.", self.skipped)
-        total, buckets = 0, []
-        for bound, count in zip((*AGE_BUCKETS, "+Inf"), self.ages, strict=True):
-            total += count
-            buckets.append((str(bound), float(total)))
+        bounds = map(str, (*AGE_BUCKETS, "+Inf"))
+        buckets = list(zip(bounds, map(float, accumulate(self.ages)), strict=True))
         meaning = "From the commit at the source to the frame handed to the socket; snapshots excluded."
         yield HistogramMetricFamily("ws_edge_age_seconds", meaning, buckets, self._age_sum)
 

@@ -6,13 +6,12 @@ import ssl
 from collections.abc import Awaitable, Callable
 from functools import partial
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from typing_extensions import override
 
 from statecast_service.errors import PortInUseError
-from statecast_service.tls import Tls, channel_tls, server_tls
+from statecast_service.tls import channel_tls, server_tls
 from ws_edge.http.app import App
 from ws_edge.session.protocol import EdgeSocketProtocol
 from ws_edge.settings import Settings
@@ -23,6 +22,12 @@ caller's kernel retries those that do not fit after one second, then three, seve
 
 LAST_CALLS_S = 3
 """How long unfinished calls may take once all sockets are closed."""
+
+port_tls = partial(server_tls, certificate="tls_certificate", key="tls_key", client_ca="tls_client_ca")
+"""Returns the TLS of the edge's own port; None without certificate. Raises SettingsError."""
+
+query_tls = partial(channel_tls, ca="query_tls_ca", certificate="query_tls_certificate", key="query_tls_key")
+"""Returns the TLS of connections to the query service; None without CA. Raises SettingsError."""
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -39,20 +44,11 @@ def listen(settings: Settings) -> socket.socket:
     return listener
 
 
-def port_tls(settings: Settings) -> Tls | None:
-    """Returns the TLS of the edge's own port; None without certificate. Raises SettingsError."""
-    return server_tls(settings, certificate="tls_certificate", key="tls_key", client_ca="tls_client_ca")
-
-
-def query_tls(settings: Settings) -> Tls | None:
-    """Returns the TLS of connections to the query service; None without CA. Raises SettingsError."""
-    return channel_tls(settings, ca="query_tls_ca", certificate="query_tls_certificate", key="query_tls_key")
-
-
 class Server(uvicorn.Server):
     """uvicorn, but the first signal starts the drain, and a second one ends it."""
 
-    def __init__(self, app: App, settings: Settings, tls: Tls | None, drain: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, app: App, settings: Settings, drain: Callable[[], Awaitable[None]]) -> None:
+        """The files of `port_tls` must have been checked."""
         protocol = partial(EdgeSocketProtocol, send_buffer=settings.send_buffer_bytes)
         super().__init__(
             uvicorn.Config(
@@ -69,26 +65,23 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                **_tls_options(tls),
+                ssl_certfile=settings.tls_certificate,
+                ssl_keyfile=settings.tls_key,
+                ssl_ca_certs=None if settings.tls_client_ca is None else str(settings.tls_client_ca),
+                ssl_cert_reqs=ssl.CERT_NONE if settings.tls_client_ca is None else ssl.CERT_REQUIRED,
                 timeout_graceful_shutdown=LAST_CALLS_S,
             )
         )
         self._drain = drain
         self._drained: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    @override
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self._loop = asyncio.get_running_loop()
-        await super().startup(sockets)
 
     @override
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         # The base would raise the signal again at the end, so that the process would not exit with 0.
-        if self._loop is None or self._drained is not None:
+        if not self.started or self._drained is not None:
             self.should_exit = self.force_exit = True
         else:
-            self._loop.call_soon_threadsafe(self._begin_drain)
+            asyncio.get_running_loop().call_soon_threadsafe(self._begin_drain)
 
     def _begin_drain(self) -> None:
         if self._drained is None:
@@ -99,15 +92,3 @@ class Server(uvicorn.Server):
             await self._drain()
         finally:
             self.should_exit = True
-
-
-def _tls_options(tls: Tls | None) -> dict[str, Any]:
-    """The options of uvicorn."""
-    if tls is None or tls.certificate is None or tls.key is None:
-        return {}
-    return {
-        "ssl_certfile": tls.certificate.file,
-        "ssl_keyfile": tls.key.file,
-        "ssl_ca_certs": None if tls.ca is None else str(tls.ca.file),
-        "ssl_cert_reqs": ssl.CERT_REQUIRED if tls.mutual else ssl.CERT_NONE,
-    }

@@ -17,10 +17,7 @@ class StoreKey(NamedTuple):
 
 
 class RangeKey(NamedTuple):
-    """The first members of a group whose sort value is at least `sort_from` and below `sort_to`, or the last ones.
-
-    Empty bounds are open. `limit` is the maximum number of members.
-    """
+    """At most `limit` members of a group, the first or the last, from `sort_from` to below `sort_to`; empty is open."""
 
     store: str
     group: str
@@ -46,10 +43,7 @@ class Position(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class KeyState:
-    """What a key holds as of a position; `row` is None when it holds nothing.
-
-    `frames` keeps the encoded frame of each codec, so that all subscribers of a key share one.
-    """
+    """What a key holds as of a position; `row` is None when it holds nothing."""
 
     key: StoreKey
     position: Position
@@ -66,6 +60,7 @@ class KeyState:
     absent_after: Position | None = None
     """The position since which the key is known to be absent; None when that is not certain, or there is a row."""
     frames: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The encoded frame of each codec, so that all subscribers of a key share one."""
 
     def is_newer_than(self, after: Position | None) -> bool:
         """Whether this is news to somebody who has read everything up to `after`."""

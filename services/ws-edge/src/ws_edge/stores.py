@@ -34,29 +34,21 @@ class Store:
 
     def check(self, key: AnyKey) -> None:
         """Raises MalformedFrameError when this store cannot have the key or range."""
+        if not key.group:
+            raise MalformedFrameError(f"the {'range' if isinstance(key, RangeKey) else 'key'} names no group")
         if isinstance(key, RangeKey):
-            self._check_range(key)
-            return
-        if not key.group:
-            raise MalformedFrameError("the key names no group")
-        if self.members and not (key.sort and key.member):
+            if not self.members:
+                raise MalformedFrameError(f"{self.name} has one value per group: subscribe to its keys")
+            if key.limit < 0:
+                raise MalformedFrameError(f"limit is {key.limit}: it is a number of members, and 0 takes the default")
+            if key.sort_to and key.sort_to.encode() < key.sort_from.encode():
+                raise MalformedFrameError("sort_to is below sort_from: swap them")
+        elif self.members and not (key.sort and key.member):
             raise MalformedFrameError(f"a key of {self.name} needs group, sort and member")
-        if not self.members and (key.sort or key.member):
+        elif not self.members and (key.sort or key.member):
             raise MalformedFrameError(f"a key of {self.name} has a group only")
-        for name, part in zip(("group", "sort", "member"), key[1:], strict=True):
+        for name, part in zip(key._fields[1:4], key[1:4], strict=True):
             check_key_part(name, part)
-
-    def _check_range(self, key: RangeKey) -> None:
-        if not self.members:
-            raise MalformedFrameError(f"{self.name} has one value per group: subscribe to its keys")
-        if not key.group:
-            raise MalformedFrameError("the range names no group")
-        if key.limit < 0:
-            raise MalformedFrameError(f"limit is {key.limit}: it is a number of members, and 0 takes the default")
-        for name in ("group", "sort_from", "sort_to"):
-            check_key_part(name, getattr(key, name))
-        if key.sort_to and key.sort_to.encode() < key.sort_from.encode():
-            raise MalformedFrameError("sort_to is below sort_from: swap them")
 
 
 Stores = Mapping[str, Store]

@@ -3,8 +3,7 @@
 import pytest
 
 from testkit.ws_edge.edge import Clock
-from ws_edge.auth.gateway import Caller, Credential
-from ws_edge.auth.tickets import Tickets
+from ws_edge.auth.gateway import Caller, Credential, Tickets
 from ws_edge.authorization import Consumer
 from ws_edge.errors import TicketRefusedError
 

@@ -8,11 +8,11 @@ from ws_edge.channels.channel import (
     channel_of,
     check_id,
     new_id,
-    record_key,
     revision_key,
     subscription_key,
     subscription_record,
 )
+from ws_edge.channels.kafka_writer import record_key
 from ws_edge.errors import UnknownChannelError
 from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
 

@@ -6,9 +6,11 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from statecast.orders.v1.order_pb2 import Order
 from statecast.partitioning import partition_of
-from ws_edge.channels.kafka_writer import KafkaWriter, Record
+from ws_edge.channels.kafka_writer import KafkaWriter
 from ws_edge.errors import UnavailableError
+from ws_edge.states import StoreKey
 
 CreateTopic = Callable[..., str]
 TIMEOUT_S = 30.0
@@ -29,13 +31,14 @@ def records_of(bootstrap: str, topic: str, number: int, count: int) -> list[Kept
 async def test_records_of_a_group_are_together_and_in_order(kafka: str, create_topic: CreateTopic) -> None:
     topic = create_topic("kept", partitions=4)
     writer = KafkaWriter(kafka, TIMEOUT_S)
-    first = await writer.write(topic, "g", [Record(b"g", b"one"), Record(b"g\0s\0m", b"two")])
-    second = await writer.write(topic, "g", [Record(b"g", None)])
+    one, two = Order(order_id="one"), Order(order_id="two")
+    first = await writer.write({StoreKey(topic, "g"): one, StoreKey(topic, "g", "s", "m"): two})
+    second = await writer.write({StoreKey(topic, "g"): None})
 
     assert (first, second) == (1, 2)
     assert records_of(kafka, topic, partition_of("g", 4), 3) == [
-        (0, b"g", b"one"),
-        (1, b"g\0s\0m", b"two"),
+        (0, b"g", one.SerializeToString()),
+        (1, b"g\0s\0m", two.SerializeToString()),
         (2, b"g", None),
     ]
 
@@ -44,7 +47,7 @@ async def test_records_of_a_group_are_together_and_in_order(kafka: str, create_t
 async def test_many_writes_at_once_each_get_their_own_offset(kafka: str, create_topic: CreateTopic) -> None:
     topic = create_topic("kept", partitions=1)
     writer = KafkaWriter(kafka, TIMEOUT_S)
-    offsets = await asyncio.gather(*(writer.write(topic, "g", [Record(b"g", b"%d" % n)]) for n in range(50)))
+    offsets = await asyncio.gather(*(writer.write({StoreKey(topic, "g"): Order(total_cents=n)}) for n in range(50)))
 
     assert sorted(offsets) == list(range(50))
 
@@ -52,9 +55,9 @@ async def test_many_writes_at_once_each_get_their_own_offset(kafka: str, create_
 @pytest.mark.kafka
 async def test_an_unknown_topic_is_unavailable(kafka: str) -> None:
     with pytest.raises(UnavailableError):
-        await KafkaWriter(kafka, 2.0).write("no-such-topic", "g", [Record(b"g", b"x")])
+        await KafkaWriter(kafka, 2.0).write({StoreKey("no-such-topic", "g"): Order()})
 
 
 async def test_an_unreachable_broker_is_unavailable() -> None:
     with pytest.raises(UnavailableError, match="Kafka has not acknowledged"):
-        await KafkaWriter("127.0.0.1:1", 0.5).write("kept", "g", [Record(b"g", b"x")])
+        await KafkaWriter("127.0.0.1:1", 0.5).write({StoreKey("kept", "g"): Order()})

@@ -6,9 +6,9 @@ import pytest
 from httpx import AsyncClient
 
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.http.pages import paths
+from ws_edge.http.app import page_files
 
-PATHS = paths()
+PATHS = page_files()
 REFERENCES = re.compile(r"""(?:src|href|from)\s?=?\s?["'](/[^"']*)["']""")
 
 

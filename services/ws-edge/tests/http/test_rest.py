@@ -6,7 +6,8 @@ from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.http.documents import EdgeDocument, OrderUpdatesReply, PageDocument, ShardMapDocument, StateDocument
+from ws_edge.http.rest import OrderUpdatesReply, PageDocument, StateDocument
+from ws_edge.http.staff_rest import EdgeDocument, ShardMapDocument
 from ws_edge.states import StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")

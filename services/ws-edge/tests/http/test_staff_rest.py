@@ -4,8 +4,7 @@ import pytest
 from httpx import AsyncClient
 
 from testkit.ws_edge.edge import Clock, RunningEdge
-from ws_edge.http.documents import RevocationDocument
-from ws_edge.http.staff_rest import EdgeReport
+from ws_edge.http.staff_rest import EdgeReport, RevocationDocument
 from ws_edge.metrics import AGE_BUCKETS, Metrics
 
 

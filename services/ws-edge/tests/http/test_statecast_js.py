@@ -9,9 +9,9 @@ import pytest
 from playwright.async_api import Error, Page, Route, WebSocketRoute
 
 from testkit.chromium import chromium
-from ws_edge.http.pages import paths
+from ws_edge.http.app import page_files
 
-PATHS = paths()
+PATHS = page_files()
 ORIGIN = "http://edge.test"
 CONNECT = """async (tokens) => {
     const { Statecast, StatecastError } = await import("/statecast.js");

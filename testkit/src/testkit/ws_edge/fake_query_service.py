@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Self
 
@@ -15,7 +14,7 @@ from statecast.query.v1 import query_pb2, query_service_pb2
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceServicer, add_QueryServiceServicer_to_server
 from statecast.state.v1.state_pb2 import Position, StateKey
 from ws_edge.channels import EDGE_STORES
-from ws_edge.channels.kafka_writer import Record, Writer
+from ws_edge.channels.kafka_writer import Rows, Writer
 from ws_edge.errors import UnavailableError
 from ws_edge.states import StoreKey
 
@@ -240,17 +239,15 @@ class FakeWriter(Writer):
         self._service = service
 
     @override
-    async def write(self, topic: str, group: str, records: Sequence[Record]) -> int:
+    async def write(self, rows: Rows) -> int:
         if self._service.failing is not None:
             raise UnavailableError("scripted to fail")
-        for record in records:
-            record_group, sort, member = (*record.key.decode().split("\0"), "", "")[:3]
-            assert record_group == group
-            key = StoreKey(topic, group, sort, member)
-            if record.value is None:
+        assert len({key[:2] for key in rows}) == 1, "all are of one group"
+        for key, row in rows.items():
+            if row is None:
                 self._service.delete(key)
             else:
-                self._service.put(key, EDGE_STORES[topic].message.FromString(record.value))
+                self._service.put(key, row)
         return self._service.offset
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import Clock, until
-from ws_edge.auth.gateway import Caller
+from ws_edge.auth.gateway import Caller, Tickets
 from ws_edge.auth.quotas import Quota, Quotas
-from ws_edge.auth.tickets import Tickets
 from ws_edge.authorization import Consumer
 from ws_edge.codec.order_codec import OrderCodec
 from ws_edge.hub.hub import Hub

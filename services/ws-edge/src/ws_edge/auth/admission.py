@@ -1,7 +1,7 @@
 """Decides whether a handshake is accepted: origin, quotas, free capacity, and the pace of new sockets."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,28 +15,7 @@ INITIAL_SHARE = 0.1
 """The share of the full pace at which an edge starts."""
 
 
-@dataclass(frozen=True)
-class Origins:
-    """Stops other sites from opening sockets with a user's credentials. Only browsers send an origin."""
-
-    allowed: Collection[str]
-    """Origins in lower case, or `*`. If empty, only the host that the client asked for is allowed."""
-
-    def check(self, scope: Mapping[str, Any]) -> None:
-        """Raises OriginRefusedError when the ASGI scope has an origin that is not allowed."""
-        for origin in _values(scope, b"origin"):
-            if not self._allows(origin.lower(), scope):
-                text = f"sockets are not opened from {origin[:200]}: the operator may allow it by WS_EDGE_ORIGINS"
-                raise OriginRefusedError(text)
-
-    def _allows(self, origin: str, scope: Mapping[str, Any]) -> bool:
-        if self.allowed:
-            return origin in self.allowed or ANY_ORIGIN in self.allowed
-        requested = _values(scope, b"x-forwarded-host") or _values(scope, b"host")
-        host = _host(origin)
-        return bool(host) and [host] == [_host(f"//{value}") for value in requested]
-
-
+@dataclass
 class Pace:
     """A token bucket of one second's tokens whose rate rises evenly to the full one. Times are monotonic seconds.
 
@@ -44,20 +23,19 @@ class Pace:
     shared, but ten thousand at once would be one big wave for the query service: the pace spreads them.
     """
 
-    def __init__(self, per_second: float, warm_up: float, clock: Callable[[], float]) -> None:
-        """The full pace is reached `warm_up` seconds after the first socket."""
-        self._per_second = per_second
-        self._warm_up = warm_up
-        self._clock = clock
-        self._started_at: float | None = None
-        self._bucket: TokenBucket
+    per_second: float
+    warm_up: float
+    """The full pace is reached so many seconds after the first socket."""
+    clock: Callable[[], float]
+    _started_at: float | None = field(default=None, init=False)
+    _bucket: TokenBucket = field(init=False)
 
     def admits(self) -> bool:
         """Whether one more socket may be opened now; if so, it is counted."""
-        now = self._clock()
+        now = self.clock()
         age = 0.0 if self._started_at is None else now - self._started_at
-        share = 1.0 if age >= self._warm_up else INITIAL_SHARE + (1 - INITIAL_SHARE) * age / self._warm_up
-        rate = self._per_second * share
+        share = 1.0 if age >= self.warm_up else INITIAL_SHARE + (1 - INITIAL_SHARE) * age / self.warm_up
+        rate = self.per_second * share
         burst = max(rate, 1.0)
         if self._started_at is None:
             self._started_at, self._bucket = now, TokenBucket(rate, burst, now)
@@ -69,14 +47,15 @@ class Pace:
 class Admission:
     """Admits sockets as origins, quotas, capacity and pace allow."""
 
-    origins: Origins
+    origins: Collection[str]
+    """What `check_origin` allows."""
     quotas: Quotas
     pace: Pace
     max_sockets: int
 
     def admit(self, scope: Mapping[str, Any], caller: Caller) -> QuotaReservation:
         """Returns the socket's reservation, which counts while it is entered. Raises HandshakeError."""
-        self.origins.check(scope)
+        check_origin(self.origins, scope)
         reservation = self.quotas.reserve(caller)
         if self.quotas.sockets >= self.max_sockets:
             raise BusyError("this edge has as many sockets as it may have: connect again later", "full")
@@ -84,6 +63,26 @@ class Admission:
         if not self.pace.admits():
             raise BusyError("more sockets are being opened than this edge takes at a time: connect again later", "pace")
         return reservation
+
+
+def check_origin(allowed: Collection[str], scope: Mapping[str, Any]) -> None:
+    """Stops other sites from opening sockets with a user's credentials. Only browsers send an origin.
+
+    `allowed` are origins in lower case, or `*`; if empty, only the host that the client asked for is allowed. Raises
+    OriginRefusedError when the ASGI scope has another origin.
+    """
+    for origin in _values(scope, b"origin"):
+        if not _is_allowed(origin.lower(), allowed, scope):
+            text = f"sockets are not opened from {origin[:200]}: the operator may allow it by WS_EDGE_ORIGINS"
+            raise OriginRefusedError(text)
+
+
+def _is_allowed(origin: str, allowed: Collection[str], scope: Mapping[str, Any]) -> bool:
+    if allowed:
+        return origin in allowed or ANY_ORIGIN in allowed
+    requested = _values(scope, b"x-forwarded-host") or _values(scope, b"host")
+    host = _host(origin)
+    return bool(host) and [host] == [_host(f"//{value}") for value in requested]
 
 
 def _values(scope: Mapping[str, Any], name: bytes) -> list[str]:

@@ -2,27 +2,25 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 MAX_WAIT_S = 3600.0
 """Timers use the monotonic clock, which stands still while a machine sleeps: check the wall clock this often."""
 
 
+@dataclass(slots=True, eq=False)
 class ExpiryTimer:
     """Calls back once at a point in time. Must be used in the event loop that is to call."""
 
-    __slots__ = ("_on_expiry", "_timer", "_wall_clock")
-
-    def __init__(self, wall_clock: Callable[[], float], on_expiry: Callable[[], None]) -> None:
-        """`wall_clock` returns seconds since 1970."""
-        self._wall_clock = wall_clock
-        self._on_expiry = on_expiry
-        self._timer: asyncio.TimerHandle | None = None
+    wall_clock: Callable[[], float]
+    on_expiry: Callable[[], None]
+    _timer: asyncio.TimerHandle | None = field(default=None, init=False)
 
     def renew(self, expires_at: float | None) -> None:
         """Sets another time, in seconds since 1970; None means never."""
         self.cancel()
         if expires_at is not None:
-            wait = min(max(0.0, expires_at - self._wall_clock()), MAX_WAIT_S)
+            wait = min(max(0.0, expires_at - self.wall_clock()), MAX_WAIT_S)
             self._timer = asyncio.get_running_loop().call_later(wait, self._check, expires_at)
 
     def cancel(self) -> None:
@@ -33,7 +31,7 @@ class ExpiryTimer:
 
     def _check(self, expires_at: float) -> None:
         self._timer = None
-        if expires_at > self._wall_clock():
+        if expires_at > self.wall_clock():
             self.renew(expires_at)
         else:
-            self._on_expiry()
+            self.on_expiry()

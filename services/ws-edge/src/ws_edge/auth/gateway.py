@@ -1,14 +1,16 @@
-"""Reads the caller's identity from the gateway's headers, after checking the proof that the gateway sent them."""
+"""Who calls: the identity in the gateway's headers, with proof that the gateway sent them, and tickets made of it."""
 
+import hmac
 import json
-from base64 import urlsafe_b64decode
-from collections.abc import Mapping, Sequence
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from hmac import compare_digest
 from typing import Any
 
 from ws_edge.authorization import STAFF_GROUP, Consumer
-from ws_edge.errors import GatewayRequiredError
+from ws_edge.errors import GatewayRequiredError, TicketRefusedError
 
 SECRET = b"x-gateway-secret"
 CLAIMS = b"x-gateway-claims"
@@ -19,6 +21,11 @@ IDENTITY_HEADERS = frozenset({SECRET, CLAIMS, CUSTOM_ID, USERNAME, GROUPS})
 FORWARDED_FOR = b"x-forwarded-for"
 NO_CLAIMS = "none"
 """What the gateway sends as claims for a credential that is not a token."""
+
+TICKET_PURPOSE = b"statecast ws-edge ticket, version 1"
+"""Separates the key from the secret itself, and from other keys that may be derived from it."""
+
+MAX_TICKET_LENGTH = 2048
 
 MAX_TIME_S = 253_402_300_799.0
 """The last second of the year 9999; the contract and JSON cannot express later times."""
@@ -81,12 +88,65 @@ class Gateway:
         return headers
 
 
+class Tickets:
+    """Issues tickets and redeems those of any edge: short-lived proof that the gateway has accepted a credential.
+
+    A ticket is a JSON document and its HMAC-SHA256, each in base64url, joined by a dot. The key is derived from the
+    secret that gateway and edges share, so no edge has to ask another. Times are seconds since 1970.
+    """
+
+    def __init__(self, secrets: Sequence[str], wall_clock: Callable[[], float], lifetime: float) -> None:
+        """The first secret signs, all are accepted; a ticket is valid for `lifetime` seconds."""
+        self._keys = [hmac.digest(secret.encode(), TICKET_PURPOSE, sha256) for secret in secrets]
+        self._wall_clock = wall_clock
+        self._lifetime = lifetime
+
+    def issue(self, caller: Caller) -> str:
+        consumer, credential = caller.consumer, caller.credential
+        content = {
+            "consumer": [consumer.id, consumer.name, consumer.staff],
+            "credential": [credential.expires_at, credential.issued_at],
+            "use_by": self._wall_clock() + self._lifetime,
+        }
+        body = json.dumps(content, separators=(",", ":")).encode()
+        signature = hmac.digest(self._keys[0], body, sha256)
+        return b".".join(urlsafe_b64encode(part).rstrip(b"=") for part in (body, signature)).decode()
+
+    def redeem(self, ticket: str, consumer: Consumer) -> Credential:
+        """Returns the ticket's credential. Raises TicketRefusedError unless it is valid and the consumer's own."""
+        holder = self.holder(ticket)
+        if holder.consumer != consumer:
+            raise TicketRefusedError("the ticket is of another consumer, or other groups: open a new socket for it")
+        return holder.credential
+
+    def holder(self, ticket: str, address: str = "") -> Caller:
+        """Returns whom the ticket was issued to, with their `address`. Raises TicketRefusedError."""
+        content = json.loads(self._verified(ticket))
+        credential = Credential(*content["credential"])
+        now = self._wall_clock()
+        if content["use_by"] <= now:
+            raise TicketRefusedError("the ticket is too old: get a new one from POST /v1/tickets and send it at once")
+        if credential.expires_at is not None and credential.expires_at <= now:
+            raise TicketRefusedError("the credential behind the ticket has expired: sign in again, then get a ticket")
+        return Caller(Consumer(*content["consumer"]), credential, address)
+
+    def _verified(self, ticket: str) -> bytes:
+        body, _, signature = ticket[:MAX_TICKET_LENGTH].partition(".")
+        try:
+            content, mac = _base64url_bytes(body), _base64url_bytes(signature)
+        except ValueError:
+            content, mac = b"", b""
+        if not any(compare_digest(mac, hmac.digest(key, content, sha256)) for key in self._keys):
+            raise TicketRefusedError("the ticket is not one of ours: send what POST /v1/tickets has answered, whole")
+        return content
+
+
 def _credential(claims: str) -> Credential:
     """The times in a JSON Web Token's payload; no times for other credentials."""
     if claims in ("", NO_CLAIMS):
         return Credential()
     try:
-        payload = json.loads(base64url_bytes(claims))
+        payload = json.loads(_base64url_bytes(claims))
     except (ValueError, RecursionError) as error:
         raise GatewayRequiredError(f"the header {CLAIMS.decode()} does not hold a token's claims: {error}") from error
     if not isinstance(payload, dict):
@@ -112,7 +172,7 @@ def _address(scope: Mapping[str, Any]) -> str:
     return str(host)
 
 
-def base64url_bytes(text: str) -> bytes:
+def _base64url_bytes(text: str) -> bytes:
     """Decodes base64url without its padding. Raises ValueError."""
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 

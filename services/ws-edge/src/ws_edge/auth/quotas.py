@@ -1,7 +1,7 @@
 """Quotas: what each consumer and each address uses of this edge over all sockets, and how much of it they may use."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Self
 
@@ -37,20 +37,18 @@ class TokenBucket:
 
     def take(self, now: float) -> bool:
         """Takes a token; returns whether there was one."""
-        self._refill(now)
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
+        is_taken = self._refilled(now) >= 1
+        self._tokens -= is_taken
+        return is_taken
 
     def is_full(self, now: float) -> bool:
         """Whether no token is missing, so that a new bucket would be the same."""
-        self._refill(now)
-        return self._tokens >= self.burst
+        return self._refilled(now) >= self.burst
 
-    def _refill(self, now: float) -> None:
+    def _refilled(self, now: float) -> float:
         self._tokens = min(self.burst, self._tokens + (now - self._refilled_at) * self.rate)
         self._refilled_at = now
+        return self._tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,32 +73,32 @@ class Account:
     subscriptions: int = 0
 
 
+@dataclass(eq=False)
 class Quotas:
     """The accounts of all who are connected. An account is kept until nothing in it counts any more."""
 
-    def __init__(self, consumer: Quota, address: Quota, clock: Callable[[], float]) -> None:
-        self._consumer = consumer
-        self._address = address
-        self._clock = clock
-        self.accounts: dict[Hashable, Account] = {}
-        self.sockets = 0
-        """Open sockets of all callers."""
+    consumer: Quota
+    address: Quota
+    clock: Callable[[], float]
+    accounts: dict[Hashable, Account] = field(default_factory=dict, init=False)
+    sockets: int = field(default=0, init=False)
+    """Open sockets of all callers."""
 
     def reserve(self, caller: Caller) -> "QuotaReservation":
         """A reservation in the caller's accounts for a new socket. Raises TooManySocketsError."""
         accounts = (
-            self._account(caller.consumer, "this consumer", self._consumer),
-            self._account(network_of(caller.address), "this address", self._address),
+            self._account(caller.consumer, "this consumer", self.consumer),
+            self._account(network_of(caller.address), "this address", self.address),
         )
         for account in accounts:
             if account.sockets >= account.quota.sockets:
                 text = f"{account.name} has {account.sockets} sockets here, as many as it may: close some first"
                 raise TooManySocketsError(text)
-        return QuotaReservation(self, accounts, self._clock)
+        return QuotaReservation(self, accounts, self.clock)
 
     def forget_idle(self) -> None:
         """Drops idle accounts, whose successors would be the same; to be called now and then."""
-        now = self._clock()
+        now = self.clock()
         idle = [key for key, account in self.accounts.items() if not account.sockets and account.frames.is_full(now)]
         for key in idle:
             del self.accounts[key]
@@ -108,52 +106,50 @@ class Quotas:
     def _account(self, key: Hashable, name: str, quota: Quota) -> Account:
         account = self.accounts.get(key)
         if account is None:
-            frames = TokenBucket(quota.frames_per_s, quota.frames_per_s * quota.burst_s, self._clock())
+            frames = TokenBucket(quota.frames_per_s, quota.frames_per_s * quota.burst_s, self.clock())
             account = self.accounts[key] = Account(name, quota, frames)
         return account
 
 
+@dataclass(slots=True, eq=False)
 class QuotaReservation:
     """What one socket uses of the accounts of its consumer and its address; it counts while it is entered."""
 
-    __slots__ = ("_accounts", "_clock", "_quotas", "_strikes", "_subscriptions")
-
-    def __init__(self, quotas: Quotas, accounts: tuple[Account, ...], clock: Callable[[], float]) -> None:
-        self._quotas = quotas
-        self._accounts = accounts
-        self._clock = clock
-        self._subscriptions = 0
-        self._strikes: TokenBucket | None = None
+    quotas: Quotas
+    accounts: tuple[Account, ...]
+    clock: Callable[[], float]
+    _subscriptions: int = field(default=0, init=False)
+    _strikes: TokenBucket | None = field(default=None, init=False)
 
     def __enter__(self) -> Self:
-        self._quotas.sockets += 1
-        for account in self._accounts:
+        self.quotas.sockets += 1
+        for account in self.accounts:
             account.sockets += 1
         return self
 
     def __exit__(self, *_: object) -> None:
         self.hold(0)
-        self._quotas.sockets -= 1
-        for account in self._accounts:
+        self.quotas.sockets -= 1
+        for account in self.accounts:
             account.sockets -= 1
 
     def check_subscription(self) -> None:
         """Raises TooManySubscriptionsError when no more subscriptions are allowed."""
-        for account in self._accounts:
+        for account in self.accounts:
             if account.subscriptions >= account.quota.subscriptions:
                 text = f"{account.name} has {account.subscriptions} subscriptions here, as many as it may: cancel some"
                 raise TooManySubscriptionsError(text)
 
     def hold(self, subscriptions: int) -> None:
         """Sets how many subscriptions the socket has now."""
-        for account in self._accounts:
+        for account in self.accounts:
             account.subscriptions += subscriptions - self._subscriptions
         self._subscriptions = subscriptions
 
     def take_frame(self) -> None:
         """Counts a frame. Raises TooManyFramesError for one too many, FrameFloodError when that goes on."""
-        now = self._clock()
-        for account in self._accounts:
+        now = self.clock()
+        for account in self.accounts:
             if not account.frames.take(now):
                 limit = account.quota.frames_per_s
                 text = f"{account.name} sends more than {limit} frames a second: wait a moment, then send it again"
@@ -162,25 +158,24 @@ class QuotaReservation:
                 raise TooManyFramesError(text) if self._strikes.take(now) else FrameFloodError(text)
 
 
+@dataclass
 class ChannelQuota:
     """Limits how many channels each consumer creates here, and so how many exist: an hour's worth may come at once."""
 
-    def __init__(self, per_hour: int, clock: Callable[[], float]) -> None:
-        """`clock` returns monotonic seconds."""
-        self._per_hour = per_hour
-        self._clock = clock
-        self.buckets: dict[str, TokenBucket] = {}
+    per_hour: int
+    clock: Callable[[], float]
+    buckets: dict[str, TokenBucket] = field(default_factory=dict, init=False)
 
     def take(self, consumer: Consumer) -> None:
         """Counts a channel that is about to be created. Raises TooManyChannelsError when it is one too many."""
-        now = self._clock()
+        now = self.clock()
         bucket = self.buckets.get(consumer.principal)
         if bucket is None:
             for principal in [principal for principal, other in self.buckets.items() if other.is_full(now)]:
                 del self.buckets[principal]
-            bucket = self.buckets[consumer.principal] = TokenBucket(self._per_hour / HOUR_S, self._per_hour, now)
+            bucket = self.buckets[consumer.principal] = TokenBucket(self.per_hour / HOUR_S, self.per_hour, now)
         if not bucket.take(now):
-            text = f"this consumer creates more than {self._per_hour} channels an hour: use those that there are"
+            text = f"this consumer creates more than {self.per_hour} channels an hour: use those that there are"
             raise TooManyChannelsError(text)
 
 

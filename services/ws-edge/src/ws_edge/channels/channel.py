@@ -18,9 +18,6 @@ from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
 
 ID_FORMAT = re.compile(r"[A-Za-z0-9_-]{22}")
 ID_BYTES = 16
-SUBSCRIPTION_SORT = "subscription"
-REVISION_SORT = "revision"
-REVISION_MEMBER = "latest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +47,15 @@ def check_id(channel_id: str) -> str:
 
 
 def revision_key(channel_id: str) -> StoreKey:
-    """The key of the record that is written after each change of a channel's subscriptions."""
-    return StoreKey(CHANNELS.name, channel_id, REVISION_SORT, REVISION_MEMBER)
+    return StoreKey(CHANNELS.name, channel_id, "revision", "latest")
 
 
 def subscription_key(channel_id: str, key: AnyKey) -> StoreKey:
-    """The key of the record of one subscription."""
     digest = blake2b("\0".join(map(str, key)).encode(), digest_size=ID_BYTES).hexdigest()
-    return StoreKey(CHANNELS.name, channel_id, SUBSCRIPTION_SORT, digest)
-
-
-def record_key(key: StoreKey) -> bytes:
-    """The Kafka record's key."""
-    return "\0".join(part for part in key[1:] if part).encode()
+    return StoreKey(CHANNELS.name, channel_id, "subscription", digest)
 
 
 def subscription_record(key: AnyKey, interval_ms: int | None) -> ChannelRecord:
-    """The value of the record of one subscription."""
     if isinstance(key, RangeKey):
         return ChannelRecord(range=ChannelRange(range=Range(**key._asdict()), interval_ms=interval_ms))
     state_key = StateKey(group=key.group, sort=key.sort, member=key.member)
@@ -74,10 +63,7 @@ def subscription_record(key: AnyKey, interval_ms: int | None) -> ChannelRecord:
 
 
 def channel_of(channel_id: str, states: Iterable[KeyState], position: Position) -> Channel | None:
-    """The channel that the records of a group describe; None without a head record.
-
-    Records in a form that only a newer edge knows are ignored.
-    """
+    """The channel that a group's records describe; None without a head. Ignores records that only newer edges know."""
     rows: list[ChannelRecord] = [state.row for state in states]
     head = next((row.channel for row in rows if row.HasField("channel")), None)
     if head is None:
@@ -86,8 +72,8 @@ def channel_of(channel_id: str, states: Iterable[KeyState], position: Position) 
     for row in rows:
         if row.HasField("subscription"):
             key = row.subscription.key
-            named = StoreKey(row.subscription.store, key.group, key.sort, key.member)
-            subscriptions[named] = _interval_ms(row.subscription)
+            store_key = StoreKey(row.subscription.store, key.group, key.sort, key.member)
+            subscriptions[store_key] = _interval_ms(row.subscription)
         elif row.HasField("range"):
             value = row.range.range
             range_key = RangeKey(value.store, value.group, value.sort_from, value.sort_to, value.limit, value.reverse)

@@ -11,13 +11,12 @@ from ws_edge.channels.channel import (
     channel_of,
     check_id,
     new_id,
-    record_key,
     revision_key,
     subscription_key,
     subscription_record,
 )
-from ws_edge.channels.kafka_writer import Record, Writer
-from ws_edge.errors import ForbiddenError, NotConfiguredError, TooManySubscriptionsError, UnknownChannelError
+from ws_edge.channels.kafka_writer import Rows, Writer, configured
+from ws_edge.errors import ForbiddenError, TooManySubscriptionsError, UnknownChannelError
 from ws_edge.states import AnyKey, Position, RangeKey, StoreKey
 from ws_edge.stores import Stores, find
 from ws_edge.upstream.queries import Scan
@@ -25,8 +24,6 @@ from ws_edge.upstream.query_client import QueryClient
 
 PAGE = 1000
 REVISION = ChannelRecord(revision=ChannelRevision())
-Rows = Mapping[StoreKey, ChannelRecord | None]
-"""What is written by key; None deletes the key."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,6 @@ class Channels:
     max_ranges: int
 
     async def create(self, consumer: Consumer) -> Channel:
-        """Creates a channel of the consumer, without subscriptions."""
         channel_id = new_id()
         head = ChannelRecord()
         head.channel.owner = consumer.principal
@@ -51,11 +47,8 @@ class Channels:
         return await self._change(channel_id, consumer, {StoreKey(CHANNELS.name, channel_id): head})
 
     async def open(self, channel_id: str, consumer: Consumer, at_least: Position | None = None) -> Channel:
-        """Reads the channel, no older than at the position `at_least`.
-
-        Raises UnknownChannelError when there is none or it has expired, ForbiddenError when another consumer owns it.
-        """
-        self._kafka()
+        """Reads the channel as of `at_least` or later. Raises ForbiddenError unless it is the consumer's own."""
+        self._writer()
         channel, _ = await self._read(check_id(channel_id), at_least)
         if channel is None or channel.expires_at <= self.wall_clock():
             raise UnknownChannelError(channel_id)
@@ -66,8 +59,7 @@ class Channels:
     async def add(self, channel_id: str, consumer: Consumer, wanted: Mapping[AnyKey, int | None]) -> Channel:
         """Adds subscriptions, or changes the intervals of existing ones: all of them, or none.
 
-        Besides what `open` raises: UnknownStoreError and MalformedFrameError for keys that no store has, ForbiddenError
-        for keys that the consumer may not watch, TooManySubscriptionsError.
+        Raises what `open` does, what the stores and the consumer's rights forbid, and TooManySubscriptionsError.
         """
         for key in wanted:
             store = find(self.stores, key.store)
@@ -95,11 +87,11 @@ class Channels:
         channel = await self.open(channel_id, consumer)
         subscriptions = [subscription_key(channel_id, key) for key in channel.subscriptions]
         keys = (StoreKey(CHANNELS.name, channel_id), *subscriptions, revision_key(channel_id))
-        await self._write(channel_id, dict.fromkeys(keys))
+        await self._writer().write(dict.fromkeys(keys))
 
     async def _change(self, channel_id: str, consumer: Consumer, rows: Rows) -> Channel:
         """Writes the rows and returns the channel with them."""
-        offset = await self._write(channel_id, rows)
+        offset = await self._writer().write(rows)
         _, position = await self._read(channel_id)
         return await self.open(channel_id, consumer, Position(position.epoch, offset))
 
@@ -113,14 +105,5 @@ class Channels:
             states += page.states
         return channel_of(channel_id, states, page.position), page.position
 
-    async def _write(self, channel_id: str, rows: Rows) -> int:
-        """Writes the rows in their order; returns the offset of the last one."""
-        records = [
-            Record(record_key(key), None if row is None else row.SerializeToString()) for key, row in rows.items()
-        ]
-        return await self._kafka().write(CHANNELS.name, channel_id, records)
-
-    def _kafka(self) -> Writer:
-        if self.writer is None:
-            raise NotConfiguredError("channels are off at this edge: its operators must set WS_EDGE_KAFKA_BOOTSTRAP")
-        return self.writer
+    def _writer(self) -> Writer:
+        return configured(self.writer, "channels are")

@@ -1,17 +1,19 @@
 """Writes channels and revocations to Kafka: the only way in which an edge changes anything outside itself."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from google.protobuf.message import Message as Row
 from typing_extensions import override
 
 from statecast.partitioning import partition_of
 from statecast_service.kafka import client_options
-from ws_edge.errors import UnavailableError
+from ws_edge.errors import NotConfiguredError, UnavailableError
+from ws_edge.states import StoreKey
 
 MARGIN_S = 1.0
 """How much longer than Kafka's own time-out a caller waits for its report."""
@@ -19,21 +21,25 @@ MARGIN_S = 1.0
 log = structlog.get_logger(__name__)
 
 
-class Record(NamedTuple):
-    """One record; without a value it deletes its key."""
-
-    key: bytes
-    value: bytes | None
+Rows = Mapping[StoreKey, Row | None]
+"""What is written by key, all of one group; None deletes the key."""
 
 
 class Writer(Protocol):
-    """Writes the records of one group."""
+    """Writes to the topics of the edge's own stores, which have the names of the stores."""
 
-    async def write(self, topic: str, group: str, records: Sequence[Record]) -> int:
-        """Appends the records in order to the group's partition; returns the offset of the last one.
+    async def write(self, rows: Rows) -> int:
+        """Appends the rows in order to the partition of their group; returns the offset of the last one.
 
         Returns when all in-sync replicas have them. Raises UnavailableError otherwise: some may have been written.
         """
+
+
+def configured(writer: Writer | None, subject: str) -> Writer:
+    """Returns the writer; raises NotConfiguredError, which says that the subject is off, when there is none."""
+    if writer is None:
+        raise NotConfiguredError(f"{subject} off at this edge: its operators must set WS_EDGE_KAFKA_BOOTSTRAP")
+    return writer
 
 
 class KafkaWriter(Writer):
@@ -55,14 +61,15 @@ class KafkaWriter(Writer):
         )
 
     @override
-    async def write(self, topic: str, group: str, records: Sequence[Record]) -> int:
+    async def write(self, rows: Rows) -> int:
         # A thread waits for Kafka, so that the event loop does not.
-        return await asyncio.to_thread(self._write, topic, group, records)
+        return await asyncio.to_thread(self._write, rows)
 
-    def _write(self, topic: str, group: str, records: Sequence[Record]) -> int:
+    def _write(self, rows: Rows) -> int:
+        topic, group = next(iter(rows))[:2]
         try:
             number = partition_of(group, self._count(topic))
-            deliveries = [self._produce(topic, number, record) for record in records]
+            deliveries = [self._produce(number, key, row) for key, row in rows.items()]
             self._producer.flush(self._timeout + MARGIN_S)
             return [delivery.result(MARGIN_S) for delivery in deliveries][-1]
         except (KafkaException, BufferError, TimeoutError) as error:
@@ -79,7 +86,7 @@ class KafkaWriter(Writer):
             count = self._partitions[topic] = len(metadata.partitions)
         return count
 
-    def _produce(self, topic: str, number: int, record: Record) -> Future[int]:
+    def _produce(self, number: int, key: StoreKey, row: Row | None) -> Future[int]:
         delivery: Future[int] = Future()
 
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -88,5 +95,10 @@ class KafkaWriter(Writer):
             else:
                 delivery.set_exception(KafkaException(error))
 
-        self._producer.produce(topic, record.value, record.key, number, on_delivery=delivered)
+        value = None if row is None else row.SerializeToString()
+        self._producer.produce(key.store, value, record_key(key), number, on_delivery=delivered)
         return delivery
+
+
+def record_key(key: StoreKey) -> bytes:
+    return "\0".join(part for part in key[1:] if part).encode()

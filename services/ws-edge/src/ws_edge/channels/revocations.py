@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -11,8 +12,8 @@ from typing_extensions import override
 from statecast.push.v1.revocation_pb2 import Revocation
 from ws_edge.auth.gateway import Caller
 from ws_edge.channels import EDGE_CONSUMER, REVOCATIONS
-from ws_edge.channels.kafka_writer import Record, Writer
-from ws_edge.errors import CLOSE_REVOKED, NotConfiguredError, RequestError, RevokedError, UnavailableError
+from ws_edge.channels.kafka_writer import Writer, configured
+from ws_edge.errors import CLOSE_REVOKED, RequestError, RevokedError, UnavailableError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscriber, Subscription
 from ws_edge.states import KeyState, StoreKey
@@ -30,26 +31,21 @@ class RevocationListener(Protocol):
         """Access was revoked. Called on the event loop: must neither block nor raise."""
 
 
+@dataclass(eq=False)
 class _RevocationWatch(Subscriber):
     """Subscriber of one consumer's revocation, on behalf of all sockets of that consumer."""
 
-    def __init__(self) -> None:
-        self.listeners: set[RevocationListener] = set()
-        self.waiting: set[RevocationListener] = set()
-        """Listeners that wait for the first answer."""
-        self.known = asyncio.Event()
-        self.revocation: Revocation | None = None
-        self.subscription: Subscription | None = None
-
-    @override
-    def started(self, subscription: Subscription, recovered: bool, /) -> None:
-        return  # the first state follows
+    listeners: dict[RevocationListener, bool] = field(default_factory=dict)
+    """Whether each is admitted, rather than waiting for the first answer; that has a time-out of its own."""
+    known: asyncio.Event = field(default_factory=asyncio.Event)
+    revocation: Revocation | None = None
+    subscription: Subscription | None = None
 
     @override
     def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool, /) -> None:
         self.revocation = None if state is None else state.row
         self.known.set()
-        for listener in tuple(self.listeners):
+        for listener in [listener for listener, is_admitted in self.listeners.items() if is_admitted]:
             try:
                 check(listener.caller, self.revocation)
             except RevokedError as error:
@@ -59,45 +55,40 @@ class _RevocationWatch(Subscriber):
     def refused(self, subscription: Subscription, error: RequestError, /) -> None:
         log.error("revocations_refused", reason=str(error))  # never happens: the edge may read its own stores
 
-    @override
-    def delayed(self, subscription: Subscription, /) -> None:
-        return  # waiting listeners have a time-out of their own
 
-
+@dataclass
 class Revocations:
     """Checks revocations. When they are not enabled, nobody is refused."""
 
-    def __init__(self, hub: Hub, client: QueryClient, enabled: bool, first_answer_timeout: float) -> None:
-        """`first_answer_timeout`: seconds for which a new socket waits for the first answer about its consumer."""
-        self._hub = hub
-        self._client = client
-        self._enabled = enabled
-        self._first_answer_timeout = first_answer_timeout
-        self._watches: dict[str, _RevocationWatch] = {}
+    hub: Hub
+    client: QueryClient
+    enabled: bool
+    first_answer_timeout_s: float
+    """How long a new socket waits for the first answer about its consumer."""
+    _watches: dict[str, _RevocationWatch] = field(default_factory=dict, init=False)
 
     async def enter(self, listener: RevocationListener) -> None:
         """Adds a listener, which is ended on revocation, until `leave`. Raises RevokedError or UnavailableError."""
-        if not self._enabled:
+        if not self.enabled:
             return
         principal = listener.caller.consumer.principal
         watch = self._watches.get(principal)
         if watch is None:
             watch = self._watches[principal] = _RevocationWatch()
             # The interval 0 makes the hub watch the key by long poll.
-            watch.subscription = self._hub.subscribe(watch, EDGE_CONSUMER, revocation_key(principal), None, 0.0)
-        watch.waiting.add(listener)
-        try:
-            async with asyncio.timeout(self._first_answer_timeout):
-                await watch.known.wait()
+            watch.subscription = self.hub.subscribe(watch, EDGE_CONSUMER, revocation_key(principal), None, 0.0)
+        watch.listeners[listener] = False
+        with ExitStack() as refused:
+            refused.callback(self.leave, listener)
+            try:
+                async with asyncio.timeout(self.first_answer_timeout_s):
+                    await watch.known.wait()
+            except TimeoutError as error:
+                text = "it cannot be known now whether your access still holds: connect again"
+                raise UnavailableError(text) from error
             check(listener.caller, watch.revocation)
-            watch.listeners.add(listener)
-            watch.waiting.discard(listener)
-        except TimeoutError as error:
-            self.leave(listener)
-            raise UnavailableError("it cannot be known now whether your access still holds: connect again") from error
-        except BaseException:
-            self.leave(listener)
-            raise
+            watch.listeners[listener] = True
+            refused.pop_all()
 
     def leave(self, listener: RevocationListener) -> None:
         """Removes a listener; does nothing for one that was not added."""
@@ -105,33 +96,27 @@ class Revocations:
         watch = self._watches.get(principal)
         if watch is None:
             return
-        watch.listeners.discard(listener)
-        watch.waiting.discard(listener)
-        if not watch.listeners and not watch.waiting and watch.subscription is not None:
-            self._hub.unsubscribe(watch.subscription)
+        watch.listeners.pop(listener, None)
+        if not watch.listeners and watch.subscription is not None:
+            self.hub.unsubscribe(watch.subscription)
             del self._watches[principal]
 
     async def check(self, caller: Caller) -> None:
         """Checks a single call. Raises RevokedError; RequestError when the query service does not answer."""
-        if not self._enabled:
+        if not self.enabled:
             return
         principal = caller.consumer.principal
         watch = self._watches.get(principal)
         if watch is not None and watch.known.is_set():
             check(caller, watch.revocation)
-            return
-        check(caller, (await self._client.get(REVOCATIONS, revocation_key(principal))).row)
+        else:
+            check(caller, (await self.client.get(REVOCATIONS, revocation_key(principal))).row)
 
 
 def check(caller: Caller, revocation: Revocation | None) -> None:
-    """Raises RevokedError unless the caller's credential was issued after the revocation, if there is one.
-
-    A credential that does not say when it was issued counts as older.
-    """
-    if revocation is None:
-        return
+    """Raises RevokedError if there is a revocation, unless the credential says that it was issued after it."""
     issued_at = caller.credential.issued_at
-    if issued_at is None or issued_at <= revocation.revoked_at.ToNanoseconds() / 1e9:
+    if revocation is not None and (issued_at is None or issued_at <= revocation.revoked_at.ToNanoseconds() / 1e9):
         raise RevokedError(f"the access of {caller.consumer.principal} was revoked: ask the operators")
 
 
@@ -150,20 +135,18 @@ class RevocationLog:
         """Revokes the consumer's access from now on. Returns what was written, once Kafka has acknowledged it."""
         revocation = Revocation()
         revocation.revoked_at.FromNanoseconds(round(self.wall_clock() * 1e9))
-        await self._write(principal, revocation.SerializeToString())
+        await self._write(principal, revocation)
         return revocation
 
     async def lift(self, principal: str) -> None:
         """Gives the consumer access again; does nothing for one that was never revoked."""
         await self._write(principal, None)
 
-    async def _write(self, principal: str, value: bytes | None) -> None:
-        if self.writer is None:
-            raise NotConfiguredError("revocation is off at this edge: its operators must set WS_EDGE_KAFKA_BOOTSTRAP")
-        REVOCATIONS.check(revocation_key(principal))
-        await self.writer.write(REVOCATIONS.name, principal, [Record(principal.encode(), value)])
+    async def _write(self, principal: str, revocation: Revocation | None) -> None:
+        writer, key = configured(self.writer, "revocation is"), revocation_key(principal)
+        REVOCATIONS.check(key)
+        await writer.write({key: revocation})
 
 
 def revocation_key(principal: str) -> StoreKey:
-    """The key under which the revocation of a consumer is stored."""
     return StoreKey(REVOCATIONS.name, principal)

@@ -1,6 +1,8 @@
-"""The edge's ASGI application: FastAPI for calls, and the sockets beside it."""
+"""The edge's ASGI application: FastAPI for calls and pages, and the sockets beside it."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -12,7 +14,6 @@ from starlette.exceptions import HTTPException
 from statecast_service.health import health_answer
 from ws_edge.errors import EdgeError, UnavailableError
 from ws_edge.http import asyncapi
-from ws_edge.http.pages import pages
 from ws_edge.metrics import Metrics
 from ws_edge.session.sockets import Sockets
 
@@ -22,15 +23,32 @@ DESCRIPTION = (
     "Live state by WebSocket and REST. The gateway signs consumers in; every row is shown to its owner and to staff."
     " Sockets are described in /asyncapi.json."
 )
+PAGES = Path(__file__).parents[1] / "page"
+TOP = {"/": "orders.html", "/operator": "operator.html", "/docs": "docs.html", "/statecast.js": "statecast.js"}
+"""The pages and the JavaScript client; all other files are served below /page/."""
+
+MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+PAGE_HEADERS = {
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable[[], str | None]) -> FastAPI:
     """The calls. `not_ready` returns why the edge should get no traffic, or None."""
-    # FastAPI's own pages of the interface load scripts from other hosts; pages() has one that does not.
+    # FastAPI's own pages of the interface load scripts from other hosts; docs.html does not.
     app = FastAPI(title="Statecast edge", version="1", description=DESCRIPTION, docs_url=None, redoc_url=None)
     for router in routers:
         app.include_router(router)
-    app.include_router(pages())
+    for path, name in page_files().items():
+        app.add_api_route(path, _page(PAGES / name), methods=["GET", "HEAD"], include_in_schema=False)
 
     @app.get("/healthz", response_class=PlainTextResponse)
     async def healthz() -> Response:
@@ -65,6 +83,25 @@ def edge_app(http: App, sockets: Sockets) -> App:
         await (sockets if scope["type"] == "websocket" else http)(scope, receive, send)
 
     return app
+
+
+def page_files() -> dict[str, str]:
+    """The files for browsers, by the path at which each is served."""
+    names = sorted(file.name for file in PAGES.iterdir() if file.suffix in MEDIA_TYPES)
+    return TOP | {f"/page/{name}": name for name in names if name not in TOP.values()}
+
+
+def _page(file: Path) -> Callable[[Request], Awaitable[Response]]:
+    """The call that answers with a file, or with 304 while the browser's copy is still valid."""
+    content = file.read_bytes()
+    headers = {**PAGE_HEADERS, "ETag": f'"{sha256(content).hexdigest()[:16]}"'}
+
+    async def answer(request: Request) -> Response:
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=MEDIA_TYPES[file.suffix], headers=headers)
+
+    return answer
 
 
 def _health(reason: str | None) -> Response:

@@ -1,4 +1,4 @@
-"""The AsyncAPI document of the sockets: their addresses, and the frames as JSON Schemas of the contract's messages.
+"""The AsyncAPI document of the sockets: a template, and the frames as JSON Schemas of the contract's messages.
 
 The schemas (draft 7) describe proto3 JSON with the contract's names and comments. Fields without a value are left out,
 so no field is required; of a `oneof` exactly one is.
@@ -6,22 +6,16 @@ so no field is required; of a `oneof` exactly one is.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import yaml
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from statecast import commented_descriptor_set
 
-PACKAGE = "statecast.push.v1."
+TEMPLATE = Path(__file__).with_name("asyncapi.yaml")
 SCHEMAS = "#/components/schemas/"
-STREAM_FRAMES = ("ClientFrame", "ServerFrame")
-ORDER_FRAMES = ("OrderUpdatesRequest", "OrderUpdatesReply")
-BINARY = (
-    "With the subprotocol `statecast.push.v1+proto` the same frames are binary Protobuf messages; otherwise they are "
-    "JSON in text frames, with the field names of the contract."
-)
-POSITION = "With the other half of the position: only what is newer is told."
-JSON = "JSON in text frames."
 
 Document = dict[str, Any]
 Schema = dict[str, Any]
@@ -46,92 +40,19 @@ MESSAGES, ENUMS, FIELDS = 4, 5, 2
 
 
 def document() -> Document:
-    """The document, for AsyncAPI 3.0."""
-    frames = STREAM_FRAMES + ORDER_FRAMES
+    """The document, for AsyncAPI 3.0: the template with the schemas of the messages that it names."""
+    template: Document = yaml.safe_load(TEMPLATE.read_text(encoding="utf-8"))
+    messages = template["components"]["messages"].values()
     contract = FileDescriptorSet.FromString(commented_descriptor_set())
-    schemas = schemas_of(contract, *(PACKAGE + name for name in frames))
-    channels = _channels()
-    description = "Live state by WebSocket. Calls are described in /openapi.json."
-    return {
-        "asyncapi": "3.0.0",
-        "info": {"title": "Statecast edge", "version": "1", "description": description},
-        "defaultContentType": "application/json",
-        "channels": channels,
-        "operations": _operations(channels),
-        "components": {"messages": {name: _message(name, schemas) for name in frames}, "schemas": schemas},
-    }
-
-
-def _channels() -> dict[str, Document]:
-    ticket = {"ticket": {"type": "string", "description": "What `POST /v1/tickets` has answered."}}
-    by_ticket = {"type": "object", "properties": ticket, "required": ["ticket"]}
-    channel = {"channel": {"description": "The id that `POST /v1/channels` has answered."}}
-    order = {"order_id": {"description": "The order that is watched from the beginning."}}
-    start = {
-        "interval_ms": {"type": "integer", "minimum": 0, "description": "The shortest time between two frames."},
-        "position_epoch": {"type": "integer", "description": POSITION},
-        "position_offset": {"type": "integer", "description": POSITION},
-    }
-    by_order: Document = {"parameters": order, "query": {"type": "object", "properties": start}}
-    begins, browsers = (
-        f"It starts with the frame `begin`. {BINARY}",
-        "The same for browsers, whose sockets cannot send headers",
-    )
-    return {
-        "stream": _channel("/v1/stream", "Any key of any store, and ranges of groups"),
-        "ticketStream": _channel("/v1/tickets/stream", browsers, query=by_ticket),
-        "channelStream": _channel(
-            "/v1/channels/{channel}/stream",
-            "A channel, whose subscriptions are made by calls",
-            begins,
-            parameters=channel,
-        ),
-        "orders": _channel("/update/orders", "Orders by their ids", JSON, ORDER_FRAMES),
-        "order": _channel(
-            "/update/orders/{order_id}", "One order at once, and more by frames", JSON, ORDER_FRAMES, **by_order
-        ),
-    }
-
-
-def _channel(
-    address: str,
-    title: str,
-    description: str = BINARY,
-    frames: tuple[str, str] = STREAM_FRAMES,
-    parameters: Document | None = None,
-    query: Document | None = None,
-) -> Document:
-    messages = {name: {"$ref": f"#/components/messages/{name}"} for name in frames}
-    channel: Document = {"address": address, "title": title, "description": description, "messages": messages}
-    if parameters:
-        channel["parameters"] = parameters
-    return channel | {"bindings": {"ws": {"method": "GET"} | ({"query": query} if query else {})}}
-
-
-def _operations(channels: Mapping[str, Document]) -> Document:
-    """The edge receives the first kind of frame of a channel and sends the second."""
-    return {
-        f"{name}.{action}": {
-            "action": action,
-            "channel": {"$ref": f"#/channels/{name}"},
-            "messages": [{"$ref": f"#/channels/{name}/messages/{frame}"}],
-        }
-        for name, channel in channels.items()
-        for action, frame in zip(("receive", "send"), channel["messages"], strict=True)
-    }
-
-
-def _message(name: str, schemas: Mapping[str, Schema]) -> Document:
-    full_name = PACKAGE + name
-    summary = schemas[full_name].get("description", "")
-    return {"name": full_name, "title": name, "summary": summary, "payload": {"$ref": SCHEMAS + full_name}}
+    schemas = schemas_of(contract, *(message["name"] for message in messages))
+    for message in messages:
+        message["summary"] = schemas[message["name"]].get("description", "")
+    template["components"]["schemas"] = schemas
+    return template
 
 
 def schemas_of(contract: FileDescriptorSet, *names: str) -> dict[str, Schema]:
-    """The schemas of the named messages, and of all that they refer to, by full name.
-
-    Raises KeyError for a message that the contract does not have, and for a type that has no schema here.
-    """
+    """The schemas of the named messages and all they refer to, by full name. Raises KeyError for what has none."""
     factories = {name: make for file in contract.file for name, make in _types(file)}
     schemas: dict[str, Schema] = {}
     pending = list(names)

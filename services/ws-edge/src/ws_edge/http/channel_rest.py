@@ -5,18 +5,78 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
+from pydantic import Discriminator, Field, Tag
 
 from ws_edge.auth.quotas import ChannelQuota
 from ws_edge.channels.channel import Channel
 from ws_edge.channels.channels import Channels
-from ws_edge.http.documents import ChannelDocument, RangeDocument, SubscriptionsRequest
-from ws_edge.http.rest import Identify, failures
-from ws_edge.states import StoreKey
+from ws_edge.codec.frames import rfc3339
+from ws_edge.http.rest import Document, Identify, KeyDocument, failures
+from ws_edge.states import AnyKey, RangeKey, StoreKey
 
 StoreName = Annotated[str, Query(description="The store of the subscription.")]
 Group = Annotated[str, Query(description="The group of its key.")]
 Sort = Annotated[str, Query(description="The sort value of its key, in stores with members.")]
 Member = Annotated[str, Query(description="The member of its key, in stores with members.")]
+
+
+MAX_INT32 = 2**31 - 1
+IntervalMs = Annotated[int | None, Field(ge=0, le=MAX_INT32, description="As in `subscribe`.", examples=[250])]
+
+
+class RangeDocument(Document):
+    """A range, named as in the frames of sockets."""
+
+    store: str = Field(description="The store, one that keeps many members per group.", examples=["orders-by-customer"])
+    group: str = Field(description="The group.", examples=["customer-0001"])
+    sort_from: str = Field("", description="The lowest sort value, inclusive; empty starts at the first.")
+    sort_to: str = Field("", description="The sort value to stop before, exclusive; empty goes on to the last.")
+    limit: int = Field(0, ge=0, le=MAX_INT32, description="The most members; 0 takes the server's default.")
+    reverse: bool = Field(False, description="True takes the members with the highest keys.")
+
+
+class ChannelKeyDocument(Document):
+    """One subscription of a channel: a key."""
+
+    store: str = Field(examples=["orders-by-key"])
+    key: KeyDocument
+    interval_ms: IntervalMs = None
+
+
+class ChannelRangeDocument(Document):
+    """One subscription of a channel: a range."""
+
+    range: RangeDocument
+    interval_ms: IntervalMs = None
+
+
+def _form(value: object) -> str:
+    """Which of the two a document is meant to be, so that errors are about that one alone."""
+    names_range = "range" in value if isinstance(value, dict) else isinstance(value, ChannelRangeDocument)
+    return "range" if names_range else "key"
+
+
+ChannelSubscriptionDocument = Annotated[
+    Annotated[ChannelKeyDocument, Tag("key")] | Annotated[ChannelRangeDocument, Tag("range")], Discriminator(_form)
+]
+
+
+class SubscriptionsRequest(Document):
+    """What is to be added to a channel."""
+
+    subscriptions: list[ChannelSubscriptionDocument] = Field(min_length=1, max_length=1000)
+
+    def by_key(self) -> dict[AnyKey, int | None]:
+        """The keys and ranges, each with its interval in milliseconds."""
+        return {key_or_range(each): each.interval_ms for each in self.subscriptions}
+
+
+class ChannelDocument(Document):
+    """A channel."""
+
+    channel: str = Field(description="Its identifier. Whoever has it still needs its owner's credentials.")
+    expires_at: str = Field(description="When it ends, RFC 3339.")
+    subscriptions: list[ChannelSubscriptionDocument]
 
 
 @dataclass(frozen=True)
@@ -28,7 +88,6 @@ class ChannelRest:
     identify: Identify
 
     def router(self) -> APIRouter:
-        """The routes with their documentation."""
         router = APIRouter(responses=failures(400, 404, 429, 501))
         channel, subscriptions = "/v1/channels/{channel}", "/v1/channels/{channel}/subscriptions"
         for method, path, call, status, model in (
@@ -68,10 +127,34 @@ class ChannelRest:
         key = StoreKey(store, group, sort, member)
         return _answer(await self.channels.remove(channel, await self.identify(request), [key]))
 
-    async def remove_range(self, request: Request, channel: str, named: Annotated[RangeDocument, Query()]) -> Response:
+    async def remove_range(
+        self, request: Request, channel: str, subscription: Annotated[RangeDocument, Query()]
+    ) -> Response:
         """Ends the subscription of a range, named as it was added; one that is not there is left alone."""
-        return _answer(await self.channels.remove(channel, await self.identify(request), [named.key_or_range()]))
+        return _answer(
+            await self.channels.remove(channel, await self.identify(request), [RangeKey(**dict(subscription))])
+        )
 
 
 def _answer(channel: Channel, status: int = 200) -> Response:
-    return JSONResponse(ChannelDocument.of(channel).model_dump(exclude_defaults=True), status_code=status)
+    """Answers with the channel, its subscriptions in the order of their keys."""
+    document = ChannelDocument(
+        channel=channel.id,
+        expires_at=rfc3339(round(channel.expires_at * 1e9)),
+        subscriptions=[_subscription(key, interval) for key, interval in sorted(channel.subscriptions.items())],
+    )
+    return JSONResponse(document.model_dump(exclude_defaults=True), status_code=status)
+
+
+def key_or_range(subscription: ChannelKeyDocument | ChannelRangeDocument) -> AnyKey:
+    if isinstance(subscription, ChannelRangeDocument):
+        return RangeKey(**dict(subscription.range))
+    key = subscription.key
+    return StoreKey(subscription.store, key.group, key.sort or "", key.member or "")
+
+
+def _subscription(key: AnyKey, interval_ms: int | None) -> ChannelKeyDocument | ChannelRangeDocument:
+    if isinstance(key, RangeKey):
+        return ChannelRangeDocument(range=RangeDocument(**key._asdict()), interval_ms=interval_ms)
+    part = KeyDocument(group=key.group, sort=key.sort or None, member=key.member or None)
+    return ChannelKeyDocument(store=key.store, key=part, interval_ms=interval_ms)

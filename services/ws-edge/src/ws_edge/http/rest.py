@@ -1,27 +1,28 @@
-"""The calls that read once: an order, a key, a range; who is signed in, and tickets."""
+"""The calls that read once: an order, a key, a range; who is signed in, and tickets. int64 fields are strings."""
 
+import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse
 from google.protobuf import json_format
 from google.protobuf.message import Message
+from pydantic import BaseModel, Field, field_validator
 
-from ws_edge.auth.gateway import Caller, Gateway
-from ws_edge.auth.tickets import Tickets
+from ws_edge.auth.gateway import Caller, Gateway, Tickets
 from ws_edge.authorization import Consumer, check_key, check_row, may_see
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import rfc3339
 from ws_edge.codec.order_codec import STORE, order_reply
 from ws_edge.errors import MalformedFrameError, NoStateError
-from ws_edge.http import documents
 from ws_edge.states import KeyState, StoreKey
 from ws_edge.stores import Stores, check_key_part, find
 from ws_edge.upstream.queries import Scan
 from ws_edge.upstream.query_client import QueryClient
 
+SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_PAGE = 1000
 PRIVATE = "private, no-cache"
 """Only the caller may keep a copy, and must check it by its ETag each time."""
@@ -38,9 +39,102 @@ SortTo = Annotated[str, Query(alias="to", description="The sort value to stop be
 Limit = Annotated[int | None, Query(ge=1, le=MAX_PAGE, description="The most rows to return.")]
 
 
+class Document(BaseModel, extra="forbid"):
+    """What all have in common: nothing but what is described may stand in them, and texts are Unicode."""
+
+    @field_validator("*")
+    @classmethod
+    def _check_text(cls, value: Any) -> Any:
+        """Refuses a lone surrogate, which JSON can escape but no key and no record can hold."""
+        if isinstance(value, str) and SURROGATE.search(value):
+            raise ValueError("it has half of a character: send both escapes of a surrogate pair")
+        return value
+
+
+class ErrorBody(Document):
+    """Why a call failed."""
+
+    code: str = Field(description="A stable word for programs.", examples=["forbidden"])
+    message: str = Field(description="What is wrong and what to do about it, for people.")
+
+
+class ErrorReply(Document):
+    """The body of every failed call."""
+
+    error: ErrorBody
+
+
+class PositionDocument(Document):
+    """How far a key has been read; pass it back on a socket to be told only what is newer."""
+
+    epoch: str = Field(examples=["4611686018427387904"])
+    offset: str = Field(examples=["1042"])
+
+
+class OrderStatusDocument(Document):
+    """An order as customers see it; fields that are not known yet are empty."""
+
+    order_id: str = Field(examples=["order-000001"])
+    status: str = Field(description="Placed, Paid, Packed, Shipped, Delivered or Cancelled.", examples=["Shipped"])
+    estimated_delivery: str = Field(description="RFC 3339 full-date, or empty.", examples=["2024-08-28"])
+    tracking_number: str = Field(examples=["1Z999AA10123456784"])
+
+
+class OrderUpdatesReply(Document):
+    """One answer: the same document as a frame of the socket."""
+
+    type: Literal["order_status_update"]
+    data: OrderStatusDocument
+    position: PositionDocument
+    commit_time: str | None = Field(None, description="When the change was committed, RFC 3339. Absent when unknown.")
+
+
+class KeyDocument(Document):
+    """The key of a row; sort and member are absent in stores with one value per group."""
+
+    group: str = Field(examples=["customer-0001"])
+    sort: str | None = Field(None, examples=["2024-08-28T12:34:56.123456Z"])
+    member: str | None = Field(None, examples=["order-000001"])
+
+
+class StateDocument(Document):
+    """One row of a store."""
+
+    key: KeyDocument
+    position: PositionDocument
+    commit_time: str | None = Field(None, description="When the change was committed, RFC 3339. Absent when unknown.")
+    row: dict[str, Any] = Field(description="The row in proto3 JSON, in the message of the store.")
+
+
+class PageDocument(Document):
+    """A page of a group, in the order of sort."""
+
+    states: list[StateDocument]
+    next_page_token: str = Field(description="Pass it back as page_token; empty after the last page.")
+
+
+class ConsumerDocument(Document):
+    """Who the gateway says is asking."""
+
+    id: str = Field(description="The customer whose rows may be seen; empty for staff without one.")
+    name: str
+    staff: bool = Field(description="Whether every row may be seen.")
+
+
+class TicketDocument(Document):
+    """A ticket for the credential of the call."""
+
+    ticket: str = Field(description="Soon, send it in a frame `auth_refresh` or open `/v1/tickets/stream?ticket=`.")
+    expires_at: str | None = Field(
+        None,
+        description="When the credential of the call expires, RFC 3339; left out when it never does.",
+        examples=["2024-08-28T12:34:56Z"],
+    )
+
+
 def failures(*statuses: int) -> Responses:
     """The error answers of a call, for OpenAPI."""
-    return {status: {"model": documents.ErrorReply} for status in (*statuses, 403, 422, 503)}
+    return {status: {"model": ErrorReply} for status in (*statuses, 403, 422, 503)}
 
 
 @dataclass(frozen=True)
@@ -55,15 +149,14 @@ class Rest:
     page_size: int
 
     def router(self) -> APIRouter:
-        """The routes with their documentation."""
         router = APIRouter(responses=failures())
         one: Responses = {304: {"description": "The copy named by If-None-Match still holds."}, **failures(404)}
         for method, path, call, model, responses in (
-            ("GET", "/update/orders/{order_id}", self.get_order, documents.OrderUpdatesReply, one),
-            ("GET", "/v1/consumer", self.get_consumer, documents.ConsumerDocument, None),
-            ("GET", "/v1/stores/{store}/{key}", self.get_state, documents.StateDocument, one),
-            ("GET", "/v1/stores/{store}/groups/{group}", self.scan_group, documents.PageDocument, failures(400, 404)),
-            ("POST", "/v1/tickets", self.issue_ticket, documents.TicketDocument, None),
+            ("GET", "/update/orders/{order_id}", self.get_order, OrderUpdatesReply, one),
+            ("GET", "/v1/consumer", self.get_consumer, ConsumerDocument, None),
+            ("GET", "/v1/stores/{store}/{key}", self.get_state, StateDocument, one),
+            ("GET", "/v1/stores/{store}/groups/{group}", self.scan_group, PageDocument, failures(400, 404)),
+            ("POST", "/v1/tickets", self.issue_ticket, TicketDocument, None),
         ):
             router.add_api_route(path, call, methods=[method], response_model=model, responses=responses)
         return router
@@ -105,9 +198,7 @@ class Rest:
 
     async def get_consumer(self, request: Request) -> Response:
         """Answers with who is signed in."""
-        consumer = await self.consumer(request)
-        document = {"id": consumer.id, "name": consumer.name, "staff": consumer.staff}
-        return JSONResponse(document, headers={"Cache-Control": PRIVATE})
+        return JSONResponse(asdict(await self.consumer(request)), headers={"Cache-Control": PRIVATE})
 
     async def issue_ticket(self, request: Request) -> Response:
         """Answers with a ticket for the credential of this call: it renews an open socket, or opens a browser's."""
@@ -141,7 +232,6 @@ class Rest:
 
 
 def state_document(state: KeyState) -> dict[str, Any]:
-    """One row as a StateDocument."""
     key = state.key
     document: dict[str, Any] = {
         "key": {"group": key.group} | ({"sort": key.sort, "member": key.member} if key.member else {}),

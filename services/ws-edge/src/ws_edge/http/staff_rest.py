@@ -7,11 +7,11 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from google.protobuf import json_format
+from pydantic import Field
 
 from ws_edge.authorization import check_staff
 from ws_edge.channels.revocations import RevocationLog
-from ws_edge.http.documents import EdgeDocument, RevocationDocument, RevocationRequest, ShardMapDocument
-from ws_edge.http.rest import Identify, failures, message_document
+from ws_edge.http.rest import Document, Identify, PositionDocument, failures, message_document
 from ws_edge.metrics import AGE_BUCKETS, Metrics
 from ws_edge.upstream.query_client import QueryClient
 
@@ -19,32 +19,116 @@ GAUGES = ("sockets", "subscriptions", "unique_keys")
 TOTALS = ("frames_sent", "skipped", "polled_keys", "changed_keys", "failed_keys", "sockets_opened")
 
 
+class ReplicaDocument(Document):
+    """One instance that serves a partition."""
+
+    instance: str
+    address: str
+    rank: int = Field(description="1 for the owner.")
+    serving: bool
+    lag_records: str
+    lag_ms: str
+    current_through: PositionDocument | None = None
+
+
+class ShardDocument(Document):
+    """One partition of a store."""
+
+    store: str
+    partition: int
+    replicas: list[ReplicaDocument]
+
+
+class StoreDocument(Document):
+    """One store."""
+
+    store: str
+    topic: str
+    message: str
+    partitions: int
+    owner: str
+    history: bool
+    partitioner: str
+
+
+class ShardMapDocument(Document):
+    """The shard map as an instance of the query service sees it."""
+
+    stores: list[StoreDocument]
+    shards: list[ShardDocument]
+
+
+class TotalsDocument(Document):
+    """Counted since the edge has started."""
+
+    frames_sent: int
+    skipped: int = Field(description="Versions replaced by newer ones before a slow client took them.")
+    polled_keys: int
+    changed_keys: int
+    failed_keys: int
+    sockets_opened: int
+    stalled_sockets: int = Field(description="Sockets closed because their client did not read.")
+
+
+class AgesDocument(Document):
+    """How old changes were, from the commit at the source, when their frames were handed to sockets."""
+
+    bounds_s: list[float] = Field(description="Upper bounds, in seconds, rising.")
+    counts: list[int] = Field(description="Changes per bound, each counted once; last those above all bounds.")
+
+
+class EdgeDocument(Document):
+    """What the edge that answers is doing."""
+
+    instance: str
+    uptime_s: float
+    not_ready: str | None = Field(description="Why it should get no traffic; null when it is ready.")
+    sockets: int
+    subscriptions: int
+    unique_keys: int = Field(description="Keys that are watched: what is read, however many watch.")
+    totals: TotalsDocument
+    ages: AgesDocument
+
+
+class RevocationRequest(Document):
+    """Whose access is to end."""
+
+    consumer: str = Field(min_length=1, description="The consumer's custom id, or its username when it has none.")
+
+
+class RevocationDocument(Document):
+    """A revocation."""
+
+    consumer: str
+    revoked_at: str = Field(description="RFC 3339.")
+
+
+@dataclass
 class EdgeReport:
     """Reads the metrics of an edge. `not_ready` returns why the edge should get no traffic, or None."""
 
-    def __init__(
-        self, instance: str, metrics: Metrics, not_ready: Callable[[], str | None], clock: Callable[[], float]
-    ) -> None:
-        self._instance = instance
-        self._metrics = metrics
-        self._not_ready = not_ready
-        self._clock = clock
-        self._started_at = clock()
+    instance: str
+    metrics: Metrics
+    not_ready: Callable[[], str | None]
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
+        self.started_at = self.clock()
 
     def document(self) -> dict[str, Any]:
         """An EdgeDocument. Its totals only rise, so two reports give the rates between them."""
 
         def sample(name: str, labels: dict[str, str] | None = None) -> int:
-            return int(self._metrics.registry.get_sample_value(f"ws_edge_{name}", labels) or 0)
+            return int(self.metrics.registry.get_sample_value(f"ws_edge_{name}", labels) or 0)
 
         return {
-            "instance": self._instance,
-            "uptime_s": self._clock() - self._started_at,
-            "not_ready": self._not_ready(),
+            "instance": self.instance,
+            "uptime_s": self.clock() - self.started_at,
+            "not_ready": self.not_ready(),
             **{name: sample(name) for name in GAUGES},
             "totals": {name: sample(f"{name}_total") for name in TOTALS}
             | {"stalled_sockets": sample("sockets_closed_total", {"reason": "stalled"})},
-            "ages": {"bounds_s": list(AGE_BUCKETS), "counts": list(self._metrics.frames.ages)},
+            "ages": {"bounds_s": list(AGE_BUCKETS), "counts": list(self.metrics.frames.ages)},
         }
 
 
@@ -58,7 +142,6 @@ class StaffRest:
     identify: Identify
 
     def router(self) -> APIRouter:
-        """The routes with their documentation."""
         router = APIRouter(responses=failures())
         add, path, responses = router.add_api_route, "/v1/revocations", failures(400, 501)
         add("/v1/edge", self.get_edge, response_model=EdgeDocument)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ws_edge.auth.tickets import Tickets
+from ws_edge.auth.gateway import Tickets
 from ws_edge.hub.hub import Hub
 from ws_edge.metrics import Metrics
 from ws_edge.states import AnyKey, RangeKey

@@ -8,7 +8,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame, Opcode
 
-from ws_edge.closes import LOST, NO_PONG, by_protocol
+from ws_edge.errors import LOST, NO_PONG, by_protocol
 
 WIRE = "ws_edge.wire"
 """Where an ASGI `websocket.send` event keeps its bytes as they go over the wire."""

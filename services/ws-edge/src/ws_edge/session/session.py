@@ -8,9 +8,15 @@ from typing import Any
 from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.auth.gateway import Caller
 from ws_edge.auth.quotas import QuotaReservation
-from ws_edge.closes import BY_PROTOCOL
 from ws_edge.codec.frames import BeginRequest, FrameCodec, RefreshRequest, WatchRequest
-from ws_edge.errors import CLOSE_EXPIRED, CLOSE_FLOOD, FrameFloodError, MalformedFrameError, RequestError
+from ws_edge.errors import (
+    BY_PROTOCOL,
+    CLOSE_EXPIRED,
+    CLOSE_FLOOD,
+    FrameFloodError,
+    MalformedFrameError,
+    RequestError,
+)
 from ws_edge.session.channel_feed import ChannelFeed
 from ws_edge.session.context import SessionContext
 from ws_edge.session.subscriptions import SessionSubscriptions

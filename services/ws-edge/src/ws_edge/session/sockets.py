@@ -15,15 +15,16 @@ from ws_edge.auth.admission import Admission
 from ws_edge.auth.gateway import Caller, Gateway
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.revocations import Revocations
-from ws_edge.closes import LOST, reason_of
 from ws_edge.errors import (
     CLOSE_RESTART,
+    LOST,
     BusyError,
     EdgeError,
     HandshakeError,
     MalformedFrameError,
     RequestError,
     TooManySocketsError,
+    reason_of,
 )
 from ws_edge.session.channel_feed import ChannelFeed
 from ws_edge.session.context import SessionContext

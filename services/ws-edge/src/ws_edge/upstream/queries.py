@@ -1,8 +1,8 @@
 """Queries as they go over the wire, and their results; the only module of the edge that reads messages of query.v1."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -14,8 +14,6 @@ from statecast_client.shard_map import GroupHashes, ShardMap, hash_group
 from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
 from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
 from ws_edge.stores import Store
-
-T = TypeVar("T", query_pb2.KeyResult, query_pb2.RangeResult)
 
 INVALID_ARGUMENT = 3
 NOT_FOUND = 5
@@ -42,19 +40,12 @@ class Query(NamedTuple):
         if isinstance(key, StoreKey):
             request.keys.add(key=key_message(key), after=position)
         else:
-            request.ranges.add(
-                group=key.group,
-                sort_from=key.sort_from,
-                sort_to=key.sort_to,
-                limit=key.limit,
-                reverse=key.reverse,
-                after=position,
-                whole=whole,
-            )
+            query = request.ranges.add(limit=key.limit, reverse=key.reverse, after=position, whole=whole)
+            query.group, query.sort_from, query.sort_to = key.group, key.sort_from, key.sort_to
         return Query(key, after, whole, group or hash_group(key.group), request.SerializeToString())
 
     def newer_than(self, position: Position | None, whole: bool = False) -> "Query":
-        """Returns the query for what is newer than `position`, which is this one while that stays the same."""
+        """Returns this query while what it is for stays the same."""
         is_same = (position, whole) == (self.after, self.whole)
         return self if is_same else Query.of(self.key, position, whole, self.group)
 
@@ -91,10 +82,7 @@ Result = KeyState | RangeResult | Progress | RequestError | None
 
 
 class Scan(NamedTuple):
-    """A query for a page of a group, from `sort_from` on and below `sort_to`; empty ends are open.
-
-    A `page_size` of 0 takes the service's default.
-    """
+    """A query for a page of a group, from `sort_from` to below `sort_to`; empty is open, `page_size` 0 the default."""
 
     group: str
     sort_from: str = ""
@@ -113,10 +101,7 @@ class Page(NamedTuple):
 
 
 def batch(store: Store, queries: Iterable[Query], max_wait: float = 0.0) -> bytes:
-    """Returns the encoded BatchGetStatesRequest of queries, all of this store.
-
-    With `max_wait` the service holds the answer back, for so many seconds at most, until there is something newer.
-    """
+    """Encodes a BatchGetStatesRequest, which the service holds for `max_wait` seconds until something is newer."""
     request = BatchGetStatesRequest(store=store.name)
     if max_wait:
         request.max_wait.FromNanoseconds(int(max_wait * 1e9))
@@ -138,10 +123,10 @@ def results(store: Store, queries: Sequence[Query], response: BatchGetStatesResp
                 ordered[index] = Progress(position)
     for key_result in response.results:
         index = keys[key_result.index]
-        ordered[index] = _or_failure(_key_result, store, queries[index], key_result)
+        ordered[index] = _result(store, queries[index], key_result)
     for range_result in response.ranges:
         index = ranges[range_result.index]
-        ordered[index] = _or_failure(_range_result, store, queries[index], range_result)
+        ordered[index] = _result(store, queries[index], range_result)
     return ordered
 
 
@@ -161,26 +146,25 @@ def failure_of(status: int, text: str) -> RequestError:
 
 
 def key_message(key: StoreKey) -> StateKey:
-    """Returns the key as a message of the contract."""
     return StateKey(group=key.group, sort=key.sort, member=key.member)
 
 
 def position_message(position: Position) -> PositionMessage:
-    """Returns the position as a message of the contract."""
     return PositionMessage(epoch=position.epoch, offset=position.offset)
 
 
-def _or_failure(parse: Callable[[Store, Query, T], Result], store: Store, query: Query, result: T) -> Result:
+def _result(store: Store, query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult) -> Result:
     if result.HasField("error"):
         return failure_of(result.error.code, result.error.message)
     try:
-        return parse(store, query, result)
+        if isinstance(result, query_pb2.RangeResult):
+            return _range_result(store, query, result)
+        return _key_state(store, query.key, result)
     except UnavailableError as error:
         return error
 
 
-def _key_result(store: Store, query: Query, result: query_pb2.KeyResult) -> Result:
-    key = query.key
+def _key_state(store: Store, key: AnyKey, result: query_pb2.KeyResult) -> KeyState:
     assert isinstance(key, StoreKey)  # noqa: S101  the results of ranges stand elsewhere
     if result.HasField("state"):
         return _decode(store, key, result.state)

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 
 import grpc
@@ -56,14 +57,11 @@ class QueryClient:
         """Set whenever an instance has failed."""
 
     def address(self, store: Store, query: Query) -> str:
-        """Returns the address to ask now."""
         return self._router.address(store.name, query.group)
 
     async def poll(self, store: Store, queries: Sequence[Query]) -> list[Result]:
-        """Returns the result of each query of one store, in their order; an error where no instance answers.
-
-        A whole batch goes to one other instance when its owner fails: that one forwards what it does not hold.
-        """
+        """Returns the result of each query of one store, in their order; an error where no instance answers."""
+        # A whole batch goes to one other instance when its owner fails: that one forwards what it does not hold.
         batches = group_by_owner((self.address(store, query) for query in queries), self._batch_limit)
         answers = await asyncio.gather(
             *(self._poll_batch(store, [queries[index] for index in indices]) for indices in batches)
@@ -107,7 +105,6 @@ class QueryClient:
         return listing
 
     async def close(self) -> None:
-        """Closes all connections."""
         await self._router.close()
 
     async def _poll_batch(self, store: Store, queries: Sequence[Query]) -> list[Result]:
@@ -129,22 +126,21 @@ class QueryClient:
         self.failed.set()
 
 
+@dataclass
 class ShardWatch:
     """Reads the shard map every `interval` seconds, and at once when an instance has failed."""
 
-    def __init__(self, client: QueryClient, interval: float) -> None:
-        self._client = client
-        self._interval = interval
-        self.reason: str | None = "the query service has not answered yet"
-        """Why the query service cannot be used; None while it answers."""
+    client: QueryClient
+    interval: float
+    reason: str | None = field(default="the query service has not answered yet", init=False)
+    """Why the query service cannot be used; None while it answers."""
 
     async def run(self) -> None:
-        """Runs until it is cancelled."""
         while True:
-            self._client.failed.clear()
+            self.client.failed.clear()
             reason = None
             try:
-                await self._client.list_shards()
+                await self.client.list_shards()
             except RequestError as error:
                 reason = str(error)
             if reason is not None and self.reason is None:
@@ -154,8 +150,8 @@ class ShardWatch:
             self.reason = reason
             await asyncio.sleep(RETRY_S)
             with suppress(TimeoutError):
-                async with asyncio.timeout(RETRY_S if self.reason else self._interval):
-                    await self._client.failed.wait()
+                async with asyncio.timeout(RETRY_S if self.reason else self.interval):
+                    await self.client.failed.wait()
 
 
 async def _call_batch(request: bytes, channel: grpc.aio.Channel, timeout_s: float) -> BatchGetStatesResponse:
