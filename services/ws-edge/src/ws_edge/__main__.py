@@ -29,7 +29,7 @@ from ws_edge.http.channel_rest import ChannelRest
 from ws_edge.http.rest import Rest
 from ws_edge.http.staff_rest import EdgeReport, StaffRest
 from ws_edge.hub.hub import Hub
-from ws_edge.hub.poller import Poller, PollLimits
+from ws_edge.hub.poller import Poller
 from ws_edge.metrics import Metrics
 from ws_edge.server import Server, listen, port_tls, query_tls
 from ws_edge.session.context import Limits, SessionContext
@@ -104,8 +104,8 @@ def build(settings: Settings, writer: Writer | None, wall_clock: WallClock = tim
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
     client = _query_client(settings)
     shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000)
-    poll_limits = PollLimits(settings.batch_keys, settings.live_wait_ms / 1000, float(settings.live_keys_per_s))
-    poller = Poller(hub, client, {**stores, **EDGE_STORES}, metrics, clock, poll_limits, woken)
+    poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
+    poller = Poller(hub, client, {**stores, **EDGE_STORES}, metrics, clock, woken, *poll_limits)
     channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges
     channels = Channels(client, stores, writer, wall_clock, *channel_limits)
     revocations = Revocations(hub, client, writer is not None, settings.unavailable_after_ms / 1000)
