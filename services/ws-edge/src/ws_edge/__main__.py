@@ -5,7 +5,7 @@ import asyncio
 import socket
 import sys
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -32,7 +32,7 @@ from ws_edge.hub.hub import Hub
 from ws_edge.hub.poller import Poller
 from ws_edge.metrics import Metrics
 from ws_edge.server import Server, listen, port_tls, query_tls
-from ws_edge.session.context import Limits, SessionContext
+from ws_edge.session.session import SessionContext
 from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
 from ws_edge.stores import read_stores
@@ -111,7 +111,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: WallClock = tim
     revocations = Revocations(hub, client, writer is not None, settings.unavailable_after_ms / 1000)
     gateway = Gateway(settings.gateway_secrets, certified=tls is not None and tls.mutual)
     tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
-    context = SessionContext(hub, stores, _limits(settings), metrics, tickets, clock, wall_clock)
+    context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
     sockets = Sockets(context, channels, revocations, gateway, _admission(settings), settings.stall_timeout_s)
 
     def not_ready() -> str | None:
@@ -180,11 +180,6 @@ def _admission(settings: Settings) -> Admission:
     pace = Pace(settings.sockets_per_s, settings.slow_start_s, time.monotonic)
     quotas = Quotas(consumer, address, time.monotonic)
     return Admission(Origins(settings.origins), quotas, pace, settings.max_sockets)
-
-
-def _limits(settings: Settings) -> Limits:
-    names = {field.name for field in fields(Limits)} - {"default_members"}
-    return Limits(default_members=settings.page_size, **{name: getattr(settings, name) for name in names})
 
 
 if __name__ == "__main__":

@@ -16,8 +16,7 @@ from ws_edge.authorization import Consumer
 from ws_edge.codec.frames import BeginRequest, CancelRequest, RefreshRequest, WatchRequest
 from ws_edge.codec.stream_codec import StreamCodec
 from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError, UnknownStoreError
-from ws_edge.hub.content import KeyContent
-from ws_edge.hub.watch import Subscription, Watch
+from ws_edge.hub.watch import KeyWatch, Subscription
 from ws_edge.states import KeyState, Position, StoreKey
 from ws_edge.stores import SHIPPED, read_stores
 
@@ -120,7 +119,7 @@ def test_a_row_makes_a_changed_frame_and_no_row_a_removed_frame(codec: StreamCod
 
 @pytest.mark.parametrize("codec", [JSON, BINARY])
 def test_answers_carry_the_id_of_their_request(codec: StreamCodec) -> None:
-    subscription = Subscription(Watch(KEY, KeyContent(), 0), Recorder(), Consumer("c", "c", False), None, 0.25, "a")
+    subscription = Subscription(KeyWatch(KEY, 0), Recorder(), Consumer("c", "c", False), None, 0.25, "a")
     started = codec.started(subscription, True)
     assert started is not None
     subscribed = server_frame(started)
