@@ -24,6 +24,8 @@ from ws_edge.upstream.queries import key_message, position_message
 
 BINARY_SUBPROTOCOL = "statecast.push.v1+proto"
 MAX_REFERENCE = 64
+MAX_FORMS = 16
+"""The frames that a state of a range keeps: while it stays, each position of its range makes another one."""
 
 
 class StreamCodec(FrameCodec):
@@ -73,6 +75,8 @@ class StreamCodec(FrameCodec):
         form = f"{self.name} {_kind_of(change)} {position}"
         frame = shared.get(form)
         if frame is None:
+            if len(shared) >= MAX_FORMS:
+                shared.clear()
             frame = shared[form] = self._range_changed(key, change, position)
         return frame
 
