@@ -7,7 +7,7 @@ from httpx import AsyncClient
 
 from testkit.ws_edge.edge import FakeQueryService, RunningEdge
 from testkit.ws_edge.session import session_context
-from ws_edge.session.context import SessionContext
+from ws_edge.session.session import SessionContext
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -28,17 +28,14 @@ from ws_edge.http.channel_rest import ChannelRest
 from ws_edge.http.rest import Rest
 from ws_edge.http.staff_rest import EdgeReport, StaffRest
 from ws_edge.hub.hub import Hub
-from ws_edge.hub.poller import Poller, PollLimits
+from ws_edge.hub.poller import Poller
 from ws_edge.metrics import Metrics
 from ws_edge.server import Server, listen, port_tls, query_tls
-from ws_edge.session.context import Limits, SessionContext
+from ws_edge.session.session import SessionContext
 from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
 from ws_edge.stores import read_stores
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
-
-LIMITS = {field.name for field in fields(Limits)} - {"default_members"}
-"""The limits that are settings of the same name."""
 
 log = structlog.get_logger(__name__)
 
@@ -105,15 +102,14 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
     client = _query_client(settings)
     shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000)
-    poll_limits = PollLimits(settings.batch_keys, settings.live_wait_ms / 1000, float(settings.live_keys_per_s))
-    poller = Poller(hub, client, {**stores, **EDGE_STORES}, metrics, clock, poll_limits, woken)
+    poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
+    poller = Poller(hub, client, {**stores, **EDGE_STORES}, metrics, clock, woken, *poll_limits)
     channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges
     channels = Channels(client, stores, writer, wall_clock, *channel_limits)
     revocations = Revocations(hub, client, writer is not None, settings.unavailable_after_ms / 1000)
     gateway = Gateway(settings.gateway_secrets, certified=tls is not None and tls.mutual)
     tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
-    limits = Limits(default_members=settings.page_size, **{name: getattr(settings, name) for name in LIMITS})
-    context = SessionContext(hub, stores, limits, metrics, tickets, clock, wall_clock)
+    context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
     sockets = Sockets(context, channels, revocations, gateway, _admission(settings), settings.stall_timeout_s)
 
     def not_ready() -> str | None:
@@ -180,7 +176,8 @@ def _admission(settings: Settings) -> Admission:
     )
     address = Quota(settings.address_sockets, settings.address_subscriptions, settings.address_frames_per_s, burst_s)
     pace = Pace(settings.sockets_per_s, settings.slow_start_s, time.monotonic)
-    return Admission(settings.origins, Quotas(consumer, address, time.monotonic), pace, settings.max_sockets)
+    quotas = Quotas(consumer, address, time.monotonic)
+    return Admission(settings.origins, quotas, pace, settings.max_sockets)
 
 
 if __name__ == "__main__":

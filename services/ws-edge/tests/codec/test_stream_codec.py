@@ -14,11 +14,11 @@ from statecast.push.v1.subscription_pb2 import Start
 from testkit.ws_edge.edge import Recorder
 from ws_edge.authorization import Consumer
 from ws_edge.codec.frames import BeginRequest, CancelRequest, RefreshRequest, WatchRequest
-from ws_edge.codec.stream_codec import StreamCodec
+from ws_edge.codec.stream_codec import MAX_FORMS, StreamCodec
 from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError, UnknownStoreError
-from ws_edge.hub.content import KeyContent
-from ws_edge.hub.watch import Subscription, Watch
-from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.hub.member_changes import MemberChange
+from ws_edge.hub.watch import KeyWatch, Subscription
+from ws_edge.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.stores import SHIPPED, read_stores
 
 STORES = read_stores(SHIPPED)
@@ -120,7 +120,7 @@ def test_a_row_makes_a_changed_frame_and_no_row_a_removed_frame(codec: StreamCod
 
 @pytest.mark.parametrize("codec", [JSON, BINARY])
 def test_answers_carry_the_id_of_their_request(codec: StreamCodec) -> None:
-    subscription = Subscription(Watch(KEY, KeyContent(), 0), Recorder(), Consumer("c", "c", False), None, 0.25, "a")
+    subscription = Subscription(KeyWatch(KEY, 0), Recorder(), Consumer("c", "c", False), None, 0.25, "a")
     started = codec.started(subscription, True)
     assert started is not None
     subscribed = server_frame(started)
@@ -131,3 +131,12 @@ def test_answers_carry_the_id_of_their_request(codec: StreamCodec) -> None:
     assert subscribed.subscribed.interval_ms == 250
     assert (unsubscribed.id, unsubscribed.unsubscribed.key.group) == ("b", "12345")
     assert (failed.id, failed.error.code, failed.error.message) == ("c", "forbidden", "not yours")
+
+
+def test_a_row_of_a_range_shares_its_newest_frames_and_keeps_few() -> None:
+    key, row = RangeKey(MEMBER.store, MEMBER.group, "", "", 10, False), KeyState(MEMBER, Position(7, 1), Order())
+    for offset in range(100):
+        first, again = (JSON.member_changed(key, MemberChange(None, row), Position(7, offset)) for _ in "12")
+
+        assert first is again
+    assert len(row.frames) <= MAX_FORMS

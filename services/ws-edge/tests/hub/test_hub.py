@@ -174,7 +174,7 @@ def test_an_unknown_key_is_reported_once_and_then_its_row_appears(hub: Hub, cloc
         clock.now += 0.1
 
     assert phone.events == ["snapshot", "unknown!", "8", "deleted", "13"]
-    assert watch.content.position == Position(1, 13)
+    assert watch.position == Position(1, 13)
 
 
 def test_a_resuming_subscriber_is_not_told_again_that_a_key_is_unknown(hub: Hub, clock: Clock) -> None:

@@ -6,9 +6,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError
-from ws_edge.hub.content import STALE_EPOCH_LIMIT, KeyContent
 from ws_edge.hub.hub import Hub
-from ws_edge.hub.watch import Subscription, Watch, WatchStatus
+from ws_edge.hub.watch import STALE_EPOCH_LIMIT, KeyWatch, Subscription, Watch, WatchStatus
 from ws_edge.states import KeyState, Position, StoreKey
 
 KEY = StoreKey("orders-by-key", "order-1")
@@ -100,12 +99,11 @@ class Replicas(RuleBasedStateMachine):
 
     def _a_replica_may_lag(self, watch: Watch) -> bool:
         """Whether the edge can know that the epoch before is an old one: it has left it, or has not left it yet."""
-        content = watch.content
-        assert isinstance(content, KeyContent)
-        latest = content.latest
-        if self.epoch == 1 or content.stale_answers == STALE_EPOCH_LIMIT - 1:
+        assert isinstance(watch, KeyWatch)
+        latest = watch.latest
+        if self.epoch == 1 or watch.stale_answers == STALE_EPOCH_LIMIT - 1:
             return False
-        return latest is None or latest.position.epoch < self.epoch or self.epoch - 1 in content.retired_epochs
+        return latest is None or latest.position.epoch < self.epoch or self.epoch - 1 in watch.retired_epochs
 
     @rule()
     def fail(self) -> None:

@@ -15,23 +15,23 @@ def row(offset: int, owner: str = "alice") -> KeyState:
 
 def shape(change: MemberChange | None) -> tuple[bool, bool] | None:
     """Whether the member was there before, and is there after."""
-    return None if change is None else (change.before is not None, change.after is not None)
+    return None if change is None else (change.before is not None, change.state.row is not None)
 
 
 def change(was: KeyState | None, now: KeyState | None) -> Move:
-    return move(was, now, Position(1, 9), None)
+    return move(was, now or KeyState(KEY, Position(1, 9)), Position(1, 9))
 
 
 def entered(state: KeyState) -> MemberChange:
-    return MemberChange(None, state, state.position, snapshot=True)
+    return MemberChange(None, state, snapshot=True)
 
 
 def resumed(state: KeyState) -> MemberChange:
-    return MemberChange(HeldRow(KEY, None), state, state.position, snapshot=True)
+    return MemberChange(HeldRow(KEY, None), state, snapshot=True)
 
 
 def gone(offset: int) -> MemberChange:
-    return MemberChange(HeldRow(KEY, None), None, Position(1, offset), snapshot=True)
+    return MemberChange(HeldRow(KEY, None), KeyState(KEY, Position(1, offset)), snapshot=True)
 
 
 def test_a_row_enters_changes_and_leaves_for_consumers_that_may_see_it() -> None:
@@ -73,6 +73,6 @@ def test_two_changes_in_a_row_are_one_from_the_first_to_the_last() -> None:
 
     assert shape(merged) == (False, True)
     assert merged is not None
-    assert (merged.position.offset, merged.skipped, merged.snapshot) == (2, 1, False)
+    assert (merged.state.position.offset, merged.skipped, merged.snapshot) == (2, 1, False)
     assert merged.followed_by(gone(3), 1) is None
     assert shape(gone(3).followed_by(entered(row(4)), 0)) == (True, True)

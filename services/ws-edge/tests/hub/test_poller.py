@@ -12,7 +12,7 @@ from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import FakeQueryService, Recorder, until
 from ws_edge.authorization import Consumer
 from ws_edge.hub.hub import Hub
-from ws_edge.hub.poller import FAILED_REST_S, MAX_REST_S, SLOW_S, Poller, PollLimits, rest
+from ws_edge.hub.poller import FAILED_REST_S, MAX_REST_S, SLOW_S, Poller, rest
 from ws_edge.metrics import Metrics
 from ws_edge.states import StoreKey
 from ws_edge.stores import SHIPPED, read_stores
@@ -39,10 +39,8 @@ async def hub(client: QueryClient) -> AsyncIterator[Hub]:
     """A hub whose poller runs."""
     woken = asyncio.Event()
     hub = Hub(time.monotonic, 0.005, 60.0, woken.set)
-    limits = PollLimits(BATCH_KEYS, long_poll_s=30.0, long_poll_keys_per_s=1e6)
-    task = asyncio.create_task(
-        Poller(hub, client, read_stores(SHIPPED), Metrics(), time.monotonic, limits, woken).run()
-    )
+    poller = Poller(hub, client, read_stores(SHIPPED), Metrics(), time.monotonic, woken, BATCH_KEYS, 30.0, 1e6)
+    task = asyncio.create_task(poller.run())
     yield hub
     task.cancel()
     await asyncio.wait({task})
@@ -159,8 +157,8 @@ class Live:
         woken = asyncio.Event()
         self.hub = Hub(time.monotonic, 0.005, 60.0, woken.set)
         self.client = QueryClient([service.address], timeout=30.0, batch_limit=1000, backoff_s=0.0)
-        limits = PollLimits(LANE_KEYS, long_poll_s=30.0, long_poll_keys_per_s=1e6)
-        self.poller = Poller(self.hub, self.client, read_stores(SHIPPED), Metrics(), time.monotonic, limits, woken)
+        limits = LANE_KEYS, 30.0, 1e6
+        self.poller = Poller(self.hub, self.client, read_stores(SHIPPED), Metrics(), time.monotonic, woken, *limits)
 
     def watch(self, number: int, interval: float = 0.0) -> Recorder:
         phone = Recorder()

@@ -2,8 +2,7 @@
 
 from testkit.ws_edge.edge import Recorder
 from ws_edge.authorization import Consumer
-from ws_edge.hub.content import KeyContent
-from ws_edge.hub.watch import Subscription, Watch
+from ws_edge.hub.watch import KeyWatch, Subscription, Watch
 from ws_edge.states import KeyState, Position, StoreKey
 
 KEY = StoreKey("orders-by-key", "o")
@@ -11,7 +10,7 @@ ALICE = Consumer("customer-0001", "alice", False)
 
 
 def watch_of(key: StoreKey = KEY) -> Watch:
-    return Watch(key, KeyContent(), 0.0)
+    return KeyWatch(key, 0.0)
 
 
 def subscription(watch: Watch, after: Position | None = None, interval: float = 1.0) -> Subscription:
@@ -55,9 +54,9 @@ def test_the_interval_of_a_watch_is_the_shortest_of_its_subscriptions() -> None:
 def test_the_position_of_a_key_that_is_not_there_moves_on_silently() -> None:
     watch = watch_of()
 
-    assert watch.content.accept(KeyState(KEY, Position(1, 5)), ())
-    assert not watch.content.accept(KeyState(KEY, Position(1, 8)), ())
-    assert watch.content.position == Position(1, 8)
-    assert not watch.content.accept(KeyState(KEY, Position(1, 7), row=object()), ())
-    assert watch.content.position == Position(1, 8)
-    assert watch.content.accept(KeyState(KEY, Position(1, 9), row=object()), ())
+    assert watch.accept(KeyState(KEY, Position(1, 5)))
+    assert not watch.accept(KeyState(KEY, Position(1, 8)))
+    assert watch.position == Position(1, 8)
+    assert not watch.accept(KeyState(KEY, Position(1, 7), row=object()))
+    assert watch.position == Position(1, 8)
+    assert watch.accept(KeyState(KEY, Position(1, 9), row=object()))

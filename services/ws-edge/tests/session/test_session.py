@@ -14,12 +14,9 @@ from testkit.ws_edge.edge import RunningEdge, until
 from testkit.ws_edge.session import begin, begin_and_stop_reading, due, version
 from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.auth.quotas import QuotaReservation
-from ws_edge.hub.outbox import Outbox
 from ws_edge.session.channel_feed import ChannelFeed
-from ws_edge.session.context import SessionContext
-from ws_edge.session.session import Session
-from ws_edge.session.subscriptions import SessionSubscriptions
-from ws_edge.session.writer import SocketWriter
+from ws_edge.session.session import Session, SessionContext
+from ws_edge.session.writer import Outbox, SocketWriter
 
 
 async def test_a_closed_socket_leaves_nothing_behind(context: SessionContext) -> None:
@@ -83,7 +80,7 @@ async def test_an_ended_session_sends_nothing_that_waited_and_answers_no_more(co
     assert (session.writer.end_code, context.hub.subscriptions) == (4401, 0)
 
 
-PARTS = (Session, SessionSubscriptions, SocketWriter, Outbox, ExpiryTimer, QuotaReservation, ChannelFeed)
+PARTS = (Session, SocketWriter, Outbox, ExpiryTimer, QuotaReservation, ChannelFeed)
 
 
 @pytest.fixture

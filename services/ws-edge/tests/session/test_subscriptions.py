@@ -8,7 +8,7 @@ import pytest
 from testkit.ws_edge.edge import until
 from testkit.ws_edge.session import KEY, begin, begin_and_stop_reading, due, only, version
 from ws_edge.hub.watch import Watch
-from ws_edge.session.context import SessionContext
+from ws_edge.session.session import SessionContext
 from ws_edge.states import KeyState, Position
 
 
@@ -64,19 +64,19 @@ async def test_a_socket_is_closed_when_too_many_bytes_wait_for_its_client(contex
 
 async def test_the_position_of_a_key_waits_until_its_newest_state_is_sent(context: SessionContext) -> None:
     socket, session, task, watch = await begin_and_stop_reading(context)
-    first = session.subscriptions.position_of(KEY)
+    first = session.position_of(KEY)
     for offset in (2, 3):
         context.hub.answered(watch, version(offset))
-        watch.content.deliver(only(watch), snapshot=False)
+        watch.deliver(only(watch), snapshot=False)
         await asyncio.sleep(0)
-    waiting = session.subscriptions.position_of(KEY)
+    waiting = session.position_of(KEY)
     socket.open.set()
     await until(lambda: len(socket.sent) == 3)
 
-    assert (first, waiting, session.subscriptions.position_of(KEY)) == (Position(1, 1), None, Position(1, 3))
+    assert (first, waiting, session.position_of(KEY)) == (Position(1, 1), None, Position(1, 3))
     socket.leaves()
     await task
-    assert (session.subscriptions.watches(KEY), session.subscriptions.position_of(KEY)) == (False, None)
+    assert (session.watches(KEY), session.position_of(KEY)) == (False, None)
 
 
 async def test_a_withdrawn_row_that_waits_is_never_sent(context: SessionContext) -> None:

@@ -7,7 +7,7 @@ from ws_edge.hub.hub import Hub
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription, Watch
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
-from ws_edge.upstream.queries import Query, RangeResult, Removal
+from ws_edge.upstream.queries import Query, RangeResult
 
 ALICE = Consumer("alice", "alice", False)
 BOB = Consumer("bob", "bob", False)
@@ -30,9 +30,9 @@ def row(name: str, offset: int, sort: str = "", owner: str = "alice", epoch: int
     return KeyState(key, at(offset, epoch), row=object(), owner=owner)
 
 
-def gone(name: str, offset: int, sort: str = "") -> Removal:
+def gone(name: str, offset: int, sort: str = "") -> KeyState:
     """The removal of a member."""
-    return Removal(StoreKey("orders-by-customer", "alice", sort or name, name), at(offset), None)
+    return KeyState(StoreKey("orders-by-customer", "alice", sort or name, name), at(offset))
 
 
 def whole(*rows: KeyState, through: int, more: bool = False, epoch: int = 1) -> RangeResult:
@@ -40,17 +40,17 @@ def whole(*rows: KeyState, through: int, more: bool = False, epoch: int = 1) -> 
     return RangeResult(None, at(through, epoch), True, more, list(rows), [], False)
 
 
-def news(*told: KeyState | Removal, after: int, through: int) -> RangeResult:
+def news(*changes: KeyState, after: int, through: int) -> RangeResult:
     """An answer with what has changed."""
-    versions = [each for each in told if isinstance(each, KeyState)]
-    removals = [each for each in told if isinstance(each, Removal)]
+    versions = [change for change in changes if change.row is not None]
+    removals = [change for change in changes if change.row is None]
     return RangeResult(at(after), at(through), False, False, versions, removals, True)
 
 
 def word(change: MemberChange) -> str:
     """A change as a word: + has entered, ~ has changed, - has left."""
-    mark = "-" if change.after is None else "+" if change.before is None else "~"
-    return f"{mark}{change.key.member}@{change.position.offset}"
+    mark = "-" if change.state.row is None else "+" if change.before is None else "~"
+    return f"{mark}{change.state.key.member}@{change.state.position.offset}"
 
 
 class RangeRecorder:

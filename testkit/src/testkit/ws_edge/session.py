@@ -14,8 +14,8 @@ from ws_edge.codec.order_codec import OrderCodec
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscription, Watch
 from ws_edge.metrics import Metrics
-from ws_edge.session.context import Limits, SessionContext
-from ws_edge.session.session import Session
+from ws_edge.session.session import Session, SessionContext
+from ws_edge.settings import Settings
 from ws_edge.states import KeyState, Position, StoreKey
 from ws_edge.stores import SHIPPED, read_stores
 
@@ -55,9 +55,9 @@ def version(offset: int, owner: str = "customer-0001") -> KeyState:
 def session_context() -> SessionContext:
     """Narrow limits, and a hub whose answers are given by hand."""
     clock = Clock()
-    limits = Limits(1000, 100, 5000, max_subscriptions=2, max_replies=4, max_outbox_bytes=1000)
+    settings = Settings.model_construct(max_interval_ms=5000, max_subscriptions=2, max_replies=4, max_outbox_bytes=1000)
     tickets = Tickets(["throw-away"], clock, 60.0)
-    return SessionContext(Hub(clock, 0.025, 3.0), read_stores(SHIPPED), limits, Metrics(), tickets, clock, clock)
+    return SessionContext(Hub(clock, 0.025, 3.0), read_stores(SHIPPED), settings, Metrics(), tickets, clock, clock)
 
 
 def begin(context: SessionContext) -> tuple[Socket, Session, asyncio.Task[int]]:

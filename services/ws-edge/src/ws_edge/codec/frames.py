@@ -10,9 +10,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from ws_edge.channels.channel import Channel
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.hub.member_changes import MemberChange
-from ws_edge.hub.outbox import Reply
 from ws_edge.hub.watch import Subscription
 from ws_edge.states import AnyKey, KeyState, Position, RangeKey
+
+Reply = dict[str, Any]
+"""An encoded frame, as an ASGI `websocket.send` event; it is sent as it is, and may be shared by many sockets."""
 
 
 class WatchRequest(NamedTuple):
@@ -49,10 +51,11 @@ Request = WatchRequest | CancelRequest | RefreshRequest | BeginRequest
 
 
 class FrameCodec(ABC):
-    """One way to write frames. A frame is an ASGI `websocket.send` event, which is sent as it is and may be shared."""
+    """One way to write frames: each method but `parse` returns the frame that says what its name says."""
 
     name: str
     """The key of the codec's frames in KeyState.frames."""
+    subprotocol: str | None = None
 
     @abstractmethod
     def parse(self, event: Mapping[str, Any]) -> Request:
@@ -63,19 +66,14 @@ class FrameCodec(ABC):
         """The frame for what a key holds, after `skipped` states that were not sent."""
 
     def member_changed(self, key: RangeKey, change: MemberChange, position: Position | None) -> Reply:
-        """The frame for a change in a range; `position` is the range's when no other change waits.
-
-        Only codecs whose requests can ask for ranges have it.
-        """
+        """`position` is the range's when no other change waits. Only for codecs whose requests can ask for ranges."""
         raise NotImplementedError
 
     def started(self, subscription: Subscription, recovered: bool) -> Reply | None:  # noqa: ARG002  not all need it
-        """The frame that says that a subscription is in force; None when the codec has none."""
         return None
 
     @abstractmethod
-    def cancelled(self, key: AnyKey, reference: str) -> Reply:
-        """The frame that says that a subscription has ended."""
+    def cancelled(self, key: AnyKey, reference: str) -> Reply: ...
 
     def greetings(self, channel: Channel | None, expires_at: float | None) -> list[Reply]:  # noqa: ARG002  see started
         """The frames that tell a new socket its channel, and when its access ends, as far as there is such a thing."""
@@ -83,18 +81,17 @@ class FrameCodec(ABC):
 
     @abstractmethod
     def authenticated(self, expires_at: float | None, reference: str) -> Reply:
-        """The frame that says until when access has been renewed, in seconds since 1970; None is for ever."""
+        """Access has been renewed until then, in seconds since 1970; None is for ever."""
 
     @abstractmethod
     def reconnect(self, delay_ms: int) -> Reply:
-        """The frame that says when the socket will be closed because this edge stops."""
+        """The socket will be closed after the delay, because this edge stops."""
 
     @abstractmethod
-    def failed(self, error: EdgeError, reference: str) -> Reply:
-        """The frame that says that a request failed."""
+    def failed(self, error: EdgeError, reference: str) -> Reply: ...
 
     def frame_of(self, state: KeyState, skipped: int) -> Reply:
-        """The frame for a state; one that skipped nothing is encoded once for all its subscribers."""
+        """As `changed`; a frame that skipped nothing is encoded once for all its subscribers."""
         if skipped:
             return self.changed(state, skipped)
         frame = state.frames.get(self.name)
@@ -112,22 +109,23 @@ def text_of(event: Mapping[str, Any]) -> str:
 
 
 def text_frame(document: dict[str, Any]) -> Reply:
-    """The frame that carries the JSON document."""
     return {"type": "websocket.send", "text": json.dumps(document, ensure_ascii=False, separators=(",", ":"))}
+
+
+def timestamp(nanoseconds: int) -> Timestamp:
+    moment = Timestamp()
+    moment.FromNanoseconds(nanoseconds)
+    return moment
 
 
 def rfc3339(nanoseconds: int) -> str:
     """The time as proto3 JSON writes a Timestamp."""
-    moment = Timestamp()
-    moment.FromNanoseconds(nanoseconds)
-    return moment.ToJsonString()
+    return timestamp(nanoseconds).ToJsonString()
 
 
 def check_position(epoch: int, offset: int, reference: str = "") -> Position:
-    """Returns the position; raises MalformedFrameError when there can be no such one.
-
-    The offset is -1 before the first record: an order that is unknown in an empty store has that position.
-    """
+    """Returns the position; raises MalformedFrameError when there can be no such one."""
+    # The offset is -1 before the first record: an order that is unknown in an empty store has that position.
     if epoch < 0 or offset < -1:
         raise MalformedFrameError("there is no such position: pass back the one that a frame brought", reference)
     return Position(epoch, offset)

@@ -11,24 +11,12 @@ from statecast.push.v1.push_pb2 import Authenticated, Begin, ChannelAttached, Cl
 from statecast.push.v1.range_pb2 import MemberChange as ChangeKind
 from statecast.push.v1.range_pb2 import Range, RangeChanged, RangeUnwatched, RangeWatched, WatchRange
 from statecast.push.v1.subscription_pb2 import Changed, Removed, Start, Subscribe, Subscribed, Unsubscribed
-from statecast.state.v1.state_pb2 import StateKey
+from statecast.state.v1 import state_pb2
 from ws_edge.channels.channel import Channel
-from ws_edge.codec.frames import (
-    BeginRequest,
-    CancelRequest,
-    FrameCodec,
-    RefreshRequest,
-    Request,
-    WatchRequest,
-    check_position,
-    one_line,
-    text_frame,
-    text_of,
-    watch_request,
-)
+from ws_edge.codec import frames
+from ws_edge.codec.frames import BeginRequest, CancelRequest, FrameCodec, RefreshRequest, Reply, Request, WatchRequest
 from ws_edge.errors import EdgeError, MalformedFrameError, RequestError
 from ws_edge.hub.member_changes import MemberChange
-from ws_edge.hub.outbox import Reply
 from ws_edge.hub.watch import Subscription
 from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
 from ws_edge.stores import Stores, find
@@ -36,6 +24,8 @@ from ws_edge.upstream.queries import key_message, position_message
 
 BINARY_SUBPROTOCOL = "statecast.push.v1+proto"
 MAX_REFERENCE = 64
+MAX_FORMS = 16
+"""The frames that a state of a range keeps: while it stays, each position of its range makes another one."""
 
 
 class StreamCodec(FrameCodec):
@@ -45,10 +35,14 @@ class StreamCodec(FrameCodec):
         self._stores = stores
         self._binary = binary
         self.name = "stream-binary" if binary else "stream-json"
+        self.subprotocol = BINARY_SUBPROTOCOL if binary else None
 
     @override
     def parse(self, event: Mapping[str, Any]) -> Request:
-        frame = self._client_frame(event)
+        try:
+            frame = self._client_frame(event)
+        except (json_format.ParseError, DecodeError, RecursionError) as error:
+            raise MalformedFrameError(f"the frame is not a ClientFrame: {frames.one_line(error)}") from error
         if len(frame.id) > MAX_REFERENCE:
             raise MalformedFrameError(f"the frame's id is longer than {MAX_REFERENCE} characters")
         try:
@@ -64,10 +58,9 @@ class StreamCodec(FrameCodec):
             store=state.key.store,
             key=key_message(state.key),
             position=position_message(state.position),
+            commit_time=None if state.commit_ns is None else frames.timestamp(state.commit_ns),
             skipped=skipped,
         )
-        if state.commit_ns is not None:
-            event.commit_time.FromNanoseconds(state.commit_ns)
         if isinstance(event, Changed):
             event.row.Pack(state.row, deterministic=True)
             return self._encode(ServerFrame(changed=event))
@@ -78,11 +71,13 @@ class StreamCodec(FrameCodec):
         if change.skipped:
             return self._range_changed(key, change, position)
         # One that skipped nothing is encoded once for all its subscribers.
-        frames = change.frames if change.after is None else change.after.frames
+        shared = change.state.frames
         form = f"{self.name} {_kind_of(change)} {position}"
-        frame = frames.get(form)
+        frame = shared.get(form)
         if frame is None:
-            frame = frames[form] = self._range_changed(key, change, position)
+            if len(shared) >= MAX_FORMS:
+                shared.clear()
+            frame = shared[form] = self._range_changed(key, change, position)
         return frame
 
     @override
@@ -94,9 +89,10 @@ class StreamCodec(FrameCodec):
             event = Subscribed(store=key.store, key=key_message(key), start=start, interval_ms=interval_ms)
             return self._encode(ServerFrame(id=subscription.reference, subscribed=event))
         members, position = subscription.pending, subscription.position
-        watched = RangeWatched(range=_range(key), start=start, interval_ms=interval_ms, members=members)
-        if position is not None:
-            watched.through.CopyFrom(position_message(position))
+        through = None if position is None else position_message(position)
+        watched = RangeWatched(
+            range=_range(key), start=start, interval_ms=interval_ms, members=members, through=through
+        )
         return self._encode(ServerFrame(id=subscription.reference, range_watched=watched))
 
     @override
@@ -107,19 +103,17 @@ class StreamCodec(FrameCodec):
 
     @override
     def greetings(self, channel: Channel | None, expires_at: float | None) -> list[Reply]:
-        frames = [] if expires_at is None else [self.authenticated(expires_at, "")]
+        replies = [] if expires_at is None else [self.authenticated(expires_at, "")]
         if channel is not None:
-            event = ChannelAttached(channel=channel.id, subscriptions=len(channel.subscriptions))
-            event.expires_at.FromNanoseconds(round(channel.expires_at * 1e9))
-            frames.insert(0, self._encode(ServerFrame(channel_attached=event)))
-        return frames
+            expiry, count = frames.timestamp(round(channel.expires_at * 1e9)), len(channel.subscriptions)
+            event = ChannelAttached(channel=channel.id, subscriptions=count, expires_at=expiry)
+            replies.insert(0, self._encode(ServerFrame(channel_attached=event)))
+        return replies
 
     @override
     def authenticated(self, expires_at: float | None, reference: str) -> Reply:
-        event = Authenticated()
-        if expires_at is not None:
-            event.expires_at.FromNanoseconds(int(expires_at * 1e9))
-        return self._encode(ServerFrame(id=reference, authenticated=event))
+        expiry = None if expires_at is None else frames.timestamp(int(expires_at * 1e9))
+        return self._encode(ServerFrame(id=reference, authenticated=Authenticated(expires_at=expiry)))
 
     @override
     def reconnect(self, delay_ms: int) -> Reply:
@@ -130,14 +124,11 @@ class StreamCodec(FrameCodec):
         return self._encode(ServerFrame(id=reference, error=Error(code=error.code, message=str(error))))
 
     def _client_frame(self, event: Mapping[str, Any]) -> ClientFrame:
-        try:
-            if not self._binary:
-                return json_format.Parse(text_of(event), ClientFrame())
-            if event.get("bytes") is None:
-                raise MalformedFrameError(f"with {BINARY_SUBPROTOCOL} frames are binary: this one is text")
-            return ClientFrame.FromString(event["bytes"])
-        except (json_format.ParseError, DecodeError, RecursionError) as error:
-            raise MalformedFrameError(f"the frame is not a ClientFrame: {one_line(error)}") from error
+        if not self._binary:
+            return json_format.Parse(frames.text_of(event), ClientFrame())
+        if event.get("bytes") is None:
+            raise MalformedFrameError(f"with {BINARY_SUBPROTOCOL} frames are binary: this one is text")
+        return ClientFrame.FromString(event["bytes"])
 
     def _request(self, frame: ClientFrame) -> Request:
         match frame.WhichOneof("request"):
@@ -158,14 +149,12 @@ class StreamCodec(FrameCodec):
         raise MalformedFrameError(f"the frame asks for nothing: set one of {fields}")
 
     def _positions(self, begin: Begin) -> dict[AnyKey, Position]:
-        positions: dict[AnyKey, Position] = {}
-        for held in begin.after:
-            positions[self._store_key(held.store, held.key)] = check_position(held.position.epoch, held.position.offset)
-        for read in begin.after_ranges:
-            positions[self._range_key(read.range)] = check_position(read.through.epoch, read.through.offset)
-        return positions
+        held = list[tuple[AnyKey, state_pb2.Position]]()
+        held += [(self._store_key(each.store, each.key), each.position) for each in begin.after]
+        held += [(self._range_key(each.range), each.through) for each in begin.after_ranges]
+        return {key: frames.check_position(position.epoch, position.offset) for key, position in held}
 
-    def _store_key(self, store: str, key: StateKey) -> StoreKey:
+    def _store_key(self, store: str, key: state_pb2.StateKey) -> StoreKey:
         store_key = StoreKey(store, key.group, key.sort, key.member)
         find(self._stores, store).check(store_key)
         return store_key
@@ -176,32 +165,35 @@ class StreamCodec(FrameCodec):
         return key
 
     def _range_changed(self, key: RangeKey, change: MemberChange, position: Position | None) -> Reply:
-        row = change.after
-        event = RangeChanged(range=_range(key), change=_kind_of(change), skipped=change.skipped)
-        event.key.CopyFrom(key_message(change.key))
-        event.position.CopyFrom(position_message(change.position if row is None else row.position))
-        if change.commit_ns is not None:
-            event.commit_time.FromNanoseconds(change.commit_ns)
-        if row is not None:
-            event.row.Pack(row.row, deterministic=True)
-        if position is not None:
-            event.through.CopyFrom(position_message(position))
+        state = change.state
+        event = RangeChanged(
+            range=_range(key),
+            change=_kind_of(change),
+            key=key_message(state.key),
+            position=position_message(state.position),
+            commit_time=None if state.commit_ns is None else frames.timestamp(state.commit_ns),
+            skipped=change.skipped,
+            through=None if position is None else position_message(position),
+        )
+        if state.row is not None:
+            event.row.Pack(state.row, deterministic=True)
         return self._encode(ServerFrame(range_changed=event))
 
     def _encode(self, frame: ServerFrame) -> Reply:
         if self._binary:
             return {"type": "websocket.send", "bytes": frame.SerializeToString()}
         document = json_format.MessageToDict(frame, preserving_proto_field_name=True)
-        return text_frame(document)
+        return frames.text_frame(document)
 
 
 def _watch_request(key: AnyKey, message: Subscribe | WatchRange, reference: str) -> WatchRequest:
     position = (message.after.epoch, message.after.offset) if message.HasField("after") else None
-    return watch_request(key, position, message.interval_ms if message.HasField("interval_ms") else None, reference)
+    interval_ms = message.interval_ms if message.HasField("interval_ms") else None
+    return frames.watch_request(key, position, interval_ms, reference)
 
 
 def _kind_of(change: MemberChange) -> "ChangeKind.ValueType":
-    if change.after is None:
+    if change.state.row is None:
         return ChangeKind.MEMBER_CHANGE_LEFT
     return ChangeKind.MEMBER_CHANGE_ENTERED if change.before is None else ChangeKind.MEMBER_CHANGE_CHANGED
 

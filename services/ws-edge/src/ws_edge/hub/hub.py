@@ -4,20 +4,57 @@ The hub does no input or output and never waits: the poller asks it what is due 
 subscribers what is new to them. Times are seconds of one monotonic clock.
 """
 
-from collections import deque
 from collections.abc import Callable
+from math import ceil
+from typing import Generic, TypeVar
 
 from ws_edge.authorization import Consumer
 from ws_edge.errors import ForbiddenError
-from ws_edge.hub.content import KeyContent
-from ws_edge.hub.range_content import RangeContent
-from ws_edge.hub.schedule import PollSchedule, TimingWheel
-from ws_edge.hub.watch import Subscriber, Subscription, SubscriptionStatus, Watch, WatchStatus
+from ws_edge.hub.member_changes import Backlog
+from ws_edge.hub.range_watch import RangeWatch
+from ws_edge.hub.watch import KeyWatch, Subscriber, Subscription, SubscriptionStatus, Watch, WatchStatus
 from ws_edge.states import AnyKey, KeyState, Position, RangeKey
 from ws_edge.upstream.queries import RangeResult
 
+T = TypeVar("T")
+
+RETRY_S = 0.1
+"""After how long a key that nobody answered for is asked for again, when its subscribers set no longer time."""
+
 # Looking up a member of an enum takes as long as a good part of a delivery.
 WAITING, CURRENT, QUEUED = SubscriptionStatus.WAITING, SubscriptionStatus.CURRENT, SubscriptionStatus.QUEUED
+
+
+class TimingWheel(Generic[T]):
+    """Items by the slot of time in which they are due, at a cost of the due items alone.
+
+    Nothing is ever removed early: whoever takes an item checks that it is still wanted.
+    """
+
+    def __init__(self, tick: float, now: float) -> None:
+        """`tick` is the length of a slot in seconds; times are those of any monotonic clock."""
+        self.tick = tick
+        self._next = int(now / tick)
+        self._slots: dict[int, list[T]] = {}
+
+    def add(self, item: T, at: float) -> int:
+        """Puts the item into the first slot that starts at `at` or later and has not been taken; returns the slot."""
+        # A time that is a whole number of slots may be a hair above it as a float.
+        slot = max(ceil(at / self.tick - 1e-6), self._next)
+        self._slots.setdefault(slot, []).append(item)
+        return slot
+
+    def take(self, now: float) -> list[tuple[int, T]]:
+        """Takes out all items whose slot has started, with their slots, in the order in which they are due."""
+        last = int(now / self.tick + 1e-6)
+        first, self._next = self._next, last + 1
+        # After a long pause there may be far more empty slots than filled ones.
+        slots = range(first, last + 1) if last - first < len(self._slots) else sorted(self._slots)
+        return [(slot, item) for slot in slots if slot <= last for item in self._slots.pop(slot, ())]
+
+    def next_at(self, now: float) -> float:
+        """When the slot after the one of `now` starts."""
+        return (int(now / self.tick + 1e-6) + 1) * self.tick
 
 
 class Hub:
@@ -30,17 +67,16 @@ class Hub:
         first_answer_timeout: float,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """`tick` is the resolution of times, and `first_answer_timeout` when a first answer is late, both in seconds.
-
-        `wake` is called when `take_due` is to be called before `next_at`.
-        """
+        """`tick` is the resolution of times; `wake` is called when `take_due` is to be called before `next_at`."""
         now = clock()
         self._clock = clock
         self._first_answer_timeout = first_answer_timeout
         self._watches: dict[AnyKey, Watch] = {}
-        self._schedule = PollSchedule(tick, now, wake)
-        self._deliveries: TimingWheel[Subscription] = TimingWheel(tick, now)
-        self._unanswered: deque[tuple[float, Subscription]] = deque()
+        self._wake = wake
+        self._due_now: dict[Watch, None] = {}
+        self._reads: TimingWheel[Watch] = TimingWheel(tick, now)
+        self._timers: TimingWheel[Subscription] = TimingWheel(tick, now)
+        """When deliveries are due again, and when first answers are late."""
         self.subscriptions = 0
 
     @property
@@ -58,26 +94,27 @@ class Hub:
         reference: str = "",
         sees_all: bool = False,
     ) -> Subscription:
-        """Starts a subscription; it begins within the call when what is known is fresh enough, else later.
-
-        `sees_all`: the consumer may see whatever row is in the range, or has ever been in it.
-        """
+        """Starts a subscription, which begins within the call when what is known is fresh enough, else later."""
         now = self._clock()
         watch = self._watches.get(key)
         if watch is None:
-            content = RangeContent(key) if isinstance(key, RangeKey) else KeyContent()
-            watch = self._watches[key] = Watch(key, content, now)
-        subscription = Subscription(watch, subscriber, consumer, after, interval, reference, sees_all)
+            watch = RangeWatch(key, now) if isinstance(key, RangeKey) else KeyWatch(key, now)
+            self._watches[key] = watch
+        backlog = Backlog(sees_all) if isinstance(key, RangeKey) else None
+        subscription = Subscription(watch, subscriber, consumer, after, interval, reference, backlog)
         watch.add(subscription)
         self.subscriptions += 1
-        if watch.can_begin(subscription, now):
-            self._schedule.hasten(watch)
+        is_fresh = watch.status is WatchStatus.HELD or now - watch.confirmed_at <= interval
+        if is_fresh and watch.can_begin(after):
+            due = watch.due + watch.interval
+            if watch.status is WatchStatus.SCHEDULED and due < watch.slot * self._reads.tick:
+                watch.slot = self._reads.add(watch, due)
             self._begin(subscription, now)
         else:
             watch.waiting[subscription] = False
-            self._unanswered.append((now + self._first_answer_timeout, subscription))
+            self._timers.add(subscription, now + self._first_answer_timeout)
             if watch.status is not WatchStatus.ASKED:
-                self._schedule.ask_now(watch, now)
+                self._ask_now(watch, now)
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
@@ -93,11 +130,15 @@ class Hub:
             del self._watches[watch.key]
 
     def take_due(self) -> list[Watch]:
-        """Returns what to read now: by a timed read when its status is ASKED, by long poll when it is HELD.
-
-        Each is returned once, until the poller says what came of it.
-        """
-        due = self._schedule.take(self._clock())
+        """Returns what to read now by timed read (ASKED) or long poll (HELD), each once until it is answered for."""
+        due = [watch for watch in self._due_now if watch.status in (WatchStatus.ASKED, WatchStatus.HELD)]
+        self._due_now.clear()
+        for slot, watch in self._reads.take(self._clock()):
+            # A watch may stand in earlier slots that no longer count.
+            if watch.status is WatchStatus.SCHEDULED and watch.slot == slot:
+                watch.status = WatchStatus.ASKED
+                watch.due = slot * self._reads.tick
+                due.append(watch)
         for watch in due:
             if watch.waiting:
                 watch.waiting = dict.fromkeys(watch.waiting, True)
@@ -106,19 +147,17 @@ class Hub:
     def advance(self) -> None:
         """Delivers to the subscribers whose interval is over, and tells those whose first answer is late."""
         now = self._clock()
-        for _, subscription in self._deliveries.take(now):
+        for _, subscription in self._timers.take(now):
             if subscription.status is QUEUED:
                 subscription.status = CURRENT
-                self._offer(subscription, now)
-        while self._unanswered and self._unanswered[0][0] <= now:
-            _, subscription = self._unanswered.popleft()
-            if subscription.status is WAITING:
+                self._offer(subscription, now)  # which queues it again if its interval is not over
+            elif subscription.status is WAITING:
                 subscription.subscriber.delayed(subscription)
 
     def answered(self, watch: Watch, result: KeyState | RangeResult) -> None:
         """A replica has answered with what the key holds, or what has changed in the range."""
         now = self._clock()
-        if watch.content.accept(result, watch.subscriptions):
+        if watch.accept(result):
             for subscription in tuple(watch.subscriptions):
                 if subscription.status is CURRENT or subscription.status is QUEUED:
                     self._offer(subscription, now)
@@ -126,57 +165,81 @@ class Hub:
 
     def unchanged(self, watch: Watch, position: Position | None = None) -> None:
         """A replica has nothing newer than what is known; `position` is how far it has looked, if it says so."""
-        watch.content.unchanged(position)
+        watch.unchanged(position)
         self._go_on(watch, self._clock())
 
     def failed(self, watch: Watch) -> None:
         """Nobody has answered; the key is read again at its interval."""
-        self._schedule.ask_later(watch, self._clock())
+        self._ask_later(watch, self._clock())
 
     def release(self, watch: Watch) -> None:
         """The long poll that held the watch no longer does; it is scheduled anew."""
-        self._schedule.ask_again(watch, self._clock())
+        self._ask_again(watch, self._clock())
 
     def next_at(self) -> float:
         """When `take_due` and `advance` are to be called next, unless `wake` is called before."""
-        return self._deliveries.next_at(self._clock())
+        return self._timers.next_at(self._clock())
 
     def _go_on(self, watch: Watch, now: float) -> None:
         watch.confirmed_at = now
-        if watch.waiting and watch.content.position is not None:
+        if watch.waiting and watch.position is not None:
             waiting, watch.waiting = watch.waiting, {}
             for subscription, is_asked in waiting.items():
-                if is_asked or watch.content.can_begin(subscription.after):
+                if is_asked or watch.can_begin(subscription.after):
                     self._begin(subscription, now)
                 elif subscription.status is WAITING:
                     watch.waiting[subscription] = False
-        if watch.waiting and watch.content.position is not None:
+        if watch.waiting and watch.position is not None:
             # What was asked for left out those who came meanwhile.
-            self._schedule.ask_now(watch, now)
+            self._ask_now(watch, now)
         elif watch.status is not WatchStatus.HELD:
-            self._schedule.ask_again(watch, now)
+            self._ask_again(watch, now)
+
+    def _ask_now(self, watch: Watch, now: float) -> None:
+        watch.due = now
+        self._put_first(watch, WatchStatus.ASKED)
+
+    def _ask_again(self, watch: Watch, now: float) -> None:
+        """Holds the watch in a long poll when its interval is 0, and schedules its next timed read otherwise."""
+        if watch.interval == 0 and watch.status is not WatchStatus.ENDED:
+            self._put_first(watch, WatchStatus.HELD)
+        else:
+            self._ask_later(watch, now)
+
+    def _ask_later(self, watch: Watch, now: float) -> None:
+        if watch.status is not WatchStatus.ENDED:
+            # Ticks that passed while the key was asked for are skipped, not made up for.
+            interval = watch.interval or RETRY_S
+            missed = max(0.0, now - watch.due) // interval
+            watch.status = WatchStatus.SCHEDULED
+            watch.slot = self._reads.add(watch, watch.due + (missed + 1) * interval)
+
+    def _put_first(self, watch: Watch, status: WatchStatus) -> None:
+        watch.status = status
+        self._due_now[watch] = None
+        self._wake()
 
     def _begin(self, subscription: Subscription, now: float) -> None:
         if subscription.status is WAITING and not self._is_refused(subscription):
             subscription.status = CURRENT
-            recovered = subscription.watch.content.begin(subscription)
+            recovered = subscription.watch.begin(subscription)
             subscription.subscriber.started(subscription, recovered)
             self._offer(subscription, now, snapshot=True)
 
     def _offer(self, subscription: Subscription, now: float, snapshot: bool = False) -> None:
-        content = subscription.watch.content
-        if self._is_refused(subscription) or subscription.status is QUEUED or not content.has_news_for(subscription):
+        watch = subscription.watch
+        if self._is_refused(subscription) or subscription.status is QUEUED or not watch.has_news_for(subscription):
             return
-        if now + self._deliveries.tick < subscription.next_at:
+        if now + self._timers.tick < subscription.next_at:
             subscription.status = QUEUED
-            self._deliveries.add(subscription, subscription.next_at)
+            self._timers.add(subscription, subscription.next_at)
             return
         subscription.next_at = max(subscription.next_at, now) + subscription.interval
-        content.deliver(subscription, snapshot)
+        watch.deliver(subscription, snapshot)
 
     def _is_refused(self, subscription: Subscription) -> bool:
         try:
-            subscription.watch.content.check(subscription.consumer)
+            subscription.watch.check(subscription.consumer)
         except ForbiddenError as error:
             error.reference = subscription.reference
             subscriber = subscription.subscriber

@@ -6,7 +6,7 @@ polls, which the query service answers as soon as one of the keys changes.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -40,18 +40,6 @@ instance is called twenty times a second. They do not wait: their first value is
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class PollLimits:
-    """How much the query service is asked for."""
-
-    batch_keys: int
-    """The maximum number of keys of one call."""
-    long_poll_s: float
-    """The maximum time for which a long poll is held."""
-    long_poll_keys_per_s: float
-    """The maximum number of keys that all long polls together ask for in a second."""
-
-
 @dataclass(slots=True, eq=False)
 class Poller:
     """Runs the reads of a hub, in lanes by kind, store and instance."""
@@ -61,15 +49,20 @@ class Poller:
     stores: Stores
     metrics: Metrics
     clock: Callable[[], float]
-    limits: PollLimits
     woken: asyncio.Event
     """Set by the hub when something is due before the next tick."""
+    batch_keys: int
+    """The maximum number of keys of one call."""
+    long_poll_s: float
+    """The maximum time for which a long poll is held."""
+    long_poll_keys_per_s: float
+    """The maximum number of keys that all long polls together ask for in a second."""
     _lanes: "dict[tuple[type[Lane], str, str], list[Lane]]" = field(default_factory=dict, init=False)
 
     @property
     def held_keys(self) -> int:
         """The number of keys and ranges in long polls."""
-        return sum(len(lane.watches) for lane in self._all_lanes() if isinstance(lane, LongPollLane))
+        return sum(len(lane.watches) for lane in chain(*self._lanes.values()) if isinstance(lane, LongPollLane))
 
     def spacing(self) -> float:
         """The seconds from the beginning of one long poll of a lane to that of the next.
@@ -77,7 +70,7 @@ class Poller:
         A long poll asks for all keys of its lane, so many changes in a short time cost as many reads of unchanged
         keys. Hence few keys are asked for again at once, and ten thousand cost no more than timed reads of them.
         """
-        return self.held_keys / self.limits.long_poll_keys_per_s
+        return self.held_keys / self.long_poll_keys_per_s
 
     async def run(self) -> None:
         """Goes on until it is cancelled."""
@@ -92,7 +85,7 @@ class Poller:
                         await self.woken.wait()
                         await asyncio.sleep(BATCHING_S)
         finally:
-            for lane in self._all_lanes():
+            for lane in chain(*self._lanes.values()):
                 lane.task.cancel()
 
     def take(self, watch: Watch, result: Result) -> None:
@@ -109,14 +102,10 @@ class Poller:
             self.hub.answered(watch, result)
 
     def forget(self, lane: "Lane") -> None:
-        """Drops a lane that has ended."""
         name = type(lane), lane.store.name, lane.address
         self._lanes[name].remove(lane)
         if not self._lanes[name]:
             del self._lanes[name]
-
-    def _all_lanes(self) -> "Iterator[Lane]":
-        return chain.from_iterable(self._lanes.values())
 
     def _lane_for(self, watch: Watch) -> "Lane":
         store = self.stores[watch.key.store]
@@ -124,7 +113,7 @@ class Poller:
         kind = LongPollLane if watch.status is WatchStatus.HELD else BatchLane
         lanes = self._lanes.setdefault((kind, store.name, address), [])
         for lane in lanes:
-            if kind is BatchLane or len(lane.watches) < self.limits.batch_keys:
+            if kind is BatchLane or len(lane.watches) < self.batch_keys:
                 return lane
         lanes.append(kind(self, store, address))
         return lanes[-1]
@@ -133,26 +122,43 @@ class Poller:
 class Lane(ABC):
     """Keys and ranges of one store that are read together at one instance. It ends when there are none."""
 
+    failure: str
+    """The log event of a read that fails by a defect."""
+
     def __init__(self, poller: Poller, store: Store, address: str) -> None:
         self.store = store
         self.address = address
         self.watches: dict[Watch, None] = {}
         self._poller = poller
+        self._began = 0.0
         self.task = asyncio.create_task(self._run())
 
     def add(self, watch: Watch) -> None:
-        """Adds a key or range to the next read."""
         self.watches[watch] = None
 
     @abstractmethod
-    async def _drive(self) -> None:
-        """Reads until there is nothing left to read."""
+    async def _next(self) -> list[Watch]:
+        """Waits until the lane may read, and returns what it reads then; nothing when the lane is to end."""
+
+    @abstractmethod
+    async def _read(self, watches: list[Watch]) -> None: ...
 
     async def _run(self) -> None:
+        poller = self._poller
         try:
-            await self._drive()
+            while watches := await self._next():
+                self._began = poller.clock()
+                try:
+                    await self._read(watches)
+                except Exception:
+                    # Whatever is wrong with one lane, the others must go on.
+                    log.exception(self.failure, store=self.store.name, keys=len(watches))
+                    for watch in watches:
+                        self.watches.pop(watch, None)
+                        poller.metrics.failed_keys.inc()
+                        poller.hub.failed(watch)
         finally:
-            self._poller.forget(self)
+            poller.forget(self)
 
 
 class BatchLane(Lane):
@@ -163,38 +169,28 @@ class BatchLane(Lane):
     so neither new keys nor timed ones wait for ever.
     """
 
-    @override
-    async def _drive(self) -> None:
-        poller, clock = self._poller, self._poller.clock
-        while watches := self._take():
-            began = clock()
-            try:
-                is_answered = await self._read(watches)
-            except Exception:
-                # Whatever is wrong with one batch, the other keys must go on.
-                log.exception("poll_failed", store=self.store.name, keys=len(watches))
-                is_answered = False
-                for watch in watches:
-                    poller.hub.failed(watch)
-            await asyncio.sleep(rest(clock() - began, is_answered))
+    failure = "poll_failed"
+    _rest_s = 0.0
 
-    def _take(self) -> list[Watch]:
-        """Returns the keys of the next batch: those that have been due the longest and are still watched."""
+    @override
+    async def _next(self) -> list[Watch]:
+        await asyncio.sleep(self._rest_s)
         due = [watch for watch in self.watches if watch.status is not WatchStatus.ENDED]
-        limit = self._poller.limits.batch_keys
+        limit = self._poller.batch_keys
         self.watches = dict.fromkeys(due[limit:])
         return due[:limit]
 
-    async def _read(self, watches: list[Watch]) -> bool:
-        """Returns whether any of the keys was answered for."""
-        poller = self._poller
-        queries = [watch.query() for watch in watches]
+    @override
+    async def _read(self, watches: list[Watch]) -> None:
+        poller, queries = self._poller, [watch.query() for watch in watches]
+        self._rest_s = FAILED_REST_S
         with poller.metrics.poll_seconds.labels(self.store.name).time():
             results = await poller.client.poll(self.store, queries)
         poller.metrics.polled_keys.inc(len(watches))
         for watch, result in zip(watches, results, strict=True):
             poller.take(watch, result)
-        return any(not isinstance(result, RequestError) for result in results)
+        is_answered = any(not isinstance(result, RequestError) for result in results)
+        self._rest_s = rest(poller.clock() - self._began, is_answered)
 
 
 class LongPollLane(Lane):
@@ -203,63 +199,43 @@ class LongPollLane(Lane):
     A key stays from one poll to the next until nobody wants its changes at once any more, or the poll fails.
     """
 
-    def __init__(self, poller: Poller, store: Store, address: str) -> None:
-        super().__init__(poller, store, address)
-        self._poll: asyncio.Task[list[Result]] | None = None
-        self._began = 0.0
-        self._renewal: asyncio.TimerHandle | None = None
+    failure = "long_poll_failed"
+    _renewal: asyncio.Timeout | None = None
+    """Ends the poll under way, once a key has joined."""
 
     @override
     def add(self, watch: Watch) -> None:
         """The poll under way is soon begun anew with the key; what it would have answered is asked again."""
         super().add(watch)
-        if self._poll is not None and self._renewal is None:
+        if self._renewal is not None and self._renewal.when() is None:
             age = self._poller.clock() - self._began
-            self._renewal = asyncio.get_running_loop().call_later(SETTLED_S - age, self._poll.cancel)
+            self._renewal.reschedule(asyncio.get_running_loop().time() + SETTLED_S - age)
 
     @override
-    async def _drive(self) -> None:
-        clock = self._poller.clock
-        while self.watches:
-            await asyncio.sleep(max(BATCHING_S, self._began + self._poller.spacing() - clock()))
-            self._began = clock()
-            await self._read(tuple(self.watches))
+    async def _next(self) -> list[Watch]:
+        if self.watches:
+            await asyncio.sleep(max(BATCHING_S, self._began + self._poller.spacing() - self._poller.clock()))
+        return list(self.watches)
 
-    async def _read(self, watches: tuple[Watch, ...]) -> None:
-        poller = self._poller
-        queries = [watch.query() for watch in watches]
-        call = poller.client.long_poll(self.store, self.address, queries, poller.limits.long_poll_s)
-        poll = self._poll = asyncio.create_task(call)
+    @override
+    async def _read(self, watches: list[Watch]) -> None:
+        poller, queries = self._poller, [watch.query() for watch in watches]
         try:
-            await asyncio.wait({poll})
-        finally:
-            poll.cancel()
-            self._poll = None
-            if self._renewal is not None:
-                self._renewal.cancel()
-                self._renewal = None
-        if poll.cancelled():
+            async with asyncio.timeout(None) as self._renewal:
+                results = await poller.client.long_poll(self.store, self.address, queries, poller.long_poll_s)
+        except TimeoutError:
             return
+        finally:
+            self._renewal = None
         poller.metrics.polled_keys.inc(len(watches))
-        try:
-            self._take(watches, poll.result())
-        except Exception:
-            # Whatever is wrong with one lane, the others must go on.
-            log.exception("long_poll_failed", store=self.store.name, keys=len(watches))
-            for watch in watches:
-                self.watches.pop(watch, None)
-                poller.metrics.failed_keys.inc()
-                poller.hub.failed(watch)
-
-    def _take(self, watches: tuple[Watch, ...], results: Sequence[Result]) -> None:
         for watch, result in zip(watches, results, strict=True):
             if watch.status is WatchStatus.HELD:
-                self._poller.take(watch, result)
+                poller.take(watch, result)
             if watch.status is not WatchStatus.HELD:
                 self.watches.pop(watch, None)  # it is read outside of the lane, and comes back from there
-            elif watch.interval != 0 or self._poller.client.address(self.store, watch.query()) != self.address:
+            elif watch.interval != 0 or poller.client.address(self.store, watch.query()) != self.address:
                 self.watches.pop(watch, None)
-                self._poller.hub.release(watch)
+                poller.hub.release(watch)
 
 
 def rest(took: float, is_answered: bool) -> float:

@@ -1,19 +1,22 @@
-"""What is watched and by whom."""
+"""What is watched and by whom. A key and a range differ in what is known of them: see KeyWatch and RangeWatch."""
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from ws_edge.authorization import Consumer
+from typing_extensions import override
+
+from ws_edge.authorization import Consumer, check_row
 from ws_edge.errors import RequestError
 from ws_edge.hub.member_changes import Backlog, MemberChange
-from ws_edge.states import AnyKey, KeyState, Position, RangeKey
-from ws_edge.upstream.queries import Query
+from ws_edge.states import AnyKey, KeyState, Position, is_news
+from ws_edge.upstream.queries import Query, RangeResult
 
-if TYPE_CHECKING:
-    from ws_edge.hub.content import Content
+STALE_EPOCH_LIMIT = 3
+"""So many answers in a row bring back an epoch that was left."""
 
 
 class Subscriber(Protocol):
@@ -67,19 +70,13 @@ class Subscription:
     """The minimum time between two deliveries, in seconds; 0 delivers each change as soon as the edge has it."""
     reference: str = ""
     """The client's name for the request."""
-    sees_all: InitVar[bool] = False
-    """Whether the consumer may see whatever row is in the range, or has ever been in it."""
-    backlog: Backlog | None = field(init=False)
+    backlog: Backlog | None = None
     """The changes of a range that wait to be taken; a key has none, because only its latest state counts."""
     next_at: float = field(default=0.0, init=False)
     status: SubscriptionStatus = field(default=SubscriptionStatus.WAITING, init=False)
 
-    def __post_init__(self, sees_all: bool) -> None:
-        self.backlog = Backlog(sees_all) if isinstance(self.watch.key, RangeKey) else None
-
     @property
     def is_ended(self) -> bool:
-        """Whether nothing comes of it any more."""
         return self.status is SubscriptionStatus.ENDED
 
     @property
@@ -90,7 +87,7 @@ class Subscription:
     @property
     def position(self) -> Position | None:
         """The position up to which everything has been delivered; None when something waits to be taken."""
-        return self.watch.content.position_of(self)
+        return self.watch.position_of(self)
 
     @property
     def pending(self) -> int:
@@ -108,7 +105,7 @@ class Subscription:
 
 
 class WatchStatus(Enum):
-    """How a watch is read. The schedule alone changes it, until the hub ends it."""
+    """How a watch is read. The hub alone changes it."""
 
     SCHEDULED = auto()
     """Its next timed read is in the schedule."""
@@ -121,11 +118,10 @@ class WatchStatus(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Watch:
-    """One key or range with everybody who watches it, and when it is read again."""
+class Watch(ABC):
+    """A key or a range: who watches it, when it is read again, what is known of it and how answers change that."""
 
     key: AnyKey
-    content: Content
     due: float
     """When its latest timed read was due, in seconds of the hub's clock."""
     subscriptions: set[Subscription] = field(default_factory=set, init=False)
@@ -138,17 +134,21 @@ class Watch:
     """The slot of the schedule that holds its next timed read."""
     confirmed_at: float = field(default=0.0, init=False)
     """When a replica last answered for it."""
+    position: Position | None = field(default=None, init=False)
+    """The position up to which it is known; None when there has been no answer."""
+    retired_epochs: frozenset[int] = field(default=frozenset(), init=False)
+    """Epochs that were left: a replica that still answers with one of them is behind."""
+    stale_answers: int = field(default=0, init=False)
+    """How many answers in a row were of retired epochs."""
     _query: Query | None = field(default=None, init=False)
     _intervals: dict[float, int] = field(default_factory=dict, init=False)
 
     def add(self, subscription: Subscription) -> None:
-        """Adds a subscription."""
         self.subscriptions.add(subscription)
         self._intervals[subscription.interval] = self._intervals.get(subscription.interval, 0) + 1
         self.interval = min(self._intervals)
 
     def remove(self, subscription: Subscription) -> None:
-        """Removes a subscription."""
         self.subscriptions.discard(subscription)
         self.waiting.pop(subscription, None)
         self._intervals[subscription.interval] -= 1
@@ -156,12 +156,110 @@ class Watch:
             del self._intervals[subscription.interval]
             self.interval = min(self._intervals, default=0.0)
 
-    def can_begin(self, subscription: Subscription, now: float) -> bool:
-        """Whether what is known is fresh enough for the subscription, and enough to begin with."""
-        is_fresh = self.status is WatchStatus.HELD or now - self.confirmed_at <= subscription.interval
-        return is_fresh and self.content.can_begin(subscription.after)
-
     def query(self) -> Query:
         """What to ask the query service now; the encoded query is kept while it stays the same."""
-        self._query = (self._query or Query.of(self.key)).newer_than(*self.content.wanted(self.waiting))
+        self._query = (self._query or Query.of(self.key)).newer_than(*self._wanted())
         return self._query
+
+    def unchanged(self, position: Position | None) -> None:
+        """A replica of the current epoch has answered that nothing is newer, up to `position` if it says so."""
+        self.stale_answers = 0
+        if position is not None and self.position is not None and self.position.epoch == position.epoch:
+            self.position = max(self.position, position)
+
+    @abstractmethod
+    def accept(self, result: KeyState | RangeResult) -> bool:
+        """Takes a result over unless it is old; returns whether it is news for subscriptions."""
+
+    @abstractmethod
+    def can_begin(self, after: Position | None) -> bool:
+        """Whether a subscription that has everything up to `after` can begin with what is known."""
+
+    @abstractmethod
+    def begin(self, subscription: Subscription) -> bool:
+        """Begins a subscription with what is known; returns whether its position was accepted."""
+
+    def check(self, consumer: Consumer) -> None:  # noqa: ARG002  a key needs it
+        """Raises ForbiddenError when the consumer may not watch what is there; rows of ranges are hidden instead."""
+        return
+
+    @abstractmethod
+    def has_news_for(self, subscription: Subscription) -> bool:
+        """Whether the subscriber lacks something that is known."""
+
+    @abstractmethod
+    def deliver(self, subscription: Subscription, snapshot: bool) -> None:
+        """Hands the subscriber what it lacks."""
+
+    @abstractmethod
+    def position_of(self, subscription: Subscription) -> Position | None:
+        """The position up to which everything has been delivered; None when something waits to be taken."""
+
+    def _wanted(self) -> tuple[Position | None, bool]:
+        """After which position to ask what is newer, so that those who wait can begin, and whether to ask for all."""
+        return self.position, False
+
+    def _is_current(self, position: Position) -> bool:
+        """Whether an answer as of the position is not older than what is known; enters its epoch if that is new.
+
+        Epochs have no order, so one may be left by mistake: when a retired epoch keeps coming it must be right.
+        """
+        if self.position is None:
+            return True
+        if position.epoch in self.retired_epochs:
+            self.stale_answers += 1
+            if self.stale_answers < STALE_EPOCH_LIMIT:
+                return False
+        self.stale_answers = 0
+        if position.epoch == self.position.epoch:
+            return position >= self.position
+        self.retired_epochs = (self.retired_epochs | {self.position.epoch}) - {position.epoch}
+        self.position = None
+        return True
+
+
+@dataclass(slots=True, eq=False)
+class KeyWatch(Watch):
+    """A key and its latest state. `position` is that of the state, or a later one at which there was still no row."""
+
+    latest: KeyState | None = field(default=None, init=False)
+
+    @override
+    def accept(self, result: KeyState | RangeResult) -> bool:
+        assert isinstance(result, KeyState)  # noqa: S101  the result of a query for a key
+        if not self._is_current(result.position):
+            return False
+        latest, position = self.latest, self.position
+        self.position = result.position
+        if latest is not None and position is not None and (result.position == position or not is_news(latest, result)):
+            return False
+        self.latest = result
+        return True
+
+    @override
+    def can_begin(self, after: Position | None) -> bool:
+        return self.latest is not None
+
+    @override
+    def begin(self, subscription: Subscription) -> bool:
+        after, latest = subscription.after, self.latest
+        return after is not None and latest is not None and after.epoch == latest.position.epoch
+
+    @override
+    def check(self, consumer: Consumer) -> None:
+        if self.latest is not None:
+            check_row(consumer, self.latest)
+
+    @override
+    def has_news_for(self, subscription: Subscription) -> bool:
+        return self.latest is not None and self.latest.is_newer_than(subscription.after)
+
+    @override
+    def deliver(self, subscription: Subscription, snapshot: bool) -> None:
+        if self.latest is not None:
+            subscription.after = self.latest.position
+            subscription.subscriber.changed(subscription, self.latest, snapshot)
+
+    @override
+    def position_of(self, subscription: Subscription) -> Position | None:
+        return subscription.after

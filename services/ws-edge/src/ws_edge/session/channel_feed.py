@@ -13,12 +13,9 @@ from ws_edge.channels.channels import Channels
 from ws_edge.codec.frames import BeginRequest, CancelRequest, WatchRequest
 from ws_edge.errors import CLOSE_CHANNEL_ENDED, ForbiddenError, RequestError, UnknownChannelError
 from ws_edge.hub.watch import Subscriber, Subscription
-from ws_edge.session.context import SessionContext
-from ws_edge.session.subscriptions import SessionSubscriptions
+from ws_edge.session.session import Session
 from ws_edge.states import AnyKey, KeyState, Position
 
-AT_ONCE = 0.0
-"""The revision of a channel is read by long poll."""
 RETRY_S = 0.5
 
 log = structlog.get_logger(__name__)
@@ -30,13 +27,11 @@ class ChannelFeed(Subscriber):
     Nothing happens before `begin`. From then on a newer revision makes it read the channel again, not older than that.
     """
 
-    def __init__(
-        self, channels: Channels, context: SessionContext, channel: Channel, subscriptions: SessionSubscriptions
-    ) -> None:
+    def __init__(self, channels: Channels, channel: Channel, session: Session) -> None:
         self._channels = channels
         self._channel = channel.id
-        self._context = context
-        self._subscriptions = subscriptions
+        self._context = session.context
+        self._session = session
         self._fed: dict[AnyKey, int | None] = {}
         """The keys that come from the channel, with their intervals."""
         self._after: dict[AnyKey, Position] = {}
@@ -45,22 +40,21 @@ class ChannelFeed(Subscriber):
         """The position of a revision that has not been read."""
         self._subscription: Subscription | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._end = partial(
-            subscriptions.end, CLOSE_CHANNEL_ENDED, "the channel has expired or was deleted: create another one"
-        )
-        self._expiry = ExpiryTimer(context.wall_clock, self._end)
+        reason = "the channel has expired or was deleted: create another one"
+        self._end = partial(session.end, CLOSE_CHANNEL_ENDED, reason)
+        self._expiry = ExpiryTimer(self._context.wall_clock, self._end)
         self._expiry.renew(channel.expires_at)
 
     def begin(self, request: BeginRequest) -> None:
         """Starts the subscriptions; a second time it changes nothing."""
         if self._subscription is None:
-            self._after = {self._context.limits.granted(key): position for key, position in request.after.items()}
+            self._after = {self._context.granted(key): position for key, position in request.after.items()}
             self._reference = request.reference
             key = revision_key(self._channel)
-            self._subscription = self._context.hub.subscribe(self, EDGE_CONSUMER, key, None, AT_ONCE)
+            # The interval 0 makes the hub watch the key by long poll.
+            self._subscription = self._context.hub.subscribe(self, EDGE_CONSUMER, key, None, 0.0)
 
     def close(self) -> None:
-        """Ends the feed; the socket has gone."""
         self._expiry.cancel()
         if self._subscription is not None:
             self._context.hub.unsubscribe(self._subscription)
@@ -82,7 +76,7 @@ class ChannelFeed(Subscriber):
             while self._unread is not None:
                 position, self._unread = self._unread, None
                 try:
-                    self._apply(await self._channels.open(self._channel, self._subscriptions.consumer, position))
+                    self._apply(await self._channels.open(self._channel, self._session.caller.consumer, position))
                 except (UnknownChannelError, ForbiddenError):
                     self._end()
                 except RequestError as error:
@@ -94,18 +88,17 @@ class ChannelFeed(Subscriber):
 
     def _apply(self, channel: Channel) -> None:
         """Makes what is watched on the socket follow the channel; what the client watches itself stays as it is."""
-        subscriptions = self._subscriptions
+        session = self._session
         # Two ranges may be one when their limits are capped.
-        wanted = {self._context.limits.granted(key): interval for key, interval in channel.subscriptions.items()}
+        wanted = {self._context.granted(key): interval for key, interval in channel.subscriptions.items()}
         for key in self._fed.keys() - wanted.keys():
             del self._fed[key]
-            subscriptions.act(CancelRequest(key, ""))
+            session.act(CancelRequest(key, ""))
         for key, interval in wanted.items():
             if key in self._fed and self._fed[key] == interval:
                 continue
-            is_watched = subscriptions.watches(key)
-            if key in self._fed or not is_watched:
-                after = subscriptions.position_of(key) if is_watched else self._after.get(key)
-                subscriptions.act(WatchRequest(key, after, interval, self._reference))
+            if key in self._fed or not session.watches(key):
+                after = session.position_of(key) or self._after.get(key)
+                session.act(WatchRequest(key, after, interval, self._reference))
             self._fed[key] = interval
         self._after.clear()

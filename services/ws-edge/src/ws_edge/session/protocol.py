@@ -20,21 +20,17 @@ LINGER_S = 1.0
 class EdgeSocketProtocol(WebSocketsSansIOProtocol):
     """As its base, with five differences.
 
-    An event that is sent to many sockets is framed once: what a server sends is neither masked nor, here, compressed,
-    so the bytes are the same for all.
-
-    The base closes a transport gracefully, which never ends when the peer's window is full: the connection, its buffer
-    and its subscriptions would stay until TCP gives up. Here what is not flushed soon is aborted.
-
-    The base closes at once after a frame that breaks the protocol, for example one that is too large. What the peer
-    is still sending then makes the kernel reset the connection, and the peer never reads the close code. Here the
-    rest is read and thrown away for a moment.
-
-    The base tells the application of an unanswered ping, and of a lost connection, as if the peer had closed without a
-    code. Here each has its own, so that operators see which it was.
-
-    What is held for a client that reads slowly, here and in the kernel, is bounded by `send_buffer` bytes each; the
-    kernel alone would take megabytes of frames that are old when they are read.
+    - An event that is sent to many sockets is framed once: what a server sends is neither masked nor, here, compressed,
+      so the bytes are the same for all.
+    - The base closes a transport gracefully, which never ends when the peer's window is full: the connection, its
+      buffer and its subscriptions would stay until TCP gives up. Here what is not flushed soon is aborted.
+    - The base closes at once after a frame that breaks the protocol, for example one that is too large. What the peer
+      is still sending then makes the kernel reset the connection, and the peer never reads the close code. Here the
+      rest is read and thrown away for a moment.
+    - The base tells the application of an unanswered ping, and of a lost connection, as if the peer had closed without
+      a code. Here each has its own, so that operators see which it was.
+    - What is held for a client that reads slowly, here and in the kernel, is bounded by `send_buffer` bytes each; the
+      kernel alone would take megabytes of frames that are old when they are read.
     """
 
     def __init__(self, *arguments: Any, send_buffer: int, **more: Any) -> None:
@@ -42,7 +38,6 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         self._send_buffer = send_buffer
 
     def connection_made(self, transport: Any) -> None:
-        """The connection has become a socket."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=self._send_buffer)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer)
@@ -59,11 +54,12 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             raise ClientDisconnected
         wire = message.get(WIRE)
         if wire is None:
-            wire = message[WIRE] = _framed(message)
+            text = message.get("text")
+            frame = Frame(Opcode.BINARY, message["bytes"]) if text is None else Frame(Opcode.TEXT, text.encode())
+            wire = message[WIRE] = frame.serialize(mask=False)
         self.transport.write(wire)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes from the peer."""
         if self.conn.parser_exc is None:
             super().data_received(data)
 
@@ -81,7 +77,6 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(LINGER_S, self.transport.close)
 
     def eof_received(self) -> None:
-        """The peer will send nothing more."""
         if self.conn.parser_exc is not None:
             self.transport.close()
 
@@ -91,19 +86,16 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     def on_task_complete(self, task: asyncio.Task[None]) -> None:
-        """The application has let go of the socket."""
         super().on_task_complete(task)
         self._abort_later()
 
     def keepalive_timeout(self) -> None:
-        """The peer has not answered a ping in time."""
         if not self.close_sent and not self.transport.is_closing():
             self.queue.put_nowait(by_protocol(NO_PONG, "keepalive ping timeout"))
         super().keepalive_timeout()
         self._abort_later()
 
     def shutdown(self) -> None:
-        """The server ends."""
         super().shutdown()
         self._abort_later()
 
@@ -111,9 +103,3 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         transport: Any = self.transport
         if not self.disconnected and transport.get_write_buffer_size():
             self.loop.call_later(2 * LINGER_S, transport.abort)
-
-
-def _framed(message: Any) -> bytes:
-    text = message.get("text")
-    frame = Frame(Opcode.BINARY, message["bytes"]) if text is None else Frame(Opcode.TEXT, text.encode())
-    return frame.serialize(mask=False)

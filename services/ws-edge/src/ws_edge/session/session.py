@@ -1,33 +1,73 @@
-"""One open socket: who is at its other end, what is asked there, and when it ends."""
+"""One open socket: who is at its other end, what it watches and asks, and when it ends."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from ws_edge.auth.expiry import ExpiryTimer
-from ws_edge.auth.gateway import Caller
+from ws_edge.auth.gateway import Caller, Tickets
 from ws_edge.auth.quotas import QuotaReservation
-from ws_edge.codec.frames import BeginRequest, FrameCodec, RefreshRequest, WatchRequest
+from ws_edge.authorization import check_key
+from ws_edge.codec.frames import BeginRequest, CancelRequest, FrameCodec, RefreshRequest, WatchRequest
 from ws_edge.errors import (
     BY_PROTOCOL,
     CLOSE_EXPIRED,
     CLOSE_FLOOD,
+    CLOSE_SLOW,
     FrameFloodError,
     MalformedFrameError,
     RequestError,
+    TooManySubscriptionsError,
+    UnavailableError,
 )
-from ws_edge.session.channel_feed import ChannelFeed
-from ws_edge.session.context import SessionContext
-from ws_edge.session.subscriptions import SessionSubscriptions
+from ws_edge.hub.hub import Hub
+from ws_edge.hub.watch import Subscriber, Subscription
+from ws_edge.metrics import Metrics
 from ws_edge.session.writer import Send, SocketWriter
+from ws_edge.settings import Settings
+from ws_edge.states import AnyKey, KeyState, Position, RangeKey
+from ws_edge.stores import Stores, find
+
+if TYPE_CHECKING:
+    from ws_edge.session.channel_feed import ChannelFeed
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What all sessions of an edge share, and what each of them may ask for."""
+
+    hub: Hub
+    stores: Stores
+    settings: Settings
+    metrics: Metrics
+    tickets: Tickets
+    clock: Callable[[], float]
+    wall_clock: Callable[[], float]
+
+    def interval(self, interval_ms: int | None) -> float:
+        """The interval that is granted, in seconds; 0 asks for no time between two frames."""
+        settings = self.settings
+        wanted = settings.default_interval_ms if interval_ms is None else interval_ms
+        return min(max(wanted, settings.min_interval_ms), settings.max_interval_ms) / 1000 if wanted else 0.0
+
+    def granted(self, key: AnyKey) -> AnyKey:
+        """What is watched for the key, and named in frames: a range gets the limit that is granted."""
+        if not isinstance(key, RangeKey):
+            return key
+        return key._replace(limit=min(key.limit or self.settings.page_size, self.settings.max_members))
+
+
 @dataclass(slots=True, eq=False)
-class Session:
-    """One socket. Its parts do not refer to it, so that it is freed as soon as the socket is closed."""
+class Session(Subscriber):
+    """One socket: grants its subscriptions, and hands the writer what they bring.
+
+    What ends a session refers to it, and is known to `run` alone, so that it is freed as soon as the socket is closed.
+    """
 
     context: SessionContext
     caller: Caller
@@ -36,78 +76,159 @@ class Session:
     codec: FrameCodec
     send: InitVar[Send]
     writer: SocketWriter = field(init=False)
-    subscriptions: SessionSubscriptions = field(init=False)
     stalled: bool = field(default=False, init=False)
     """Whether the socket was cut off because its client does not read."""
-    _expiry: ExpiryTimer = field(init=False)
-    _feed: ChannelFeed | None = field(default=None, init=False)
+    _keys: dict[AnyKey, Subscription] = field(default_factory=dict, init=False)
+    _ranges: dict[AnyKey, Subscription] = field(default_factory=dict, init=False)
 
     def __post_init__(self, send: Send) -> None:
-        context, consumer = self.context, self.caller.consumer
-        self.writer = SocketWriter(self.codec, send, context.metrics.frames, context.clock)
-        self.subscriptions = SessionSubscriptions(context, consumer, self.codec, self.reservation, self.writer)
+        self.writer = SocketWriter(self.codec, send, self.context.metrics.frames, self.context.clock)
+
+    async def run(self, receive: Receive, first: WatchRequest | None = None, feed: "ChannelFeed | None" = None) -> int:
+        """Serves the socket, and closes the feed of its channel, until it is closed; returns the close code."""
         reason = "your credential has expired: sign in again, then connect"
-        self._expiry = ExpiryTimer(context.wall_clock, partial(self.subscriptions.end, CLOSE_EXPIRED, reason))
-
-    async def run(self, receive: Receive, first: WatchRequest | None = None, feed: ChannelFeed | None = None) -> int:
-        """Serves the socket until it is closed; returns the close code.
-
-        `first` is a request made by the address, `feed` that of the channel to which the socket is attached.
-        """
-        self._feed = feed
-        self._expiry.renew(self.caller.credential.expires_at)
+        expiry = ExpiryTimer(self.context.wall_clock, partial(self.end, CLOSE_EXPIRED, reason))
+        expiry.renew(self.caller.credential.expires_at)
         try:
             if first is not None:
-                self.subscriptions.act(first)
+                self.act(first)
             while (event := await receive())["type"] == "websocket.receive":
                 if self.writer.end_code is not None:
                     continue
-                self._handle(event)
-                await self.writer.catch_up(self.context.limits.max_replies)
+                self._handle(event, expiry, feed)
+                await self.writer.catch_up(self.context.settings.max_replies)
             code = int(event.get("code") or 1005)
             if event.get(BY_PROTOCOL):
                 self.writer.end_code = code
             return code
         finally:
-            self._expiry.cancel()
-            self.subscriptions.close()
+            expiry.cancel()
+            if feed is not None:
+                feed.close()
+            self._unsubscribe_all()
             self.writer.stop()
-
-    def announce_reconnect(self, delay_ms: int) -> None:
-        """Tells the client that the socket will be closed in so many milliseconds."""
-        self.writer.reply(self.codec.reconnect(delay_ms))
 
     def end(self, code: int, reason: str) -> None:
         """Ends the session: what is unsent is dropped, and the socket is closed. Only the first call counts."""
-        if self._feed is not None:
-            self._feed.close()
-        self.subscriptions.end(code, reason)
+        if self.writer.end_code is None:
+            self._unsubscribe_all()
+            self.writer.end(code, reason)
 
-    def _handle(self, event: Mapping[str, Any]) -> None:
+    def act(self, request: WatchRequest | CancelRequest) -> None:
+        """Starts, changes or ends a subscription, unless the session has ended; the client is told of a failure."""
+        if self.writer.end_code is not None:
+            return
+        key = self.context.granted(request.key)
+        if isinstance(request, CancelRequest):
+            self._drop(key)
+            self.writer.reply(self.codec.cancelled(key, request.reference))  # also when it was not watched
+            return
+        try:
+            self._watch(key, request)
+        except RequestError as error:
+            self._fail(error, request.reference)
+
+    def watches(self, key: AnyKey) -> bool:
+        return key in self._like(key)
+
+    def position_of(self, key: AnyKey) -> Position | None:
+        """The position up to which the client has been sent everything; None when that is nothing, or not all."""
+        subscription = self._like(key).get(key)
+        if subscription is None or (subscription.backlog is None and key in self.writer.outbox):
+            return None
+        return subscription.position
+
+    @override
+    def started(self, subscription: Subscription, recovered: bool, /) -> None:
+        reply = self.codec.started(subscription, recovered)
+        if reply is not None:
+            self.writer.reply(reply)
+
+    @override
+    def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool, /) -> None:
+        if state is None:
+            self.writer.put_range(subscription)
+            return
+        self.writer.put(state, snapshot)
+        limit = self.context.settings.max_outbox_bytes
+        if self.writer.outbox.size > limit:
+            self.end(CLOSE_SLOW, f"more than {limit} bytes wait for you: read faster, or watch less on a socket")
+
+    @override
+    def refused(self, subscription: Subscription, error: RequestError, /) -> None:
+        self._drop(subscription.watch.key)
+        self._fail(error, subscription.reference)
+
+    @override
+    def delayed(self, subscription: Subscription, /) -> None:
+        text = f"{subscription.watch.key} cannot be looked up now: keep the socket, the answer follows when it can be"
+        self._fail(UnavailableError(text), subscription.reference)
+
+    def _handle(self, event: Mapping[str, Any], expiry: ExpiryTimer, feed: "ChannelFeed | None") -> None:
         reference = ""
         try:
             self.reservation.take_frame()
             request = self.codec.parse(event)
             reference = request.reference
             if isinstance(request, RefreshRequest):
-                self._refresh(request)
-            elif isinstance(request, BeginRequest):
-                self._begin(request)
+                credential = self.context.tickets.redeem(request.ticket, self.caller.consumer)
+                self.caller = replace(self.caller, credential=credential)
+                expiry.renew(credential.expires_at)
+                self.writer.reply(self.codec.authenticated(credential.expires_at, reference))
+            elif not isinstance(request, BeginRequest):
+                self.act(request)
+            elif feed is None:
+                text = "begin is for the socket of a channel: connect to /v1/channels/CHANNEL/stream"
+                raise MalformedFrameError(text)
             else:
-                self.subscriptions.act(request)
+                feed.begin(request)
         except FrameFloodError as error:
             self.end(CLOSE_FLOOD, str(error))
         except RequestError as error:
-            self.subscriptions.fail(error, error.reference or reference)
+            self._fail(error, error.reference or reference)
 
-    def _begin(self, request: BeginRequest) -> None:
-        if self._feed is None:
-            text = "begin is for the socket of a channel: connect to /v1/channels/CHANNEL/stream"
-            raise MalformedFrameError(text)
-        self._feed.begin(request)
+    def _fail(self, error: RequestError, reference: str) -> None:
+        """Tells the client why a request failed."""
+        self.context.metrics.errors.labels(error.code).inc()
+        self.writer.reply(self.codec.failed(error, reference))
 
-    def _refresh(self, request: RefreshRequest) -> None:
-        credential = self.context.tickets.redeem(request.ticket, self.caller.consumer)
-        self.caller = replace(self.caller, credential=credential)
-        self._expiry.renew(credential.expires_at)
-        self.writer.reply(self.codec.authenticated(credential.expires_at, request.reference))
+    def _watch(self, key: AnyKey, request: WatchRequest) -> None:
+        context, consumer = self.context, self.caller.consumer
+        rule = find(context.stores, key.store).rule
+        check_key(consumer, rule, key)
+        if self.watches(key):
+            self._drop(key)  # it is replaced
+        else:
+            self.reservation.check_subscription()
+            max_keys, max_ranges = context.settings.max_subscriptions, context.settings.max_ranges
+            limit, kind = (max_ranges, "ranges") if isinstance(key, RangeKey) else (max_keys, "keys")
+            if len(self._like(key)) >= limit:
+                text = f"a socket may watch {limit} {kind}: cancel some, or open another socket"
+                raise TooManySubscriptionsError(text)
+        interval, sees_all = context.interval(request.interval_ms), rule.shows_all(consumer)
+        subscription = context.hub.subscribe(self, consumer, key, request.after, interval, request.reference, sees_all)
+        if not subscription.is_ended:
+            self._like(key)[key] = subscription
+            self._count()
+
+    def _drop(self, key: AnyKey) -> None:
+        """Ends the subscription, if there is one, and forgets what is unsent of it."""
+        subscription = self._like(key).pop(key, None)
+        if subscription is not None:
+            self.context.hub.unsubscribe(subscription)
+        self._count()
+        self.writer.outbox.withdraw(key)
+
+    def _unsubscribe_all(self) -> None:
+        for subscriptions in (self._keys, self._ranges):
+            for subscription in subscriptions.values():
+                self.context.hub.unsubscribe(subscription)
+            subscriptions.clear()
+        self._count()
+
+    def _like(self, key: AnyKey) -> dict[AnyKey, Subscription]:
+        """The subscriptions of the same kind, which have a limit of their own."""
+        return self._ranges if isinstance(key, RangeKey) else self._keys
+
+    def _count(self) -> None:
+        self.reservation.hold(len(self._keys) + len(self._ranges))

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from random import randrange
 from typing import Any
 from urllib.parse import parse_qs
@@ -15,28 +17,33 @@ from ws_edge.auth.admission import Admission
 from ws_edge.auth.gateway import Caller, Gateway
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.revocations import Revocations
+from ws_edge.codec.frames import FrameCodec, WatchRequest
+from ws_edge.codec.order_codec import OrderCodec, path_request
+from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL, StreamCodec
 from ws_edge.errors import (
     CLOSE_RESTART,
     LOST,
     BusyError,
-    EdgeError,
     HandshakeError,
     MalformedFrameError,
     RequestError,
-    TooManySocketsError,
+    UnknownPathError,
     reason_of,
 )
 from ws_edge.session.channel_feed import ChannelFeed
-from ws_edge.session.context import SessionContext
-from ws_edge.session.routes import TICKET_STREAM, Route, Routes
-from ws_edge.session.session import Receive, Session
+from ws_edge.session.session import Receive, Session, SessionContext
 from ws_edge.session.writer import Send
+
+ORDERS = "/update/orders"
+STREAM = "/v1/stream"
+TICKET_STREAM = "/v1/tickets/stream"
+"""The same for browsers, whose sockets cannot send headers: a ticket in the query names the consumer."""
+CHANNEL = re.compile(r"/v1/channels/([^/]+)/stream")
 
 REAPING_S = 1.0
 RETRY_SPREAD_S = 5
-TRANSIENT = frozenset({TooManySocketsError.http_status, BusyError.http_status})
+TRANSIENT = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 """The statuses of refusals that pass by themselves."""
-RESTART_REASON = "this edge restarts: connect again with your positions"
 
 log = structlog.get_logger(__name__)
 
@@ -56,11 +63,7 @@ class Sockets:
     stall_timeout: float
     """For how many seconds a client may read nothing while frames wait; then it is cut off."""
     draining: bool = field(default=False, init=False)
-    _routes: Routes = field(init=False)
     _open: dict[Session, asyncio.Task[Any]] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        self._routes = Routes(self.context.stores)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -70,11 +73,17 @@ class Sockets:
         await receive()
         try:
             caller = self._caller(scope)
-            route = self._routes.find(scope)
+            codec, first, channel_id = self._route(scope)
             self._check_draining()
             with self.admission.admit(scope, caller) as reservation:
-                session = Session(self.context, caller, reservation, route.codec, send)
-                await self._welcome(session, route, scope, receive, send)
+                session = Session(self.context, caller, reservation, codec, send)
+                try:
+                    await self.revocations.enter(session)
+                    self._check_draining()
+                    feed = await self._accept(session, channel_id, send)
+                    await self._serve(session, scope, session.run(receive, first, feed))
+                finally:
+                    self.revocations.leave(session)
         except (HandshakeError, RequestError) as error:
             await self._refuse(scope, send, error)
 
@@ -101,38 +110,26 @@ class Sockets:
         log.info("draining", sockets=len(sessions), notice_s=notice, window_s=window)
         delays = [(session, notice + window * index / len(sessions)) for index, session in enumerate(sessions)]
         for session, delay in delays:
-            session.announce_reconnect(round(delay * 1000))
+            session.writer.reply(session.codec.reconnect(round(delay * 1000)))
         loop = asyncio.get_running_loop()
         began = loop.time()
         for session, delay in delays:
             await asyncio.sleep(max(0.0, began + delay - loop.time()))
             if session in self._open:
                 with suppress(OSError):  # the client was faster
-                    await session.writer.close(CLOSE_RESTART, RESTART_REASON)
+                    await session.writer.close(CLOSE_RESTART, "this edge restarts: connect again with your positions")
 
-    async def _welcome(
-        self, session: Session, route: Route, scope: Mapping[str, Any], receive: Receive, send: Send
-    ) -> None:
-        """Opens the socket and serves it. Raises HandshakeError or RequestError when it may not be opened."""
-        channel = feed = None
-        try:
-            await self.revocations.enter(session)
-            self._check_draining()
-            if route.channel is not None:
-                channel = await self.channels.open(route.channel, session.caller.consumer)
-                feed = ChannelFeed(self.channels, self.context, channel, session.subscriptions)
-            await send({"type": "websocket.accept", "subprotocol": route.subprotocol})
-            for greeting in route.codec.greetings(channel, session.caller.credential.expires_at):
-                session.writer.reply(greeting)
-            await self._serve(session, route, scope, receive, feed)
-        finally:
-            self.revocations.leave(session)
-            if feed is not None:
-                feed.close()
+    async def _accept(self, session: Session, channel_id: str | None, send: Send) -> ChannelFeed | None:
+        """Opens and greets the socket; returns the feed of its channel. Raises RequestError when there is no such."""
+        caller = session.caller
+        channel = None if channel_id is None else await self.channels.open(channel_id, caller.consumer)
+        await send({"type": "websocket.accept", "subprotocol": session.codec.subprotocol})
+        for greeting in session.codec.greetings(channel, caller.credential.expires_at):
+            session.writer.reply(greeting)
+        return None if channel is None else ChannelFeed(self.channels, channel, session)
 
-    async def _serve(
-        self, session: Session, route: Route, scope: Mapping[str, Any], receive: Receive, feed: ChannelFeed | None
-    ) -> None:
+    async def _serve(self, session: Session, scope: Mapping[str, Any], run: Coroutine[Any, Any, int]) -> None:
+        """Awaits the end of an open socket, which is registered, counted and logged meanwhile."""
         metrics, caller = self.context.metrics, session.caller
         metrics.sockets_opened.inc()
         socket_log = log.bind(path=scope["path"], consumer=caller.consumer.principal, client=caller.address)
@@ -143,7 +140,7 @@ class Sockets:
         self._open[session] = task
         code = LOST
         try:
-            code = await session.run(receive, route.first, feed)
+            code = await run
         except asyncio.CancelledError:
             if not session.stalled and not self.draining:
                 raise
@@ -152,6 +149,24 @@ class Sockets:
             reason = reason_of(session.stalled, session.writer.end_code, code)
             metrics.sockets_closed.labels(reason).inc()
             socket_log.info("socket_closed", code=code, reason=reason)
+
+    def _route(self, scope: Mapping[str, Any]) -> tuple[FrameCodec, WatchRequest | None, str | None]:
+        """Returns a socket's codec, the request that its address makes, and the channel to attach it to, if any.
+
+        Raises UnknownPathError, or MalformedFrameError for wrong parameters.
+        """
+        path = scope["path"]
+        root, _, order_id = path.partition(f"{ORDERS}/")
+        if path == ORDERS:
+            return OrderCodec(), None, None
+        if order_id and not root:
+            return OrderCodec(), path_request(order_id, scope["query_string"]), None
+        channel = CHANNEL.fullmatch(path)
+        if channel is None and path not in (STREAM, TICKET_STREAM):
+            paths = f"{ORDERS}, {STREAM} and /v1/channels/CHANNEL/stream"
+            raise UnknownPathError(f"there is no socket at {path[:200]}: there are {paths}")
+        stream = StreamCodec(self.context.stores, binary=BINARY_SUBPROTOCOL in scope["subprotocols"])
+        return stream, None, None if channel is None else channel[1]
 
     def _caller(self, scope: Mapping[str, Any]) -> Caller:
         if scope["path"] != TICKET_STREAM:
@@ -166,7 +181,7 @@ class Sockets:
         if self.draining:
             raise BusyError("this edge is being stopped: connect again", "draining")
 
-    async def _refuse(self, scope: Mapping[str, Any], send: Send, error: EdgeError) -> None:
+    async def _refuse(self, scope: Mapping[str, Any], send: Send, error: HandshakeError | RequestError) -> None:
         reason = error.cause if isinstance(error, BusyError) else error.code
         self.context.metrics.sockets_refused.labels(reason).inc()
         log.info("socket_refused", path=scope["path"], code=error.code, reason=str(error))

@@ -1,23 +1,89 @@
-"""Writes to one socket what its outbox holds."""
+"""What one socket still has to be sent, and the task that sends it."""
 
 import asyncio
 import types
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from time import time_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
-from ws_edge.codec.frames import FrameCodec
-from ws_edge.hub.outbox import Item, Outbox, Reply
+from ws_edge.codec.frames import FrameCodec, Reply
 from ws_edge.hub.watch import Subscription
 from ws_edge.metrics import FrameTally
-from ws_edge.states import KeyState, RangeKey
+from ws_edge.states import AnyKey, KeyState, RangeKey
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 log = structlog.get_logger(__name__)
+
+
+class Item(NamedTuple):
+    """A thing to send: a reply, the state of a key, or a range, whose oldest change is taken when it is sent."""
+
+    content: Reply | KeyState | Subscription
+    size: int = 0
+    """In bytes. A range counts nothing: its rows are those that the edge holds anyway."""
+    skipped: int = 0
+    """How many earlier states of the key this one replaces."""
+    snapshot: bool = False
+    """Whether the subscription begins with the state, rather than the key having changed."""
+
+
+@dataclass(slots=True, eq=False)
+class Outbox:
+    """Holds at most one state per key, so the subscriptions and the open replies bound its size.
+
+    Things leave in the order in which they came; a newer state takes the place of the one that it replaces.
+    """
+
+    replies: int = field(default=0, init=False)
+    """How many replies wait; no more requests may be read when they are many."""
+    size: int = field(default=0, init=False)
+    """The bytes of all rows and replies that wait."""
+    _items: OrderedDict[AnyKey | object, Item] = field(default_factory=OrderedDict, init=False)
+    """By key or range; a reply has a key of its own."""
+
+    def __contains__(self, key: AnyKey) -> bool:
+        return key in self._items
+
+    def put(self, state: KeyState, snapshot: bool = False) -> bool:
+        """Adds a state; returns whether it has replaced one of its key that was not sent yet."""
+        old = self._items.get(state.key)
+        self._items[state.key] = Item(state, state.size, 0 if old is None else old.skipped + 1, snapshot)
+        self.size += state.size - (0 if old is None else old.size)
+        return old is not None
+
+    def put_range(self, subscription: Subscription) -> None:
+        """Adds a range of which something is pending, unless it waits already."""
+        self._items.setdefault(subscription.watch.key, Item(subscription))
+
+    def reply(self, reply: Reply) -> None:
+        item = Item(reply, len(reply.get("text") or reply.get("bytes") or ""))
+        self._items[object()] = item
+        self.replies += 1
+        self.size += item.size
+
+    def withdraw(self, key: AnyKey) -> None:
+        old = self._items.pop(key, None)
+        if old is not None:
+            self.size -= old.size
+
+    def clear(self) -> None:
+        self._items.clear()
+        self.replies = self.size = 0
+
+    def take(self) -> Item | None:
+        """Removes and returns the oldest item; None when there is none."""
+        if not self._items:
+            return None
+        _, item = self._items.popitem(last=False)
+        self.size -= item.size
+        if isinstance(item.content, dict):
+            self.replies -= 1
+        return item
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +117,6 @@ class SocketWriter:
             self._begin()
 
     def reply(self, reply: Reply) -> None:
-        """Sends a reply."""
         if self.end_code is None:
             self.outbox.reply(reply)
             self._begin()
@@ -65,16 +130,15 @@ class SocketWriter:
         """Closes the socket, unless its client does not read anyway. Raises OSError when it is closed."""
         self.end_code = code
         if self.writing_since is None:
-            await self.send(_close(code, reason))
+            await self.send({"type": "websocket.close", "code": code, "reason": reason})
 
     def end(self, code: int, reason: str) -> None:
         """Forgets everything that is unsent, and closes the socket as soon as its client has read what was sent."""
         self.end_code = code
         self.outbox.clear()
-        self._closing = start_eagerly(self._end(_close(code, reason)))
+        self._closing = start_eagerly(self._end({"type": "websocket.close", "code": code, "reason": reason}))
 
     def stop(self) -> None:
-        """Lets go of the socket."""
         for task in (self._task, self._closing):
             if task is not None:
                 task.cancel()
@@ -84,7 +148,6 @@ class SocketWriter:
             self._task = start_eagerly(self._write())
 
     async def _write(self) -> None:
-        frames = self.frames
         try:
             while (item := self.outbox.take()) is not None:
                 frame, commit_ns = self._frame_of(item)
@@ -92,9 +155,9 @@ class SocketWriter:
                     continue
                 self.writing_since = self.clock()
                 await self.send(frame)
-                frames.sent += 1
+                self.frames.sent += 1
                 if commit_ns is not None:
-                    frames.aged((time_ns() - commit_ns) / 1e9)
+                    self.frames.aged((time_ns() - commit_ns) / 1e9)
         except OSError:
             return  # the socket is closed; its reader hears of it as well
         except Exception:
@@ -117,7 +180,7 @@ class SocketWriter:
         if content.pending:
             self.outbox.put_range(content)
         self.frames.skipped += change.skipped
-        commit_ns = None if change.snapshot else change.commit_ns
+        commit_ns = None if change.snapshot else change.state.commit_ns
         return self.codec.member_changed(key, change, content.position), commit_ns
 
     async def _end(self, close: Reply) -> None:
@@ -140,8 +203,7 @@ def start_eagerly(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None] | 
     Python 3.12 has this as eager tasks. Most frames are taken by their socket at once, and a task for each would cost
     more than the frame: without it the edge sends twice as many frames with the same processor time.
 
-    Until it waits it runs inside its caller: asyncio.current_task() is the caller's, so it must not use
-    asyncio.timeout().
+    Until it waits, asyncio.current_task() is that of its caller, so it must not use asyncio.timeout().
     """
     try:
         awaited = coroutine.send(None)
@@ -163,7 +225,3 @@ def _rest_of(coroutine: Coroutine[Any, Any, None], awaited: Any) -> Generator[An
         coroutine.close()
         raise
     yield from coroutine.__await__()
-
-
-def _close(code: int, reason: str) -> Reply:
-    return {"type": "websocket.close", "code": code, "reason": reason}

@@ -50,14 +50,6 @@ class Query(NamedTuple):
         return self if is_same else Query.of(self.key, position, whole, self.group)
 
 
-class Removal(NamedTuple):
-    """A member that is no longer in its range; `commit_ns` is as in KeyState."""
-
-    key: StoreKey
-    position: Position
-    commit_ns: int | None
-
-
 @dataclass(frozen=True, slots=True)
 class RangeResult:
     """What has changed in a range after `after`, or all that is in it; see statecast.query.v1.RangeResult."""
@@ -67,7 +59,8 @@ class RangeResult:
     whole: bool
     more: bool
     states: list[KeyState]
-    removals: list[Removal]
+    removals: list[KeyState]
+    """Members that are no longer in the range; they have no row."""
     removals_complete: bool
 
 
@@ -177,7 +170,7 @@ def _key_state(store: Store, key: AnyKey, result: query_pb2.KeyResult) -> KeySta
 def _range_result(store: Store, query: Query, result: query_pb2.RangeResult) -> Result:
     states = [_decode(store, _key(store, state.key), state) for state in result.states]
     removals = [
-        Removal(_key(store, removal.key), _position(removal.absence.position), _commit_ns(removal.absence))
+        KeyState(_key(store, removal.key), _position(removal.absence.position), commit_ns=_commit_ns(removal.absence))
         for removal in result.removals
     ]
     position = _position(result.position)

@@ -1,24 +1,24 @@
 """What is known of a range: a window of its members, and the removals that subscribers who resume must hear of."""
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter, gt, lt
 
 from typing_extensions import override
 
 from ws_edge.authorization import may_see
-from ws_edge.hub.content import Content
 from ws_edge.hub.member_changes import Backlog, HeldRow, MemberChange, Move, move
-from ws_edge.hub.watch import Subscription
+from ws_edge.hub.watch import Subscription, Watch
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
-from ws_edge.upstream.queries import RangeResult, Removal
+from ws_edge.upstream.queries import RangeResult
 
+BY_POSITION = attrgetter("position")
 MAX_EXTRA_REMOVALS = 256
 """The removals that are remembered beyond as many as the range may have members, for subscribers who resume."""
 
 
 @dataclass(slots=True, eq=False)
-class RangeContent(Content):
+class RangeWatch(Watch):
     """A window of at most `limit` members. A query asks for what has changed in the whole range.
 
     When the window is full and the range goes on behind it, members behind it are not known: if a known member leaves
@@ -30,36 +30,32 @@ class RangeContent(Content):
     """The row of each member by its name."""
     has_more: bool = field(default=False, init=False)
     """Whether the range has members behind the window."""
-    _removals: OrderedDict[StoreKey, Removal] = field(default_factory=OrderedDict, init=False)
+    _removals: OrderedDict[StoreKey, KeyState] = field(default_factory=OrderedDict, init=False)
     _removals_after: int = field(default=0, init=False)
     """All removals after this offset are remembered."""
     _is_outdated: bool = field(default=True, init=False)
     """Whether the window must be read anew."""
 
     @override
-    def wanted(self, waiting: Iterable[Subscription]) -> tuple[Position | None, bool]:
-        positions = (subscription.after for subscription in waiting)
-        resuming = [after for after in positions if after is not None and self._reaches_back(after)]
-        return (min(resuming), True) if resuming else (self.position, self._is_outdated)
-
-    @override
-    def accept(self, result: KeyState | RangeResult, subscriptions: Collection[Subscription]) -> bool:
+    def accept(self, result: KeyState | RangeResult) -> bool:
         assert isinstance(result, RangeResult)  # noqa: S101  the result of a query for a range
-        if not self._is_current(result):
+        if not self._is_current(result.position):
             # A replica that is behind still knows what was removed before the removals that are remembered.
             is_same_epoch = self.position is not None and self.position.epoch == result.position.epoch
             if is_same_epoch and result.removals_complete and result.position.offset >= self._removals_after:
                 self._remember_removals(result)
             return False
         before = dict(self.members)
+        if self.position is None:
+            self._removals.clear()
         if result.whole:
             self._replace(result)
         else:
             self._apply(result)
         self._remember_removals(result)
-        self.position = result.position if self.position is None else max(self.position, result.position)
+        self.position = result.position
         moves = self._moves(before, result)
-        for subscription in subscriptions:
+        for subscription in self.subscriptions:
             if subscription.is_in_force:
                 for change in moves:
                     _note(subscription, change)
@@ -75,10 +71,11 @@ class RangeContent(Content):
         missed = self._missed_after(after) if after is not None and backlog.sees_all else None
         if missed is None:
             subscription.after = None
-            visible = [row for row in self.members.values() if may_see(subscription.consumer, row)]
-            backlog.restart(MemberChange(None, row, row.position, row.commit_ns, snapshot=True) for row in visible)
+            rows, consumer = self.members.values(), subscription.consumer
+            backlog.restart(MemberChange(None, row, snapshot=True) for row in rows if may_see(consumer, row))
         else:
-            backlog.restart(missed)
+            # The subscriber may have any older row of the member.
+            backlog.restart(MemberChange(HeldRow(state.key, None), state, snapshot=True) for state in missed)
         return missed is not None
 
     @override
@@ -99,7 +96,13 @@ class RangeContent(Content):
             return None
         return max(after, position) if after is not None and after.epoch == position.epoch else position
 
-    def _missed_after(self, after: Position) -> list[MemberChange] | None:
+    @override
+    def _wanted(self) -> tuple[Position | None, bool]:
+        positions = (subscription.after for subscription in self.waiting)
+        resuming = [after for after in positions if after is not None and self._reaches_back(after)]
+        return (min(resuming), True) if resuming else (self.position, self._is_outdated)
+
+    def _missed_after(self, after: Position) -> list[KeyState] | None:
         """What somebody has missed who knew the whole range up to `after`, in the order in which it happened.
 
         None when that is not certain: removals may have been forgotten, or the range may have had more members than
@@ -115,19 +118,9 @@ class RangeContent(Content):
         )
         if not is_certain:
             return None
-        missed: list[KeyState | Removal] = [row for row in self.members.values() if row.position > after]
+        missed = [row for row in self.members.values() if row.position > after]
         missed += [removal for removal in removals if removal.key.member not in self.members]
-        # The subscriber may have any older row of the member.
-        return [
-            MemberChange(
-                HeldRow(change.key, None),
-                change if isinstance(change, KeyState) else None,
-                change.position,
-                change.commit_ns,
-                snapshot=True,
-            )
-            for change in sorted(missed, key=lambda change: change.position)
-        ]
+        return sorted(missed, key=BY_POSITION)
 
     def _reaches_back(self, after: Position | None) -> bool:
         """Whether more removals must be asked for before a subscription can resume from `after`."""
@@ -135,53 +128,33 @@ class RangeContent(Content):
             return after is not None
         return after.epoch == self.position.epoch and after.offset < self._removals_after
 
-    def _is_current(self, result: RangeResult) -> bool:
-        if self.position is None:
-            return True
-        if self._is_stale(result.position.epoch):
-            return False
-        self.stale_answers = 0
-        if result.position.epoch == self.position.epoch:
-            return result.position >= self.position
-        self._enter_epoch(result.position.epoch)
-        self.position = None
-        self._removals.clear()
-        return True
-
     def _replace(self, result: RangeResult) -> None:
         previous, self.members = self.members, {}
         for state in result.states:
-            newest = state
-            for other in (previous.get(state.key.member), self.members.get(state.key.member)):
-                if other is not None and other.position.epoch == state.position.epoch:
-                    newest = max(other, newest, key=_offset)
-            self.members[newest.key.member] = newest
+            member, epoch = state.key.member, state.position.epoch
+            versions = (previous.get(member), self.members.get(member), state)
+            comparable = [row for row in versions if row is not None and row.position.epoch == epoch]
+            self.members[member] = max(comparable, key=BY_POSITION)
         self.has_more, self._is_outdated = result.more, False
 
     def _apply(self, result: RangeResult) -> None:
-        last = self._last() if self.has_more else None
-        changes: list[KeyState | Removal] = [*result.states, *result.removals]
-        for change in sorted(changes, key=_offset):
-            row = self.members.get(change.key.member)
-            if row is not None and row.position >= change.position:
+        limit = self.key.limit
+        orders = [_order(row) for row in self.members.values()] if self.has_more else []
+        for state in sorted([*result.states, *result.removals], key=BY_POSITION):
+            row = self.members.get(state.key.member)
+            if row is not None and row.position >= state.position:
                 continue
-            if isinstance(change, KeyState):
-                self.members[change.key.member] = change
-            elif row is not None and row.key == change.key:
-                del self.members[change.key.member]
-        if last is not None:
-            self.members = {name: row for name, row in self.members.items() if not self._is_behind_window(row, last)}
-            self._is_outdated = len(self.members) < self.key.limit
+            if state.row is not None:
+                self.members[state.key.member] = state
+            elif row is not None and row.key == state.key:
+                del self.members[state.key.member]
         ordered = sorted(self.members.values(), key=_order, reverse=self.key.reverse)
-        self.has_more = self.has_more or len(ordered) > self.key.limit
-        self.members = {row.key.member: row for row in ordered[: self.key.limit]}
-
-    def _last(self) -> tuple[bytes, bytes] | None:
-        orders = [_order(row) for row in self.members.values()]
-        return (min(orders) if self.key.reverse else max(orders)) if orders else None
-
-    def _is_behind_window(self, row: KeyState, last: tuple[bytes, bytes]) -> bool:
-        return _order(row) < last if self.key.reverse else _order(row) > last
+        if orders:
+            last, is_behind = (min(orders), lt) if self.key.reverse else (max(orders), gt)
+            ordered = [row for row in ordered if not is_behind(_order(row), last)]
+            self._is_outdated = len(ordered) < limit
+        self.has_more = self.has_more or len(ordered) > limit
+        self.members = {row.key.member: row for row in ordered[:limit]}
 
     def _remember_removals(self, result: RangeResult) -> None:
         if result.whole and result.after is not None and result.removals_complete:
@@ -202,21 +175,20 @@ class RangeContent(Content):
         moves = []
         for name, was in before.items():
             if name not in self.members:
-                removal = removed.get(was.key, Removal(was.key, result.position, None))
-                moves.append(move(was, None, removal.position, removal.commit_ns))
+                removal = removed.get(was.key, KeyState(was.key, result.position))
+                moves.append(move(was, removal, removal.position))
         for name, row in self.members.items():
             if row is not before.get(name):
                 # A row that came up from behind the window has changed long ago: it is news as of this result.
                 position = row.position if name in before or not result.whole else result.position
-                moves.append(move(before.get(name), row, position, row.commit_ns))
+                moves.append(move(before.get(name), row, position))
         return sorted(moves, key=_order_of_move)
 
 
 def _note(subscription: Subscription, move: Move) -> None:
     """Adds a change to what the subscriber is to be sent, unless it came with a position that includes it."""
     after = subscription.after
-    position = move.change.position
-    if after is not None and after.epoch == position.epoch and position.offset <= after.offset:
+    if after is not None and after.epoch == move.position.epoch and move.position.offset <= after.offset:
         return
     change = move.seen_by(subscription.consumer)
     if change is not None:
@@ -229,11 +201,8 @@ def _backlog_of(subscription: Subscription) -> Backlog:
 
 
 def _order_of_move(move: Move) -> tuple[Position, bool, str]:
-    return move.change.position, move.change.after is not None, move.change.key.member
-
-
-def _offset(change: KeyState | Removal) -> int:
-    return change.position.offset
+    state = move.change.state
+    return move.position, state.row is not None, state.key.member
 
 
 def _order(row: KeyState) -> tuple[bytes, bytes]:

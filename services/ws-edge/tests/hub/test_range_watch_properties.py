@@ -9,7 +9,7 @@ from ws_edge.errors import RequestError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscription
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
-from ws_edge.upstream.queries import Query, RangeResult, Removal
+from ws_edge.upstream.queries import Query, RangeResult
 
 STAFF = Consumer("", "operator", True)
 LIMIT = 2
@@ -40,13 +40,14 @@ class Client:
         change = subscription.take()
         if change is None:
             return
-        member = change.key.member
-        if change.after is None:
+        state = change.state
+        member = state.key.member
+        if state.row is None:
             self.rows.pop(member, None)
         else:
             held = self.rows.get(member)
-            assert held is None or held.position < change.after.position, "a row twice, or back"
-            self.rows[member] = change.after
+            assert held is None or held.position < state.position, "a row twice, or back"
+            self.rows[member] = state
         self.position = subscription.position or self.position
 
 
@@ -127,7 +128,7 @@ class Ranges(RuleBasedStateMachine):
         first = asked.after.offset + 1 if asked.after is not None else 0
         changed = {key: offset for offset, (key, _) in enumerate(self.log[:through]) if offset >= first}
         ours = {key: at for key, at in changed.items() if self.key.sort_from <= key.sort < self.key.sort_to}
-        removals = [Removal(key, Position(1, at), None) for key, at in ours.items() if key not in rows] if knows else []
+        removals = [KeyState(key, Position(1, at)) for key, at in ours.items() if key not in rows] if knows else []
         if asked.whole or not knows:
             window = self._window(rows)
             return RangeResult(asked.after, position, True, len(window) > LIMIT, window[:LIMIT], removals, knows)

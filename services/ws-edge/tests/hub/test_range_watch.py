@@ -3,7 +3,7 @@
 import pytest
 
 from testkit.ws_edge.ranges import ALICE, BOB, STAFF, Range, at, gone, news, row, whole
-from ws_edge.hub.range_content import MAX_EXTRA_REMOVALS, RangeContent
+from ws_edge.hub.range_watch import MAX_EXTRA_REMOVALS, RangeWatch
 from ws_edge.states import Position
 from ws_edge.upstream.queries import RangeResult
 
@@ -38,7 +38,7 @@ def test_a_member_under_another_sort_value_changes_and_does_not_leave() -> None:
     watched.answer(news(gone("a", 9, sort="2"), after=8, through=9))
 
     assert phone.events == ["snapshot", "+a@1", "~a@7", "~a@8"]
-    assert phone.taken[-1].key.sort == "3"
+    assert phone.taken[-1].state.key.sort == "3"
 
 
 def test_a_change_that_is_repeated_or_late_is_delivered_once() -> None:
@@ -60,7 +60,7 @@ def test_an_answer_with_all_members_delivers_only_the_differences() -> None:
     watched.answer(whole(row("a", 1), row("b", 2), through=5))
     watched.answer(whole(row("b", 2), row("c", 8), through=9))
 
-    assert phone.events[3:] == ["-a@9", "+c@9"]
+    assert phone.events[3:] == ["-a@9", "+c@8"]
 
 
 def test_another_epoch_delivers_only_the_differences_and_a_replica_of_the_old_one_is_ignored() -> None:
@@ -80,9 +80,9 @@ def test_a_window_lets_the_first_in_and_the_last_out() -> None:
     watched.answer(news(row("c", 6), row("e", 7), after=5, through=7))
 
     assert phone.events[3:] == ["+c@6", "-d@7"]
-    content = watched.due()[0].content
-    assert isinstance(content, RangeContent)
-    assert list(content.members) == ["b", "c"]
+    watch, _ = watched.due()
+    assert isinstance(watch, RangeWatch)
+    assert list(watch.members) == ["b", "c"]
 
 
 def test_a_window_that_has_lost_a_member_is_read_anew() -> None:
@@ -93,7 +93,7 @@ def test_a_window_that_has_lost_a_member_is_read_anew() -> None:
     asked = watched.answer(whole(row("b", 2), row("c", 3), through=7, more=True))
 
     assert asked.whole
-    assert phone.events[3:] == ["-a@6", "+c@7"]
+    assert phone.events[3:] == ["-a@6", "+c@3"]
     assert not watched.due()[1].whole
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ws_edge.hub.schedule import TimingWheel
+from ws_edge.hub.hub import TimingWheel
 
 
 def test_an_item_is_due_from_the_slot_at_or_after_its_time() -> None:

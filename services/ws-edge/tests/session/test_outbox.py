@@ -1,13 +1,16 @@
 """The outbox holds the newest state of each key, says what it skipped, and never grows beyond its keys."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError
-from ws_edge.hub.outbox import Outbox
-from ws_edge.hub.range_content import RangeContent
-from ws_edge.hub.watch import Subscription, Watch
+from ws_edge.hub.member_changes import Backlog
+from ws_edge.hub.range_watch import RangeWatch
+from ws_edge.hub.watch import Subscription
+from ws_edge.session.writer import Outbox
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
 
 
@@ -41,8 +44,8 @@ def test_a_newer_state_takes_the_place_of_the_one_it_replaces() -> None:
 def test_a_range_waits_once_and_its_rows_count_nothing() -> None:
     outbox = Outbox()
     key = RangeKey("s", "g", "", "", 10, False)
-    watch = Watch(key, RangeContent(key), 0.0)
-    subscription = Subscription(watch, Nobody(), Consumer("", "operator", True), None, 0.0, "", True)
+    watch = RangeWatch(key, 0.0)
+    subscription = Subscription(watch, Nobody(), Consumer("", "operator", True), None, 0.0, "", Backlog(True))
     for offset in (1, 2):
         outbox.put_range(subscription)
         outbox.put(state("a", offset))
@@ -108,7 +111,7 @@ def test_a_withdrawn_state_is_not_sent() -> None:
 
     assert item is not None
     assert item.skipped == 0
-    assert len(outbox) == 0
+    assert outbox.take() is None
 
 
 def test_a_change_that_replaces_a_snapshot_is_a_change() -> None:
@@ -129,10 +132,10 @@ def test_it_never_holds_more_than_one_state_a_key_and_counts_every_one(steps: li
             item = outbox.take()
             sent += 0 if item is None else 1 + item.skipped
         else:
-            outbox.put(state(step, offset))
+            outbox.put(replace(state(step, offset), size=1))
             put += 1
 
-        assert len(outbox) <= 5
+        assert outbox.size <= 5
 
     sent += sum(1 + item.skipped for item in iter(outbox.take, None) if item)
     assert sent == put
