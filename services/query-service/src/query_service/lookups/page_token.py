@@ -72,5 +72,5 @@ def _decoded(token: str, head: struct.Struct) -> tuple[tuple[Any, ...], bytes]:
         raise BadTokenError(_FOREIGN) from error
 
 
-def _digest(*fields: str | bool) -> bytes:
+def _digest(*fields: object) -> bytes:
     return blake2b("\0".join(map(str, fields)).encode(), digest_size=8).digest()
