@@ -27,7 +27,7 @@ class Cursor(NamedTuple):
 def encode_scan(query: ScanQuery, cursor: Cursor) -> str:
     bits = sum(1 << partition for partition in cursor.partitions or ())
     packed = b"" if cursor.partitions is None else bits.to_bytes(bits.bit_length() // 8 + 1, "little")
-    head = _SCAN_HEAD.pack(_SCAN_VERSION, _digest(*query[_FIXED]), len(packed))
+    head = _SCAN_HEAD.pack(_SCAN_VERSION, _digest(*tuple(query)[_FIXED]), len(packed))
     return base64.urlsafe_b64encode(head + packed + cursor.last_key).decode()
 
 
@@ -39,7 +39,7 @@ def decode_scan(query: ScanQuery, token: str) -> Cursor | None:
     packed, last_key = rest[:size], rest[size:]
     if version != _SCAN_VERSION or not last_key:
         raise BadTokenError(_FOREIGN)
-    if digest != _digest(*query[_FIXED]):
+    if digest != _digest(*tuple(query)[_FIXED]):
         raise BadTokenError("page_token: it was made for other fields: change only page_size and bounds between pages")
     partitions = frozenset(at * 8 + bit for at, byte in enumerate(packed) for bit in range(8) if byte >> bit & 1)
     return Cursor(last_key, partitions if size else None)

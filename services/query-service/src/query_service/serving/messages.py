@@ -68,8 +68,8 @@ def batch_query(request: api.BatchGetStatesRequest) -> BatchQuery:
     ranges: list[RangeQuery] = []
     for each in request.ranges:
         sort_from, sort_to, limit, reverse = each.sort_from, each.sort_to, each.limit, each.reverse
-        after = position_of(each.after) if each.HasField("after") else None
-        ranges.append(RangeQuery(each.group, sort_from, sort_to, limit, reverse, after, each.whole, Encoded(each)))
+        known = position_of(each.after) if each.HasField("after") else None
+        ranges.append(RangeQuery(each.group, sort_from, sort_to, limit, reverse, known, each.whole, Encoded(each)))
     wait = request.max_wait
     max_wait_s = -1.0 if wait.seconds < 0 or wait.nanos < 0 else wait.seconds + wait.nanos / 1e9
     return BatchQuery(request.store, keys, ranges, _bounds(request), max_wait_s, Encoded(request))
