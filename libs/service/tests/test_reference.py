@@ -2,6 +2,7 @@
 
 import json
 import sys
+from enum import Enum
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -14,6 +15,12 @@ from statecast_service.reference import errors_table, main, metrics_table, schem
 
 if TYPE_CHECKING:
     from conftest import Settings
+
+
+class Status(Enum):
+    """As gRPC has them."""
+
+    UNAVAILABLE = 14
 
 
 class Metrics:
@@ -53,6 +60,14 @@ def test_errors_have_their_facts_and_the_first_paragraph_of_their_docstring() ->
 
     assert lines[0] == "| error | exit status | meaning |"
     assert "| `PortInUseError` | `2` | A port cannot be listened on. |" in lines
+
+
+def test_errors_have_the_status_that_they_or_their_base_are_mapped_to() -> None:
+    lines = errors_table(errors, {errors.SettingsError: Status.UNAVAILABLE}).splitlines()
+
+    assert lines[0] == "| error | exit status | gRPC status | meaning |"
+    assert "| `PortInUseError` | `2` |  | A port cannot be listened on. |" in lines
+    assert any(line.startswith("| `SettingsError` | `2` | `UNAVAILABLE` |") for line in lines)
 
 
 @pytest.mark.parametrize("metrics", [Metrics, Metrics(CollectorRegistry()), Metrics(CollectorRegistry()).registry])

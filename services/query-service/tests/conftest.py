@@ -176,6 +176,6 @@ async def lookup(request: pytest.FixtureRequest, serving_view: View, metrics: Me
         nothing = LocalLookup(elsewhere, LIMITS, time.monotonic)
         hedging = Hedging(0.02, 5.0, 0.1, metrics, time.monotonic)
         routing = Routing(elsewhere, nothing, peers.of, hedging, 5.0, metrics, time.monotonic)
-        yield MessageLookup(RoutedLookup(elsewhere, nothing, routing, LIMITS, time.monotonic))
+        yield MessageLookup(RoutedLookup(elsewhere, routing, LIMITS))
     await peers.keep(())
     await server.stop(None)

@@ -126,27 +126,23 @@ class MessageLookup:
 
     async def get(self, request: query_service_pb2.GetStateRequest, deadline: float) -> GetStateResponse:
         """Looks up one key."""
-        query, response = messages.get_query(request), GetStateResponse()
-        responses.fill_get_response(response, query, await self._lookup.get(query, deadline))
-        return response
+        query = messages.get_query(request)
+        return responses.fill_get_response(GetStateResponse(), query, await self._lookup.get(query, deadline))
 
     async def batch(self, request: query_service_pb2.BatchGetStatesRequest, deadline: float) -> BatchGetStatesResponse:
         """Looks up a batch."""
-        query, response = messages.batch_query(request), BatchGetStatesResponse()
-        responses.fill_batch_response(response, query, await self._lookup.batch(query, deadline))
-        return response
+        query = messages.batch_query(request)
+        return responses.fill_batch_response(BatchGetStatesResponse(), query, await self._lookup.batch(query, deadline))
 
     async def scan(self, request: query_service_pb2.ScanStatesRequest, deadline: float) -> ScanStatesResponse:
         """Reads a page."""
-        response = ScanStatesResponse()
-        responses.fill_scan_response(response, await self._lookup.scan(messages.scan_query(request), deadline))
-        return response
+        result = await self._lookup.scan(messages.scan_query(request), deadline)
+        return responses.fill_scan_response(ScanStatesResponse(), result)
 
     async def versions(self, request: query_service_pb2.ListVersionsRequest, deadline: float) -> ListVersionsResponse:
         """Reads a page of versions."""
-        query, response = messages.versions_query(request), ListVersionsResponse()
-        responses.fill_versions_response(response, await self._lookup.versions(query, deadline))
-        return response
+        result = await self._lookup.versions(messages.versions_query(request), deadline)
+        return responses.fill_versions_response(ListVersionsResponse(), result)
 
 
 class FakeLookup(Lookup):
@@ -161,7 +157,7 @@ class FakeLookup(Lookup):
 
     @override
     async def get(self, query: GetQuery, deadline: float) -> GetResult:
-        return GetResult(0, self._value, self._freshness(deadline))
+        return GetResult(self._value, self._freshness(deadline))
 
     @override
     async def batch(self, query: BatchQuery, deadline: float) -> BatchResult:
@@ -174,7 +170,7 @@ class FakeLookup(Lookup):
 
     @override
     async def versions(self, query: VersionsQuery, deadline: float) -> VersionsResult:
-        return VersionsResult(0, [self._value], "", self._freshness(deadline))
+        return VersionsResult([self._value], "", self._freshness(deadline))
 
     @property
     def _value(self) -> bytes:

@@ -5,9 +5,9 @@ A block of a README names what it is made from, as MODULE or MODULE:CLASS:
     <!-- generated: settings ws_edge.settings:Settings -->
     <!-- end -->
 
-The kinds are `settings` (a class of settings), `errors` (a module of exceptions), `metrics` (a class or an object of
-metrics) and `schema` (a function that returns a JSON Schema). `python -m statecast_service.reference README...`
-rewrites the blocks; a test of each service calls `stale_blocks`.
+The kinds are `settings` (a class of settings), `errors` (a module of exceptions, and what maps some to a gRPC status),
+`metrics` (a class or an object of metrics) and `schema` (a function that returns a JSON Schema).
+`python -m statecast_service.reference README...` rewrites the blocks; a test of each service calls `stale_blocks`.
 """
 
 import inspect
@@ -15,6 +15,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +25,7 @@ from prometheus_client import CollectorRegistry
 
 from statecast_service.settings import ServiceSettings, shown_default
 
-BLOCK = re.compile(r"(<!-- generated: (?P<kind>\w+) (?P<source>[\w.:]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- generated: (?P<kind>\w+) (?P<sources>[\w.: ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 CLASS_FACTS = {"exit_status": "exit status", "code": "code", "http_status": "HTTP status"}
 """Class attributes of errors that have a column of their own, where a module's errors have them."""
 
@@ -37,19 +38,27 @@ def settings_table(settings: type[ServiceSettings]) -> str:
     return _table((f"`{settings.prefix()}…`", "default", "meaning"), rows)
 
 
-def errors_table(module: ModuleType) -> str:
+def errors_table(module: ModuleType, statuses: Mapping[type, Enum] | None = None) -> str:
+    """Returns a row for each exception that the module defines, in its order. A status is that of its base, too."""
     errors = [
         value
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, Exception) and value.__module__ == module.__name__
     ]
-    facts = [name for name in CLASS_FACTS if any(hasattr(error, name) for error in errors)]
-    summaries = [(inspect.getdoc(error) or "").partition("\n\n")[0].replace("\n", " ") for error in errors]
+    columns = {
+        title: [str(getattr(error, name, "")) for error in errors]
+        for name, title in CLASS_FACTS.items()
+        if any(hasattr(error, name) for error in errors)
+    }
+    if statuses:
+        kinds = [next((kind for kind in error.__mro__ if kind in statuses), None) for error in errors]
+        columns["gRPC status"] = [statuses[kind].name if kind else "" for kind in kinds]
+    summaries = [inspect.getdoc(error) or "" for error in errors]
     rows = [
-        (_code(error.__name__), *(_code(str(getattr(error, name, ""))) for name in facts), summary)
-        for error, summary in zip(errors, summaries, strict=True)
+        (_code(error.__name__), *map(_code, facts), summary.partition("\n\n")[0].replace("\n", " "))
+        for error, summary, *facts in zip(errors, summaries, *columns.values(), strict=True)
     ]
-    return _table(("error", *(CLASS_FACTS[name] for name in facts), "meaning"), rows)
+    return _table(("error", *columns, "meaning"), rows)
 
 
 def metrics_table(metrics: Any) -> str:
@@ -82,7 +91,7 @@ def _schema_rows(schema: Mapping[str, Any], node: Mapping[str, Any], path: str) 
             yield from _schema_rows(schema, each, f"{path}{name}{'[]' if 'items' in written else ''}.")
 
 
-TABLES: Mapping[str, Callable[[Any], str]] = {
+TABLES: Mapping[str, Callable[..., str]] = {
     "settings": settings_table,
     "errors": errors_table,
     "metrics": metrics_table,
@@ -92,7 +101,10 @@ TABLES: Mapping[str, Callable[[Any], str]] = {
 
 def rewritten(text: str) -> str:
     """Returns the text with all blocks made anew. Raises ImportError, AttributeError or KeyError for bad ones."""
-    return BLOCK.sub(lambda block: f"{block[1]}\n{TABLES[block['kind']](_source(block['source']))}\n\n{block[4]}", text)
+    return BLOCK.sub(
+        lambda block: f"{block[1]}\n{TABLES[block['kind']](*map(_source, block['sources'].split()))}\n\n{block[4]}",
+        text,
+    )
 
 
 def stale_blocks(readme: Path) -> list[str]:

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import gc
+import math
 import signal
 import sys
 import time
@@ -148,13 +149,13 @@ def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> 
     local = LocalLookup(view, limits, monotonic)
     hedging = Hedging(settings.hedge_after_ms / 1000, peer_timeout_s, settings.hedge_share, metrics, monotonic)
     routing = Routing(view, local, peers.of, hedging, peer_timeout_s, metrics, monotonic)
-    routed = RoutedLookup(view, local, routing, limits, monotonic)
+    routed = RoutedLookup(view, routing, limits)
     listing = ShardListing(view, peers.freshness_at, peer_timeout_s)
     in_flight = InFlight(settings.max_in_flight_mb << 20, metrics)
     timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
     queries = QueryServicer(routed, listing, limits, metrics, call_limits)
-    return Servers(settings, queries, ShardServicer(local, listing, call_limits))
+    return Servers(settings, queries, ShardServicer(local, listing, call_limits._replace(max_s=math.inf)))
 
 
 def _membership(settings: Settings, view: View, events: ClusterEvents) -> Membership:

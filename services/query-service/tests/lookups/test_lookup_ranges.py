@@ -7,7 +7,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from query_service.cluster.view import View
-from query_service.lookups import local_batch
+from query_service.lookups import local_lookup
 from statecast.partitioning import partition_of
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
@@ -214,12 +214,12 @@ async def test_ranges_that_would_hold_up_all_others_fail_by_themselves(
 ) -> None:
     for offset, name in enumerate("abcd"):
         put(serving_view, offset, name)
-    monkeypatch.setattr(local_batch, "_MAX_VISITS_OF_RANGE", 3)
+    monkeypatch.setattr(local_lookup, "_MAX_VISITS_OF_RANGE", 3)
     answer = await lookup.batch(batch(asked(limit=9), asked(limit=9, sort_from="c")), soon())
     by_index = {each.index: each for each in answer.ranges}
 
     assert by_index[0].error.code == RESOURCE_EXHAUSTED
     assert members(by_index[1]) == [("c", 2), ("d", 3)]
-    monkeypatch.setattr(local_batch, "_MAX_VISITS", 3)
+    monkeypatch.setattr(local_lookup, "_MAX_VISITS", 3)
     answer = await lookup.batch(batch(asked(limit=9, sort_from="c"), asked(limit=9, sort_from="b")), soon())
     assert [each.error.code for each in sorted(answer.ranges, key=lambda each: each.index)] == [0, RESOURCE_EXHAUSTED]

@@ -8,7 +8,7 @@ import pytest
 from query_service.errors import BoundsError
 from query_service.freshness import Absence, Freshness
 from query_service.lookups import Bounds
-from query_service.lookups.replica_reads import absence_of, are_met, is_value, wait_until_met
+from query_service.lookups.replica_reads import absence_of, is_value, shortfall, wait_until_met
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, HEADER
 from statecast.position import Position
@@ -27,8 +27,8 @@ async def test_a_replica_that_has_applied_the_record_answers(open_replica: OpenR
     host = open_replica()
     host.apply([put("a", 1, 4)], 5)
 
-    assert are_met(host, at_least(4))
-    assert not are_met(host, at_least(5))
+    assert shortfall(host, at_least(4)) is None
+    assert shortfall(host, at_least(5)) is not None
 
 
 async def test_a_call_waits_until_the_record_is_applied(open_replica: OpenReplica, clock: ManualClock) -> None:
@@ -67,7 +67,7 @@ async def test_a_replica_whose_lag_is_above_the_bound_waits_for_a_new_end(
 
     host.note_end_offset(0, clock.now)
 
-    assert are_met(host, wanted)
+    assert shortfall(host, wanted) is None
 
 
 def test_a_remembered_deletion_tells_its_position_and_time() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from query_service.errors import InvalidRequestError
 from query_service.lookups import PageResult, Row, ScanQuery, page_token
+from query_service.lookups.page_token import Cursor
 from query_service.lookups.scan import key_range, partition_page
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import HEADER_SIZE, key_parts
@@ -26,7 +27,7 @@ async def host(open_replica: OpenReplica) -> Replica:
 
 def read_page(host: Replica, query: ScanQuery, size: int) -> PageResult:
     cursor = page_token.decode_scan(query, query.page_token)
-    return partition_page(query, host, cursor.last_key if cursor else None, size, host.freshness("query-1"))
+    return partition_page(query, host, cursor, size, host.freshness("query-1"))
 
 
 def sort_of(row: Row) -> str:
@@ -119,7 +120,7 @@ async def test_a_group_of_one_value_is_a_page_of_one(host: Replica) -> None:
 
 async def test_a_token_outside_of_the_range_is_refused(host: Replica) -> None:
     with pytest.raises(InvalidRequestError, match="outside the range"):
-        partition_page(ScanQuery("s", "g"), host, b"z", 10, host.freshness("query-1"))
+        partition_page(ScanQuery("s", "g"), host, Cursor(b"z"), 10, host.freshness("query-1"))
 
 
 async def test_a_large_page_ends_early(host: Replica) -> None:

@@ -5,12 +5,13 @@ import asyncio
 import pytest
 from typing_extensions import override
 
+from query_service.cluster.view import View
 from query_service.errors import LookupFailedError, NotServedError
 from query_service.freshness import Freshness
 from query_service.lookups import BatchQuery, BatchResult, Lookup
-from query_service.lookups.split_batch import SplitBatch
+from query_service.lookups.split_batch import parts_of, split_batch
 from query_service.serving import messages, responses
-from statecast.partitioning import murmur2_hash, partition_of
+from statecast.partitioning import partition_of
 from statecast.query.v1 import query_pb2, query_service_pb2
 from statecast.state.v1 import state_pb2
 from testkit.query_service import FakeLookup, ManualClock
@@ -21,7 +22,8 @@ GROUPS = [f"order-{number}" for number in range(20)]
 class FakeRouting:
     """Asks one lookup per partition, and counts the calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, view: View) -> None:
+        self.view = view
         self.lookups: dict[int, Lookup] = {
             partition: FakeLookup(f"query-{partition}", forwarded=True) for partition in range(4)
         }
@@ -53,18 +55,19 @@ class Waiting(FakeLookup):
 
 
 @pytest.fixture
-def routing() -> FakeRouting:
-    return FakeRouting()
+def routing(view: View) -> FakeRouting:
+    return FakeRouting(view)
 
 
 async def answer(
     routing: FakeRouting, groups: list[str], clock: ManualClock, wait: int = 0
 ) -> query_service_pb2.BatchGetStatesResponse:
-    request = query_service_pb2.BatchGetStatesRequest(store="s")
+    request = query_service_pb2.BatchGetStatesRequest(store="orders-by-key")
     request.keys.extend(query_pb2.KeyQuery(key=state_pb2.StateKey(group=group)) for group in groups)
-    batch_query = messages.batch_query(request)._replace(max_wait_s=wait)
+    batch_query = messages.batch_query(request)
     response = query_service_pb2.BatchGetStatesResponse()
-    result = await SplitBatch(batch_query, 4, murmur2_hash, routing.look_up, clock.now + 60, clock).result()
+    parts = parts_of(batch_query, routing.view)
+    result = await split_batch(parts, routing.look_up, wait, clock.now + 60, clock)
     responses.fill_batch_response(response, batch_query, result)
     return response
 

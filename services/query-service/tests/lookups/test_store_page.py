@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from query_service.cluster.shard_map import Member, ShardMap
@@ -46,17 +46,17 @@ Rows = st.dictionaries(st.text("abc", min_size=1, max_size=4), st.integers(0, 3)
 
 
 @given(stay=Rows, come=st.lists(Rows, max_size=5), size=st.integers(1, 9))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_row_that_stays_is_read_exactly_once_and_in_order(
-    stay: dict[str, int], come: list[dict[str, int]], size: int
+    view: View, stay: dict[str, int], come: list[dict[str, int]], size: int
 ) -> None:
     async def read_all() -> list[str]:
         partitions = Partitions(dict(stay))
-        query = ScanQuery("s")
+        query = ScanQuery(STORE)
         seen: list[str] = []
         writes = iter(come)
         while True:
-            cursor = page_token.decode_scan(query, query.page_token)
-            page = await store_page(query, cursor, range(4), size, partitions.read)
+            page = await store_page(query, view, Limits(10, size, size, 10), partitions.read)
             seen += [row.key.decode() for row in page.rows]
             if not page.next_page_token:
                 return seen
@@ -69,7 +69,7 @@ def test_every_row_that_stays_is_read_exactly_once_and_in_order(
     assert seen == sorted(set(seen))
 
 
-async def test_the_failure_of_one_partition_is_that_of_the_page() -> None:
+async def test_the_failure_of_one_partition_is_that_of_the_page(view: View) -> None:
     ended: list[int] = []
 
     async def read(query: ScanQuery, partition: int) -> PageResult:
@@ -82,7 +82,7 @@ async def test_the_failure_of_one_partition_is_that_of_the_page() -> None:
         raise AssertionError
 
     with pytest.raises(NotServedError):
-        await store_page(ScanQuery("s"), None, range(4), 10, read)
+        await store_page(ScanQuery(STORE), view, Limits(10, 10, 10, 10), read)
     await asyncio.sleep(0)
 
     assert ended == [0, 1, 3]

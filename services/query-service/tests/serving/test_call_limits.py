@@ -1,5 +1,6 @@
 """What one call may take: time, memory, and the size of a batch's response."""
 
+import math
 from collections.abc import Callable
 
 import grpc
@@ -8,7 +9,7 @@ from grpc.aio import AbortError
 
 from query_service.errors import OverloadedError
 from query_service.metrics import Metrics
-from query_service.serving.call_limits import CallLimits, InFlight, cap, deadline_of, served
+from query_service.serving.call_limits import CallLimits, InFlight, cap, served
 from statecast.query.v1 import query_service_pb2 as query
 
 RESOURCE_EXHAUSTED = 8
@@ -63,13 +64,17 @@ class TimedCall:
 
 
 @pytest.mark.parametrize(("left", "deadline"), [(None, 105.0), (10.0, 109.9), (0.1, 100.09), (-1.0, 99.0)])
-def test_the_deadline_lies_a_little_before_the_callers(left: float | None, deadline: float) -> None:
-    assert deadline_of(TimedCall(left), 100.0, 5.0) == pytest.approx(deadline)  # type: ignore[arg-type]
+def test_the_deadline_lies_a_little_before_the_callers(in_flight: InFlight, left: float, deadline: float) -> None:
+    limits = CallLimits(in_flight, 5.0, math.inf, 1000, lambda: 100.0)
+
+    assert limits.deadline_of(TimedCall(left)) == pytest.approx(deadline)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("left", "deadline"), [(None, 103.0), (3600.0, 103.0), (2.0, 101.9)])
-def test_no_call_is_worked_on_for_longer_than_the_most(left: float | None, deadline: float) -> None:
-    assert deadline_of(TimedCall(left), 100.0, 5.0, 3.0) == pytest.approx(deadline)  # type: ignore[arg-type]
+def test_no_call_is_worked_on_for_longer_than_the_most(in_flight: InFlight, left: float, deadline: float) -> None:
+    limits = CallLimits(in_flight, 5.0, 3.0, 1000, lambda: 100.0)
+
+    assert limits.deadline_of(TimedCall(left)) == pytest.approx(deadline)  # type: ignore[arg-type]
 
 
 class Call:

@@ -6,7 +6,8 @@ from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import NotServedError, UnknownStoreError
 from query_service.freshness import Freshness
-from query_service.serving.shard_listing import Held, ShardListing
+from query_service.serving.peers import Held
+from query_service.serving.shard_listing import ShardListing
 from query_service.storage.stores_file import StoreDefinition
 from statecast.query.v1 import query_pb2
 

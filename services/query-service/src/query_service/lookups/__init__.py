@@ -9,7 +9,7 @@ from query_service.freshness import Absence, Freshness, Time
 from statecast.position import Position
 
 Encoded = NewType("Encoded", object)
-"""A part of a query or of a peer's result as it came: it is passed on without being built again."""
+"""A query, or a part of a query or of a peer's result, as it came: it is passed on without being built again."""
 
 
 class Key(NamedTuple):
@@ -34,11 +34,11 @@ class GetQuery(NamedTuple):
     key: Key
     bounds: Bounds | None = None
     as_of: Time | None = None
+    encoded: Encoded | None = None
 
 
 KeyQuery = tuple[str, str, str, int, int, Encoded]
-"""One key of a batch: group, sort, member, the epoch and offset that the caller has (0 and 0: none), and the query as
-it came; a plain tuple for speed."""
+"""A key of a batch, plain for speed: group, sort, member, epoch and offset that the caller has (or 0, 0), encoded."""
 
 
 class RangeQuery(NamedTuple):
@@ -51,6 +51,7 @@ class RangeQuery(NamedTuple):
     reverse: bool = False
     after: Position | None = None
     whole: bool = False
+    encoded: Encoded | None = None
 
 
 class BatchQuery(NamedTuple):
@@ -61,6 +62,7 @@ class BatchQuery(NamedTuple):
     ranges: Sequence[RangeQuery] = ()
     bounds: Bounds | None = None
     max_wait_s: float = 0.0
+    encoded: Encoded | None = None
 
 
 class ScanQuery(NamedTuple):
@@ -76,6 +78,7 @@ class ScanQuery(NamedTuple):
     page_size: int = 0
     page_token: str = ""
     bounds: Bounds | None = None
+    encoded: Encoded | None = None
 
 
 class VersionsQuery(NamedTuple):
@@ -86,23 +89,23 @@ class VersionsQuery(NamedTuple):
     page_size: int = 0
     page_token: str = ""
     bounds: Bounds | None = None
+    encoded: Encoded | None = None
 
 
 class GetResult(NamedTuple):
     """A value as it is stored, with its header, or as a peer has encoded it."""
 
-    epoch: int
     value: bytes | Encoded
     freshness: Freshness
 
 
 class Row(NamedTuple):
-    """A row of a page or range; `key` is the row's key in the store, `size` that of the payload in bytes."""
+    """A row; `key` is its key in the store, and `size`, which only pages need, that of the payload in bytes."""
 
     key: bytes
     epoch: int
     value: bytes | Encoded
-    size: int
+    size: int = 0
 
 
 class RangeResult(NamedTuple):
@@ -119,7 +122,6 @@ class RangeResult(NamedTuple):
 IndexedValue = tuple[int, int, bytes | Absence | LookupFailedError | Encoded]
 """The index of a key in its batch, the epoch, and the stored value or what there is instead; plain for speed."""
 IndexedRange = tuple[int, RangeResult | LookupFailedError | Encoded]
-"""The index of a range in its batch, and its result."""
 
 
 @dataclass(slots=True)
@@ -132,7 +134,6 @@ class BatchResult:
 
     @property
     def has_news(self) -> bool:
-        """Whether there is anything to tell the caller."""
         return bool(self.keys or self.ranges)
 
 
@@ -148,7 +149,6 @@ class PageResult(NamedTuple):
 class VersionsResult(NamedTuple):
     """A page of stored values that a key has had."""
 
-    epoch: int
     values: Sequence[bytes | Encoded]
     next_page_token: str
     freshness: Freshness

@@ -10,7 +10,6 @@ from query_service.metrics import Metrics
 
 _BURST = 10.0
 _CHECK_INTERVAL_S = 0.5
-
 _QUANTILE = 0.95
 _GAIN = 0.1
 
@@ -21,23 +20,21 @@ class SlowestResults:
     """A running estimate of the 95th percentile of the times that results take, in constant space.
 
     Each time above the estimate raises it by a good part, each other lowers it by a small one; they balance where one
-    time in twenty is above. It forgets as it goes, within some hundred results.
+    time in twenty is above. It forgets as it goes, within some hundred results, and stays between the two bounds.
     """
 
     def __init__(self, min_s: float, max_s: float) -> None:
-        """Starts at `min_s`, and stays between the two."""
         self.after_s = min_s
         self.max_s = max_s
         self._min_s = min_s
 
     def note(self, seconds: float) -> None:
-        """Takes the time of one result."""
         change = _QUANTILE if seconds > self.after_s else _QUANTILE - 1
         self.after_s = min(self.max_s, max(self._min_s, self.after_s * (1 + _GAIN * change)))
 
 
 class Hedging:
-    """Hedges a call that takes longer than 95 of 100 calls of its kind, and never earlier than `after_s`.
+    """Hedges a call that takes longer than 95 of 100 of its kind, but not before `after_s`, and never when that is 0.
 
     The delay follows what peers take, so that a cluster that is slow altogether is not asked twice; and of all calls
     only `share` are hedged, beyond a burst of ten, so that an overload is not doubled. Both bounds are for peers that
@@ -48,7 +45,6 @@ class Hedging:
     def __init__(
         self, after_s: float, max_s: float, share: float, metrics: Metrics, monotonic: Callable[[], float]
     ) -> None:
-        """Never hedges when `after_s` is 0; the delay is never above `max_s`."""
         self._enabled = after_s > 0
         self._slow = defaultdict[str, SlowestResults](lambda: SlowestResults(after_s, max(after_s, max_s)))
         self._share = share
@@ -86,7 +82,10 @@ class Hedging:
     ) -> bool:
         began = self._monotonic()
         due = began + wait_s + slow.after_s
-        await _done_or_unreachable(attempt, peer, wait_s + slow.after_s)
+        left_s = wait_s + slow.after_s
+        while left_s > 0 and not attempt.done():
+            await asyncio.wait((attempt,), timeout=min(left_s, _CHECK_INTERVAL_S))
+            left_s = 0.0 if peer.unreachable else left_s - _CHECK_INTERVAL_S  # a long poll waits for no dead peer
         refused = False
         while not attempt.done():
             in_time = self._monotonic() < due + slow.after_s  # else this loop stood still, and has heard no peer
@@ -109,8 +108,7 @@ class Hedging:
         while pending:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                result = task.result()
-                if result is not None:
+                if (result := task.result()) is not None:
                     self._hedges.labels("lost" if task is attempts[0] else "won").inc()
                     return result
         return None
@@ -120,12 +118,3 @@ class Hedging:
             return False
         self._allowance -= 1
         return True
-
-
-async def _done_or_unreachable(attempt: "asyncio.Future[Result | None]", peer: PeerHealth, left_s: float) -> None:
-    """Waits for an attempt; a query that may wait for long does not wait for a peer that is dead."""
-    while left_s > 0 and not attempt.done():
-        await asyncio.wait((attempt,), timeout=min(left_s, _CHECK_INTERVAL_S))
-        if peer.unreachable:
-            return
-        left_s -= _CHECK_INTERVAL_S

@@ -1,110 +1,218 @@
 """Lookups in the stores of this instance, and nowhere else."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from typing_extensions import override
 
 from query_service import lookups
 from query_service.cluster.view import View
-from query_service.errors import AbsentError
+from query_service.errors import AbsentError, InvalidRequestError, TooLargeError
 from query_service.freshness import Freshness
-from query_service.lookups import page_token, scan
-from query_service.lookups.local_batch import LocalBatch
+from query_service.lookups import BatchQuery, BatchResult, IndexedValue, RangeQuery, RangeResult, Row, page_token, scan
 from query_service.lookups.replica_reads import absence_of, check_history, is_value, version_at, wait_until_met
 from query_service.lookups.request_checks import Limits
-from query_service.lookups.split_batch import SplitBatch
+from query_service.lookups.split_batch import parts_of, split_batch
+from query_service.storage.changes import Watcher
 from query_service.storage.replica import Replica
-from query_service.storage.store_keys import MAX_OFFSET, offset_of, row_key
+from query_service.storage.store_keys import DELETED, FLAGS_AT, MAX_OFFSET, group_range, offset_of, row_key
+from statecast.position import Position
+
+_GATHER_S = 0.003
+_MAX_VISITS = 20_000
+_MAX_VISITS_OF_RANGE = 10_000
 
 
+@dataclass(eq=False)
 class LocalLookup(lookups.Lookup):
     """Looks up in the partitions that this instance serves; raises NotServedError for all others.
 
     The freshness of a result is taken before the store is read, so it never claims more than was read.
     """
 
-    def __init__(self, view: View, limits: Limits, monotonic: Callable[[], float]) -> None:
-        self._view = view
-        self._limits = limits
-        self._monotonic = monotonic
+    view: View
+    limits: Limits
+    monotonic: Callable[[], float]
 
     @override
     async def get(self, query: lookups.GetQuery, deadline: float) -> lookups.GetResult:
-        replica = self._replica(query.store, query.key.group)
+        replica = self.view.replica(query.store, self.view.partition_of(query.store, query.key.group))
         if query.as_of is not None:
             check_history(replica.definition)
         if query.bounds is not None:
-            await wait_until_met(replica, query.bounds, deadline, self._monotonic)
-        freshness = replica.freshness(self._view.me.instance)
+            await wait_until_met(replica, query.bounds, deadline, self.monotonic)
+        freshness = replica.freshness(self.view.me.instance)
         key = row_key(*query.key)
         value = replica.read([key])[0] if query.as_of is None else version_at(replica, key, query.as_of)
         if not is_value(value):
             raise _absent(query.store, query.key, value, freshness)
-        return lookups.GetResult(freshness.epoch, value, freshness)
+        return lookups.GetResult(value, freshness)
 
     @override
-    async def batch(self, query: lookups.BatchQuery, deadline: float) -> lookups.BatchResult:
-        async def look_up(partition: int, part: lookups.BatchQuery) -> lookups.BatchResult:
-            replica = self._view.replica(query.store, partition)
-            await wait_until_met(replica, query.bounds, deadline, self._monotonic)
-            until = min(self._monotonic() + part.max_wait_s, deadline)
-            return await LocalBatch(replica, part, self._limits, self._view.me.instance).result(until, self._monotonic)
+    async def batch(self, query: BatchQuery, deadline: float) -> BatchResult:
+        async def look_up(partition: int, part: BatchQuery) -> BatchResult:
+            replica = self.view.replica(query.store, partition)
+            await wait_until_met(replica, query.bounds, deadline, self.monotonic)
+            return await self._await_news(replica, part, min(self.monotonic() + part.max_wait_s, deadline))
 
-        partitions = self._view.topic(query.store).partitions
-        hash_group = self._view.hash_of(query.store)
-        batch = SplitBatch(query, partitions, hash_group, look_up, deadline, self._monotonic)
-        if len(batch.partitions) == 1:  # as peers ask: the whole batch fails, so that they ask another replica
-            return await look_up(batch.partitions[0], query)
-        return await batch.result()
+        parts = parts_of(query, self.view)
+        if len(parts) == 1:  # as peers ask: the whole batch fails, so that they ask another replica
+            return await look_up(next(iter(parts)), query)
+        return await split_batch(parts, look_up, query.max_wait_s, deadline, self.monotonic)
 
     @override
     async def scan(self, query: lookups.ScanQuery, deadline: float, partition: int | None = None) -> lookups.PageResult:
         """Without group and partition: all partitions of the store, or, `local_only`, those it owns."""
-        cursor = page_token.decode_scan(query, query.page_token)
-        size = self._limits.rows(query.page_size)
         if partition is None and not query.group:
-            partitions = scan.partitions_of(self._view, query, cursor)
-            return await scan.store_page(
-                query, cursor, partitions, size, lambda part, number: self.scan(part, deadline, number)
-            )
-        number = self._view.partition_of(query.store, query.group) if partition is None else partition
-        replica = self._view.replica(query.store, number)
-        await wait_until_met(replica, query.bounds, deadline, self._monotonic)
-        freshness = replica.freshness(self._view.me.instance)
-        return scan.partition_page(query, replica, cursor.last_key if cursor else None, size, freshness)
+            return await scan.store_page(query, self.view, self.limits, lambda part, n: self.scan(part, deadline, n))
+        cursor = page_token.decode_scan(query, query.page_token)
+        number = self.view.partition_of(query.store, query.group) if partition is None else partition
+        replica = self.view.replica(query.store, number)
+        await wait_until_met(replica, query.bounds, deadline, self.monotonic)
+        freshness = replica.freshness(self.view.me.instance)
+        return scan.partition_page(query, replica, cursor, self.limits.rows(query.page_size), freshness)
 
     @override
     async def versions(self, query: lookups.VersionsQuery, deadline: float) -> lookups.VersionsResult:
-        replica = self._replica(query.store, query.key.group)
+        replica = self.view.replica(query.store, self.view.partition_of(query.store, query.key.group))
         check_history(replica.definition)
-        before_offset = page_token.decode_versions(query, replica.topic.epoch)
-        await wait_until_met(replica, query.bounds, deadline, self._monotonic)
-        freshness = replica.freshness(self._view.me.instance)
-        result = _page_of_versions(query, replica, before_offset, self._limits.rows(query.page_size), freshness)
-        if not result.values and before_offset == MAX_OFFSET:
+        next_offset = before_offset = page_token.decode_versions(query, replica.topic.epoch)
+        await wait_until_met(replica, query.bounds, deadline, self.monotonic)
+        freshness = replica.freshness(self.view.me.instance)
+        size, used, token = self.limits.rows(query.page_size), 0, ""
+        values: list[bytes] = []
+        for value in replica.versions(row_key(*query.key), before_offset):
+            if len(values) == size or used >= scan.MAX_PAGE_BYTES:
+                token = page_token.encode_versions(query, freshness.epoch, next_offset)
+                break
+            next_offset = offset_of(value)
+            used += len(value)
+            values.append(value)
+        if not values and before_offset == MAX_OFFSET:
             raise _absent(query.store, query.key, None, freshness)
+        return lookups.VersionsResult(values, token, freshness)
+
+    async def _await_news(self, replica: Replica, query: BatchQuery, until: float) -> BatchResult:
+        """Returns what is newer, waiting until a time at most for the first change of a key or range."""
+        keys = [row_key(group, sort, member) for group, sort, member, _, _, _ in query.keys]
+        if until <= self.monotonic():
+            return self._look_up(replica, query, keys)
+        groups = {range_query.group.encode() for range_query in query.ranges}
+        with replica.changes.watched_by(Watcher(set(keys), groups)) as watcher:
+            result = self._look_up(replica, query, keys)
+            while not result.has_news and await watcher.wait(until - self.monotonic()):
+                await asyncio.sleep(_GATHER_S)
+                result = self._look_up(replica, query, keys)
+            return result if result.has_news else self._look_up(replica, query, keys)
+
+    def _look_up(self, replica: Replica, query: BatchQuery, keys: list[bytes]) -> BatchResult:
+        freshness = replica.freshness(self.view.me.instance)
+        result = BatchResult(_changed_keys(replica, query, keys, freshness) if keys else [], freshness=[freshness])
+        reader = RangeReader(replica, freshness, self.limits)
+        for index, range_query in enumerate(query.ranges):
+            try:
+                if (range_result := reader.read(range_query)) is not None:
+                    result.ranges.append((index, range_result))
+            except (InvalidRequestError, TooLargeError) as failure:
+                result.ranges.append((index, failure))
         return result
-
-    def _replica(self, store: str, group: str) -> Replica:
-        return self._view.replica(store, self._view.partition_of(store, group))
-
-
-def _page_of_versions(
-    query: lookups.VersionsQuery, replica: Replica, before_offset: int, size: int, freshness: Freshness
-) -> lookups.VersionsResult:
-    """Returns at most `size` versions, or 1 MiB, before an offset, and the next page's token when there are more."""
-    values: list[bytes] = []
-    used = 0
-    token = ""
-    for value in replica.versions(row_key(*query.key), before_offset):
-        if len(values) == size or used >= scan.MAX_PAGE_BYTES:
-            token = page_token.encode_versions(query, freshness.epoch, before_offset)
-            break
-        before_offset = offset_of(value)
-        used += len(value)
-        values.append(value)
-    return lookups.VersionsResult(freshness.epoch, values, token, freshness)
 
 
 def _absent(store: str, key: lookups.Key, value: bytes | None, freshness: Freshness) -> AbsentError:
     return AbsentError(f"key: `{key.group}` has no value in `{store}`", absence_of(value, freshness), freshness)
+
+
+def _changed_keys(replica: Replica, query: BatchQuery, keys: list[bytes], freshness: Freshness) -> list[IndexedValue]:
+    epoch = freshness.epoch
+    values = replica.read(keys)
+    purged_offset = replica.store.purged_offset  # after the values: see PartitionStore.purge_deletions
+    changed: list[IndexedValue] = []
+    add = changed.append
+    queries = zip(query.keys, values, strict=True)
+    for index, ((_, _, _, after_epoch, after_offset, _), value) in enumerate(queries):
+        if after_epoch == epoch and (purged_offset if value is None else offset_of(value)) <= after_offset:
+            continue
+        if value is None or value[FLAGS_AT] & DELETED:
+            add((index, epoch, absence_of(value, freshness, purged_offset)))
+        else:
+            add((index, epoch, value))
+    return changed
+
+
+class RangeReader:
+    """Reads the ranges of one batch, as of a freshness that was taken before.
+
+    It reads so many rows and remembered deletions in all, and so many of one range, so that it never holds the event
+    loop for long. What is left over fails with TooLargeError.
+    """
+
+    def __init__(self, replica: Replica, freshness: Freshness, limits: Limits) -> None:
+        self._replica = replica
+        self._freshness = freshness
+        self._position = Position(freshness.epoch, freshness.applied_offset)
+        self._limits = limits
+        self._visits_left = _MAX_VISITS
+
+    def read(self, query: RangeQuery) -> RangeResult | None:
+        """Returns what is new, or None. Raises as Replica does, and InvalidRequestError where there are no ranges."""
+        if self._replica.definition.retain is not None:
+            name = self._replica.definition.name
+            raise InvalidRequestError(f"ranges: rows of `{name}` leave it in time, without a record: scan it instead")
+        changed = self._changed(query)
+        if changed is None:
+            return self._whole(query)
+        if not changed and not query.whole:
+            return None
+        removals = [(key, absence_of(value, self._freshness)) for key, value in changed if not is_value(value)]
+        if query.whole or len(changed) > self._limits.rows(query.limit):
+            return self._whole(query)._replace(removals=removals, removals_complete=True)
+        rows = [Row(key, self._position.epoch, value) for key, value in changed if is_value(value)]
+        return RangeResult(self._position, rows, removals, removals_complete=True)
+
+    def _changed(self, query: RangeQuery) -> Sequence[tuple[bytes, bytes | None]] | None:
+        """The rows of the range that changed since the caller looked, in that order; None when that is not known."""
+        if query.after is None or query.after.epoch != self._freshness.epoch:
+            return None
+        after = query.after.offset
+        first, end = group_range(query.group, query.sort_from, query.sort_to)
+        keys = self._replica.recent.changed_after(query.group.encode(), after)
+        if keys is None:
+            return self._changed_on_disk(first, end, after)
+        keys = [key for key in keys if first <= key < end]
+        if not keys:
+            return []
+        self._visit(len(keys))
+        return list(zip(keys, self._replica.read(keys), strict=True))
+
+    def _changed_on_disk(self, first: bytes, end: bytes, after: int) -> Sequence[tuple[bytes, bytes]] | None:
+        changed: list[tuple[bytes, bytes]] = []
+        for visits, (key, value) in enumerate(self._replica.scan(first, end, reverse=False), 1):
+            if visits > _MAX_VISITS_OF_RANGE:
+                return None
+            self._visit(1)
+            if offset_of(value) > after:
+                changed.append((key, value))
+        # After the rows, so that no deletion can have been forgotten unseen: see PartitionStore.purge_deletions.
+        if self._replica.store.purged_offset > after:
+            return None
+        return sorted(changed, key=lambda row: offset_of(row[1]))
+
+    def _whole(self, query: RangeQuery) -> RangeResult:
+        limit = self._limits.rows(query.limit)
+        first, end = group_range(query.group, query.sort_from, query.sort_to)
+        rows: list[Row] = []
+        for visits, (key, value) in enumerate(self._replica.scan(first, end, reverse=query.reverse), 1):
+            if visits > _MAX_VISITS_OF_RANGE:
+                raise TooLargeError("ranges: too many deletions are remembered in the range: ask for a smaller one")
+            self._visit(1)
+            if is_value(value):
+                if len(rows) == limit:
+                    return RangeResult(self._position, rows, whole=True, more=True)
+                rows.append(Row(key, self._position.epoch, value))
+        return RangeResult(self._position, rows, whole=True)
+
+    def _visit(self, rows: int) -> None:
+        self._visits_left -= rows
+        if self._visits_left < 0:
+            raise TooLargeError("ranges: the answer would read too many rows: ask for fewer or smaller ones at a time")

@@ -16,29 +16,32 @@ from statecast.position import Position
 _MAX_PAUSE_S = 1.0
 
 
-def are_met(replica: Replica, bounds: Bounds) -> bool:
-    """Whether a result of this replica would be fresh enough now. Raises BoundsError when it never will be."""
-    if bounds.at_least is not None:
-        if bounds.at_least.epoch != replica.topic.epoch:
-            raise BoundsError("bounds.at_least: it is of another incarnation of the topic: drop it and read again")
-        if bounds.at_least.offset > replica.progress.applied_offset:
-            return False
-    return bounds.max_lag_ms is None or replica.progress.lag_ms <= bounds.max_lag_ms
+def shortfall(replica: Replica, bounds: Bounds) -> str | None:
+    """Returns what the replica lacks to be fresh enough now, or None. Raises BoundsError when it never will be."""
+    wanted, applied_offset = bounds.at_least, replica.progress.applied_offset
+    if wanted is not None and wanted.epoch != replica.topic.epoch:
+        raise BoundsError("bounds.at_least: it is of another incarnation of the topic: drop it and read again")
+    if wanted is not None and wanted.offset > applied_offset:
+        through = f"partition {replica.partition} has been applied through offset {applied_offset}"
+        return f"bounds.at_least: {through}, not {wanted.offset}: wait longer"
+    if bounds.max_lag_ms is not None and (lag_ms := replica.progress.lag_ms) > bounds.max_lag_ms:
+        return f"bounds.max_lag_ms: the lag is {lag_ms} ms, above {bounds.max_lag_ms} ms: accept more, or wait longer"
+    return None
 
 
 async def wait_until_met(
     replica: Replica, bounds: Bounds | None, deadline: float, monotonic: Callable[[], float]
 ) -> None:
     """Waits for the replica to become fresh enough. Raises BoundsError at the deadline, saying how far it is."""
-    if bounds is None or are_met(replica, bounds):
+    if bounds is None or shortfall(replica, bounds) is None:
         return
     with replica.changes.watched_by(Watcher(None)) as watcher:
-        while not are_met(replica, bounds):
+        while (missing := shortfall(replica, bounds)) is not None:
             if not replica.progress.serving:
                 raise NotServedError("the partition is being read anew: try again")
             left_s = deadline - monotonic()
             if left_s <= 0:
-                raise BoundsError(_shortfall(replica, bounds))
+                raise BoundsError(missing)
             await watcher.wait(min(left_s, _MAX_PAUSE_S))
 
 
@@ -62,46 +65,25 @@ def absence_of(value: bytes | None, freshness: Freshness, purged_offset: int | N
 def check_history(definition: StoreDefinition) -> None:
     """Raises NoHistoryError when the store keeps no older versions."""
     if definition.history is None:
-        raise NoHistoryError(
-            f"store: `{definition.name}` keeps no history: "
-            "add, for example, `history: {versions: 20}` to it in the stores file of all instances"
-        )
+        remedy = "add, for example, `history: {versions: 20}` to it in the stores file of all instances"
+        raise NoHistoryError(f"store: `{definition.name}` keeps no history: {remedy}")
 
 
 def version_at(replica: Replica, key: bytes, as_of: Time) -> bytes | None:
     """Returns the stored value that was applied last among those committed by a time; None for an unknown key.
 
-    Versions without a commit time are passed over. Raises BeforeHistoryError when all that is kept is younger, and
-    NotServedError when the store has moved away.
+    Versions without a commit time are passed over. Raises BeforeHistoryError when all that is kept is younger.
     """
     oldest: Time | None = None
     for value in replica.versions(key):
         header = header_of(value)
-        if header.flags & UNTIMED:
-            continue
-        oldest = (header.commit_seconds, header.commit_nanos)
-        if oldest <= as_of:
-            return value
+        if not header.flags & UNTIMED:
+            oldest = (header.commit_seconds, header.commit_nanos)
+            if oldest <= as_of:
+                return value
     if oldest is None:
         return None
-    raise BeforeHistoryError(
-        f"as_of: the oldest version that is kept is of {_text(oldest)}: ask for that time or a later one"
-    )
-
-
-def _shortfall(replica: Replica, bounds: Bounds) -> str:
-    progress = replica.progress
-    if bounds.at_least is not None and bounds.at_least.offset > progress.applied_offset:
-        return (
-            f"bounds.at_least: partition {replica.partition} has been applied through offset "
-            f"{progress.applied_offset}, not {bounds.at_least.offset}: wait longer"
-        )
-    return (
-        f"bounds.max_lag_ms: the lag is {progress.lag_ms} ms, above {bounds.max_lag_ms} ms: accept more, or wait longer"
-    )
-
-
-def _text(time: Time) -> str:
-    seconds, nanos = time
+    seconds, nanos = oldest
     fraction = f".{nanos:09}".removesuffix("000").removesuffix("000").removesuffix(".000")
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}{fraction}Z"
+    text = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}{fraction}Z"
+    raise BeforeHistoryError(f"as_of: the oldest version that is kept is of {text}: ask for that time or a later one")

@@ -1,7 +1,4 @@
-"""Checks public requests before anything else looks at them.
-
-An InvalidRequestError names the first field that is wrong and says what to do.
-"""
+"""Checks public requests first of all: an InvalidRequestError names a field that is wrong and says what to do."""
 
 from typing import NamedTuple
 
@@ -37,7 +34,13 @@ def check_batch(query: BatchQuery, limits: Limits) -> None:
         if after_offset < -1:  # asked here, too, so that the usual key pays for no field's name
             _check_offset(after_offset, f"keys[{index}].after")
     for index, range_query in enumerate(query.ranges):
-        _check_range(range_query, f"ranges[{index}]")
+        prefix = f"ranges[{index}]."
+        if not range_query.group:
+            raise MalformedKeyError(f"{prefix}group: it is empty: name a group")
+        _check_range(range_query, prefix)
+        _check_not_negative(range_query.limit, f"{prefix}limit")
+        if range_query.after is not None:
+            _check_offset(range_query.after.offset, f"{prefix}after")
     _check_bounds(query.bounds)
     if query.max_wait_s < 0:
         raise InvalidRequestError("max_wait: it is negative: leave it out to be answered at once")
@@ -52,15 +55,15 @@ def check_versions(query: VersionsQuery) -> None:
 
 
 def check_scan(query: ScanQuery) -> None:
-    for name in ("group", "sort_from", "sort_to", "sort_prefix"):
-        _check_no_nul(getattr(query, name), name)
+    for name in ("sort_from", "sort_to", "sort_prefix"):
         if getattr(query, name) and not query.group:
             raise InvalidRequestError(f"{name}: it is a part of a group: name the group, or leave it empty")
+    _check_range(query, "")
+    _check_no_nul(query.sort_prefix, "sort_prefix")
     if query.local_only and query.group:
         raise InvalidRequestError("local_only: it reads all groups of an instance: leave group empty")
     if query.bounds is not None and query.bounds.at_least is not None and not query.group:
         raise InvalidRequestError("bounds.at_least: it is a position in one partition: name a group, or leave it out")
-    _check_order(query, "sort_to")
     _check_not_negative(query.page_size, "page_size")
     _check_bounds(query.bounds)
 
@@ -77,25 +80,16 @@ def _check_key(key: Key, field: str) -> None:
         raise MalformedKeyError(f"{field}.{missing}: it is empty: give both sort and member, or neither")
 
 
-def _check_range(query: RangeQuery, field: str) -> None:
-    if not query.group:
-        raise MalformedKeyError(f"{field}.group: it is empty: name a group")
+def _check_range(query: ScanQuery | RangeQuery, prefix: str) -> None:
     for name in ("group", "sort_from", "sort_to"):
-        _check_no_nul(getattr(query, name), f"{field}.{name}")
-    _check_order(query, f"{field}.sort_to")
-    _check_not_negative(query.limit, f"{field}.limit")
-    if query.after is not None:
-        _check_offset(query.after.offset, f"{field}.after")
+        _check_no_nul(getattr(query, name), prefix + name)
+    if query.sort_to and query.sort_from.encode() > query.sort_to.encode():
+        raise InvalidRequestError(f"{prefix}sort_to: it is below sort_from: swap them")
 
 
 def _check_no_nul(text: str, field: str) -> None:
     if "\0" in text:
         raise MalformedKeyError(f"{field}: it has a NUL character: remove it")
-
-
-def _check_order(query: ScanQuery | RangeQuery, field: str) -> None:
-    if query.sort_to and query.sort_from.encode() > query.sort_to.encode():
-        raise InvalidRequestError(f"{field}: it is below sort_from: swap them")
 
 
 def _check_not_negative(number: int, field: str) -> None:

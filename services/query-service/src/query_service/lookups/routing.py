@@ -2,7 +2,9 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TypeVar
 
 from typing_extensions import override
@@ -16,14 +18,13 @@ from query_service.lookups import page_token, scan
 from query_service.lookups.hedging import Hedging
 from query_service.lookups.replica_reads import check_history
 from query_service.lookups.request_checks import Limits
-from query_service.lookups.split_batch import SplitBatch
+from query_service.lookups.split_batch import parts_of, split_batch
 from query_service.metrics import Metrics
 
 _PAUSE_S = 0.05
 
 Result = TypeVar("Result")
 Call = Callable[[lookups.Lookup, float], Awaitable[Result]]
-_Failures = dict[Member, LookupFailedError]
 
 
 class RoutedPeer(PeerHealth):
@@ -34,46 +35,36 @@ class RoutedPeer(PeerHealth):
         self.lookup = lookup
 
 
+@dataclass(eq=False)
 class Routing:
     """Asks the owner first and then the other replicas; each call makes at most one hop, because peers never forward.
 
     A replica that failed lately is asked last. When a peer is slow, the next replica that has not failed lately is
     asked as well (see Hedging); each holds itself to the bounds of the query. A second round, a moment later, covers
-    the time in which the instances disagree about who holds the partition.
+    the time in which the instances disagree about who holds the partition. Each replica gets `peer_timeout_s` while
+    there are others left to ask.
     """
 
-    def __init__(
-        self,
-        view: View,
-        local: lookups.Lookup,
-        peer_of: Callable[[Member], RoutedPeer],
-        hedging: Hedging,
-        peer_timeout_s: float,
-        metrics: Metrics,
-        monotonic: Callable[[], float],
-    ) -> None:
-        """Gives each replica `peer_timeout_s` while there are others left to ask."""
-        self._view = view
-        self._local = local
-        self._peer_of = peer_of
-        self._hedging = hedging
-        self._peer_timeout_s = peer_timeout_s
-        self._forwards = metrics.forwards
-        self._monotonic = monotonic
+    view: View
+    local: lookups.Lookup
+    peer_of: Callable[[Member], RoutedPeer]
+    hedging: Hedging
+    peer_timeout_s: float
+    metrics: Metrics
+    monotonic: Callable[[], float]
 
     async def first_result(
         self, shard: StorePartition, call: Call[Result], deadline: float, kind: str = "", wait_s: float = 0.0
     ) -> Result:
-        """Returns the first result of `call`, which asks a Lookup until a time.
+        """Returns the first result of `call`, which asks a Lookup until a time; see Hedging for `kind` and `wait_s`.
 
-        `wait_s` is how long the query itself may wait, on top of the time for an answer; calls of one `kind` take
-        comparable times. Raises what the replica raised whose failure says most: AbsentError and InvalidRequestError
-        at once, else BoundsError, else NotServedError or UnreachableError of the first.
+        Raises what the replica raised whose failure says most: AbsentError and InvalidRequestError at once, else
+        BoundsError, else NotServedError or UnreachableError of the first.
         """
         try:
             return await self._round(shard, call, deadline, kind, wait_s)
         except (NotServedError, UnreachableError):
-            if self._monotonic() + _PAUSE_S >= deadline:
+            if self.monotonic() + _PAUSE_S >= deadline:
                 raise
         await asyncio.sleep(_PAUSE_S)
         return await self._round(shard, call, deadline, kind, wait_s)
@@ -81,13 +72,12 @@ class Routing:
     async def _round(
         self, shard: StorePartition, call: Call[Result], deadline: float, kind: str, wait_s: float
     ) -> Result:
-        failures: _Failures = {}
-        me = self._view.me
-        ranked = self._view.shard_map.ranked(*shard)
-        usable = [member for member in ranked if member == me or self._peer_of(member).usable(shard)]
-        left = deque(usable)
-        left.extend(member for member in ranked if member not in usable)
-        hedges = {*usable}.intersection(self._view.shard_map.holders(*shard))
+        failures: dict[Member, LookupFailedError] = {}
+        me = self.view.me
+        ranked = self.view.shard_map.ranked(*shard)
+        usable = [member for member in ranked if member == me or self.peer_of(member).usable(shard)]
+        left = deque(sorted(ranked, key=lambda member: member not in usable))
+        hedges = {*usable}.intersection(self.view.shard_map.holders(*shard))
 
         async def attempt() -> Result | None:
             member = left.popleft()
@@ -99,32 +89,34 @@ class Routing:
 
         while left:
             if left[0] != me and len(left) > 1 and left[1] in hedges:
-                result = await self._hedging.first_of(kind, attempt, self._peer_of(left[0]), wait_s)
+                result = await self.hedging.first_of(kind, attempt, self.peer_of(left[0]), wait_s)
             else:
                 result = await attempt()
             if result is not None:
                 return result
-            if self._monotonic() >= deadline:
+            if self.monotonic() >= deadline:
                 break
         return await self._last_chance(shard, call, deadline, wait_s, failures)
 
     async def _last_chance(
-        self, shard: StorePartition, call: Call[Result], deadline: float, wait_s: float, failures: _Failures
+        self,
+        shard: StorePartition,
+        call: Call[Result],
+        deadline: float,
+        wait_s: float,
+        failures: Mapping[Member, Exception],
     ) -> Result:
         """Waits for one that is behind, and, while another holder is silent, for both: that one may be fresh enough."""
         behind = next((member for member, failure in failures.items() if isinstance(failure, BoundsError)), None)
         if behind is None:
-            raise next(iter(failures.values()), None) or NotServedError(
-                f"{self._view.me.instance} has not joined the group yet: try again"
-            )
-        holders = self._view.shard_map.holders(*shard)
+            outside = NotServedError(f"{self.view.me.instance} has not joined the group yet: try again")
+            raise next(iter(failures.values()), outside)
+        holders = self.view.shard_map.holders(*shard)
         silent = [member for member in holders if isinstance(failures.get(member), (NotServedError, UnreachableError))]
-        while silent and self._monotonic() + 2 * _PAUSE_S < deadline:
+        while silent and self.monotonic() + 2 * _PAUSE_S < deadline:
             for member in (*silent, behind):
-                try:
+                with suppress(NotServedError, UnreachableError, BoundsError):
                     return await self._ask(member, shard, call, self._until(deadline, 1, wait_s))
-                except (NotServedError, UnreachableError, BoundsError):
-                    continue
             await asyncio.sleep(_PAUSE_S)
         try:
             return await self._ask(behind, shard, call, deadline)
@@ -134,87 +126,75 @@ class Routing:
     def _until(self, deadline: float, others: int, wait_s: float) -> float:
         if not others:
             return deadline
-        now = self._monotonic()
-        return min(now + wait_s + self._peer_timeout_s, now + (deadline - now) / 2 + wait_s, deadline)
+        now = self.monotonic()
+        return min(now + wait_s + self.peer_timeout_s, now + (deadline - now) / 2 + wait_s, deadline)
 
     async def _ask(self, member: Member, shard: StorePartition, call: Call[Result], until: float) -> Result:
-        if member == self._view.me:
-            return await call(self._local, until)
-        peer = self._peer_of(member)
+        if member == self.view.me:
+            return await call(self.local, until)
+        peer = self.peer_of(member)
         try:
             result = await call(peer.lookup, until)
         except UnreachableError:
-            self._forwards.labels("unreachable").inc()
+            self.metrics.forwards.labels("unreachable").inc()
             peer.failed(None)
             raise
         except NotServedError:
-            self._forwards.labels("not_served").inc()
+            self.metrics.forwards.labels("not_served").inc()
             peer.failed(shard)
             raise
         except LookupFailedError:
-            self._forwards.labels("refused").inc()
+            self.metrics.forwards.labels("refused").inc()
             peer.answered(shard)
             raise
-        self._forwards.labels("answered").inc()
+        self.metrics.forwards.labels("answered").inc()
         peer.answered(shard)
         return result
 
 
+@dataclass(eq=False)
 class RoutedLookup(lookups.Lookup):
     """Looks up in all partitions of all stores. Raises UnknownStoreError for a store that there is not."""
 
-    def __init__(
-        self, view: View, local: lookups.Lookup, routing: Routing, limits: Limits, monotonic: Callable[[], float]
-    ) -> None:
-        """`local` answers what is asked of this instance alone."""
-        self._view = view
-        self._local = local
-        self._limits = limits
-        self._routing = routing
-        self._monotonic = monotonic
+    view: View
+    routing: Routing
+    limits: Limits
 
     @override
     async def get(self, query: lookups.GetQuery, deadline: float) -> lookups.GetResult:
         if query.as_of is not None:
-            check_history(self._view.store(query.store))
-        shard = query.store, self._view.partition_of(query.store, query.key.group)
-        return await self._routing.first_result(shard, lambda lookup, until: lookup.get(query, until), deadline, "get")
+            check_history(self.view.store(query.store))
+        shard = query.store, self.view.partition_of(query.store, query.key.group)
+        return await self.routing.first_result(shard, lambda lookup, until: lookup.get(query, until), deadline, "get")
 
     @override
     async def batch(self, query: lookups.BatchQuery, deadline: float) -> lookups.BatchResult:
-        async def look_up(partition: int, part: lookups.BatchQuery) -> lookups.BatchResult:
-            shard = query.store, partition
-            return await self._routing.first_result(
-                shard, lambda lookup, until: lookup.batch(part, until), deadline, "batch", part.max_wait_s
+        def look_up(partition: int, part: lookups.BatchQuery) -> Awaitable[lookups.BatchResult]:
+            shard, wait_s = (query.store, partition), part.max_wait_s
+            return self.routing.first_result(
+                shard, lambda lookup, until: lookup.batch(part, until), deadline, "batch", wait_s
             )
 
-        partitions = self._view.topic(query.store).partitions
-        hash_group = self._view.hash_of(query.store)
-        return await SplitBatch(query, partitions, hash_group, look_up, deadline, self._monotonic).result()
+        parts = parts_of(query, self.view)
+        return await split_batch(parts, look_up, query.max_wait_s, deadline, self.routing.monotonic)
 
     @override
     async def scan(self, query: lookups.ScanQuery, deadline: float, partition: int | None = None) -> lookups.PageResult:
         """What is `local_only` is answered here, and nowhere else."""
         if query.local_only:
-            return await self._local.scan(query, deadline)
-        cursor = page_token.decode_scan(query, query.page_token)
+            return await self.routing.local.scan(query, deadline)
         if partition is None and not query.group:
-            return await scan.store_page(
-                query,
-                cursor,
-                scan.partitions_of(self._view, query, cursor),
-                self._limits.rows(query.page_size),
-                lambda part, number: self.scan(part, deadline, number),
-            )
-        number = self._view.partition_of(query.store, query.group) if partition is None else partition
-        return await self._routing.first_result(
+            return await scan.store_page(query, self.view, self.limits, lambda part, n: self.scan(part, deadline, n))
+        page_token.decode_scan(query, query.page_token)  # so that a bad token is refused here, and no replica is asked
+        number = self.view.partition_of(query.store, query.group) if partition is None else partition
+        return await self.routing.first_result(
             (query.store, number), lambda lookup, until: lookup.scan(query, until, partition), deadline, "scan"
         )
 
     @override
     async def versions(self, query: lookups.VersionsQuery, deadline: float) -> lookups.VersionsResult:
-        check_history(self._view.store(query.store))
-        shard = query.store, self._view.partition_of(query.store, query.key.group)
-        return await self._routing.first_result(
+        check_history(self.view.store(query.store))
+        shard = query.store, self.view.partition_of(query.store, query.key.group)
+        return await self.routing.first_result(
             shard, lambda lookup, until: lookup.versions(query, until), deadline, "versions"
         )

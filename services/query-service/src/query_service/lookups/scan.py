@@ -1,13 +1,14 @@
 """Reads a page of one partition, and a page of a whole store: a page of each partition, at once, merged by key."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from query_service.cluster.view import View
 from query_service.errors import BadTokenError
 from query_service.freshness import Freshness
 from query_service.lookups import PageResult, Row, ScanQuery
 from query_service.lookups.page_token import Cursor, decode_scan, encode_scan
+from query_service.lookups.request_checks import Limits
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, HEADER_SIZE, group_range
 
@@ -16,50 +17,53 @@ _VISITS_PER_ROW = 10
 _FIRST_ROW = b"\1"  # what begins with NUL is the store's own
 _AFTER_ROWS = b"\xff"  # no UTF-8 text begins with it
 
-ReadPage = Callable[[ScanQuery, int], Awaitable[PageResult]]
-
 
 def key_range(query: ScanQuery) -> tuple[bytes, bytes]:
     """Returns the first key of the scan and the key to stop before; the range is empty when that is not above it."""
     if not query.group:
         return _FIRST_ROW, _AFTER_ROWS
     first, end = group_range(query.group, query.sort_from, query.sort_to)
-    if not query.sort_prefix:
-        return first, end
-    prefix = f"{query.group}\0{query.sort_prefix}".encode()
-    after_prefix = prefix[:-1] + bytes((prefix[-1] + 1,))  # the last byte of UTF-8 is never 255
-    return max(first, prefix), min(end, after_prefix)
+    if query.sort_prefix:
+        prefix = f"{query.group}\0{query.sort_prefix}".encode()
+        after_prefix = prefix[:-1] + bytes((prefix[-1] + 1,))  # the last byte of UTF-8 is never 255
+        first, end = max(first, prefix), min(end, after_prefix)
+    return first, end
 
 
 def partition_page(
-    query: ScanQuery, replica: Replica, last_key: bytes | None, size: int, fresh: Freshness
+    query: ScanQuery, replica: Replica, cursor: Cursor | None, size: int, freshness: Freshness
 ) -> PageResult:
-    """Returns at most `size` rows after `last_key`, and the token of the next page when there are more rows.
+    """Returns at most `size` rows after `cursor`, and the token of the next page when there are more rows.
 
     A page also ends at 1 MiB, and after ten remembered deletions per row: it never holds the event loop for long, so
     a page may be short, or even empty, and still have a next one. Raises NotServedError when the store has moved away.
     """
-    first, end = _rest_of_range(query, last_key)
+    first, end = key_range(query)
+    last_key = cursor.last_key if cursor else b""
+    if cursor and not first <= last_key < end:
+        raise BadTokenError("page_token: it names a row outside the range: pass back next_page_token")
+    if cursor:
+        first, end = (first, last_key) if query.reverse else (last_key + b"\0", end)
     epoch = replica.topic.epoch
     used = 0
     rows: list[Row] = []
     for visits, (key, value) in enumerate(replica.scan(first, end, reverse=query.reverse)):
         if len(rows) == size or used >= MAX_PAGE_BYTES or visits == size * _VISITS_PER_ROW:
-            return PageResult(rows, encode_scan(query, Cursor(last_key or b"")), fresh)
+            return PageResult(rows, encode_scan(query, Cursor(last_key)), freshness)
         last_key = key
         if not value[FLAGS_AT] & DELETED:
             used += len(value)
             rows.append(Row(key, epoch, value, len(value) - HEADER_SIZE))
-    return PageResult(rows, "", fresh)
+    return PageResult(rows, "", freshness)
 
 
 async def store_page(
-    query: ScanQuery, cursor: Cursor | None, partitions: Collection[int], size: int, read: ReadPage
+    query: ScanQuery, view: View, limits: Limits, read: Callable[[ScanQuery, int], Awaitable[PageResult]]
 ) -> PageResult:
-    """Returns a page of at most `size` rows, read by `read` from each partition.
-
-    Raises what `read` raises first: a page of a store is whole, or fails.
-    """
+    """Returns a page that `read` reads from each partition; raises what `read` raises first: it is whole, or fails."""
+    cursor = decode_scan(query, query.page_token)
+    partitions = partitions_of(view, query, cursor)
+    size = limits.rows(query.page_size)
     token = encode_scan(query, Cursor(cursor.last_key)) if cursor else ""
     part = query._replace(page_size=share_of(size, len(partitions)), page_token=token)
     reads = [asyncio.ensure_future(read(part, partition)) for partition in sorted(partitions)]
@@ -71,18 +75,14 @@ async def store_page(
     rows, last_key = merge(query, pages, size, MAX_PAGE_BYTES)
     next_page_token = ""
     if last_key is not None:
-        next_page_token = encode_scan(query, Cursor(last_key, frozenset(partitions) if query.local_only else None))
+        next_page_token = encode_scan(query, Cursor(last_key, partitions if query.local_only else None))
     shards = [page.freshness for page in pages if page.freshness is not None]
     stalest = max(shards, key=lambda freshness: freshness.lag_ms, default=None)
     return PageResult(rows, next_page_token, stalest, shards)
 
 
 def partitions_of(view: View, query: ScanQuery, cursor: Cursor | None) -> frozenset[int]:
-    """Returns the partitions of the scan: all of the store, or, `local_only`, those owned when the scan began.
-
-    Raises UnknownStoreError, NotServedError while the topic or the group is not known, and BadTokenError for a cursor
-    with partitions that there are not.
-    """
+    """Returns all partitions of the store, or, `local_only`, those owned when the scan began. Raises BadTokenError."""
     every = frozenset(range(view.topic(query.store).partitions))
     if not query.local_only:
         return every
@@ -94,21 +94,14 @@ def partitions_of(view: View, query: ScanQuery, cursor: Cursor | None) -> frozen
 
 
 def share_of(size: int, partitions: int) -> int:
-    """Returns how many rows to ask of each partition for a page of `size`.
-
-    Groups are spread by a hash, so a partition has about `size / partitions` of the page; half as much again makes a
-    full page likely. When one partition has more of it, the page gets short.
-    """
+    """Returns how many rows to ask of each partition: half as much again as its share, since a hash spreads groups."""
     return size if partitions < 2 else min(size, size * 3 // (2 * partitions) + 16)
 
 
-def merge(
-    query: ScanQuery, pages: Sequence[PageResult], size: int, max_bytes: int
-) -> tuple[Sequence[Row], bytes | None]:
+def merge(query: ScanQuery, pages: Sequence[PageResult], size: int, max_bytes: int) -> tuple[list[Row], bytes | None]:
     """Returns at most `size` rows and `max_bytes` of payload, and the key to go on after; None after the last row.
 
-    A partition whose page has a next one may hold any key after that page, so nothing beyond the least such end
-    is returned. Where that is, the next merge goes on; what was read beyond it is read again.
+    A partition whose page has a next one may hold any key after it, so the least such end is also that of the merge.
     """
     cursors = [decode_scan(query, page.next_page_token) for page in pages]
     ends = [cursor.last_key for cursor in cursors if cursor is not None]
@@ -123,12 +116,3 @@ def merge(
         merged.append(row)
         used += row.size
     return merged, end
-
-
-def _rest_of_range(query: ScanQuery, last_key: bytes | None) -> tuple[bytes, bytes]:
-    first, end = key_range(query)
-    if last_key is None:
-        return first, end
-    if not first <= last_key < end:
-        raise BadTokenError("page_token: it names a row outside the range: pass back next_page_token")
-    return (first, last_key) if query.reverse else (last_key + b"\0", end)

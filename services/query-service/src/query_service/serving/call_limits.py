@@ -1,8 +1,8 @@
 """What one call may take: time until its deadline, memory while it is in work, and the size of a batch's response."""
 
-import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import wraps
+from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -22,10 +22,9 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 class InFlight:
-    """The bytes of the requests in work, and of the responses that callers have not taken yet."""
+    """The bytes of the requests in work, and of the responses not yet taken: at most `max_bytes`, over all calls."""
 
     def __init__(self, max_bytes: int, metrics: Metrics) -> None:
-        """Holds at most `max_bytes`, over all calls of the instance."""
         self._max_bytes = max_bytes
         self._bytes = 0
         self._gauge = metrics.in_flight_bytes
@@ -33,9 +32,7 @@ class InFlight:
     def hold(self, call: Context, size: int) -> None:
         """Holds so many bytes until the call is over. Raises OverloadedError when they are too many."""
         if self._bytes + size > self._max_bytes:
-            raise OverloadedError(
-                "the instance is overloaded: its calls hold as much memory as they may: ask again later"
-            )
+            raise OverloadedError("the instance is overloaded: its calls hold all the memory they may: ask again later")
         self._add(size)
         call.add_done_callback(lambda _: self._add(-size))  # type: ignore[arg-type]  # the stub asks for a class
 
@@ -45,13 +42,22 @@ class InFlight:
 
 
 class CallLimits(NamedTuple):
-    """The limits of every call: a call without a deadline gets `timeout_s`, none of a caller more than `max_s`."""
+    """The limits of every call: a call without a deadline gets `timeout_s`, and none gets more than `max_s`."""
 
     in_flight: InFlight
     timeout_s: float
     max_s: float
     response_bytes: int
     monotonic: Callable[[], float]
+
+    def deadline_of(self, call: Context, wait_s: float = 0.0) -> float:
+        """Returns the time by which to answer, `wait_s` included: a little early, so the caller gets the reason."""
+        left_s = call.time_remaining()
+        if left_s is None:
+            left_s = self.timeout_s + wait_s
+        else:
+            left_s -= min(_MAX_MARGIN_S, max(left_s, 0.0) * _MARGIN_SHARE)
+        return self.monotonic() + min(left_s, self.max_s + wait_s)
 
 
 class Limited(Protocol):
@@ -67,10 +73,7 @@ _Method = Callable[[_Servicer, _Request, Context], Awaitable[_Response]]
 
 
 def served(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Servicer, _Request, _Response]:
-    """Makes a method of a servicer hold its request's bytes while it works, and its response's until it is sent.
-
-    A LookupFailedError ends the call with its status.
-    """
+    """Holds the bytes of a call's request and response while it lasts; a LookupFailedError ends it with its status."""
 
     @wraps(method)
     async def respond(servicer: _Servicer, request: _Request, context: Context) -> _Response:
@@ -86,23 +89,11 @@ def served(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Servicer
     return respond
 
 
-def deadline_of(call: Context, now: float, default_s: float, max_s: float = math.inf) -> float:
-    """Returns the time by which to answer, by the clock of `now` and at most `max_s` away.
-
-    It lies a little before the caller's own, so that the caller gets the service's reason and not DEADLINE_EXCEEDED.
-    """
-    left_s = call.time_remaining()
-    if left_s is None:
-        return now + min(default_s, max_s)
-    return now + min(left_s - min(_MAX_MARGIN_S, max(left_s, 0.0) * _MARGIN_SHARE), max_s)
-
-
 def cap(response: query_service_pb2.BatchGetStatesResponse, max_bytes: int) -> None:
     """Replaces results by errors, ranges before keys and from the last on, until the response is small enough."""
     size = response.ByteSize()
-    results: list[query_pb2.KeyResult | query_pb2.RangeResult] = []
-    if size > max_bytes:
-        results = [*reversed(response.ranges), *reversed(response.results)]
+    results: Iterable[query_pb2.KeyResult | query_pb2.RangeResult]
+    results = chain(reversed(response.ranges), reversed(response.results))
     for result in results:
         if size <= max_bytes:
             return

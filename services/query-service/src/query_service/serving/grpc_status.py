@@ -13,7 +13,7 @@ ABSENCE = "statecast-absence-bin"
 FRESHNESS = "statecast-freshness-bin"
 NOT_SERVED = "statecast-not-served"  # tells a peer that said so from a peer that could not be reached
 
-_STATUS = {
+STATUS = {
     errors.InvalidRequestError: grpc.StatusCode.INVALID_ARGUMENT,
     errors.UnknownStoreError: grpc.StatusCode.NOT_FOUND,
     errors.AbsentError: grpc.StatusCode.NOT_FOUND,
@@ -28,12 +28,10 @@ _STATUS = {
 
 
 def status_of(failure: LookupFailedError) -> grpc.StatusCode:
-    """Returns the status that a call fails with."""
-    return next(_STATUS[kind] for kind in type(failure).__mro__ if kind in _STATUS)
+    return next(STATUS[kind] for kind in type(failure).__mro__ if kind in STATUS)
 
 
 def fill_key_error(error: query_pb2.KeyError, failure: LookupFailedError) -> None:
-    """Fills the error of a key or range of a batch."""
     error.code = status_of(failure).value[0]
     error.message = str(failure)
 

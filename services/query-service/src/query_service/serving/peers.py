@@ -1,7 +1,8 @@
 """Lookups at the other instances: one connection to each, and what is known of its health."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import grpc
@@ -12,11 +13,13 @@ from query_service import lookups
 from query_service.cluster.shard_map import Member, StorePartition
 from query_service.errors import UnreachableError
 from query_service.freshness import Freshness
+from query_service.lookups import Encoded, Row
 from query_service.lookups.routing import RoutedPeer
-from query_service.serving import messages, responses
 from query_service.serving.grpc_status import failure_of
-from query_service.serving.messages import forwarded_freshness
-from statecast.shard.v1 import shard_service_pb2, shard_service_pb2_grpc
+from query_service.serving.messages import fill_batch_request, fill_scan_request, forwarded_freshness, message_of
+from query_service.storage.store_keys import row_key
+from statecast.shard.v1 import shard_service_pb2 as shard
+from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from statecast_service.tls import Tls
 
 _OPTIONS = (
@@ -30,55 +33,63 @@ _OPTIONS = (
     ("grpc.enable_http_proxy", 0),
 )
 
+Held = Mapping[StorePartition, tuple[bool, Freshness]]
+"""Whether each partition that an instance holds is served, and how fresh it is."""
 _Response = TypeVar("_Response")
 
 
+@dataclass(eq=False)
 class RemoteLookup(lookups.Lookup):
     """A Lookup that the peer answers from its own stores. What is left of the deadline is passed on."""
 
-    def __init__(
-        self, stub: "shard_service_pb2_grpc.ShardServiceAsyncStub", peer: str, monotonic: Callable[[], float]
-    ) -> None:
-        self._stub = stub
-        self._peer = peer
-        self._monotonic = monotonic
+    stub: "shard_grpc.ShardServiceAsyncStub"
+    peer: str
+    monotonic: Callable[[], float]
 
     @override
     async def get(self, query: lookups.GetQuery, deadline: float) -> lookups.GetResult:
-        request = shard_service_pb2.GetStateRequest()
-        messages.fill_get_request(request.query, query)
-        response = await self._call(self._stub.GetState, request, deadline)
-        return responses.get_result(response.answer)
+        request = shard.GetStateRequest(query=message_of(query.encoded))
+        answer = (await self._call(self.stub.GetState, request, deadline)).answer
+        return lookups.GetResult(Encoded(answer.state), forwarded_freshness(answer.freshness))
 
     @override
     async def batch(self, query: lookups.BatchQuery, deadline: float) -> lookups.BatchResult:
-        request = shard_service_pb2.BatchGetStatesRequest()
-        messages.fill_batch_request(request.query, query)
-        response = await self._call(self._stub.BatchGetStates, request, deadline)
-        return responses.batch_result(response.answer)
+        request = shard.BatchGetStatesRequest()
+        fill_batch_request(request.query, query)
+        answer = (await self._call(self.stub.BatchGetStates, request, deadline)).answer
+        return lookups.BatchResult(
+            [(result.index, 0, Encoded(result)) for result in answer.results],
+            [(result.index, Encoded(result)) for result in answer.ranges],
+            [forwarded_freshness(freshness) for freshness in answer.freshness],
+        )
 
     @override
     async def scan(self, query: lookups.ScanQuery, deadline: float, partition: int | None = None) -> lookups.PageResult:
-        request = shard_service_pb2.ScanStatesRequest(partition=partition)
-        messages.fill_scan_request(request.query, query)
-        response = await self._call(self._stub.ScanStates, request, deadline)
-        return responses.scan_result(response.answer)
+        request = shard.ScanStatesRequest(partition=partition)
+        fill_scan_request(request.query, query)
+        answer = (await self._call(self.stub.ScanStates, request, deadline)).answer
+        rows = [
+            Row(row_key(state.key.group, state.key.sort, state.key.member), 0, Encoded(state), len(state.payload))
+            for state in answer.states
+        ]
+        shards = [forwarded_freshness(freshness) for freshness in answer.shards]
+        return lookups.PageResult(rows, answer.next_page_token, forwarded_freshness(answer.freshness), shards)
 
     @override
     async def versions(self, query: lookups.VersionsQuery, deadline: float) -> lookups.VersionsResult:
-        request = shard_service_pb2.ListVersionsRequest()
-        messages.fill_versions_request(request.query, query)
-        response = await self._call(self._stub.ListVersions, request, deadline)
-        return responses.versions_result(response.answer)
+        request = shard.ListVersionsRequest(query=message_of(query.encoded))
+        answer = (await self._call(self.stub.ListVersions, request, deadline)).answer
+        values = [Encoded(version) for version in answer.versions]
+        return lookups.VersionsResult(values, answer.next_page_token, forwarded_freshness(answer.freshness))
 
     async def _call(self, method: Callable[..., Awaitable[_Response]], request: Message, deadline: float) -> _Response:
-        left_s = deadline - self._monotonic()
+        left_s = deadline - self.monotonic()
         if left_s <= 0:
-            raise UnreachableError(f"{self._peer} was not asked: the deadline has passed")
+            raise UnreachableError(f"{self.peer} was not asked: the deadline has passed")
         try:
             return await method(request, timeout=left_s)
         except grpc.aio.AioRpcError as error:
-            raise failure_of(error, self._peer) from error
+            raise failure_of(error, self.peer) from error
 
 
 class Peer(RoutedPeer):
@@ -91,11 +102,9 @@ class Peer(RoutedPeer):
             if tls
             else grpc.aio.insecure_channel(member.shard_address, options=_OPTIONS)
         )
-        self._stub: shard_service_pb2_grpc.ShardServiceAsyncStub
-        self._stub = shard_service_pb2_grpc.ShardServiceStub(self._channel)
+        self._stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(self._channel)
         super().__init__(RemoteLookup(self._stub, member.instance, monotonic), backoff_s, monotonic)
         self._probing: asyncio.Task[None] | None = None
-        self._probe_pause_s = backoff_s
 
     @override
     def failed(self, shard: StorePartition | None) -> None:
@@ -104,41 +113,42 @@ class Peer(RoutedPeer):
         if shard is None and self._probing is None:
             self._probing = asyncio.create_task(self._probe())
 
-    async def partitions(self, timeout_s: float) -> Collection[shard_service_pb2.Partition] | None:
-        """Returns how far the peer's partitions are; None when it does not answer in time."""
+    async def partitions(self, timeout_s: float) -> Held | None:
+        """Returns what the peer holds; None when it does not answer in time."""
         try:
-            response = await self._stub.ListPartitions(shard_service_pb2.ListPartitionsRequest(), timeout=timeout_s)
+            response = await self._stub.ListPartitions(shard.ListPartitionsRequest(), timeout=timeout_s)
         except grpc.aio.AioRpcError:
             return None
-        return response.partitions
+        return {
+            (held.store, held.freshness.partition): (held.serving, forwarded_freshness(held.freshness))
+            for held in response.partitions
+        }
 
     async def close(self) -> None:
-        """Closes the connection."""
         if self._probing is not None:
             self._probing.cancel()
         await self._channel.close()
 
     async def _probe(self) -> None:
-        while await self.partitions(self._probe_pause_s) is None:  # noqa: ASYNC110  only the peer knows
-            await asyncio.sleep(self._probe_pause_s)
+        while await self.partitions(self._backoff_s) is None:  # noqa: ASYNC110  only the peer knows
+            await asyncio.sleep(self._backoff_s)
         self._probing = None
         self.answered(None)
 
 
+@dataclass(eq=False)
 class Peers:
-    """One Peer per member, connected for as long as the process lives or until `keep` drops it."""
+    """One Peer per member, with TLS or in plain text, connected until the process ends or `keep` drops it."""
 
-    def __init__(self, backoff_s: float, monotonic: Callable[[], float], tls: Tls | None = None) -> None:
-        """Has no connection yet; connects with `tls`, or in plain text."""
-        self._tls = tls
-        self._backoff_s = backoff_s
-        self._monotonic = monotonic
-        self._peers: dict[Member, Peer] = {}
+    backoff_s: float
+    monotonic: Callable[[], float]
+    tls: Tls | None = None
+    _peers: dict[Member, Peer] = field(default_factory=dict, init=False)
 
     def of(self, member: Member) -> Peer:
         peer = self._peers.get(member)
         if peer is None:
-            peer = self._peers[member] = Peer(member, self._backoff_s, self._monotonic, self._tls)
+            peer = self._peers[member] = Peer(member, self.backoff_s, self.monotonic, self.tls)
         return peer
 
     async def keep(self, members: Collection[Member]) -> None:
@@ -148,14 +158,10 @@ class Peers:
 
     async def served_by(self, member: Member, timeout_s: float) -> frozenset[StorePartition]:
         """Returns the partitions that a member says it serves; none when it does not answer."""
-        partitions = await self.of(member).partitions(timeout_s) or ()
-        return frozenset((held.store, held.freshness.partition) for held in partitions if held.serving)
+        held = await self.of(member).partitions(timeout_s) or {}
+        return frozenset(place for place, (serving, _) in held.items() if serving)
 
-    async def freshness_at(self, member: Member, timeout_s: float) -> dict[StorePartition, tuple[bool, Freshness]]:
-        """Returns, for each partition of a member, whether it serves and how fresh it is; none when unreachable."""
+    async def freshness_at(self, member: Member, timeout_s: float) -> Held:
+        """Returns what a member holds; nothing when it does not answer, now or lately."""
         peer = self.of(member)
-        partitions = () if peer.unreachable else await peer.partitions(timeout_s) or ()
-        return {
-            (held.store, held.freshness.partition): (held.serving, forwarded_freshness(held.freshness))
-            for held in partitions
-        }
+        return {} if peer.unreachable else await peer.partitions(timeout_s) or {}

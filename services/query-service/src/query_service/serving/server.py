@@ -17,9 +17,6 @@ from statecast_service.tls import Tls, mutual_tls, server_tls
 QUERY = query.DESCRIPTOR.services_by_name["QueryService"].full_name
 SHARD = shard.DESCRIPTOR.services_by_name["ShardService"].full_name
 
-_SERVING = health_pb2.HealthCheckResponse.SERVING
-_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-
 
 def public_tls(settings: Settings) -> Tls | None:
     """Returns what the public port needs; None without TLS. Raises SettingsError."""
@@ -64,8 +61,9 @@ class Servers:
 
     async def set_serving(self, *, serving: bool) -> None:
         """Answers health checks with SERVING or NOT_SERVING from now on; calls are answered either way."""
+        status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
         for service in ("", QUERY, SHARD):
-            await self._health.set(service, _SERVING if serving else _NOT_SERVING)
+            await self._health.set(service, status)
 
     async def stop(self, grace_s: float) -> None:
         """Refuses new calls, lets those in work end for up to `grace_s`, and stops listening."""
@@ -90,15 +88,11 @@ def _bind(server: grpc.aio.Server, settings: Settings, setting: str, tls: Tls | 
     host, port = settings.host, getattr(settings, setting)
     address = f"{host}:{port}"
     try:
-        _probe(host, port)  # first, because gRPC writes lines of its own about a port that it cannot have
+        family, kind, protocol, _, probed = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:  # gRPC writes lines of its own about a port in use
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(probed)
         server.add_secure_port(address, tls.server_credentials()) if tls else server.add_insecure_port(address)
     except (OSError, RuntimeError) as error:
         cause = error if isinstance(error, OSError) else OSError(str(error))
         raise PortInUseError(host, port, cause, settings.variable("host"), settings.variable(setting)) from error
-
-
-def _probe(host: str, port: int) -> None:
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    with socket.socket(family, kind, protocol) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(address)
