@@ -12,10 +12,11 @@ from query_service.errors import QueryServiceError
 _CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 
 
-class _CallMetrics:
-    """The metrics of calls, by callers and to peers."""
+class Metrics:
+    """The metrics of one instance, in a registry of its own."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
         counter = partial(Counter, registry=registry)
         gauge = partial(Gauge, registry=registry)
         self.call_seconds = Histogram(
@@ -37,6 +38,22 @@ class _CallMetrics:
         self.in_flight_bytes = gauge("query_service_in_flight_bytes", in_flight)
         self.batch_keys = counter("query_service_batch_keys", "Keys and ranges of batches.")
         self.batch_results = counter("query_service_batch_results", "Keys and ranges of batches that had news.")
+        partition = ("store", "partition")
+        records = "Records read, by outcome: applied, stale (fenced off), poison (skipped)."
+        self.records = counter("query_service_records", records, ("store", "outcome"))
+        misplaced = "Keys of plain topics in another partition than theirs: their producers have another partitioner."
+        self.misplaced_keys = counter("query_service_misplaced_keys", misplaced, ("store",))
+        self.lag_records = gauge("query_service_lag_records", "Records known and not applied.", partition)
+        self.lag_seconds = gauge("query_service_lag_seconds", "Seconds since all was applied.", partition)
+        self.applied_offset = gauge("query_service_applied_offset", "Offset of the last record applied.", partition)
+        self.serving = gauge("query_service_serving", "1 when the partition is served.", partition)
+        restored = "Records read before a partition was served."
+        self.restore_records = counter("query_service_restore_records", restored, ("store",))
+        self.restore_left = gauge("query_service_restore_left", "Records left to restore.", partition)
+        self.restore_seconds = gauge("query_service_restore_seconds", "Seconds that the last restore took.", partition)
+        set_aside = "Data directories that could not be used and were set aside; the log says why."
+        self.set_aside = counter("query_service_set_aside", set_aside)
+        self.members = gauge("query_service_members", "Instances in the group, as this one sees it.")
 
     @contextmanager
     def measured(self, method: str) -> Iterator[None]:
@@ -55,37 +72,3 @@ class _CallMetrics:
             in_flight.dec()
             self.calls.labels(method, outcome).inc()
             self.call_seconds.labels(method).observe(perf_counter() - began)
-
-
-class _ReplicaMetrics:
-    """The metrics of the partitions that the instance holds, and of the group."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        counter = partial(Counter, registry=registry)
-        gauge = partial(Gauge, registry=registry)
-        partition = ("store", "partition")
-        records = "Records read, by outcome: applied, stale (fenced off), poison (skipped)."
-        self.records = counter("query_service_records", records, ("store", "outcome"))
-        misplaced = "Keys of plain topics in another partition than theirs: their producers have another partitioner."
-        self.misplaced_keys = counter("query_service_misplaced_keys", misplaced, ("store",))
-        self.lag_records = gauge("query_service_lag_records", "Records known and not applied.", partition)
-        self.lag_seconds = gauge("query_service_lag_seconds", "Seconds since all was applied.", partition)
-        self.applied_offset = gauge("query_service_applied_offset", "Offset of the last record applied.", partition)
-        self.serving = gauge("query_service_serving", "1 when the partition is served.", partition)
-        restored = "Records read before a partition was served."
-        self.restore_records = counter("query_service_restore_records", restored, ("store",))
-        self.restore_left = gauge("query_service_restore_left", "Records left to restore.", partition)
-        self.restore_seconds = gauge("query_service_restore_seconds", "Seconds that the last restore took.", partition)
-        set_aside = "Data directories that could not be used and were set aside; the log says why."
-        self.set_aside = counter("query_service_set_aside", set_aside)
-        self.members = gauge("query_service_members", "Instances in the group, as this one sees it.")
-
-
-class Metrics(_CallMetrics, _ReplicaMetrics):
-    """The metrics of one instance, in a registry of its own."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        """Makes every metric; nothing is registered globally."""
-        _CallMetrics.__init__(self, registry)
-        _ReplicaMetrics.__init__(self, registry)
-        self.registry = registry
