@@ -21,7 +21,7 @@ from query_service.cluster.readiness import Readiness
 from query_service.cluster.restore_watch import RestoreWatch, terminal_bar
 from query_service.cluster.shard_map import Member, MemberTracker
 from query_service.cluster.topic_watch import TopicWatch
-from query_service.cluster.view import ClusterEvents, View, replicas_of, topics_of
+from query_service.cluster.view import ClusterEvents, View
 from query_service.instance import Instance
 from query_service.lookups.hedging import Hedging
 from query_service.lookups.local_lookup import LocalLookup
@@ -105,34 +105,35 @@ async def _run(settings: Settings, stores: Sequence[StoreDefinition]) -> bool:
 def _instance(settings: Settings, stores: Sequence[StoreDefinition]) -> Instance:
     monotonic = time.monotonic
     metrics = Metrics(CollectorRegistry())
-    kafka, ends_interval_s = settings.kafka_bootstrap, settings.end_offsets_interval_ms / 1000
-    me = Member(settings.instance_name, settings.address, settings.shard_address, wall_ms(), topics_of(stores))
+    topics = tuple(sorted((store.name, store.topic) for store in stores if store.topic != store.name))
+    me = Member(settings.instance_name, settings.address, settings.shard_address, wall_ms(), topics)
     view = View(me, stores, settings.replicas)
     peers = Peers(settings.peer_backoff_ms / 1000, monotonic, shard_tls(settings))
-    tracker = MemberTracker(me, settings.replicas, settings.departed_s, replicas_of(stores))
+    tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
     factory = _factory(settings, metrics, view.stores)
     changelog = Changelog(_consumer(settings), factory.reopen, wall_ms, settings.deletions_s * 1000)
     serving_partitions = partial(peers.served_by, timeout_s=settings.peer_timeout_ms / 1000)
     placement = Placement(view, factory.open, changelog.follow, changelog.unfollow, serving_partitions)
-    events = ClusterEvents(asyncio.get_running_loop(), view, tracker, placement.changed)
+    events = ClusterEvents(asyncio.get_running_loop(), view, tracker, placement.changed.set)
+    show_restore = terminal_bar(sys.stderr) if sys.stderr.isatty() else lambda _: None
     readiness = Readiness(view, tracker, lambda: placement.complete, metrics)
     return Instance(
         view=view,
         events=events,
         placement=placement,
         readiness=readiness,
-        restore_watch=RestoreWatch(view, metrics, terminal_bar(sys.stderr) if sys.stderr.isatty() else None, monotonic),
+        restore_watch=RestoreWatch(view, metrics, show_restore, monotonic),
         peers=peers,
         servers=_servers(settings, view, peers, metrics),
         health=HealthServer(
             settings,
             metrics.registry,
-            liveness=lambda: None if changelog.alive else "the changelog has ended",
+            liveness=lambda: None if changelog.is_alive() else "the changelog has ended",
             readiness=lambda: readiness.reason,
         ),
         changelog=changelog,
-        topic_watch=TopicWatch(kafka, view.topic_names, ends_interval_s, events.topics, events.end_offsets),
-        membership=_membership(settings, view, events),
+        topic_watch=TopicWatch(settings, view.topic_names, events.topics, events.end_offsets),
+        membership=Membership(settings, view.me, view.topic_names, events.members),
         drain_s=settings.drain_s,
     )
 
@@ -156,18 +157,6 @@ def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> 
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
     queries = QueryServicer(routed, listing, limits, metrics, call_limits)
     return Servers(settings, queries, ShardServicer(local, listing, call_limits._replace(max_s=math.inf)))
-
-
-def _membership(settings: Settings, view: View, events: ClusterEvents) -> Membership:
-    return Membership(
-        settings.kafka_bootstrap,
-        settings.group_id,
-        view.me,
-        view.topic_names,
-        settings.session_timeout_ms,
-        settings.membership_interval_ms / 1000,
-        events.members,
-    )
 
 
 def _factory(settings: Settings, metrics: Metrics, definitions: Mapping[str, StoreDefinition]) -> ReplicaFactory:

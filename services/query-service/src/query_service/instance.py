@@ -64,7 +64,7 @@ class Instance:
                 ready = True
                 await self.servers.set_serving(serving=True)
                 _log.info("ready", partitions=len(self.view.replicas))
-            if not self.changelog.alive or placing.done():
+            if not self.changelog.is_alive() or placing.done():
                 defect = placing.exception() if placing.done() else None
                 _log.error("a part has ended; stopping, so that the instance is started again", exc_info=defect)
                 return False
@@ -79,7 +79,7 @@ class Instance:
         self.readiness.reason = "draining"
         await self.servers.set_serving(serving=False)
         self.events.leave()
-        await asyncio.to_thread(self.membership.leave, _THREAD_S)
+        await asyncio.to_thread(self.membership.stop, _THREAD_S)
         if self.view.shard_map.members:
             await self._hand_over()
         await self.servers.stop(1.0)

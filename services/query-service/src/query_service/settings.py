@@ -130,7 +130,6 @@ class Settings(ServiceSettings):
 
     @property
     def instance_name(self) -> str:
-        """The name of the instance."""
         return self.instance or self.address
 
     @property

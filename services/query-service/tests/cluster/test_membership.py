@@ -8,6 +8,7 @@ import pytest
 
 from query_service.cluster.membership import Membership
 from query_service.cluster.shard_map import Member
+from query_service.settings import Settings
 
 
 class Instance:
@@ -35,14 +36,15 @@ def join(kafka: str, create_topic: Callable[..., str]) -> Iterator[Callable[[Ins
     joined: list[Membership] = []
 
     def start(instance: Instance) -> Membership:
-        membership = Membership(kafka, group, instance.me, frozenset({topic}), 6000, 0.05, instance.learn)
+        settings = Settings(kafka_bootstrap=kafka, group_id=group, membership_interval_ms=50)
+        membership = Membership(settings, instance.me, frozenset({topic}), instance.learn)
         membership.start()
         joined.append(membership)
         return membership
 
     yield start
     for each in joined:
-        each.leave(10)
+        each.stop(10)
 
 
 @pytest.mark.kafka
@@ -53,7 +55,7 @@ def test_members_see_each_other_come_and_go(join: Callable[[Instance], Membershi
     leaving = join(other)
     until(lambda: one.members == other.members == {one.me, other.me})
 
-    leaving.leave(10)
+    leaving.stop(10)
     left_at = time.monotonic()
     until(lambda: one.members == {one.me})
 

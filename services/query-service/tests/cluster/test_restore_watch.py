@@ -90,7 +90,7 @@ async def test_nothing_is_display_while_all_are_served(
 async def test_without_a_terminal_there_are_the_metrics(
     view: View, metrics: Metrics, clock: ManualClock, replicas: list[Replica]
 ) -> None:
-    RestoreWatch(view, metrics, None, clock).update()
+    RestoreWatch(view, metrics, lambda _: None, clock).update()
 
     assert metric(metrics, "restore_left", partition="1") == 50
 

@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
 from query_service.cluster.topic_watch import TopicWatch
+from query_service.settings import Settings
 from query_service.storage.progress import EndOffset
 from query_service.storage.store_directory import Topic
 
@@ -40,14 +42,9 @@ def watch(kafka: str) -> Iterator[Callable[..., Seen]]:
 
     def start(*topics: str, bootstrap: str = kafka) -> Seen:
         seen = Seen()
-        watching = TopicWatch(
-            bootstrap,
-            frozenset(topics),
-            0.05,
-            lambda topics: setattr(seen, "topics", topics),
-            seen.note_end_offsets,
-            0.1,
-        )
+        settings = Settings(kafka_bootstrap=bootstrap, end_offsets_interval_ms=50)
+        note_topics = partial(setattr, seen, "topics")
+        watching = TopicWatch(settings, frozenset(topics), note_topics, seen.note_end_offsets, 0.1)
         watches.append(watching)
         watching.start()
         return seen

@@ -3,15 +3,16 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Event, Thread
 from typing import Any
 
 import structlog
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
+from typing_extensions import override
 
-from query_service.cluster.outage import Outage
+from query_service.cluster.broker_thread import BrokerThread
 from query_service.cluster.shard_map import Member, newest_of_each
+from query_service.settings import Settings
 from statecast_service.kafka import client_options
 
 _POLL_S = 0.05
@@ -20,45 +21,32 @@ _REQUEST_TIMEOUT_S = 3.0
 _log = structlog.get_logger()
 
 
-@dataclass(eq=False)
-class Membership:
-    """One thread that is a member of the group from `start` to `leave`.
+@dataclass(eq=False, repr=False)
+class Membership(BrokerThread):
+    """A member of the group from `start` to `stop`, which blocks until the others can see that it has left.
 
     The group's own assignment is not used: every member takes no partition, and computes its own from the member list.
     While the broker does not answer, the last list stays valid. A leave shows at once, a death after the session
     timeout. `on_members` is called from the thread with each list, changed or not.
     """
 
-    bootstrap: str
-    group_id: str
+    settings: Settings
     me: Member
     topics: frozenset[str]
-    session_timeout_ms: int
-    interval_s: float
     on_members: Callable[[frozenset[Member]], None]
 
     def __post_init__(self) -> None:
-        self._leaving = Event()
-        self._outage = Outage("members of the group", self.bootstrap)
-        self._thread = Thread(target=self._run, name="membership", daemon=True)
+        super().__init__("membership", "members of the group", self.settings.kafka_bootstrap)
 
-    def start(self) -> None:
-        """Joins the group as soon as the broker answers."""
-        self._thread.start()
-
-    def leave(self, timeout_s: float) -> None:
-        """Leaves the group, so that the others see it at once. Blocks until it is done or the time is up."""
-        self._leaving.set()
-        self._thread.join(timeout_s)
-
-    def _run(self) -> None:
+    @override
+    def run(self) -> None:
         consumer = Consumer(
             {
                 **client_options(self.bootstrap),
-                "group.id": self.group_id,
+                "group.id": self.settings.group_id,
                 "client.id": self.me.client_id(),
-                "session.timeout.ms": self.session_timeout_ms,
-                "heartbeat.interval.ms": max(100, self.session_timeout_ms // 6),
+                "session.timeout.ms": self.settings.session_timeout_ms,
+                "heartbeat.interval.ms": max(100, self.settings.session_timeout_ms // 6),
                 "enable.auto.commit": False,
                 "topic.metadata.refresh.interval.ms": 5000,
             }
@@ -67,12 +55,12 @@ class Membership:
         admin = AdminClient(client_options(self.bootstrap))
         next_read = 0.0
         try:
-            while not self._leaving.is_set():
+            while not self.stopping.is_set():
                 error = consumer.poll(_POLL_S)
                 if error is not None and error.error() is not None:
                     _log.debug("membership", reason=str(error.error()))
                 if time.monotonic() >= next_read:
-                    next_read = time.monotonic() + self.interval_s
+                    next_read = time.monotonic() + self.settings.membership_interval_ms / 1000
                     self._read_members(admin)
         finally:
             consumer.close()
@@ -81,10 +69,10 @@ class Membership:
         try:
             # Deprecated, but describe_consumer_groups aborts the process when the broker goes away in the middle of
             # it (librdkafka issue 4605); this older call does not.
-            groups: list[Any] = admin.list_groups(self.group_id, timeout=_REQUEST_TIMEOUT_S)
+            groups: list[Any] = admin.list_groups(self.settings.group_id, timeout=_REQUEST_TIMEOUT_S)
         except KafkaException as error:
-            self._outage.failed(error)
+            self.failed(error)
             return
-        self._outage.answered()
+        self.answered()
         members = [Member.from_client_id(member.client_id) for group in groups for member in group.members]
         self.on_members(newest_of_each(member for member in members if member is not None))

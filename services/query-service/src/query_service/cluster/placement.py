@@ -40,19 +40,15 @@ class Placement:
     unfollow: Callable[[Replica], "Future[None]"]
     serving_partitions: Callable[[Member], Awaitable[frozenset[StorePartition]]]
     complete: bool = field(default=False, init=False)
-    _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-
-    def changed(self) -> None:
-        """Notes that the members or the topics have changed."""
-        self._changed.set()
+    changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def run(self) -> None:
-        """Runs until it is cancelled."""
+        """Reconciles at once when `changed` is set, and every half second, until it is cancelled."""
         while True:
             await self.reconcile()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), _RECONCILE_S)
-            self._changed.clear()
+                await asyncio.wait_for(self.changed.wait(), _RECONCILE_S)
+            self.changed.clear()
 
     async def handed_over(self) -> bool:
         """Whether every partition that this instance holds beyond its share is served by all its holders.

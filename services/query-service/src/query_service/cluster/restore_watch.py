@@ -30,7 +30,7 @@ class _Partition:
     began_at: float
     from_offset: int
     done: int = 0
-    left: int = 0
+    left: int | None = None  # None once it is served, or has moved away
 
 
 @dataclass(eq=False)
@@ -39,7 +39,7 @@ class RestoreWatch:
 
     view: View
     metrics: Metrics
-    show: Show | None
+    show: Show
     monotonic: Callable[[], float]
     _partitions: dict[StorePartition, _Partition] = field(default_factory=dict, init=False)
 
@@ -52,40 +52,32 @@ class RestoreWatch:
             self._count(key, partition, replica.progress)
             partition.left = replica.progress.lag_records
             self.metrics.restore_left.labels(key[0], str(key[1])).set(partition.left)
-        for key in self._partitions.keys() - behind.keys():
-            self._end(key, now)
+        for key, partition in self._partitions.items():
+            if key not in behind and partition.left is not None:
+                self._end(key, partition, now)
         if behind:
-            self._show(now)
+            partitions = self._partitions.values()
+            done = sum(partition.done for partition in partitions)
+            left = sum(partition.left or 0 for partition in partitions)
+            began_at = min(partition.began_at for partition in partitions)
+            self.show(RestoreProgress(done, done + left, now - began_at, len(behind)))
         elif self._partitions:
             self._partitions.clear()
-            if self.show is not None:
-                self.show(None)
+            self.show(None)
 
     def _count(self, key: StorePartition, partition: _Partition, progress: Progress) -> None:
         done = max(0, progress.next_offset - partition.from_offset)
         self.metrics.restore_records.labels(key[0]).inc(max(0, done - partition.done))
         partition.done = done
 
-    def _end(self, key: StorePartition, now: float) -> None:
-        partition = self._partitions[key]
-        if partition.left >= 0:
-            labels = (key[0], str(key[1]))
-            replica = self.view.replicas.get(key)
-            if replica is not None:
-                self._count(key, partition, replica.progress)
-                self.metrics.restore_seconds.labels(*labels).set(now - partition.began_at)
-            self.metrics.restore_left.remove(*labels)
-            partition.left = -1
-
-    def _show(self, now: float) -> None:
-        if self.show is None:
-            return
-        partitions = self._partitions.values()
-        done = sum(partition.done for partition in partitions)
-        left = sum(max(0, partition.left) for partition in partitions)
-        began_at = min(partition.began_at for partition in partitions)
-        behind = sum(partition.left >= 0 for partition in partitions)
-        self.show(RestoreProgress(done, done + left, now - began_at, behind))
+    def _end(self, key: StorePartition, partition: _Partition, now: float) -> None:
+        labels = (key[0], str(key[1]))
+        replica = self.view.replicas.get(key)
+        if replica is not None:
+            self._count(key, partition, replica.progress)
+            self.metrics.restore_seconds.labels(*labels).set(now - partition.began_at)
+        self.metrics.restore_left.remove(*labels)
+        partition.left = None
 
 
 def terminal_bar(terminal: TextIO) -> Show:

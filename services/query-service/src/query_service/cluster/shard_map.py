@@ -26,7 +26,6 @@ class Member:
     topics: tuple[tuple[str, str], ...] = ()
 
     def client_id(self) -> str:
-        """Returns the client id under which the instance joins the group."""
         topics = ",".join(f"{store}={topic}" for store, topic in self.topics)
         return f"{self.instance}|{self.address}|{self.shard_address}|{self.started_ms}|{topics}"
 
@@ -40,7 +39,6 @@ class Member:
         return Member(parts[0], parts[1], parts[2], int(parts[3]), tuple((store, topic) for store, _, topic in pairs))
 
     def topic_of(self, store: str) -> str:
-        """Returns the topic that a store is made from at this instance."""
         return dict(self.topics).get(store, store)
 
 
@@ -87,11 +85,10 @@ class ShardMap:
 
 @dataclass(eq=False)
 class MemberTracker:
-    """Turns the group's member lists into shard maps.
+    """Turns the group's member lists into shard maps, and remembers for a while who left.
 
-    It remembers for a while who left, and never drops this instance once it has been in the group: Kafka may drop an
-    instance that stood still for longer than the session timeout; its data is still good, and it rejoins by itself.
-    `of_store` has the stores with another number of replicas.
+    It never drops this instance once it has been in the group: Kafka may drop one that stood still for longer than the
+    session timeout; its data is still good, and it rejoins by itself.
     """
 
     me: Member
@@ -121,7 +118,7 @@ class MemberTracker:
         return self._map(members, self._departed)
 
     def leave(self) -> ShardMap:
-        """Returns the map without this instance, as the others see it once it has left."""
+        """Returns the map as the others see it once this instance has left."""
         return self._map(self._members - {self.me}, [self.me])
 
     def _map(self, members: frozenset[Member], departed: Iterable[Member]) -> ShardMap:

@@ -3,17 +3,18 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Event, Thread
 from typing import Any
 
 import confluent_kafka
 import structlog
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
+from typing_extensions import override
 
-from query_service.cluster.outage import Outage
-from query_service.storage.changelog import TopicPartition
+from query_service.cluster.broker_thread import BrokerThread
+from query_service.settings import Settings
 from query_service.storage.progress import EndOffset
+from query_service.storage.replica import TopicPartition
 from query_service.storage.store_directory import Topic
 from statecast.position import topic_epoch
 from statecast_service.kafka import client_options
@@ -23,23 +24,23 @@ _REQUEST_TIMEOUT_S = 3.0
 _log = structlog.get_logger()
 
 
-@dataclass(eq=False)
-class TopicWatch:
-    """One thread that asks for the ends often and for the topics every two seconds.
+@dataclass(eq=False, repr=False)
+class TopicWatch(BrokerThread):
+    """Asks for the ends often and for the topics every two seconds.
 
     A topic that is gone keeps its last description: its rows are still the newest there are. A topic that was made
     anew has another id, and so another epoch. The thread calls `on_topics` with all topics after any has changed, and
     `on_end_offsets` after each round.
     """
 
-    bootstrap: str
+    settings: Settings
     names: frozenset[str]
-    interval_s: float
     on_topics: Callable[[dict[str, Topic]], None]
     on_end_offsets: Callable[[dict[TopicPartition, EndOffset]], None]
     describe_s: float = 2.0
 
     def __post_init__(self) -> None:
+        super().__init__("topic-watch", "topics", self.settings.kafka_bootstrap)
         client = client_options(self.bootstrap)
         self._admin = AdminClient(client)
         # AdminClient.list_offsets needs half a minute to find its way after a restart of the broker; a consumer does
@@ -49,28 +50,20 @@ class TopicWatch:
         self._end_offsets_failed = False
         self._topics: dict[str, Topic] = {}
         self._missing: set[str] = set()
-        self._outage = Outage("topics", self.bootstrap)
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, name="topic-watch", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_s: float) -> None:
-        self._stopping.set()
-        self._thread.join(timeout_s)
-
-    def _run(self) -> None:
+    @override
+    def run(self) -> None:
+        interval_s = self.settings.end_offsets_interval_ms / 1000
         next_description = 0.0
-        while not self._stopping.wait(self.interval_s):
+        while not self.stopping.wait(interval_s):
             try:
                 if time.monotonic() >= next_description:
                     self._describe()
                     self._replace_failed_consumer()
-                    next_description = time.monotonic() + (self.describe_s if self._topics else self.interval_s)
+                    next_description = time.monotonic() + (self.describe_s if self._topics else interval_s)
                 self._read_end_offsets()
             except KafkaException as error:
-                self._outage.failed(error)
+                self.failed(error)
         self._consumer.close()
 
     def _replace_failed_consumer(self) -> None:
@@ -93,7 +86,7 @@ class TopicWatch:
                 if name not in self._missing:
                     self._missing.add(name)
                     _log.warning("the topic does not exist; waiting for it", topic=name)
-        self._outage.answered()
+        self.answered()
         if topics != self._topics:
             self._topics = topics
             self.on_topics(dict(topics))
@@ -114,7 +107,7 @@ class TopicWatch:
             if answer.error is None:
                 end_offsets[answer.topic, answer.partition] = EndOffset(answer.offset, asked_at)
             else:
-                self._outage.failed(answer.error)
+                self.failed(answer.error)
         self._end_offsets_failed = len(end_offsets) < len(answers)
         self.on_end_offsets(end_offsets)
 

@@ -9,24 +9,14 @@ import structlog
 
 from query_service.cluster.shard_map import Member, MemberTracker, ShardMap, StorePartition
 from query_service.errors import NotServedError, UnknownStoreError
-from query_service.storage.changelog import TopicPartition
 from query_service.storage.progress import EndOffset
-from query_service.storage.replica import Replica
+from query_service.storage.replica import Replica, TopicPartition
 from query_service.storage.store_directory import Topic
-from query_service.storage.stores_file import StoreDefinition, suggestion
+from query_service.storage.stores_file import StoreDefinition
 from statecast.partitioning import PARTITIONERS, partition_of
+from statecast_service.nearest import suggest
 
 _log = structlog.get_logger()
-
-
-def replicas_of(stores: Iterable[StoreDefinition]) -> dict[str, int]:
-    """Returns the number of replicas of the stores that say one."""
-    return {store.name: store.replicas for store in stores if store.replicas is not None}
-
-
-def topics_of(stores: Iterable[StoreDefinition]) -> tuple[tuple[str, str], ...]:
-    """Returns the stores whose topic has another name, with that name, as Member has them."""
-    return tuple(sorted((store.name, store.topic) for store in stores if store.topic != store.name))
 
 
 class View:
@@ -35,21 +25,21 @@ class View:
     def __init__(self, me: Member, stores: Iterable[StoreDefinition], replicas: int) -> None:
         self.me = me
         self.stores = {store.name: store for store in stores}
-        self.shard_map = ShardMap(frozenset(), replicas, of_store=replicas_of(self.stores.values()))
+        of_store = {store.name: store.replicas for store in self.stores.values() if store.replicas is not None}
+        self.shard_map = ShardMap(frozenset(), replicas, of_store=of_store)
         self.topics: dict[str, Topic] = {}
         self.end_offsets: dict[TopicPartition, EndOffset] = {}
         self.replicas: dict[StorePartition, Replica] = {}
 
     @property
     def topic_names(self) -> frozenset[str]:
-        """The topics that the stores are made from."""
         return frozenset(store.topic for store in self.stores.values())
 
     def store(self, name: str) -> StoreDefinition:
         """Returns a store. Raises UnknownStoreError, with the nearest name."""
         definition = self.stores.get(name)
         if definition is None:
-            raise UnknownStoreError(f"store: there is no store `{name}`: {suggestion(name, self.stores)}")
+            raise UnknownStoreError(f"store: there is no store `{name}`: {suggest(name, self.stores)}")
         return definition
 
     def topic(self, store: str) -> Topic:
@@ -99,8 +89,8 @@ class View:
 class ClusterEvents:
     """Changes the view on the event loop, by what other threads learn about the group and the topics.
 
-    `members`, `topics` and `end_offsets` may be called from any thread and return at once. `on_change` is called on the
-    loop after members or topics have changed.
+    `members`, `topics`, which takes all of them, and `end_offsets`, of some partitions, may be called from any thread
+    and return at once. `on_change` is called on the loop after members or topics have changed.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -115,15 +105,12 @@ class ClusterEvents:
         self.view.shard_map = self.tracker.leave()
 
     def members(self, members: frozenset[Member]) -> None:
-        """Takes a member list."""
         self.loop.call_soon_threadsafe(self._set_members, members)
 
     def topics(self, topics: dict[str, Topic]) -> None:
-        """Takes all topics that the broker has described."""
         self.loop.call_soon_threadsafe(self._set_topics, topics)
 
     def end_offsets(self, end_offsets: Mapping[TopicPartition, EndOffset]) -> None:
-        """Takes the end offsets of some partitions."""
         self.loop.call_soon_threadsafe(self._set_end_offsets, end_offsets)
 
     def _set_members(self, members: frozenset[Member]) -> None:
@@ -147,6 +134,6 @@ class ClusterEvents:
     def _set_end_offsets(self, end_offsets: Mapping[TopicPartition, EndOffset]) -> None:
         self.view.end_offsets.update(end_offsets)
         for replica in self.view.replicas.values():
-            end = end_offsets.get((replica.topic.name, replica.partition))
+            end = end_offsets.get(replica.topic_partition)
             if end is not None:
                 replica.note_end_offset(*end)

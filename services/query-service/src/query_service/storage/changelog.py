@@ -11,9 +11,10 @@ from threading import Event, Thread
 import confluent_kafka
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message
+from typing_extensions import override
 
 from query_service.errors import StoreFailedError, StoreUnusableError
-from query_service.storage.replica import Replica
+from query_service.storage.replica import Replica, TopicPartition
 
 _POLL_S = 0.05
 _MAX_BATCH = 5000
@@ -23,11 +24,9 @@ _RETRY_S = 1.0
 
 _log = structlog.get_logger()
 
-TopicPartition = tuple[str, int]
 
-
-@dataclass(eq=False)
-class Changelog:
+@dataclass(eq=False, repr=False)
+class Changelog(Thread):
     """One consumer with a partition list of its own; it commits nothing, because each store keeps its own offset.
 
     Only this thread writes to the stores of the replicas that it follows. When a store is corrupt, or the topic no
@@ -47,19 +46,12 @@ class Changelog:
         self._retries: dict[TopicPartition, tuple[float, Callable[[], None]]] = {}
         self._next_maintenance = 0.0
         self._stopping = Event()
-        self._thread = Thread(target=self._run, name="changelog", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
+        super().__init__(name="changelog", daemon=True)
 
     def stop(self, timeout_s: float) -> None:
         """Ends the thread and closes the stores of all replicas."""
         self._stopping.set()
-        self._thread.join(timeout_s)
+        self.join(timeout_s)
 
     def follow(self, replica: Replica) -> None:
         """Reads the replica's partition from its store's offset on. From any thread; does not block."""
@@ -71,7 +63,8 @@ class Changelog:
         self._commands.put(lambda: self._remove(replica, done))
         return done
 
-    def _run(self) -> None:
+    @override
+    def run(self) -> None:
         try:
             while not self._stopping.is_set():
                 self._step()
@@ -98,19 +91,18 @@ class Changelog:
             self._run_maintenance()
 
     def _add(self, replica: Replica) -> None:
-        self._replicas[_key_of(replica)] = replica
+        self._replicas[replica.topic_partition] = replica
         self.consumer.incremental_assign([_start_of(replica)])
 
     def _remove(self, replica: Replica, done: "Future[None]") -> None:
-        key = _key_of(replica)
-        del self._replicas[key]
-        self._retries.pop(key, None)
-        self.consumer.incremental_unassign([confluent_kafka.TopicPartition(*key)])
+        del self._replicas[replica.topic_partition]
+        self._retries.pop(replica.topic_partition, None)
+        self.consumer.incremental_unassign([confluent_kafka.TopicPartition(*replica.topic_partition)])
         replica.store.close()
         done.set_result(None)
 
     def _seek(self, replica: Replica) -> None:
-        self.consumer.incremental_unassign([confluent_kafka.TopicPartition(*_key_of(replica))])
+        self.consumer.incremental_unassign([confluent_kafka.TopicPartition(*replica.topic_partition)])
         self.consumer.incremental_assign([_start_of(replica)])
 
     def _handle_batch(self, key: TopicPartition, messages: list[Message]) -> None:
@@ -148,7 +140,7 @@ class Changelog:
             self._retry_later(replica, lambda: self._start_over(replica, set_aside_for))
 
     def _retry_later(self, replica: Replica, action: Callable[[], None]) -> None:
-        self._retries[_key_of(replica)] = (time.monotonic() + _RETRY_S, action)
+        self._retries[replica.topic_partition] = (time.monotonic() + _RETRY_S, action)
 
     def _run_maintenance(self) -> None:
         for replica in self._replicas.values():
@@ -157,10 +149,6 @@ class Changelog:
                     self._next_maintenance = 0.0
             except (StoreFailedError, StoreUnusableError) as error:
                 _log.error("maintenance of a store failed", reason=str(error), store=replica.definition.name)
-
-
-def _key_of(replica: Replica) -> TopicPartition:
-    return replica.topic.name, replica.partition
 
 
 def _by_partition(messages: Iterable[Message]) -> dict[TopicPartition, list[Message]]:
@@ -180,4 +168,4 @@ def _apply(replica: Replica, records: list[Message]) -> None:
 
 
 def _start_of(replica: Replica) -> confluent_kafka.TopicPartition:
-    return confluent_kafka.TopicPartition(*_key_of(replica), replica.store.next_offset or OFFSET_BEGINNING)
+    return confluent_kafka.TopicPartition(*replica.topic_partition, replica.store.next_offset or OFFSET_BEGINNING)

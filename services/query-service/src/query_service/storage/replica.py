@@ -28,14 +28,12 @@ _EXPIRED = HEADER.pack(0, 0, 0, 0, 0, DELETED | UNTIMED)
 
 _log = structlog.get_logger()
 
+TopicPartition = tuple[str, int]
+
 
 @dataclass(eq=False)
 class Replica:
-    """Applies records to the store and says how fresh it is.
-
-    The changelog's thread calls `apply`, `advance_to`, `run_maintenance` and `start_over`; the event loop calls
-    everything else.
-    """
+    """The changelog's thread calls `apply`, `advance_to`, `run_maintenance` and `start_over`, the event loop the rest."""
 
     definition: StoreDefinition
     topic: Topic
@@ -54,6 +52,10 @@ class Replica:
         self._applied, self._stale, self._poison = (
             self.metrics.records.labels(self.definition.name, outcome) for outcome in ("applied", "stale", "poison")
         )
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self.topic.name, self.partition
 
     def freshness(self, instance: str) -> Freshness:
         """Returns how old a result may be that is read after this call."""
@@ -171,31 +173,24 @@ class Replica:
 
 
 class PartitionCheck:
-    """Counts keys of one partition that belong into another, where lookups look for them; warns once.
-
-    Of a large batch it checks a hundred keys, spread over all of it.
-    """
+    """Counts keys of one partition that belong into another; warns once. Of a large batch it checks a hundred keys."""
 
     def __init__(self, definition: StoreDefinition, topic: Topic, partition: int, metrics: Metrics) -> None:
-        """Expects the keys whose group's hash is `partition` modulo the number of partitions."""
-        self._store = definition.name
-        self._topic = topic
-        self._partition = partition
+        self._where = {"store": definition.name, "topic": topic.name, "partition": partition}
+        self._partition, self._partitions = partition, topic.partitions
         self._hash_of = PARTITIONERS[definition.partitioner]
         self._misplaced = metrics.misplaced_keys.labels(definition.name)
         self._warned = False
 
     def check(self, keys: Sequence[bytes]) -> None:
-        """Counts the misplaced keys of a batch."""
         step = max(1, len(keys) // _MAX_CHECKED_KEYS)
         for key in islice(keys, 0, None, step):
-            belongs_to = self._hash_of(group_of(key).decode()) % self._topic.partitions
+            belongs_to = self._hash_of(group_of(key).decode()) % self._partitions
             if belongs_to != self._partition:
                 self._misplaced.inc()
                 if not self._warned:
                     self._warned = True
-                    where = {"store": self._store, "topic": self._topic.name, "partition": self._partition}
-                    _log.warning(_MISPLACED, **where, belongs_to=belongs_to, key=key.decode())
+                    _log.warning(_MISPLACED, **self._where, belongs_to=belongs_to, key=key.decode())
 
 
 def unexpired(value: bytes | None, before_ms: int) -> bytes | None:

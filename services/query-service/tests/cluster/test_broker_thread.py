@@ -2,12 +2,12 @@
 
 from structlog.testing import capture_logs
 
-from query_service.cluster.outage import Outage
+from query_service.cluster.broker_thread import BrokerThread
 
 
 def test_only_the_first_failure_and_the_first_answer_are_logged() -> None:
     with capture_logs() as lines:
-        outage = Outage("topics", "127.0.0.1:9092")
+        outage = BrokerThread("topic-watch", "topics", "127.0.0.1:9092")
         outage.answered()
         outage.failed("refused")
         outage.failed("refused again")
