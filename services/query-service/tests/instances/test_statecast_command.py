@@ -87,7 +87,7 @@ async def test_what_is_wrong_is_said_in_one_line_with_its_status(shell: Shell) -
     nobody = await shell.run("shards", "--address", "127.0.0.1:1", "--timeout", "1")
 
     assert [ended.status for ended in (store, key, file, nobody)] == [2, 2, 2, 3]
-    assert "did you mean `rows`?" in store.err
+    assert "did you mean rows?" in store.err
     assert "KEY `a/b` has 2 parts" in key.err
     assert "/nowhere/ca.pem cannot be read" in file.err
     assert "127.0.0.1:1 does not answer" in nobody.err

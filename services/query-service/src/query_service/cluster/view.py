@@ -14,7 +14,7 @@ from query_service.storage.replica import Replica, TopicPartition
 from query_service.storage.store_directory import Topic
 from query_service.storage.stores_file import StoreDefinition
 from statecast.partitioning import PARTITIONERS, partition_of
-from statecast_service.nearest import suggest
+from statecast_service.settings import suggest
 
 _log = structlog.get_logger()
 

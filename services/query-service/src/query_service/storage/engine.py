@@ -12,7 +12,6 @@ from typing_extensions import override
 from query_service.errors import StoreClosedError
 
 Rows = Iterable[tuple[bytes, bytes]]
-"""Keys with their values."""
 
 
 class Engine(Protocol):
@@ -25,7 +24,7 @@ class Engine(Protocol):
     """
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
-        """Returns the values of keys, in their order."""
+        """Returns the values in the order of the keys."""
 
     def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """Yields keys and values with first <= key < end, as of the moment of the first one."""

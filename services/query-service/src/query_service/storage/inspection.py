@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,8 +51,6 @@ class OtherDirectory:
 
 @dataclass(frozen=True)
 class Inspection:
-    """All that a data directory holds."""
-
     directory: str
     partitions: tuple[InspectedPartition, ...]
     set_aside: tuple[OtherDirectory, ...]
@@ -83,7 +81,6 @@ def inspect(root: Path) -> Inspection:
 
 
 def as_json(inspection: Inspection) -> str:
-    """Returns one JSON object."""
     return json.dumps(asdict(inspection), indent=2) + "\n"
 
 
@@ -106,7 +103,7 @@ def as_table(inspection: Inspection) -> str:
 
 
 def _partition_paths(root: Path) -> list[Path]:
-    stores = sorted(path for path in root.iterdir() if path.is_dir() and path.name != SET_ASIDE)
+    stores = [path for path in root.iterdir() if path.is_dir() and path.name != SET_ASIDE]
     paths = [path for store in stores for path in store.iterdir()]
     return sorted(paths, key=lambda path: (path.parent.name, not path.name.isdigit(), path.name.zfill(9)))
 
@@ -129,17 +126,14 @@ def _read(path: Path) -> InspectedPartition:
     with TemporaryDirectory() as log_directory:
         options = Options(raw_mode=True)
         options.set_db_log_dir(log_directory)  # RocksDB begins a log of its own even where it only reads
-        database = Rdict(str(path), options, access_type=AccessType.read_only())
-        try:
+        with closing(Rdict(str(path), options, access_type=AccessType.read_only())) as database:
             return _contents(path, RocksdbEngine(database))
-        finally:
-            database.close()
 
 
 def _contents(path: Path, engine: RocksdbEngine) -> InspectedPartition:
     check_format(engine.get_many([store_keys.FORMAT_KEY])[0])
-    identity, kind = engine.get_many([store_keys.IDENTITY_KEY, store_keys.KIND_KEY])
-    next_offset, current_ms = engine.get_many([store_keys.NEXT_KEY, store_keys.CURRENT_KEY])
+    notes = [store_keys.IDENTITY_KEY, store_keys.KIND_KEY, store_keys.NEXT_KEY, store_keys.CURRENT_KEY]
+    identity, kind, next_offset, current_ms = engine.get_many(notes)
     deleted = [bool(value[store_keys.FLAGS_AT] & store_keys.DELETED) for _, value in engine.scan(*_ROWS)]
     return InspectedPartition(
         store=path.parent.name,
@@ -147,17 +141,13 @@ def _contents(path: Path, engine: RocksdbEngine) -> InspectedPartition:
         format=str(store_keys.FORMAT),
         kind=(kind or FIRST_KIND).decode(errors="replace"),
         topic_id=(identity or b"").decode(errors="replace").rpartition("/")[0],
-        next_offset=_number(next_offset),
+        next_offset=store_keys.number_of(next_offset),
         rows=deleted.count(False),
         deletions=deleted.count(True),
         versions=sum(1 for _ in engine.scan(*_VERSIONS)),
         size=_size(path),
-        current_ms=_number(current_ms),
+        current_ms=store_keys.number_of(current_ms),
     )
-
-
-def _number(packed: bytes | None) -> int:
-    return 0 if packed is None else int(store_keys.NUMBER.unpack(packed)[0])
 
 
 def _size(path: Path) -> int:

@@ -18,10 +18,9 @@ class EndOffset(NamedTuple):
 class Progress:
     """Compares what has been applied with the end offsets of the partition.
 
-    The end offset is read every `end_offsets_interval_ms`. Once everything before one has been applied, the replica
-    lacks nothing of what there was when that end was asked for. `lag_ms` is the time since then: in a steady state the
-    asking interval plus a round trip, with or without traffic; it grows when the broker is dead, or when records arrive
-    faster than they are applied.
+    Once everything before an end has been applied, the replica lacks nothing of what there was when that end was asked
+    for. `lag_ms` is the time since then: in a steady state the asking interval plus a round trip, with or without
+    traffic; it grows when the broker is dead, or when records arrive faster than they are applied.
 
     The changelog's thread calls `note_applied`, the event loop `note_end_offset`; any thread reads.
     """
@@ -34,7 +33,6 @@ class Progress:
         self._caught_up_s = caught_up_s
         self._monotonic = monotonic
         self._current_at = monotonic()
-        self._caught_up_once = False
         self._ends: deque[EndOffset] = deque()
         self._lock = Lock()
 
@@ -75,6 +73,4 @@ class Progress:
     def _update(self) -> None:
         while self._ends and self._ends[0].offset <= self.next_offset:
             self._current_at = self._ends.popleft().asked_at
-            self._caught_up_once = True
-        if not self.serving and self._caught_up_once and self.lag_s <= self._caught_up_s:
-            self.serving = True
+            self.serving = self.serving or self.lag_s <= self._caught_up_s

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,7 +27,6 @@ class RocksdbEngine(Engine):
     """
 
     def __init__(self, database: Rdict) -> None:
-        """Takes over an open database in raw mode."""
         self._database = database
         self._closed = False
         self._logged = rocksdict.WriteOptions()
@@ -80,9 +80,8 @@ class RocksdbEngine(Engine):
         self._closed = True  # first, so that only the reads that are under way have to end
         for _ in range(_CLOSE_ATTEMPTS):
             try:
-                self._database.close()
-            except rocksdict.DbClosedError:
-                return
+                with suppress(rocksdict.DbClosedError):
+                    self._database.close()
             except RuntimeError:  # another thread is in the middle of a read
                 time.sleep(_CLOSE_PAUSE_S)
             else:

@@ -1,6 +1,7 @@
 """The rows of one partition, with the offset to resume from in the same atomic writes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from query_service.storage import store_keys
 from query_service.storage.engine import Engine
@@ -19,21 +20,19 @@ class PartitionStore:
     """
 
     def __init__(self, engine: Engine, definition: StoreDefinition) -> None:
-        """Takes over an open engine that `store_directory` has checked."""
         self._engine = engine
         self._expires = definition.retain is not None
         self._history = definition.history
         self.restoring = False
-        self.next_offset = self._number(store_keys.NEXT_KEY, 0)
-        self.purged_offset = self._number(store_keys.PURGED_KEY, -1)
-        self.current_ms = self._number(store_keys.CURRENT_KEY, 0)
+        self.next_offset = store_keys.number_of(self.get(store_keys.NEXT_KEY))
+        self.purged_offset = store_keys.number_of(self.get(store_keys.PURGED_KEY), -1)
+        self.current_ms = store_keys.number_of(self.get(store_keys.CURRENT_KEY))
 
     def get(self, key: bytes) -> bytes | None:
-        """Returns the stored value of one row, which may be a deletion marker."""
         return self._engine.get_many([key])[0]
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
-        """Returns the stored values of rows, in their order."""
+        """Returns the stored values of rows, in their order; a deletion marker is one, too."""
         return self._engine.get_many(keys)
 
     def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
@@ -48,9 +47,9 @@ class PartitionStore:
     def write(
         self, rows: Mapping[bytes, bytes], next_offset: int, arrived_ms: int, replaced: Sequence[Replaced] = ()
     ) -> None:
-        """Stores rows and the offset after them at once; deletion markers among them count from `arrived_ms` on.
+        """Stores rows, versions in the order of their replacement, and the offset after them, all or nothing.
 
-        `replaced` are the versions to keep, in the order in which they were replaced.
+        Deletion markers among the rows count from `arrived_ms` on.
         """
         puts = list(rows.items())
         deleted = [row for row in puts if row[1][FLAGS_AT] & DELETED]
@@ -64,13 +63,13 @@ class PartitionStore:
 
     def note_current(self, wall_ms: int) -> None:
         """Notes that everything had been applied at this time; it decides whether a restart may resume from here."""
-        self._engine.write([(store_keys.CURRENT_KEY, NUMBER.pack(wall_ms))], durable=not self.restoring)
+        self._note(store_keys.CURRENT_KEY, wall_ms)
         self.current_ms = wall_ms
 
     def note_purged(self, offset: int) -> None:
         """Notes that deletions up to and including this offset may be unknown here, because they were never read."""
         self.purged_offset = max(self.purged_offset, offset)
-        self._engine.write([self._purged()], durable=not self.restoring)
+        self._note(store_keys.PURGED_KEY, self.purged_offset)
 
     def finish_restore(self) -> None:
         """Makes durable what has been restored, and every write from now on."""
@@ -95,14 +94,11 @@ class PartitionStore:
 
     def purge_versions(self, before_ms: int, limit: int) -> int:
         """Purges at most `limit` versions that were replaced before this time; returns how many it looked at."""
-        deletes: list[bytes] = []
-        seen = 0
-        for due, key, offset in self._due_before(REPLACED_PREFIX, before_ms, limit):
-            seen += 1
-            deletes += [due, *self._versions_up_to(key, offset)]
+        due_versions = self._due_before(REPLACED_PREFIX, before_ms, limit)
+        deletes = [key for due, row, offset in due_versions for key in (due, *self._versions_up_to(row, offset))]
         if deletes:
             self._engine.write((), deletes)
-        return seen
+        return len(due_versions)
 
     def close(self) -> None:
         """Releases everything; reads from then on raise StoreClosedError. Closing again does nothing."""
@@ -111,10 +107,9 @@ class PartitionStore:
     def _purge(self, prefix: bytes, before_ms: int, limit: int, *, visible_after: int) -> int:
         """`visible_after` is how many offsets later callers learn that the row is gone."""
         deletes: list[bytes] = []
-        seen = 0
         purged_offset = self.purged_offset
-        for due, key, offset in self._due_before(prefix, before_ms, limit):
-            seen += 1
+        due_rows = self._due_before(prefix, before_ms, limit)
+        for due, key, offset in due_rows:
             if offset + visible_after >= self.next_offset:
                 continue
             deletes.append(due)
@@ -127,15 +122,16 @@ class PartitionStore:
                 deletes += self._versions_up_to(key, offset)
         if deletes:
             self.purged_offset = purged_offset
-            self._engine.write([self._purged()], deletes, durable=not self.restoring)
-        return seen
+            self._note(store_keys.PURGED_KEY, purged_offset, deletes)
+        return len(due_rows)
 
-    def _due_before(self, prefix: bytes, before_ms: int, limit: int) -> Iterator[tuple[bytes, bytes, int]]:
-        due_rows = self._engine.scan(prefix, store_keys.due_key(prefix, before_ms, b""))
-        for _, (due, packed) in zip(range(limit), due_rows, strict=False):
-            yield due, store_keys.due_row(prefix, due), NUMBER.unpack(packed)[0]
+    def _due_before(self, prefix: bytes, before_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
+        due_rows = islice(self._engine.scan(prefix, store_keys.due_key(prefix, before_ms, b"")), limit)
+        return [(due, store_keys.due_row(prefix, due), store_keys.number_of(packed)) for due, packed in due_rows]
 
-    def _keep_versions(self, replaced: Sequence[Replaced], arrived_ms: int, puts: list[_Put]) -> list[bytes]:
+    def _keep_versions(
+        self, replaced: Sequence[Replaced], arrived_ms: int, puts: list[tuple[bytes, bytes]]
+    ) -> list[bytes]:
         """Adds the versions to `puts`; returns the keys of those beyond the number to keep."""
         if self._history is None:
             return []
@@ -156,12 +152,8 @@ class PartitionStore:
         first, end = store_keys.version_key(key, 0), store_keys.version_key(key, offset + 1)
         return [version for version, _ in self._engine.scan(first, end)]
 
-    def _purged(self) -> tuple[bytes, bytes]:
-        return store_keys.PURGED_KEY, NUMBER.pack(self.purged_offset)
-
-    def _number(self, key: bytes, default: int) -> int:
-        packed = self.get(key)
-        return default if packed is None else int(NUMBER.unpack(packed)[0])
+    def _note(self, key: bytes, number: int, deletes: Sequence[bytes] = ()) -> None:
+        self._engine.write([(key, NUMBER.pack(number))], deletes, durable=not self.restoring)
 
 
 def _expiries(rows: Mapping[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:

@@ -36,10 +36,7 @@ class Topic:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Keeps other instances from using the directory within the block; makes it if need be. Raises DataDirectoryError.
-
-    The kernel releases the lock when the process ends, however it ends.
-    """
+    """Keeps other instances from the directory within the block; makes it if need be. Raises DataDirectoryError."""
     name = Settings.variable("data_directory")
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -52,7 +49,7 @@ def locked(directory: Path) -> Iterator[None]:
     except BlockingIOError as error:
         raise DataDirectoryError(f"{name}={directory}: another instance uses it: give each its own") from error
     finally:
-        os.close(lock)
+        os.close(lock)  # the kernel does this when the process ends in any other way
 
 
 @dataclass(frozen=True)

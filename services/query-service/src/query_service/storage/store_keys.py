@@ -71,17 +71,14 @@ class Header(NamedTuple):
 
     @property
     def deleted(self) -> bool:
-        """Whether the value is a deletion marker."""
         return bool(self.flags & DELETED)
 
 
 def header_of(value: bytes) -> Header:
-    """Returns the fields in front of the payload."""
     return Header._make(HEADER.unpack_from(value))
 
 
 def offset_of(value: bytes) -> int:
-    """Returns the offset of the record that was applied."""
     offset: int = _OFFSET.unpack_from(value)[0]
     return offset
 
@@ -99,8 +96,12 @@ def due_key(prefix: bytes, due_ms: int, key: bytes) -> bytes:
     return prefix + _TIME.pack(max(0, due_ms)) + key
 
 
+def number_of(packed: bytes | None, default: int = 0) -> int:
+    """Returns the number that a key of the store itself has, or the default for one that is not there."""
+    return default if packed is None else int(NUMBER.unpack(packed)[0])
+
+
 def due_row(prefix: bytes, due: bytes) -> bytes:
-    """Returns the row's key from a key made by `due_key`."""
     return due[len(prefix) + _TIME.size :]
 
 

@@ -1,11 +1,8 @@
-"""The stores file: what it says about each store, and its checks against the contract.
-
-An error names the file, the key and the nearest valid name.
-"""
+"""The stores file: what it says about each store, and its checks against the contract."""
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,7 +12,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError, WithJsonSchema
 
 from query_service.errors import StoresFileError
-from statecast_service.settings import nearest
+from statecast_service.settings import suggest
 
 JSON = "json"
 BYTES = "bytes"
@@ -122,7 +119,7 @@ def read_stores(path: Path) -> tuple[StoreDefinition, ...]:
     if not stores:
         raise StoresFileError(f"{path}: stores is empty: name at least one")
     for index, store in enumerate(stores):
-        problem = _problem(store, stores[:index])
+        problem = _name_problem(store, stores[:index]) or _message_problem(store) or _combination_problem(store)
         if problem is not None:
             raise StoresFileError(f"{path}: stores[{index}].{problem}")
     return tuple(sorted(stores, key=lambda store: store.name))
@@ -132,12 +129,6 @@ def stores_schema() -> str:
     """Returns the JSON Schema of the file, for editors."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **StoresFile.model_json_schema()}
     return json.dumps(schema, indent=2) + "\n"
-
-
-def suggestion(name: str, valid: Collection[str]) -> str:
-    """Returns the end of an error's text about a name that is not among the valid ones."""
-    match = nearest(name, valid)
-    return f"did you mean `{match}`?" if match else f"there are: {', '.join(sorted(valid)) or 'none'}"
 
 
 def _contract_messages() -> Mapping[str, frozenset[str]]:
@@ -156,12 +147,12 @@ def _nested(scope: str, message: DescriptorProto) -> list[tuple[str, DescriptorP
     return [(name, message), *(inner for nested in message.nested_type for inner in _nested(name, nested))]
 
 
-def _problem(store: StoreDefinition, earlier: tuple[StoreDefinition, ...]) -> str | None:
+def _name_problem(store: StoreDefinition, earlier: tuple[StoreDefinition, ...]) -> str | None:
     if store.name in {other.name for other in earlier}:
         return f"name `{store.name}` is there twice: remove one"
     if store.topic in {other.topic for other in earlier}:
         return f"topic `{store.topic}` is another store's: remove one"
-    return _message_problem(store) or _combination_problem(store)
+    return None
 
 
 def _message_problem(store: StoreDefinition) -> str | None:
@@ -174,10 +165,10 @@ def _message_problem(store: StoreDefinition) -> str | None:
     messages = _contract_messages()
     if store.message not in messages:
         valid = {name for name in messages if name.startswith("statecast.")} | ({JSON, BYTES} if store.plain else set())
-        return f"message `{store.message}` is not in the contract: {suggestion(store.message, valid)}"
+        return f"message `{store.message}` is not in the contract: {suggest(store.message, valid)}"
     fields = messages[store.message]
     if store.owner is not None and store.owner not in fields:
-        return f"owner `{store.owner}` is not a field of {store.message}: {suggestion(store.owner, fields)}"
+        return f"owner `{store.owner}` is not a field of {store.message}: {suggest(store.owner, fields)}"
     return None
 
 
@@ -200,5 +191,5 @@ def _field_problem(location: tuple[int | str, ...], error_type: str, message: st
     field = "".join(steps).lstrip(".") or "the file"
     if error_type == "extra_forbidden":
         model = StoresFile if len(location) == 1 else _MODELS.get(location[-2], StoreDefinition)
-        return f"{field} is not known: {suggestion(str(location[-1]), model.model_fields.keys())}"
+        return f"{field} is not known: {suggest(str(location[-1]), model.model_fields.keys())}"
     return f"{field}: {message.removeprefix('Value error, ')}"
