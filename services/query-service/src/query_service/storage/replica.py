@@ -33,7 +33,7 @@ TopicPartition = tuple[str, int]
 
 @dataclass(eq=False)
 class Replica:
-    """The changelog's thread calls `apply`, `advance_to`, `run_maintenance` and `start_over`, the event loop the rest."""
+    """The changelog's thread calls `apply`, `advance_to`, `run_maintenance`, `start_over`; the event loop all else."""
 
     definition: StoreDefinition
     topic: Topic
