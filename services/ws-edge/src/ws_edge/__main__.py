@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import socket
 import sys
 import time
@@ -74,6 +75,8 @@ async def serve(settings: Settings, listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
     settings = settings.model_copy(update={"instance": settings.instance or f"{host}:{port}"})
     configure_logs(instance=settings.instance)
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 50)
     edge = build(settings, writer_of(settings))
     log.info("listening", host=host, port=port, query_addresses=settings.query_addresses)
     await run(edge, listener)
