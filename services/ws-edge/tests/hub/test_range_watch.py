@@ -97,6 +97,18 @@ def test_a_window_that_has_lost_a_member_is_read_anew() -> None:
     assert not watched.due()[1].whole
 
 
+def test_no_position_is_given_while_a_member_of_the_window_is_unknown() -> None:
+    """Who resumed from it would never get the member that has come up from behind the window."""
+    watched = Range(limit=2)
+    watched.join()
+    watched.answer(whole(row("a", 1), row("b", 2), through=5, more=True))
+    watched.answer(news(gone("a", 6), after=5, through=6))
+    incomplete = watched.subscription.position
+    watched.answer(whole(row("b", 2), row("c", 3), through=6))
+
+    assert (incomplete, watched.subscription.position) == (None, at(6))
+
+
 def test_a_member_that_moves_behind_the_window_leaves_it() -> None:
     watched = Range(limit=2)
     phone = watched.join()

@@ -92,7 +92,7 @@ class RangeWatch(Watch):
         after, position = subscription.after, self.position
         if not subscription.is_in_force:
             return after
-        if subscription.pending or position is None:
+        if subscription.pending or position is None or self._is_outdated:
             return None
         return max(after, position) if after is not None and after.epoch == position.epoch else position
 
