@@ -120,15 +120,9 @@ class ReplicaFactory:
     max_recent_rows: int
 
     def open(self, store: str, topic: Topic, partition: int, end: EndOffset) -> Replica:
-        """Returns a replica that resumes from what is on disk. Blocks on the disk; raises StoreFailedError.
-
-        An empty store notes that it knows of no deletion before `end`: compaction may have removed tombstones that
-        other replicas have seen.
-        """
+        """Returns a replica that resumes from what is on disk. Blocks on the disk; raises StoreFailedError."""
         definition = self.definitions[store]
-        opened = self.directory.open(definition, topic.topic_id, partition)
-        if opened.next_offset == 0:
-            opened.note_purged(end.offset - 1)
+        opened = self.directory.open(definition, topic.topic_id, partition, end.offset)
         opened.restoring = end.offset - opened.next_offset > _RESTORE_RECORDS
         progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
         progress.note_end_offset(*end)
@@ -139,9 +133,7 @@ class ReplicaFactory:
         """Gives the replica an empty store: the old one is set aside for a reason, or deleted without one."""
         definition, partition = replica.definition, replica.partition
         replica.store.close()
-        if set_aside_for is not None:
-            self.directory.set_aside(definition, partition, set_aside_for)
-        store = self.directory.reset(definition, replica.topic.topic_id, partition)
+        self.directory.discard(definition, partition, set_aside_for)
+        store = self.directory.open(definition, replica.topic.topic_id, partition, replica.progress.end_offset or 0)
         store.restoring = True
-        store.note_purged((replica.progress.end_offset or 0) - 1)
         replica.start_over(store, Progress(0, self.caught_up_s, time.monotonic))
