@@ -22,7 +22,7 @@ from query_service.lookups import (
     VersionsQuery,
     VersionsResult,
 )
-from query_service.lookups.routing import RoutedPeer
+from query_service.lookups.routed_peer import RoutedPeer
 from query_service.metrics import Metrics
 from query_service.serving import messages, responses
 from query_service.serving.call_limits import CallLimits, InFlight

@@ -14,7 +14,7 @@ from query_service.cluster.shard_map import Member, StorePartition
 from query_service.errors import UnreachableError
 from query_service.freshness import Freshness
 from query_service.lookups import Encoded, Row
-from query_service.lookups.routing import RoutedPeer
+from query_service.lookups.routed_peer import RoutedPeer
 from query_service.serving.grpc_status import failure_of
 from query_service.serving.messages import fill_batch_request, fill_scan_request, forwarded_freshness, message_of
 from query_service.storage.store_keys import row_key
