@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 
 import structlog
 from confluent_kafka import Consumer
@@ -31,7 +30,6 @@ from query_service.serving.servicers import QueryServicer, ShardServicer
 from query_service.serving.shard_listing import ShardListing
 from query_service.settings import Settings
 from query_service.storage.changelog import Changelog
-from query_service.storage.changes import Changes
 from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.stores_file import StoreDefinition
@@ -55,15 +53,15 @@ class Instance:
         topics = tuple(sorted((store.name, store.topic) for store in stores if store.topic != store.name))
         me = Member(settings.instance_name, settings.address, settings.shard_address, _wall_ms(), topics)
         view = self._view = View(me, stores, settings.replicas)
-        peers = self._peers = Peers(settings.peer_backoff_ms / 1000, time.monotonic, shard_tls(settings))
+        backoff_s, timeout_s = settings.peer_backoff_ms / 1000, settings.peer_timeout_ms / 1000
+        peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
         tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
         factory = _factory(settings, metrics, view)
         changelog = self._changelog = Changelog(
             _consumer(settings), factory.reopen, _wall_ms, settings.deletions_s * 1000
         )
-        serving_partitions = partial(peers.served_by, timeout_s=settings.peer_timeout_ms / 1000)
         placement = self._placement = Placement(
-            view, factory.open, changelog.follow, changelog.unfollow, serving_partitions
+            view, factory.open, changelog.follow, changelog.unfollow, peers.served_by
         )
         events = self._events = ClusterEvents(asyncio.get_running_loop(), view, tracker, placement.changed.set)
         readiness = self._readiness = Readiness(view, tracker, lambda: placement.complete, metrics)
@@ -144,7 +142,7 @@ def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> 
     local = LocalLookup(view, limits, monotonic)
     hedging = Hedging(settings.hedge_after_ms / 1000, peer_timeout_s, settings.hedge_share, metrics, monotonic)
     routed = RoutedLookup(view, local, peers.of, hedging, peer_timeout_s, limits, metrics, monotonic)
-    listing = ShardListing(view, peers.freshness_at, peer_timeout_s)
+    listing = ShardListing(view, peers.freshness_at)
     in_flight = InFlight(settings.max_in_flight_mb << 20, metrics)
     timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
@@ -160,9 +158,8 @@ def _factory(settings: Settings, metrics: Metrics, view: View) -> ReplicaFactory
         wall_ms=_wall_ms,
         on_set_aside=metrics.set_aside.inc,
     )
-    loop = asyncio.get_running_loop()
-    caught_up_s, recent = settings.caught_up_ms / 1000, settings.recent_changes
-    return ReplicaFactory(view.stores, directory, lambda: Changes(loop), metrics, caught_up_s, _wall_ms, recent)
+    caught_up_s, loop = settings.caught_up_ms / 1000, asyncio.get_running_loop()
+    return ReplicaFactory(view.stores, directory, loop, metrics, caught_up_s, settings.recent_changes)
 
 
 def _consumer(settings: Settings) -> Consumer:
@@ -182,5 +179,4 @@ def _consumer(settings: Settings) -> Consumer:
 
 
 def _wall_ms() -> int:
-    """Returns the time in milliseconds since 1970 UTC."""
     return time.time_ns() // 1_000_000

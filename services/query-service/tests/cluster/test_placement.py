@@ -13,7 +13,6 @@ from query_service.cluster.shard_map import Member, ShardMap, StorePartition
 from query_service.cluster.view import View
 from query_service.errors import StoreFailedError
 from query_service.metrics import Metrics
-from query_service.storage.changes import Changes
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica
 from query_service.storage.store_directory import StoreDirectory, Topic
@@ -154,9 +153,7 @@ Open = Callable[[int, int], Replica]
 @pytest.fixture
 async def factory(open_directory: Callable[..., StoreDirectory], metrics: Metrics) -> ReplicaFactory:
     loop = asyncio.get_running_loop()
-    return ReplicaFactory(
-        {"s": store_definition()}, open_directory(), lambda: Changes(loop), metrics, 2.0, lambda: 1_700_000_000_000, 100
-    )
+    return ReplicaFactory({"s": store_definition()}, open_directory(), loop, metrics, 2.0, 100)
 
 
 async def test_a_new_store_knows_of_no_deletion_before_the_end_offset(factory: ReplicaFactory) -> None:

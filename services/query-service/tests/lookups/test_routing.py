@@ -5,12 +5,12 @@ import pytest
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, BoundsError, InvalidRequestError, NotServedError, UnreachableError
-from query_service.freshness import Absence, Freshness
 from query_service.lookups import GetQuery, GetResult, Key, Lookup
 from query_service.lookups.hedging import Hedging
 from query_service.lookups.request_checks import Limits
 from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
+from query_service.storage.progress import Absence, Freshness
 from statecast.position import Position
 from testkit.query_service import FakeLookup, FakePeers, ManualClock
 

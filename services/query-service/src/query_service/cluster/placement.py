@@ -113,10 +113,9 @@ class ReplicaFactory:
 
     definitions: Mapping[str, StoreDefinition]
     directory: StoreDirectory
-    new_changes: Callable[[], Changes]
+    loop: asyncio.AbstractEventLoop
     metrics: Metrics
     caught_up_s: float
-    wall_ms: Callable[[], int]
     max_recent_rows: int
 
     def open(self, store: str, topic: Topic, partition: int, end: EndOffset) -> Replica:
@@ -126,8 +125,10 @@ class ReplicaFactory:
         opened.restoring = end.offset - opened.next_offset > _RESTORE_RECORDS
         progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
         progress.note_end_offset(*end)
-        changes, recent = self.new_changes(), RecentChanges(self.max_recent_rows, opened.next_offset - 1)
-        return Replica(definition, topic, partition, opened, progress, changes, recent, self.metrics, self.wall_ms)
+        changes, recent = Changes(self.loop), RecentChanges(self.max_recent_rows, opened.next_offset - 1)
+        return Replica(
+            definition, topic, partition, opened, progress, changes, recent, self.metrics, self.directory.wall_ms
+        )
 
     def reopen(self, replica: Replica, set_aside_for: str | None) -> None:
         """Gives the replica an empty store: the old one is set aside for a reason, or deleted without one."""

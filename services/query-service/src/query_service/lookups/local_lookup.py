@@ -9,12 +9,12 @@ from typing_extensions import override
 from query_service import lookups
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, InvalidRequestError, TooLargeError
-from query_service.freshness import Freshness
 from query_service.lookups import BatchQuery, BatchResult, IndexedValue, RangeQuery, RangeResult, Row, page_token, scan
 from query_service.lookups.replica_reads import absence_of, check_history, is_value, version_at, wait_until_met
 from query_service.lookups.request_checks import Limits
 from query_service.lookups.split_batch import parts_of, split_batch
 from query_service.storage.changes import Watcher
+from query_service.storage.progress import Freshness
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, MAX_OFFSET, group_range, offset_of, row_key
 from statecast.position import Position

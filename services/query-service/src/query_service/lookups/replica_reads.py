@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import TypeGuard
 
 from query_service.errors import BeforeHistoryError, BoundsError, NoHistoryError, NotServedError
-from query_service.freshness import Absence, Freshness, Time
 from query_service.lookups import Bounds
 from query_service.storage.changes import Watcher
+from query_service.storage.progress import Absence, Freshness, Time
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, UNTIMED, header_of
 from query_service.storage.stores_file import StoreDefinition

@@ -66,7 +66,6 @@ class Watcher:
         self._woken = asyncio.Event()
 
     def wake(self, keys: Collection[bytes]) -> None:
-        """Wakes the call when it waits for one of these keys."""
         if (
             self._keys is None
             or not self._keys.isdisjoint(keys)

@@ -7,10 +7,9 @@ from itertools import islice
 import structlog
 
 from query_service.errors import NotServedError, PoisonRecordError, StoreError
-from query_service.freshness import Freshness
 from query_service.metrics import Metrics
 from query_service.storage.changes import Changes, RecentChanges
-from query_service.storage.progress import Progress
+from query_service.storage.progress import Freshness, Progress
 from query_service.storage.record import Record, Replaced, decode_plain, decode_states, newest_rows
 from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import Topic
@@ -135,7 +134,6 @@ class Replica:
             self.changes.announce(())
 
     def note_end_offset(self, offset: int, asked_at: float) -> None:
-        """Notes the end of the partition, as of a time of the monotonic clock."""
         self.progress.note_end_offset(offset, asked_at)
         self.changes.announce(())
 

@@ -126,7 +126,6 @@ def read_stores(path: Path) -> tuple[StoreDefinition, ...]:
 
 
 def stores_schema() -> str:
-    """Returns the JSON Schema of the file, for editors."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **StoresFile.model_json_schema()}
     return json.dumps(schema, indent=2) + "\n"
 
