@@ -19,7 +19,7 @@ from query_service.metrics import Metrics
 from query_service.serving.peers import Peers, RemoteLookup
 from query_service.serving.servicers import ShardServicer
 from query_service.serving.shard_listing import ShardListing
-from query_service.storage.changes import Changes, RecentChanges
+from query_service.storage.changes import Changes
 from query_service.storage.progress import Progress
 from query_service.storage.replica import Replica
 from query_service.storage.rocksdb_engine import RocksdbOpener
@@ -115,8 +115,7 @@ def open_replica(
             partition,
             store,
             progress,
-            Changes(loop or asyncio.get_running_loop()),
-            RecentChanges(RECENT, store.next_offset - 1),
+            Changes(loop or asyncio.get_running_loop(), RECENT, store.next_offset - 1),
             metrics,
             lambda: int(wall.now * 1000),
         )

@@ -13,7 +13,7 @@ from query_service.cluster.shard_map import Member, StorePartition
 from query_service.cluster.view import View
 from query_service.errors import StoreFailedError
 from query_service.metrics import Metrics
-from query_service.storage.changes import Changes, RecentChanges
+from query_service.storage.changes import Changes
 from query_service.storage.progress import EndOffset, Progress
 from query_service.storage.replica import Replica
 from query_service.storage.store_directory import StoreDirectory, Topic
@@ -125,10 +125,8 @@ class ReplicaFactory:
         opened.restoring = end.offset - opened.next_offset > _RESTORE_RECORDS
         progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
         progress.note_end_offset(*end)
-        changes, recent = Changes(self.loop), RecentChanges(self.max_recent_rows, opened.next_offset - 1)
-        return Replica(
-            definition, topic, partition, opened, progress, changes, recent, self.metrics, self.directory.wall_ms
-        )
+        changes = Changes(self.loop, self.max_recent_rows, opened.next_offset - 1)
+        return Replica(definition, topic, partition, opened, progress, changes, self.metrics, self.directory.wall_ms)
 
     def reopen(self, replica: Replica, set_aside_for: str | None) -> None:
         """Gives the replica an empty store: the old one is set aside for a reason, or deleted without one."""
