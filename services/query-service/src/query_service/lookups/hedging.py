@@ -91,7 +91,8 @@ class Hedging:
             in_time = self._monotonic() < due + slow.after_s  # else this loop stood still, and has heard no peer
             if in_time and peer.silent_since(began + wait_s):
                 peer.failed(None)
-            if peer.unreachable or self._take():
+            if peer.unreachable or self._allowance >= 1:
+                self._allowance -= 0 if peer.unreachable else 1
                 slow.note(slow.max_s)
                 return True
             if not refused:
@@ -112,9 +113,3 @@ class Hedging:
                     self._hedges.labels("lost" if task is attempts[0] else "won").inc()
                     return result
         return None
-
-    def _take(self) -> bool:
-        if self._allowance < 1:
-            return False
-        self._allowance -= 1
-        return True
