@@ -56,7 +56,7 @@ class Instance:
         backoff_s, timeout_s = settings.peer_backoff_ms / 1000, settings.peer_timeout_ms / 1000
         peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
         tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
-        factory = _factory(settings, metrics, view)
+        factory = _factory(settings, metrics)
         changelog = self._changelog = Changelog(
             _consumer(settings), factory.reopen, _wall_ms, settings.deletions_s * 1000
         )
@@ -150,7 +150,7 @@ def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> 
     return Servers(settings, queries, ShardServicer(local, listing, call_limits._replace(max_s=math.inf)))
 
 
-def _factory(settings: Settings, metrics: Metrics, view: View) -> ReplicaFactory:
+def _factory(settings: Settings, metrics: Metrics) -> ReplicaFactory:
     directory = StoreDirectory(
         settings.data_directory,
         RocksdbOpener(settings.block_cache_mb << 20, settings.write_buffers_mb << 20),
@@ -159,7 +159,7 @@ def _factory(settings: Settings, metrics: Metrics, view: View) -> ReplicaFactory
         on_set_aside=metrics.set_aside.inc,
     )
     caught_up_s, loop = settings.caught_up_ms / 1000, asyncio.get_running_loop()
-    return ReplicaFactory(view.stores, directory, loop, metrics, caught_up_s, settings.recent_changes)
+    return ReplicaFactory(directory, loop, metrics, caught_up_s, settings.recent_changes)
 
 
 def _consumer(settings: Settings) -> Consumer:

@@ -28,7 +28,7 @@ class Log:
     def __init__(self, kafka: str, topic: str, factory: ReplicaFactory, changelog: Changelog) -> None:
         self.topic = topic
         self.changelog = changelog
-        self._open = partial(factory.open, "s", Topic(topic, "id", 77, 1), 0)
+        self._open = partial(factory.open, store_definition(), Topic(topic, "id", 77, 1), 0)
         self._producer = Producer({"bootstrap.servers": kafka})
         self._admin = AdminClient({"bootstrap.servers": kafka})
         self.replica = self._open(EndOffset(0, 0.0))
@@ -71,7 +71,7 @@ def log(
     kafka: str, create_topic: Callable[..., str], open_directory: Callable[..., StoreDirectory], metrics: Metrics
 ) -> Iterator[Log]:
     loop = asyncio.new_event_loop()
-    factory = ReplicaFactory({"s": store_definition()}, open_directory(), loop, metrics, 60.0, 100)
+    factory = ReplicaFactory(open_directory(), loop, metrics, 60.0, 100)
     consumer = Consumer(
         {
             "bootstrap.servers": kafka,

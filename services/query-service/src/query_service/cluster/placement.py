@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Placement:
     """
 
     view: View
-    open_replica: Callable[[str, Topic, int, EndOffset], Replica]
+    open_replica: Callable[[StoreDefinition, Topic, int, EndOffset], Replica]
     follow: Callable[[Replica], None]
     unfollow: Callable[[Replica], "Future[None]"]
     serving_partitions: Callable[[Member], Awaitable[frozenset[StorePartition]]]
@@ -79,7 +79,7 @@ class Placement:
         if end is None:
             return
         try:
-            replica = await asyncio.to_thread(self.open_replica, store, topic, partition, end)
+            replica = await asyncio.to_thread(self.open_replica, self.view.store(store), topic, partition, end)
         except StoreFailedError as error:
             _log.error("the partition cannot be opened; it is tried again", reason=str(error), store=store)
             return
@@ -111,16 +111,14 @@ class Placement:
 class ReplicaFactory:
     """Opens replicas with all that they share; each serves once its lag has been below `caught_up_s`."""
 
-    definitions: Mapping[str, StoreDefinition]
     directory: StoreDirectory
     loop: asyncio.AbstractEventLoop
     metrics: Metrics
     caught_up_s: float
     max_recent_rows: int
 
-    def open(self, store: str, topic: Topic, partition: int, end: EndOffset) -> Replica:
+    def open(self, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica:
         """Returns a replica that resumes from what is on disk. Blocks on the disk; raises StoreFailedError."""
-        definition = self.definitions[store]
         opened = self.directory.open(definition, topic.topic_id, partition, end.offset)
         opened.restoring = end.offset - opened.next_offset > _RESTORE_RECORDS
         progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)

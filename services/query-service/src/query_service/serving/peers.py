@@ -93,8 +93,6 @@ class RemoteLookup(lookups.Lookup):
 
 
 class Peer(RoutedPeer):
-    """One other instance: its lookups, and what failed there lately."""
-
     def __init__(self, member: Member, backoff_s: float, monotonic: Callable[[], float], tls: Tls | None) -> None:
         """Connects at the first call."""
         self._channel = (
