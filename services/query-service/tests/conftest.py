@@ -14,12 +14,12 @@ from query_service.cluster.view import View
 from query_service.lookups.hedging import Hedging
 from query_service.lookups.local_lookup import LocalLookup
 from query_service.lookups.request_checks import Limits
-from query_service.lookups.routing import RoutedLookup, Routing
+from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
 from query_service.serving.peers import Peers, RemoteLookup
 from query_service.serving.servicers import ShardServicer
 from query_service.serving.shard_listing import ShardListing
-from query_service.storage.changes import Changes, RecentChanges
+from query_service.storage.changes import Changes
 from query_service.storage.progress import Progress
 from query_service.storage.replica import Replica
 from query_service.storage.rocksdb_engine import RocksdbOpener
@@ -81,7 +81,7 @@ def open_store(request: pytest.FixtureRequest, open_directory: Callable[..., Sto
 
     def make(**fields: object) -> PartitionStore:
         definition = store_definition(store={"engine": request.param}, **fields)
-        opened.append(open_directory().open(definition, "id", 0))
+        opened.append(open_directory().open(definition, "id", 0, 0))
         return opened[-1]
 
     yield make
@@ -105,7 +105,7 @@ def open_replica(
         **fields: object,
     ) -> Replica:
         definition = store_definition(STORE, **fields)
-        store = directory.open(definition, TOPIC.topic_id, partition)
+        store = directory.open(definition, TOPIC.topic_id, partition, 0)
         progress = Progress(store.next_offset, 2.0, clock)
         if serving:
             progress.note_end_offset(store.next_offset, clock.now)
@@ -115,8 +115,7 @@ def open_replica(
             partition,
             store,
             progress,
-            Changes(loop or asyncio.get_running_loop()),
-            RecentChanges(RECENT, store.next_offset - 1),
+            Changes(loop or asyncio.get_running_loop(), RECENT, store.next_offset - 1),
             metrics,
             lambda: int(wall.now * 1000),
         )
@@ -157,10 +156,10 @@ async def lookup(request: pytest.FixtureRequest, serving_view: View, metrics: Me
     if request.param == "local":
         yield MessageLookup(local)
         return
-    peers = Peers(1.0, time.monotonic)
+    peers = Peers(1.0, 1.0, time.monotonic)
     server = grpc.aio.server()
     servicer = ShardServicer(
-        local, ShardListing(serving_view, peers.freshness_at, 1.0), call_limits(metrics, time.monotonic)
+        local, ShardListing(serving_view, peers.freshness_at), call_limits(metrics, time.monotonic)
     )
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
@@ -175,7 +174,6 @@ async def lookup(request: pytest.FixtureRequest, serving_view: View, metrics: Me
         elsewhere.shard_map = ShardMap(frozenset({holder}), 1)
         nothing = LocalLookup(elsewhere, LIMITS, time.monotonic)
         hedging = Hedging(0.02, 5.0, 0.1, metrics, time.monotonic)
-        routing = Routing(elsewhere, nothing, peers.of, hedging, 5.0, metrics, time.monotonic)
-        yield MessageLookup(RoutedLookup(elsewhere, routing, LIMITS))
+        yield MessageLookup(RoutedLookup(elsewhere, nothing, peers.of, hedging, 5.0, LIMITS, metrics, time.monotonic))
     await peers.keep(())
     await server.stop(None)

@@ -9,7 +9,6 @@ from typing_extensions import override
 from query_service.cluster.shard_map import Member
 from query_service.cluster.view import View
 from query_service.errors import LookupFailedError
-from query_service.freshness import Freshness
 from query_service.lookups import (
     BatchQuery,
     BatchResult,
@@ -22,10 +21,11 @@ from query_service.lookups import (
     VersionsQuery,
     VersionsResult,
 )
-from query_service.lookups.routing import RoutedPeer
+from query_service.lookups.routed_peer import RoutedPeer
 from query_service.metrics import Metrics
 from query_service.serving import messages, responses
 from query_service.serving.call_limits import CallLimits, InFlight
+from query_service.storage.progress import Freshness
 from query_service.storage.record import TOMBSTONE_HEADER, Headers, Record
 from query_service.storage.store_keys import HEADER, UNTIMED
 from query_service.storage.stores_file import StoreDefinition

@@ -1,6 +1,6 @@
 """What can go wrong in the query service; `grpc_status` gives each LookupFailedError its status."""
 
-from query_service.freshness import Absence, Freshness
+from query_service.storage.progress import Absence, Freshness
 from statecast_service.errors import ServiceError
 
 

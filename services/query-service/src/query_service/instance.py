@@ -1,21 +1,40 @@
-"""One instance from start to drain: starts its parts in order, watches over them, and stops them in order."""
+"""One instance from start to drain: puts its parts together, starts them in order, watches over and stops them."""
 
 import asyncio
+import math
+import sys
+import time
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import structlog
+from confluent_kafka import Consumer
+from prometheus_client import CollectorRegistry
 
 from query_service.cluster.membership import Membership
-from query_service.cluster.placement import Placement
+from query_service.cluster.placement import Placement, ReplicaFactory
 from query_service.cluster.readiness import Readiness
-from query_service.cluster.restore_watch import RestoreWatch
+from query_service.cluster.restore_watch import RestoreWatch, terminal_bar
+from query_service.cluster.shard_map import Member, MemberTracker
 from query_service.cluster.topic_watch import TopicWatch
 from query_service.cluster.view import ClusterEvents, View
+from query_service.lookups.hedging import Hedging
+from query_service.lookups.local_lookup import LocalLookup
+from query_service.lookups.request_checks import Limits
+from query_service.lookups.routing import RoutedLookup
+from query_service.metrics import Metrics
+from query_service.serving.call_limits import CallLimits, InFlight
 from query_service.serving.peers import Peers
-from query_service.serving.server import Servers
+from query_service.serving.server import Servers, shard_tls
+from query_service.serving.servicers import QueryServicer, ShardServicer
+from query_service.serving.shard_listing import ShardListing
+from query_service.settings import Settings
 from query_service.storage.changelog import Changelog
+from query_service.storage.rocksdb_engine import RocksdbOpener
+from query_service.storage.store_directory import StoreDirectory
+from query_service.storage.stores_file import StoreDefinition
 from statecast_service.health import HealthServer
+from statecast_service.kafka import client_options
 
 _UPDATE_S = 0.1
 _SEEN_BY_PEERS_S = 0.5
@@ -24,32 +43,49 @@ _THREAD_S = 5.0
 _log = structlog.get_logger()
 
 
-@dataclass
 class Instance:
-    """The running parts, in the order in which they start."""
+    """The parts of one instance; the only place that puts them together."""
 
-    view: View
-    events: ClusterEvents
-    placement: Placement
-    readiness: Readiness
-    restore_watch: RestoreWatch
-    peers: Peers
-    servers: Servers
-    health: HealthServer
-    changelog: Changelog
-    topic_watch: TopicWatch
-    membership: Membership
-    drain_s: float
+    def __init__(self, settings: Settings, stores: Sequence[StoreDefinition]) -> None:
+        """Makes the parts; nothing runs yet. Needs a running event loop. Raises SettingsError for wrong TLS files."""
+        self._drain_s = settings.drain_s
+        metrics = Metrics(CollectorRegistry())
+        topics = tuple(sorted((store.name, store.topic) for store in stores if store.topic != store.name))
+        me = Member(settings.instance_name, settings.address, settings.shard_address, _wall_ms(), topics)
+        view = self._view = View(me, stores, settings.replicas)
+        backoff_s, timeout_s = settings.peer_backoff_ms / 1000, settings.peer_timeout_ms / 1000
+        peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
+        tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
+        factory = _factory(settings, metrics)
+        changelog = self._changelog = Changelog(
+            _consumer(settings), factory.reopen, _wall_ms, settings.deletions_s * 1000
+        )
+        placement = self._placement = Placement(
+            view, factory.open, changelog.follow, changelog.unfollow, peers.served_by
+        )
+        events = self._events = ClusterEvents(asyncio.get_running_loop(), view, tracker, placement.changed.set)
+        readiness = self._readiness = Readiness(view, tracker, lambda: placement.complete, metrics)
+        show_restore = terminal_bar(sys.stderr) if sys.stderr.isatty() else lambda _: None
+        self._restore_watch = RestoreWatch(view, metrics, show_restore, time.monotonic)
+        self._servers = _servers(settings, view, peers, metrics)
+        self._health = HealthServer(
+            settings,
+            metrics.registry,
+            liveness=lambda: None if changelog.is_alive() else "the changelog has ended",
+            readiness=lambda: readiness.reason,
+        )
+        self._topic_watch = TopicWatch(settings, view.topic_names, events.topics, events.end_offsets)
+        self._membership = Membership(settings, me, view.topic_names, events.members)
 
     async def run(self, stop: asyncio.Event) -> bool:
         """Serves until `stop` is set, then drains; False if it ended by itself. Raises PortInUseError at the start."""
-        self.health.start()
-        await self.servers.start()
-        self.changelog.start()
-        self.topic_watch.start()
-        self.membership.start()
-        placing = asyncio.create_task(self.placement.run())
-        _log.info("started", address=self.view.me.address, shard_address=self.view.me.shard_address)
+        self._health.start()
+        await self._servers.start()
+        self._changelog.start()
+        self._topic_watch.start()
+        self._membership.start()
+        placing = asyncio.create_task(self._placement.run())
+        _log.info("started", address=self._view.me.address, shard_address=self._view.me.shard_address)
         try:
             return await self._serve(stop, placing)
         finally:
@@ -58,17 +94,17 @@ class Instance:
     async def _serve(self, stop: asyncio.Event, placing: "asyncio.Task[None]") -> bool:
         ready = False
         while not stop.is_set():
-            self.readiness.update()
-            self.restore_watch.update()
-            if not ready and self.readiness.reason is None:
+            self._readiness.update()
+            self._restore_watch.update()
+            if not ready and self._readiness.reason is None:
                 ready = True
-                await self.servers.set_serving(serving=True)
-                _log.info("ready", partitions=len(self.view.replicas))
-            if not self.changelog.is_alive() or placing.done():
+                await self._servers.set_serving(serving=True)
+                _log.info("ready", partitions=len(self._view.replicas))
+            if not self._changelog.is_alive() or placing.done():
                 defect = placing.exception() if placing.done() else None
                 _log.error("a part has ended; stopping, so that the instance is started again", exc_info=defect)
                 return False
-            await self.peers.keep(self.view.shard_map.members | self.view.shard_map.departed)
+            await self._peers.keep(self._view.shard_map.members | self._view.shard_map.departed)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _UPDATE_S)
         return True
@@ -76,24 +112,71 @@ class Instance:
     async def _drain(self, placing: "asyncio.Task[None]") -> None:
         _log.info("draining: leaving the group, answering until the others serve everything")
         placing.cancel()
-        self.readiness.reason = "draining"
-        await self.servers.set_serving(serving=False)
-        self.events.leave()
-        await asyncio.to_thread(self.membership.stop, _THREAD_S)
-        if self.view.shard_map.members:
+        self._readiness.reason = "draining"
+        await self._servers.set_serving(serving=False)
+        self._events.leave()
+        await asyncio.to_thread(self._membership.stop, _THREAD_S)
+        if self._view.shard_map.members:
             await self._hand_over()
-        await self.servers.stop(1.0)
-        await asyncio.to_thread(self.topic_watch.stop, _THREAD_S)
-        await asyncio.to_thread(self.changelog.stop, _THREAD_S)
-        await self.peers.keep(())
-        self.health.stop()
+        await self._servers.stop(1.0)
+        await asyncio.to_thread(self._topic_watch.stop, _THREAD_S)
+        await asyncio.to_thread(self._changelog.stop, _THREAD_S)
+        await self._peers.keep(())
+        self._health.stop()
         _log.info("stopped")
 
     async def _hand_over(self) -> None:
         try:
-            async with asyncio.timeout(self.drain_s):
+            async with asyncio.timeout(self._drain_s):
                 await asyncio.sleep(_SEEN_BY_PEERS_S)
-                while not await self.placement.handed_over():  # noqa: ASYNC110  the answer lies at the peers
+                while not await self._placement.handed_over():  # noqa: ASYNC110  the answer lies at the peers
                     await asyncio.sleep(0.1)
         except TimeoutError:
-            _log.warning("the others do not serve everything yet; leaving all the same", waited_s=self.drain_s)
+            _log.warning("the others do not serve everything yet; leaving all the same", waited_s=self._drain_s)
+
+
+def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> Servers:
+    monotonic = time.monotonic
+    peer_timeout_s = settings.peer_timeout_ms / 1000
+    limits = Limits(settings.max_batch_keys, settings.max_page_size, settings.default_page_size, settings.max_wait_ms)
+    local = LocalLookup(view, limits, monotonic)
+    hedging = Hedging(settings.hedge_after_ms / 1000, peer_timeout_s, settings.hedge_share, metrics, monotonic)
+    routed = RoutedLookup(view, local, peers.of, hedging, peer_timeout_s, limits, metrics, monotonic)
+    listing = ShardListing(view, peers.freshness_at)
+    in_flight = InFlight(settings.max_in_flight_mb << 20, metrics)
+    timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
+    call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
+    queries = QueryServicer(routed, listing, limits, metrics, call_limits)
+    return Servers(settings, queries, ShardServicer(local, listing, call_limits._replace(max_s=math.inf)))
+
+
+def _factory(settings: Settings, metrics: Metrics) -> ReplicaFactory:
+    directory = StoreDirectory(
+        settings.data_directory,
+        RocksdbOpener(settings.block_cache_mb << 20, settings.write_buffers_mb << 20),
+        resume_limit_ms=settings.resume_limit_s * 1000,
+        wall_ms=_wall_ms,
+        on_set_aside=metrics.set_aside.inc,
+    )
+    caught_up_s, loop = settings.caught_up_ms / 1000, asyncio.get_running_loop()
+    return ReplicaFactory(directory, loop, metrics, caught_up_s, settings.recent_changes)
+
+
+def _consumer(settings: Settings) -> Consumer:
+    return Consumer(
+        {
+            **client_options(settings.kafka_bootstrap),
+            "group.id": f"{settings.group_id}.changelog",  # required by the client, never joined
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "fetch.queue.backoff.ms": 5,
+            "fetch.message.max.bytes": 4 << 20,
+            "queued.max.messages.kbytes": 65_536,
+        }
+    )
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -9,8 +9,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from query_service.errors import QueryServiceError
 
-_CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
-
 
 class Metrics:
     """The metrics of one instance, in a registry of its own."""
@@ -24,7 +22,7 @@ class Metrics:
             "Seconds of a public call from its first byte on; a long poll counts its waiting.",
             ("method",),
             registry=registry,
-            buckets=_CALL_SECONDS,
+            buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
         )
         calls = "Public calls by outcome: ok, the name of the error, or interrupted (cancelled, or a defect)."
         self.calls = counter("query_service_calls", calls, ("method", "outcome"))

@@ -13,10 +13,10 @@ from query_service.cluster.shard_map import Member, ShardMap, StorePartition
 from query_service.cluster.view import View
 from query_service.errors import StoreFailedError
 from query_service.metrics import Metrics
-from query_service.storage.changes import Changes
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica
 from query_service.storage.store_directory import StoreDirectory, Topic
+from query_service.storage.stores_file import StoreDefinition
 from testkit.query_service import put, store_definition
 
 STORE = "orders-by-key"
@@ -31,7 +31,7 @@ class FakeFactory:
         self.open_replica = open_replica
         self.failure: StoreFailedError | None = None
 
-    def open(self, store: str, topic: Topic, partition: int, end: EndOffset) -> Replica:
+    def open(self, store: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica:
         if self.failure:
             raise self.failure
         return self.open_replica(partition)
@@ -154,13 +154,11 @@ Open = Callable[[int, int], Replica]
 @pytest.fixture
 async def factory(open_directory: Callable[..., StoreDirectory], metrics: Metrics) -> ReplicaFactory:
     loop = asyncio.get_running_loop()
-    return ReplicaFactory(
-        {"s": store_definition()}, open_directory(), lambda: Changes(loop), metrics, 2.0, lambda: 1_700_000_000_000, 100
-    )
+    return ReplicaFactory(open_directory(), loop, metrics, 2.0, 100)
 
 
 async def test_a_new_store_knows_of_no_deletion_before_the_end_offset(factory: ReplicaFactory) -> None:
-    replica = factory.open("s", TOPIC, 1, EndOffset(50, 0.0))
+    replica = factory.open(store_definition(), TOPIC, 1, EndOffset(50, 0.0))
 
     assert replica.store.purged_offset == 49
     assert replica.topic.epoch == 77
@@ -169,10 +167,10 @@ async def test_a_new_store_knows_of_no_deletion_before_the_end_offset(factory: R
 
 
 async def test_a_store_on_disk_is_resumed_from(factory: ReplicaFactory) -> None:
-    replica = factory.open("s", TOPIC, 1, EndOffset(50, 0.0))
+    replica = factory.open(store_definition(), TOPIC, 1, EndOffset(50, 0.0))
     replica.apply([put("a", 1, 60)], 61)
     replica.store.close()
-    again = factory.open("s", TOPIC, 1, EndOffset(100, 0.0))
+    again = factory.open(store_definition(), TOPIC, 1, EndOffset(100, 0.0))
 
     assert again.progress.next_offset == 61
     assert again.store.purged_offset == 49
@@ -182,7 +180,7 @@ async def test_a_store_on_disk_is_resumed_from(factory: ReplicaFactory) -> None:
 
 @pytest.mark.parametrize("reason", [None, "the store is corrupt"])
 async def test_a_replica_starts_over_from_an_empty_store(factory: ReplicaFactory, reason: str | None) -> None:
-    replica = factory.open("s", TOPIC, 1, EndOffset(0, 0.0))
+    replica = factory.open(store_definition(), TOPIC, 1, EndOffset(0, 0.0))
     replica.apply([put("a", 1, 60)], 61)
     replica.note_end_offset(70, 0.0)
     factory.reopen(replica, reason)
@@ -195,7 +193,7 @@ async def test_a_replica_starts_over_from_an_empty_store(factory: ReplicaFactory
 
 @pytest.mark.parametrize(("end", "restoring"), [(10_000, False), (10_001, True)])
 async def test_a_replica_far_behind_restores(factory: ReplicaFactory, end: int, restoring: bool) -> None:
-    replica = factory.open("s", TOPIC, 1, EndOffset(end, time.monotonic()))
+    replica = factory.open(store_definition(), TOPIC, 1, EndOffset(end, time.monotonic()))
     assert replica.store.restoring == restoring
     replica.apply([put("a", 1, end - 1)], end)
 

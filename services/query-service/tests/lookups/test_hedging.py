@@ -9,11 +9,12 @@ import pytest
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, InvalidRequestError, NotServedError
-from query_service.freshness import Absence, Freshness
 from query_service.lookups import GetQuery, GetResult, Key, Lookup
 from query_service.lookups.hedging import Hedging, SlowestResults
-from query_service.lookups.routing import Routing
+from query_service.lookups.request_checks import Limits
+from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
+from query_service.storage.progress import Absence, Freshness
 from statecast.position import Position
 from testkit.query_service import FakeLookup, FakePeers, GatedLookup, ManualClock
 
@@ -38,7 +39,8 @@ class Cluster:
         self.clock = clock
         self._metrics = metrics
         hedging = Hedging(after_s, 5.0, share, metrics, clock)
-        self._routing = Routing(view, FakeLookup("nobody"), self.peers.of, hedging, 0.5, metrics, clock)
+        limits, nobody = Limits(1000, 100, 2, 10_000), FakeLookup("nobody")
+        self._routing = RoutedLookup(view, nobody, self.peers.of, hedging, 0.5, limits, metrics, clock)
 
     def rank(self, rank: int) -> GatedLookup:
         lookup = self.peers.lookups[self.ranked[rank - 1]]

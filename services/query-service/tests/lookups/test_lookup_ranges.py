@@ -115,7 +115,7 @@ async def test_what_is_no_longer_in_memory_is_found_in_the_store(lookup: Message
     assert [member for member, _ in members(result)] == list("cdefghijkl")
     assert removed(result) == [("b", 12)]
     assert (result.whole, result.removals_complete) == (False, True)
-    assert serving_view.replicas[STORE, partition_of("alice", 4)].recent.changed_after(b"alice", 1) is None
+    assert serving_view.replicas[STORE, partition_of("alice", 4)].changes.changed_after(b"alice", 1) is None
 
 
 async def test_a_caller_from_before_the_deletions_that_are_known_gets_all(

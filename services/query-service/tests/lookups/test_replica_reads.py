@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from query_service.errors import BoundsError
-from query_service.freshness import Absence, Freshness
 from query_service.lookups import Bounds
 from query_service.lookups.replica_reads import absence_of, is_value, shortfall, wait_until_met
+from query_service.storage.progress import Absence, Freshness
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, HEADER
 from statecast.position import Position

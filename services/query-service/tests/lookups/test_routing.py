@@ -5,11 +5,12 @@ import pytest
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, BoundsError, InvalidRequestError, NotServedError, UnreachableError
-from query_service.freshness import Absence, Freshness
 from query_service.lookups import GetQuery, GetResult, Key, Lookup
 from query_service.lookups.hedging import Hedging
-from query_service.lookups.routing import Routing
+from query_service.lookups.request_checks import Limits
+from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
+from query_service.storage.progress import Absence, Freshness
 from statecast.position import Position
 from testkit.query_service import FakeLookup, FakePeers, ManualClock
 
@@ -31,7 +32,8 @@ class Cluster:
         self.local = FakeLookup(view.me.instance)
         self.peers = FakePeers({member: FakeLookup(member.instance, forwarded=True) for member in OTHERS}, clock)
         hedging = Hedging(5.0, 5.0, 0.1, metrics, clock)
-        self.routing = Routing(view, self.local, self.peers.of, hedging, 0.5, metrics, clock)
+        limits = Limits(1000, 100, 2, 10_000)
+        self.routing = RoutedLookup(view, self.local, self.peers.of, hedging, 0.5, limits, metrics, clock)
 
     def lookup(self, rank: int) -> FakeLookup:
         """The lookup of whoever stands at this rank."""

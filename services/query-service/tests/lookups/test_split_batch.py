@@ -7,10 +7,10 @@ from typing_extensions import override
 
 from query_service.cluster.view import View
 from query_service.errors import LookupFailedError, NotServedError
-from query_service.freshness import Freshness
 from query_service.lookups import BatchQuery, BatchResult, Lookup
 from query_service.lookups.split_batch import parts_of, split_batch
 from query_service.serving import messages, responses
+from query_service.storage.progress import Freshness
 from statecast.partitioning import partition_of
 from statecast.query.v1 import query_pb2, query_service_pb2
 from statecast.state.v1 import state_pb2

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import BadTokenError, NotServedError
-from query_service.freshness import Freshness
 from query_service.lookups import PageResult, Row, ScanQuery, page_token
 from query_service.lookups.local_lookup import LocalLookup
 from query_service.lookups.page_token import Cursor
 from query_service.lookups.request_checks import Limits
 from query_service.lookups.scan import merge, share_of, store_page
+from query_service.storage.progress import Freshness
 from query_service.storage.store_keys import key_parts
 from testkit.query_service import ManualClock, put
 

@@ -15,10 +15,10 @@ from query_service.errors import (
     UnknownStoreError,
     UnreachableError,
 )
-from query_service.freshness import Absence, Freshness
 from query_service.metrics import Metrics
 from query_service.serving.call_limits import served
 from query_service.serving.grpc_status import failure_of, fill_key_error, status_of
+from query_service.storage.progress import Absence, Freshness
 from statecast.position import Position
 from statecast.query.v1 import query_pb2
 from testkit.query_service import call_limits

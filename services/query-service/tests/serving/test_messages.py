@@ -2,9 +2,9 @@
 
 from google.protobuf.duration_pb2 import Duration
 
-from query_service.freshness import Absence, Freshness
 from query_service.lookups import Key, RangeResult, Row
 from query_service.serving import messages, responses
+from query_service.storage.progress import Absence, Freshness
 from query_service.storage.store_keys import HEADER, UNTIMED
 from statecast.position import Position
 from statecast.query.v1 import query_pb2, query_service_pb2

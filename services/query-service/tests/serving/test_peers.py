@@ -27,7 +27,7 @@ async def member(serving_view: View, metrics: Metrics, clock: ManualClock) -> As
     local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
     server = grpc.aio.server()
     servicer = ShardServicer(
-        local, ShardListing(serving_view, Peers(1.0, clock).freshness_at, 1.0), call_limits(metrics, clock)
+        local, ShardListing(serving_view, Peers(1.0, 1.0, clock).freshness_at), call_limits(metrics, clock)
     )
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
@@ -38,7 +38,7 @@ async def member(serving_view: View, metrics: Metrics, clock: ManualClock) -> As
 
 @pytest.fixture
 async def peers(clock: ManualClock) -> AsyncIterator[Peers]:
-    made = Peers(1.0, clock)
+    made = Peers(1.0, 5.0, clock)
     yield made
     await made.keep(())
 
@@ -46,15 +46,15 @@ async def peers(clock: ManualClock) -> AsyncIterator[Peers]:
 async def test_a_peer_tells_what_it_serves(peers: Peers, member: Member) -> None:
     store = "orders-by-key"
 
-    assert await peers.served_by(member, 5) == {(store, 0), (store, 1), (store, 3)}
-    assert [serving for serving, _ in (await peers.freshness_at(member, 5)).values()] == [True, True, False, True]
+    assert await peers.served_by(member) == {(store, 0), (store, 1), (store, 3)}
+    assert [serving for serving, _ in (await peers.freshness_at(member)).values()] == [True, True, False, True]
 
 
 async def test_a_peer_that_does_not_answer_serves_nothing(peers: Peers) -> None:
     nobody = Member("query-2", "127.0.0.1:1", "127.0.0.1:1", 1)
 
-    assert await peers.served_by(nobody, 0.5) == frozenset()
-    assert await peers.freshness_at(nobody, 0.5) == {}
+    assert await peers.served_by(nobody) == frozenset()
+    assert await peers.freshness_at(nobody) == {}
 
 
 async def test_one_connection_per_member_is_kept_until_it_is_dropped(peers: Peers, member: Member) -> None:
@@ -80,15 +80,15 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
 ) -> None:
     port = free_ports(1)[0]
     address = f"127.0.0.1:{port}"
-    peers = Peers(0.01, clock)
+    peers = Peers(0.01, 5.0, clock)
     peer = peers.of(Member("query-1", address, address, 1))
     peer.failed(None)
     assert peer.unreachable
-    assert await peers.freshness_at(Member("query-1", address, address, 1), 5) == {}
+    assert await peers.freshness_at(Member("query-1", address, address, 1)) == {}
 
     local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
     server = grpc.aio.server()
-    servicer = ShardServicer(local, ShardListing(serving_view, peers.freshness_at, 1.0), call_limits(metrics, clock))
+    servicer = ShardServicer(local, ShardListing(serving_view, peers.freshness_at), call_limits(metrics, clock))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     server.add_insecure_port(address)
     await server.start()

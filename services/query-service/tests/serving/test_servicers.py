@@ -8,13 +8,13 @@ from google.protobuf.duration_pb2 import Duration
 
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, NotServedError, UnknownStoreError
-from query_service.freshness import Absence, Freshness
 from query_service.lookups.request_checks import Limits
 from query_service.metrics import Metrics
 from query_service.serving.messages import fill_absence, fill_freshness
 from query_service.serving.peers import Peers
 from query_service.serving.servicers import QueryServicer
 from query_service.serving.shard_listing import ShardListing
+from query_service.storage.progress import Absence, Freshness
 from statecast.position import Position
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
@@ -31,7 +31,7 @@ class Service:
     def __init__(self, view: View, metrics: Metrics, clock: ManualClock) -> None:
         self.lookup = FakeLookup("query-1")
         self.metrics = metrics
-        listing = ShardListing(view, Peers(1.0, clock).freshness_at, 1.0)
+        listing = ShardListing(view, Peers(1.0, 1.0, clock).freshness_at)
         servicer = QueryServicer(
             self.lookup,
             listing,

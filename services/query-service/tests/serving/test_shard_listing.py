@@ -5,9 +5,9 @@ import pytest
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import NotServedError, UnknownStoreError
-from query_service.freshness import Freshness
 from query_service.serving.peers import Held
 from query_service.serving.shard_listing import ShardListing
+from query_service.storage.progress import Freshness
 from query_service.storage.stores_file import StoreDefinition
 from statecast.query.v1 import query_pb2
 
@@ -21,7 +21,7 @@ class FakePeers:
     def __init__(self) -> None:
         self.held: Held = {(STORE, 0): (True, Freshness(0, 3, 9, 77, 5, "query-2"))}
 
-    async def freshness_at(self, member: Member, timeout_s: float) -> Held:
+    async def freshness_at(self, member: Member) -> Held:
         assert member == OTHER
         return self.held
 
@@ -29,7 +29,7 @@ class FakePeers:
 @pytest.fixture
 async def listing(serving_view: View) -> ShardListing:
     serving_view.shard_map = ShardMap(frozenset({serving_view.me, OTHER}), 2)
-    return ShardListing(serving_view, FakePeers().freshness_at, 1.0)
+    return ShardListing(serving_view, FakePeers().freshness_at)
 
 
 async def test_each_partition_names_its_replicas_by_rank(listing: ShardListing) -> None:

@@ -13,7 +13,6 @@ from query_service.cluster.placement import ReplicaFactory
 from query_service.errors import StoreFailedError, StoreUnusableError
 from query_service.metrics import Metrics
 from query_service.storage.changelog import Changelog
-from query_service.storage.changes import Changes
 from query_service.storage.engine import Engine
 from query_service.storage.progress import EndOffset
 from query_service.storage.store_directory import StoreDirectory, Topic
@@ -29,7 +28,7 @@ class Log:
     def __init__(self, kafka: str, topic: str, factory: ReplicaFactory, changelog: Changelog) -> None:
         self.topic = topic
         self.changelog = changelog
-        self._open = partial(factory.open, "s", Topic(topic, "id", 77, 1), 0)
+        self._open = partial(factory.open, store_definition(), Topic(topic, "id", 77, 1), 0)
         self._producer = Producer({"bootstrap.servers": kafka})
         self._admin = AdminClient({"bootstrap.servers": kafka})
         self.replica = self._open(EndOffset(0, 0.0))
@@ -72,15 +71,7 @@ def log(
     kafka: str, create_topic: Callable[..., str], open_directory: Callable[..., StoreDirectory], metrics: Metrics
 ) -> Iterator[Log]:
     loop = asyncio.new_event_loop()
-    factory = ReplicaFactory(
-        {"s": store_definition()},
-        open_directory(),
-        lambda: Changes(loop),
-        metrics,
-        60.0,
-        lambda: time.time_ns() // 1_000_000,
-        100,
-    )
+    factory = ReplicaFactory(open_directory(), loop, metrics, 60.0, 100)
     consumer = Consumer(
         {
             "bootstrap.servers": kafka,

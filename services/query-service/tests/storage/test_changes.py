@@ -2,37 +2,37 @@
 
 import asyncio
 
-from query_service.storage.changes import Changes, RecentChanges, Watcher
+from query_service.storage.changes import Changes
 from query_service.storage.store_keys import HEADER
 
 
 async def test_a_watcher_wakes_for_its_own_key() -> None:
-    changes = Changes(asyncio.get_running_loop())
-    with changes.watched_by(Watcher({b"a"})) as watcher:
+    changes = Changes(asyncio.get_running_loop(), 10, -1)
+    with changes.watch({b"a"}) as watcher:
         await asyncio.to_thread(changes.announce, [b"b", b"a"])
 
         assert await watcher.wait(5)
 
 
 async def test_a_watcher_sleeps_through_other_keys() -> None:
-    changes = Changes(asyncio.get_running_loop())
-    with changes.watched_by(Watcher({b"a"})) as watcher:
+    changes = Changes(asyncio.get_running_loop(), 10, -1)
+    with changes.watch({b"a"}) as watcher:
         changes.announce([b"b"])
 
         assert not await watcher.wait(0.05)
 
 
 async def test_a_watcher_without_keys_wakes_for_any_progress() -> None:
-    changes = Changes(asyncio.get_running_loop())
-    with changes.watched_by(Watcher(None)) as watcher:
+    changes = Changes(asyncio.get_running_loop(), 10, -1)
+    with changes.watch(None) as watcher:
         changes.announce(())
 
         assert await watcher.wait(5)
 
 
 async def test_a_change_before_the_wait_is_not_lost_and_counts_once() -> None:
-    changes = Changes(asyncio.get_running_loop())
-    with changes.watched_by(Watcher({b"a"})) as watcher:
+    changes = Changes(asyncio.get_running_loop(), 10, -1)
+    with changes.watch({b"a"}) as watcher:
         changes.announce([b"a"])
         await asyncio.sleep(0)
 
@@ -40,18 +40,9 @@ async def test_a_change_before_the_wait_is_not_lost_and_counts_once() -> None:
         assert not await watcher.wait(0.01)
 
 
-async def test_one_watcher_watches_several_partitions() -> None:
-    one, other = Changes(asyncio.get_running_loop()), Changes(asyncio.get_running_loop())
-    watcher = Watcher({b"a"})
-    with one.watched_by(watcher), other.watched_by(watcher):
-        other.announce([b"a"])
-
-        assert await watcher.wait(5)
-
-
 async def test_a_watcher_wakes_for_any_key_of_its_groups() -> None:
-    changes = Changes(asyncio.get_running_loop())
-    with changes.watched_by(Watcher(frozenset(), {b"a"})) as watcher:
+    changes = Changes(asyncio.get_running_loop(), 10, -1)
+    with changes.watch(frozenset(), {b"a"}) as watcher:
         changes.announce([b"ab\0s\0m"])
         assert not await watcher.wait(0.05)
         changes.announce([b"a\0s\0m"])
@@ -68,8 +59,8 @@ def names(keys: list[bytes] | None) -> list[str] | None:
     return None if keys is None else [key.decode().replace("\0s\0", "_") for key in keys]
 
 
-def test_the_rows_of_a_group_come_in_the_order_of_their_last_change() -> None:
-    recent = RecentChanges(10, -1)
+async def test_the_rows_of_a_group_come_in_the_order_of_their_last_change() -> None:
+    recent = Changes(asyncio.get_running_loop(), 10, -1)
     recent.note(rows(a_1=0, b_1=1, a_2=2))
     recent.note(rows(a_1=4, a_3=3))
 
@@ -80,15 +71,15 @@ def test_the_rows_of_a_group_come_in_the_order_of_their_last_change() -> None:
     assert names(recent.changed_after(b"never", -1)) == []
 
 
-def test_changes_that_were_not_noted_are_unknown() -> None:
-    recent = RecentChanges(10, 5)
+async def test_changes_that_were_not_noted_are_unknown() -> None:
+    recent = Changes(asyncio.get_running_loop(), 10, 5)
 
     assert recent.changed_after(b"a", 4) is None
     assert recent.changed_after(b"a", 5) == []
 
 
-def test_the_oldest_changes_are_dropped_beyond_the_bound() -> None:
-    recent = RecentChanges(2, -1)
+async def test_the_oldest_changes_are_dropped_beyond_the_bound() -> None:
+    recent = Changes(asyncio.get_running_loop(), 2, -1)
     recent.note(rows(a_1=0, a_2=1, b_1=2))
 
     assert recent.changed_after(b"a", -1) is None
@@ -98,16 +89,16 @@ def test_the_oldest_changes_are_dropped_beyond_the_bound() -> None:
     assert names(recent.changed_after(b"b", 1)) == ["b_1"]
 
 
-def test_a_bound_of_none_knows_nothing_but_that_nothing_is_newer() -> None:
-    recent = RecentChanges(0, -1)
+async def test_a_bound_of_none_knows_nothing_but_that_nothing_is_newer() -> None:
+    recent = Changes(asyncio.get_running_loop(), 0, -1)
     recent.note(rows(a_1=7))
 
     assert recent.changed_after(b"a", 6) is None
     assert recent.changed_after(b"a", 7) == []
 
 
-def test_a_store_that_starts_over_forgets_everything() -> None:
-    recent = RecentChanges(10, -1)
+async def test_a_store_that_starts_over_forgets_everything() -> None:
+    recent = Changes(asyncio.get_running_loop(), 10, -1)
     recent.note(rows(a_1=7))
     recent.forget(9)
 

@@ -26,7 +26,7 @@ def value(sequence: int, offset: int, flags: int = 0) -> bytes:
 def store(open_directory: OpenDirectory) -> PartitionStore:
     """An open store of partition 3 with two rows, one deletion and one older version."""
     definition = store_definition("orders-by-key", history={"versions": 5})
-    store = open_directory().open(definition, "the-topic", 3)
+    store = open_directory().open(definition, "the-topic", 3, 0)
     store.write({b"a": value(1, 1), b"b": value(1, 2), b"c": value(1, 3, DELETED)}, 4, arrived_ms=0)
     store.write({b"a": value(2, 4)}, 5, 0, [(b"a", value(1, 1), value(2, 4))])
     return store
@@ -62,7 +62,7 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_read(
     newer.close()
     foreign = Rdict(str(root / "orders-by-key" / "5"), Options(raw_mode=True))
     foreign.close()
-    open_directory().open(store_definition("orders-by-key"), "the-topic", 6).close()
+    open_directory().open(store_definition("orders-by-key"), "the-topic", 6, 0).close()
     (root / "orders-by-key" / "6" / "CURRENT").write_bytes(b"garbage")
     (root / "orders-by-key" / "thesis").mkdir()
     found = inspect(root)
@@ -79,7 +79,7 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_read(
 
 def test_what_was_set_aside_is_listed(store: PartitionStore, tmp_path: Path, open_directory: OpenDirectory) -> None:
     store.close()
-    open_directory().set_aside(store_definition("orders-by-key"), 3, "it is corrupt")
+    open_directory().discard(store_definition("orders-by-key"), 3, "it is corrupt")
     found = inspect(tmp_path / "data")
 
     assert (found.partitions, found.unreadable) == ((), ())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from rocksdict import Options, Rdict
@@ -20,7 +21,7 @@ OpenDirectory = Callable[..., StoreDirectory]
 @pytest.fixture
 def path(open_directory: OpenDirectory, tmp_path: Path) -> Path:
     """A closed directory with one row."""
-    store = open_directory().open(store_definition(), "id", 3)
+    store = open_directory().open(store_definition(), "id", 3, 0)
     store.write({b"a": ROW}, 2, 0)
     store.close()
     return tmp_path / "data" / "s" / "3"
@@ -31,7 +32,7 @@ def aside(tmp_path: Path) -> list[Path]:
 
 
 def test_a_directory_of_the_same_partition_is_resumed_from(path: Path, open_directory: OpenDirectory) -> None:
-    store = open_directory().open(store_definition(), "id", 3)
+    store = open_directory().open(store_definition(), "id", 3, 0)
 
     assert store.get(b"a") == ROW
     assert store.next_offset == 2
@@ -39,7 +40,7 @@ def test_a_directory_of_the_same_partition_is_resumed_from(path: Path, open_dire
 
 def test_a_directory_of_another_topic_is_set_aside(path: Path, open_directory: OpenDirectory, tmp_path: Path) -> None:
     counted: list[bool] = []
-    store = open_directory(lambda: counted.append(True)).open(store_definition(), "another", 3)
+    store = open_directory(lambda: counted.append(True)).open(store_definition(), "another", 3, 0)
 
     assert store.get(b"a") is None
     assert store.next_offset == 0
@@ -50,7 +51,7 @@ def test_a_directory_of_another_format_is_set_aside(path: Path, open_directory: 
     database = Rdict(str(path), Options(raw_mode=True))
     database[store_keys.FORMAT_KEY] = b"999"
     database.close()
-    store = open_directory().open(store_definition(), "id", 3)
+    store = open_directory().open(store_definition(), "id", 3, 0)
 
     assert store.next_offset == 0
     assert len(aside(tmp_path)) == 1
@@ -58,7 +59,7 @@ def test_a_directory_of_another_format_is_set_aside(path: Path, open_directory: 
 
 def test_a_corrupt_directory_is_set_aside_as_it_was(path: Path, open_directory: OpenDirectory, tmp_path: Path) -> None:
     (path / "CURRENT").write_bytes(b"garbage")
-    store = open_directory().open(store_definition(), "id", 3)
+    store = open_directory().open(store_definition(), "id", 3, 0)
 
     assert store.next_offset == 0
     assert (aside(tmp_path)[0] / "CURRENT").read_bytes() == b"garbage"
@@ -68,7 +69,7 @@ def test_a_directory_of_something_else_is_set_aside(open_directory: OpenDirector
     foreign = tmp_path / "data" / "s" / "3"
     foreign.mkdir(parents=True)
     (foreign / "thesis.txt").write_text("years of work")
-    open_directory().open(store_definition(), "id", 3)
+    open_directory().open(store_definition(), "id", 3, 0)
 
     assert (aside(tmp_path)[0] / "thesis.txt").read_text() == "years of work"
 
@@ -77,36 +78,74 @@ def test_data_that_is_too_old_is_rebuilt(
     path: Path, open_directory: OpenDirectory, wall: ManualClock, tmp_path: Path
 ) -> None:
     wall.now += 3601
-    store = open_directory(resume_limit_s=3600).open(store_definition(), "id", 3)
+    store = open_directory(resume_limit_s=3600).open(store_definition(), "id", 3, 0)
 
     assert store.next_offset == 0
     assert aside(tmp_path) == []
 
 
-def test_a_reset_directory_is_empty(path: Path, open_directory: OpenDirectory) -> None:
-    assert open_directory().reset(store_definition(), "id", 3).get(b"a") is None
+def test_a_directory_whose_rows_are_corrupt_is_set_aside(
+    path: Path, open_directory: OpenDirectory, tmp_path: Path
+) -> None:
+    for table in path.glob("*.sst"):
+        table.write_bytes(b"garbage!" + table.read_bytes()[8:])
+    store = open_directory().open(store_definition(), "id", 3, 0)
+
+    assert store.next_offset == 0
+    assert len(aside(tmp_path)) == 1
+
+
+def test_a_store_that_cannot_be_made_leaves_nothing_behind_to_set_aside(
+    path: Path, open_directory: OpenDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = open_directory()
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(Rdict, "write", Mock(side_effect=Exception("IO error: No space left on device")))
+        for _ in range(2):
+            directory.discard(store_definition(), 3, "it is corrupt")
+            with pytest.raises(StoreFailedError, match="No space left"):
+                directory.open(store_definition(), "id", 3, 0)
+
+    assert not path.exists()
+    assert len(aside(tmp_path)) == 1
+    assert directory.open(store_definition(), "id", 3, 0).next_offset == 0
+
+
+def test_a_directory_that_cannot_be_set_aside_is_a_failed_disk(
+    path: Path, open_directory: OpenDirectory, tmp_path: Path
+) -> None:
+    (tmp_path / "data" / "set-aside").write_text("in the way")
+
+    with pytest.raises(StoreFailedError, match="set-aside"):
+        open_directory().open(store_definition(), "another", 3, 0)
+
+
+def test_a_discarded_directory_is_empty(path: Path, open_directory: OpenDirectory) -> None:
+    open_directory().discard(store_definition(), 3, None)
+
+    assert open_directory().open(store_definition(), "id", 3, 0).get(b"a") is None
 
 
 def test_a_disk_that_refuses_is_reported_and_nothing_is_set_aside(
     path: Path, open_directory: OpenDirectory, tmp_path: Path
 ) -> None:
-    held = open_directory().open(store_definition(), "id", 3)
+    held = open_directory().open(store_definition(), "id", 3, 0)
 
     with pytest.raises(StoreFailedError, match="lock"):
-        open_directory().open(store_definition(), "id", 3)
+        open_directory().open(store_definition(), "id", 3, 0)
 
     assert held.get(b"a") == ROW
     assert aside(tmp_path) == []
 
 
 def test_rows_the_next_offset_and_what_was_purged_survive_a_restart(open_directory: OpenDirectory) -> None:
-    store = open_directory().open(store_definition(), "id", 3)
+    store = open_directory().open(store_definition(), "id", 3, 0)
     store.write({b"a": ROW}, 7, 0)
     store.note_purged(41)
     store.note_purged(17)
     store.note_current(1_700_000_000_123)
     store.close()
-    again = open_directory().open(store_definition(), "id", 3)
+    again = open_directory().open(store_definition(), "id", 3, 0)
 
     assert (again.get(b"a"), again.next_offset) == (ROW, 7)
     assert (again.purged_offset, again.current_ms) == (41, 1_700_000_000_123)
@@ -118,7 +157,7 @@ def test_rows_the_next_offset_and_what_was_purged_survive_a_restart(open_directo
 def test_a_directory_is_rebuilt_when_the_stores_file_wants_it_otherwise(
     path: Path, open_directory: OpenDirectory, tmp_path: Path, changed: dict[str, object]
 ) -> None:
-    store = open_directory().open(store_definition(**changed), "id", 3)
+    store = open_directory().open(store_definition(**changed), "id", 3, 0)
 
     assert (store.get(b"a"), store.next_offset) == (None, 0)
     assert aside(tmp_path) == []
@@ -131,17 +170,16 @@ def test_a_directory_from_before_kinds_were_noted_is_of_a_keyed_topic(
     del database[store_keys.KIND_KEY]
     database.close()
 
-    assert open_directory().open(store_definition(), "id", 3).get(b"a") == ROW
+    assert open_directory().open(store_definition(), "id", 3, 0).get(b"a") == ROW
 
 
 def test_a_store_in_memory_has_no_directory_and_starts_empty(open_directory: OpenDirectory, tmp_path: Path) -> None:
     definition = store_definition(store={"engine": "memory"})
-    store = open_directory().open(definition, "id", 3)
+    store = open_directory().open(definition, "id", 3, 0)
     store.write({b"a": ROW}, 2, 0)
     store.close()
 
-    assert open_directory().open(definition, "id", 3).get(b"a") is None
-    assert open_directory().reset(definition, "id", 3).next_offset == 0
+    assert open_directory().open(definition, "id", 3, 0).get(b"a") is None
     assert list(tmp_path.iterdir()) == []
 
 

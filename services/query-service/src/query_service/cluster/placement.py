@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from query_service.cluster.shard_map import Member, StorePartition
 from query_service.cluster.view import View
 from query_service.errors import StoreFailedError
 from query_service.metrics import Metrics
-from query_service.storage.changes import Changes, RecentChanges
+from query_service.storage.changes import Changes
 from query_service.storage.progress import EndOffset, Progress
 from query_service.storage.replica import Replica
 from query_service.storage.store_directory import StoreDirectory, Topic
@@ -35,7 +35,7 @@ class Placement:
     """
 
     view: View
-    open_replica: Callable[[str, Topic, int, EndOffset], Replica]
+    open_replica: Callable[[StoreDefinition, Topic, int, EndOffset], Replica]
     follow: Callable[[Replica], None]
     unfollow: Callable[[Replica], "Future[None]"]
     serving_partitions: Callable[[Member], Awaitable[frozenset[StorePartition]]]
@@ -79,7 +79,7 @@ class Placement:
         if end is None:
             return
         try:
-            replica = await asyncio.to_thread(self.open_replica, store, topic, partition, end)
+            replica = await asyncio.to_thread(self.open_replica, self.view.store(store), topic, partition, end)
         except StoreFailedError as error:
             _log.error("the partition cannot be opened; it is tried again", reason=str(error), store=store)
             return
@@ -111,37 +111,26 @@ class Placement:
 class ReplicaFactory:
     """Opens replicas with all that they share; each serves once its lag has been below `caught_up_s`."""
 
-    definitions: Mapping[str, StoreDefinition]
     directory: StoreDirectory
-    new_changes: Callable[[], Changes]
+    loop: asyncio.AbstractEventLoop
     metrics: Metrics
     caught_up_s: float
-    wall_ms: Callable[[], int]
     max_recent_rows: int
 
-    def open(self, store: str, topic: Topic, partition: int, end: EndOffset) -> Replica:
-        """Returns a replica that resumes from what is on disk. Blocks on the disk; raises StoreFailedError.
-
-        An empty store notes that it knows of no deletion before `end`: compaction may have removed tombstones that
-        other replicas have seen.
-        """
-        definition = self.definitions[store]
-        opened = self.directory.open(definition, topic.topic_id, partition)
-        if opened.next_offset == 0:
-            opened.note_purged(end.offset - 1)
+    def open(self, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica:
+        """Returns a replica that resumes from what is on disk. Blocks on the disk; raises StoreFailedError."""
+        opened = self.directory.open(definition, topic.topic_id, partition, end.offset)
         opened.restoring = end.offset - opened.next_offset > _RESTORE_RECORDS
         progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
         progress.note_end_offset(*end)
-        changes, recent = self.new_changes(), RecentChanges(self.max_recent_rows, opened.next_offset - 1)
-        return Replica(definition, topic, partition, opened, progress, changes, recent, self.metrics, self.wall_ms)
+        changes = Changes(self.loop, self.max_recent_rows, opened.next_offset - 1)
+        return Replica(definition, topic, partition, opened, progress, changes, self.metrics, self.directory.wall_ms)
 
     def reopen(self, replica: Replica, set_aside_for: str | None) -> None:
         """Gives the replica an empty store: the old one is set aside for a reason, or deleted without one."""
         definition, partition = replica.definition, replica.partition
         replica.store.close()
-        if set_aside_for is not None:
-            self.directory.set_aside(definition, partition, set_aside_for)
-        store = self.directory.reset(definition, replica.topic.topic_id, partition)
+        self.directory.discard(definition, partition, set_aside_for)
+        store = self.directory.open(definition, replica.topic.topic_id, partition, replica.progress.end_offset or 0)
         store.restoring = True
-        store.note_purged((replica.progress.end_offset or 0) - 1)
         replica.start_over(store, Progress(0, self.caught_up_s, time.monotonic))

@@ -25,7 +25,6 @@ class Readiness:
     _shown: set[StorePartition] = field(default_factory=set, init=False)
 
     def update(self) -> None:
-        """Brings `reason` and the gauges up to date."""
         reason = None if self._was_ready else self._reason()
         self._was_ready = reason is None
         self.reason = reason

@@ -44,7 +44,6 @@ class RestoreWatch:
     _partitions: dict[StorePartition, _Partition] = field(default_factory=dict, init=False)
 
     def update(self) -> None:
-        """Brings the metrics and the display up to date."""
         now = self.monotonic()
         behind = {key: replica for key, replica in self.view.replicas.items() if not replica.progress.serving}
         for key, replica in behind.items():
@@ -92,7 +91,6 @@ def terminal_bar(terminal: TextIO) -> Show:
 
 
 def bar(progress: RestoreProgress) -> str:
-    """Returns the line."""
     share = progress.done / progress.total if progress.total else 1.0
     filled = int(share * _BAR_WIDTH)
     rate = progress.done / progress.seconds if progress.seconds > 0 else 0.0

@@ -59,19 +59,15 @@ class TopicWatch(BrokerThread):
             try:
                 if time.monotonic() >= next_description:
                     self._describe()
-                    self._replace_failed_consumer()
+                    if self._end_offsets_failed:
+                        # One that asked while the broker was shutting down reports the partitions as unknown for ever.
+                        self._consumer.close()
+                        self._consumer = Consumer(self._consumer_settings)
                     next_description = time.monotonic() + (self.describe_s if self._topics else interval_s)
                 self._read_end_offsets()
             except KafkaException as error:
                 self.failed(error)
         self._consumer.close()
-
-    def _replace_failed_consumer(self) -> None:
-        # One that asked while the broker was shutting down reports the partitions as unknown for ever after.
-        if self._end_offsets_failed:
-            self._end_offsets_failed = False
-            self._consumer.close()
-            self._consumer = Consumer(self._consumer_settings)
 
     def _describe(self) -> None:
         described = self._admin.describe_topics(TopicCollection(sorted(self.names)), request_timeout=_REQUEST_TIMEOUT_S)

@@ -50,13 +50,9 @@ class View:
             raise NotServedError(f"the topic `{definition.topic}` of store `{store}` is not known yet: try again")
         return topic
 
-    def hash_of(self, store: str) -> Callable[[str], int]:
-        """Returns the hash that spreads the groups of a store over its partitions. Raises UnknownStoreError."""
-        return PARTITIONERS[self.store(store).partitioner]
-
     def partition_of(self, store: str, group: str) -> int:
         """Returns the partition of a group. Raises as `topic` does."""
-        return partition_of(group, self.topic(store).partitions, self.hash_of(store))
+        return partition_of(group, self.topic(store).partitions, PARTITIONERS[self.store(store).partitioner])
 
     def replica(self, store: str, partition: int) -> Replica:
         """Returns this instance's replica. Raises NotServedError if there is none, or if it has not caught up."""

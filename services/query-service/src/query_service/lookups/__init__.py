@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, NewType, Protocol
 
 from query_service.errors import LookupFailedError
-from query_service.freshness import Absence, Freshness, Time
+from query_service.storage.progress import Absence, Freshness, Time
 from statecast.position import Position
 
 Encoded = NewType("Encoded", object)

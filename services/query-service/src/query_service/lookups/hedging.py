@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from query_service.cluster.peer_health import PeerHealth
+from query_service.lookups.routed_peer import RoutedPeer
 from query_service.metrics import Metrics
 
 _BURST = 10.0
@@ -53,7 +53,7 @@ class Hedging:
         self._monotonic = monotonic
 
     async def first_of(
-        self, kind: str, attempt: Callable[[], Awaitable[Result | None]], peer: PeerHealth, wait_s: float
+        self, kind: str, attempt: Callable[[], Awaitable[Result | None]], peer: RoutedPeer, wait_s: float
     ) -> Result | None:
         """Returns the result of an attempt, or, when that is slow, of whichever of two comes first.
 
@@ -78,7 +78,7 @@ class Hedging:
                 await asyncio.gather(*attempts, return_exceptions=True)
 
     async def _overdue(
-        self, attempt: "asyncio.Future[Result | None]", slow: SlowestResults, peer: PeerHealth, wait_s: float
+        self, attempt: "asyncio.Future[Result | None]", slow: SlowestResults, peer: RoutedPeer, wait_s: float
     ) -> bool:
         began = self._monotonic()
         due = began + wait_s + slow.after_s
@@ -91,7 +91,8 @@ class Hedging:
             in_time = self._monotonic() < due + slow.after_s  # else this loop stood still, and has heard no peer
             if in_time and peer.silent_since(began + wait_s):
                 peer.failed(None)
-            if peer.unreachable or self._take():
+            if peer.unreachable or self._allowance >= 1:
+                self._allowance -= 0 if peer.unreachable else 1
                 slow.note(slow.max_s)
                 return True
             if not refused:
@@ -112,9 +113,3 @@ class Hedging:
                     self._hedges.labels("lost" if task is attempts[0] else "won").inc()
                     return result
         return None
-
-    def _take(self) -> bool:
-        if self._allowance < 1:
-            return False
-        self._allowance -= 1
-        return True

@@ -9,12 +9,11 @@ from typing_extensions import override
 from query_service import lookups
 from query_service.cluster.view import View
 from query_service.errors import AbsentError, InvalidRequestError, TooLargeError
-from query_service.freshness import Freshness
 from query_service.lookups import BatchQuery, BatchResult, IndexedValue, RangeQuery, RangeResult, Row, page_token, scan
 from query_service.lookups.replica_reads import absence_of, check_history, is_value, version_at, wait_until_met
 from query_service.lookups.request_checks import Limits
 from query_service.lookups.split_batch import parts_of, split_batch
-from query_service.storage.changes import Watcher
+from query_service.storage.progress import Freshness
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, MAX_OFFSET, group_range, offset_of, row_key
 from statecast.position import Position
@@ -99,7 +98,7 @@ class LocalLookup(lookups.Lookup):
         if until <= self.monotonic():
             return self._look_up(replica, query, keys)
         groups = {range_query.group.encode() for range_query in query.ranges}
-        with replica.changes.watched_by(Watcher(set(keys), groups)) as watcher:
+        with replica.changes.watch(set(keys), groups) as watcher:
             result = self._look_up(replica, query, keys)
             while not result.has_news and await watcher.wait(until - self.monotonic()):
                 await asyncio.sleep(_GATHER_S)
@@ -176,7 +175,7 @@ class RangeReader:
             return None
         after = query.after.offset
         first, end = group_range(query.group, query.sort_from, query.sort_to)
-        keys = self._replica.recent.changed_after(query.group.encode(), after)
+        keys = self._replica.changes.changed_after(query.group.encode(), after)
         if keys is None:
             return self._changed_on_disk(first, end, after)
         keys = [key for key in keys if first <= key < end]

@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 from typing import TypeGuard
 
 from query_service.errors import BeforeHistoryError, BoundsError, NoHistoryError, NotServedError
-from query_service.freshness import Absence, Freshness, Time
 from query_service.lookups import Bounds
-from query_service.storage.changes import Watcher
+from query_service.storage.progress import Absence, Freshness, Time
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, UNTIMED, header_of
 from query_service.storage.stores_file import StoreDefinition
@@ -35,7 +34,7 @@ async def wait_until_met(
     """Waits for the replica to become fresh enough. Raises BoundsError at the deadline, saying how far it is."""
     if bounds is None or shortfall(replica, bounds) is None:
         return
-    with replica.changes.watched_by(Watcher(None)) as watcher:
+    with replica.changes.watch(None) as watcher:
         while (missing := shortfall(replica, bounds)) is not None:
             if not replica.progress.serving:
                 raise NotServedError("the partition is being read anew: try again")

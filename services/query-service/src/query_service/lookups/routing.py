@@ -10,7 +10,6 @@ from typing import TypeVar
 from typing_extensions import override
 
 from query_service import lookups
-from query_service.cluster.peer_health import PeerHealth
 from query_service.cluster.shard_map import Member, StorePartition
 from query_service.cluster.view import View
 from query_service.errors import BoundsError, LookupFailedError, NotServedError, UnreachableError
@@ -18,6 +17,7 @@ from query_service.lookups import page_token, scan
 from query_service.lookups.hedging import Hedging
 from query_service.lookups.replica_reads import check_history
 from query_service.lookups.request_checks import Limits
+from query_service.lookups.routed_peer import RoutedPeer
 from query_service.lookups.split_batch import parts_of, split_batch
 from query_service.metrics import Metrics
 
@@ -27,19 +27,12 @@ Result = TypeVar("Result")
 Call = Callable[[lookups.Lookup, float], Awaitable[Result]]
 
 
-class RoutedPeer(PeerHealth):
-    """Another instance: lookups in its own stores, and what failed there lately."""
-
-    def __init__(self, lookup: lookups.Lookup, backoff_s: float, monotonic: Callable[[], float]) -> None:
-        super().__init__(backoff_s, monotonic)
-        self.lookup = lookup
-
-
 @dataclass(eq=False)
-class Routing:
-    """Asks the owner first and then the other replicas; each call makes at most one hop, because peers never forward.
+class RoutedLookup(lookups.Lookup):
+    """Looks up in all partitions of all stores. Raises UnknownStoreError for a store that there is not.
 
-    A replica that failed lately is asked last. When a peer is slow, the next replica that has not failed lately is
+    It asks the owner first and then the other replicas; each call makes at most one hop, because peers never forward. A
+    replica that failed lately is asked last. When a peer is slow, the next replica that has not failed lately is
     asked as well (see Hedging); each holds itself to the bounds of the query. A second round, a moment later, covers
     the time in which the instances disagree about who holds the partition. Each replica gets `peer_timeout_s` while
     there are others left to ask.
@@ -50,8 +43,44 @@ class Routing:
     peer_of: Callable[[Member], RoutedPeer]
     hedging: Hedging
     peer_timeout_s: float
+    limits: Limits
     metrics: Metrics
     monotonic: Callable[[], float]
+
+    @override
+    async def get(self, query: lookups.GetQuery, deadline: float) -> lookups.GetResult:
+        if query.as_of is not None:
+            check_history(self.view.store(query.store))
+        shard = query.store, self.view.partition_of(query.store, query.key.group)
+        return await self.first_result(shard, lambda lookup, until: lookup.get(query, until), deadline, "get")
+
+    @override
+    async def batch(self, query: lookups.BatchQuery, deadline: float) -> lookups.BatchResult:
+        def look_up(partition: int, part: lookups.BatchQuery) -> Awaitable[lookups.BatchResult]:
+            shard, wait_s = (query.store, partition), part.max_wait_s
+            return self.first_result(shard, lambda lookup, until: lookup.batch(part, until), deadline, "batch", wait_s)
+
+        parts = parts_of(query, self.view)
+        return await split_batch(parts, look_up, query.max_wait_s, deadline, self.monotonic)
+
+    @override
+    async def scan(self, query: lookups.ScanQuery, deadline: float, partition: int | None = None) -> lookups.PageResult:
+        """What is `local_only` is answered here, and nowhere else."""
+        if query.local_only:
+            return await self.local.scan(query, deadline)
+        if partition is None and not query.group:
+            return await scan.store_page(query, self.view, self.limits, lambda part, n: self.scan(part, deadline, n))
+        page_token.decode_scan(query, query.page_token)  # so that a bad token is refused here, and no replica is asked
+        number = self.view.partition_of(query.store, query.group) if partition is None else partition
+        return await self.first_result(
+            (query.store, number), lambda lookup, until: lookup.scan(query, until, partition), deadline, "scan"
+        )
+
+    @override
+    async def versions(self, query: lookups.VersionsQuery, deadline: float) -> lookups.VersionsResult:
+        check_history(self.view.store(query.store))
+        shard = query.store, self.view.partition_of(query.store, query.key.group)
+        return await self.first_result(shard, lambda lookup, until: lookup.versions(query, until), deadline, "versions")
 
     async def first_result(
         self, shard: StorePartition, call: Call[Result], deadline: float, kind: str = "", wait_s: float = 0.0
@@ -150,51 +179,3 @@ class Routing:
         self.metrics.forwards.labels("answered").inc()
         peer.answered(shard)
         return result
-
-
-@dataclass(eq=False)
-class RoutedLookup(lookups.Lookup):
-    """Looks up in all partitions of all stores. Raises UnknownStoreError for a store that there is not."""
-
-    view: View
-    routing: Routing
-    limits: Limits
-
-    @override
-    async def get(self, query: lookups.GetQuery, deadline: float) -> lookups.GetResult:
-        if query.as_of is not None:
-            check_history(self.view.store(query.store))
-        shard = query.store, self.view.partition_of(query.store, query.key.group)
-        return await self.routing.first_result(shard, lambda lookup, until: lookup.get(query, until), deadline, "get")
-
-    @override
-    async def batch(self, query: lookups.BatchQuery, deadline: float) -> lookups.BatchResult:
-        def look_up(partition: int, part: lookups.BatchQuery) -> Awaitable[lookups.BatchResult]:
-            shard, wait_s = (query.store, partition), part.max_wait_s
-            return self.routing.first_result(
-                shard, lambda lookup, until: lookup.batch(part, until), deadline, "batch", wait_s
-            )
-
-        parts = parts_of(query, self.view)
-        return await split_batch(parts, look_up, query.max_wait_s, deadline, self.routing.monotonic)
-
-    @override
-    async def scan(self, query: lookups.ScanQuery, deadline: float, partition: int | None = None) -> lookups.PageResult:
-        """What is `local_only` is answered here, and nowhere else."""
-        if query.local_only:
-            return await self.routing.local.scan(query, deadline)
-        if partition is None and not query.group:
-            return await scan.store_page(query, self.view, self.limits, lambda part, n: self.scan(part, deadline, n))
-        page_token.decode_scan(query, query.page_token)  # so that a bad token is refused here, and no replica is asked
-        number = self.view.partition_of(query.store, query.group) if partition is None else partition
-        return await self.routing.first_result(
-            (query.store, number), lambda lookup, until: lookup.scan(query, until, partition), deadline, "scan"
-        )
-
-    @override
-    async def versions(self, query: lookups.VersionsQuery, deadline: float) -> lookups.VersionsResult:
-        check_history(self.view.store(query.store))
-        shard = query.store, self.view.partition_of(query.store, query.key.group)
-        return await self.routing.first_result(
-            shard, lambda lookup, until: lookup.versions(query, until), deadline, "versions"
-        )

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from query_service.cluster.view import View
 from query_service.errors import BadTokenError
-from query_service.freshness import Freshness
 from query_service.lookups import PageResult, Row, ScanQuery
 from query_service.lookups.page_token import Cursor, decode_scan, encode_scan
 from query_service.lookups.request_checks import Limits
+from query_service.storage.progress import Freshness
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, HEADER_SIZE, group_range
 

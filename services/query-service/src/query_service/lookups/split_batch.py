@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from query_service.cluster.view import View
 from query_service.errors import LookupFailedError
 from query_service.lookups import BatchQuery, BatchResult
-from statecast.partitioning import indexes_by_partition
+from statecast.partitioning import PARTITIONERS, indexes_by_partition
 
 _GATHER_S = 0.005
 
@@ -27,7 +27,7 @@ class Part:
 
 def parts_of(query: BatchQuery, view: View) -> dict[int, Part]:
     """Returns the parts of a batch by their partition, in order. Raises as View.topic does."""
-    partitions, hash_group = view.topic(query.store).partitions, view.hash_of(query.store)
+    partitions, hash_group = view.topic(query.store).partitions, PARTITIONERS[view.store(query.store).partitioner]
     key_indexes = indexes_by_partition((key[0] for key in query.keys), partitions, hash_group)
     range_indexes = indexes_by_partition((each.group for each in query.ranges), partitions, hash_group)
     parts: dict[int, Part] = {}

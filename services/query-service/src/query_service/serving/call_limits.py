@@ -61,8 +61,6 @@ class CallLimits(NamedTuple):
 
 
 class Limited(Protocol):
-    """A servicer whose calls are limited."""
-
     limits: CallLimits
 
 

@@ -37,7 +37,6 @@ def fill_key_error(error: query_pb2.KeyError, failure: LookupFailedError) -> Non
 
 
 def trailing_metadata(failure: LookupFailedError) -> tuple[tuple[str, str | bytes], ...]:
-    """Returns what a call that fails tells beside status and text."""
     if isinstance(failure, errors.AbsentError):
         absence, freshness = query_pb2.Absence(), query_pb2.Freshness()
         fill_absence(absence, failure.absence)

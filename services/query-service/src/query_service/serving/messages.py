@@ -3,8 +3,8 @@
 from typing import Any
 
 from query_service import lookups
-from query_service.freshness import Absence, Freshness
 from query_service.lookups import BatchQuery, Bounds, Encoded, GetQuery, Key, KeyQuery, RangeQuery, ScanQuery
+from query_service.storage.progress import Absence, Freshness
 from statecast.position import Position
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api

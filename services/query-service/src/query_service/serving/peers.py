@@ -12,11 +12,11 @@ from typing_extensions import override
 from query_service import lookups
 from query_service.cluster.shard_map import Member, StorePartition
 from query_service.errors import UnreachableError
-from query_service.freshness import Freshness
 from query_service.lookups import Encoded, Row
-from query_service.lookups.routing import RoutedPeer
+from query_service.lookups.routed_peer import RoutedPeer
 from query_service.serving.grpc_status import failure_of
 from query_service.serving.messages import fill_batch_request, fill_scan_request, forwarded_freshness, message_of
+from query_service.storage.progress import Freshness
 from query_service.storage.store_keys import row_key
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
@@ -93,8 +93,6 @@ class RemoteLookup(lookups.Lookup):
 
 
 class Peer(RoutedPeer):
-    """One other instance: its lookups, and what failed there lately."""
-
     def __init__(self, member: Member, backoff_s: float, monotonic: Callable[[], float], tls: Tls | None) -> None:
         """Connects at the first call."""
         self._channel = (
@@ -138,9 +136,13 @@ class Peer(RoutedPeer):
 
 @dataclass(eq=False)
 class Peers:
-    """One Peer per member, with TLS or in plain text, connected until the process ends or `keep` drops it."""
+    """One Peer per member, with TLS or in plain text, connected until the process ends or `keep` drops it.
+
+    A peer gets `timeout_s` to say what it holds.
+    """
 
     backoff_s: float
+    timeout_s: float
     monotonic: Callable[[], float]
     tls: Tls | None = None
     _peers: dict[Member, Peer] = field(default_factory=dict, init=False)
@@ -156,12 +158,12 @@ class Peers:
         for member in [member for member in self._peers if member not in members]:
             await self._peers.pop(member).close()
 
-    async def served_by(self, member: Member, timeout_s: float) -> frozenset[StorePartition]:
+    async def served_by(self, member: Member) -> frozenset[StorePartition]:
         """Returns the partitions that a member says it serves; none when it does not answer."""
-        held = await self.of(member).partitions(timeout_s) or {}
+        held = await self.of(member).partitions(self.timeout_s) or {}
         return frozenset(place for place, (serving, _) in held.items() if serving)
 
-    async def freshness_at(self, member: Member, timeout_s: float) -> Held:
+    async def freshness_at(self, member: Member) -> Held:
         """Returns what a member holds; nothing when it does not answer, now or lately."""
         peer = self.of(member)
-        return {} if peer.unreachable else await peer.partitions(timeout_s) or {}
+        return {} if peer.unreachable else await peer.partitions(self.timeout_s) or {}

@@ -5,10 +5,10 @@ from typing import Any
 
 from query_service import lookups
 from query_service.errors import LookupFailedError
-from query_service.freshness import Absence
 from query_service.lookups import Encoded, GetQuery, GetResult, PageResult, RangeResult, Row, VersionsResult
 from query_service.serving.grpc_status import fill_key_error
 from query_service.serving.messages import fill_absence, fill_freshness, fill_position, message_of
+from query_service.storage.progress import Absence
 from query_service.storage.store_keys import DELETED, HEADER, HEADER_SIZE, UNTIMED, key_parts
 from statecast.position import Position
 from statecast.query.v1 import query_pb2

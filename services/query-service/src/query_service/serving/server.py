@@ -36,25 +36,24 @@ class Servers:
     ) -> None:
         """Makes the servers; nothing listens yet. Needs a running event loop. Raises SettingsError for wrong files."""
         self._settings = settings
-        self._public_tls = public_tls(settings)
-        self._shard_tls = shard_tls(settings)
+        tls = public_tls(settings), shard_tls(settings)
         self._health = health.aio.HealthServicer()
-        self._public = _server(settings, settings.max_request_bytes)
-        self._internal = _server(settings, -1)
-        query_grpc.add_QueryServiceServicer_to_server(queries, self._public)
-        shard_grpc.add_ShardServiceServicer_to_server(shards, self._internal)
-        for server in (self._public, self._internal):
+        public, internal = _server(settings, settings.max_request_bytes), _server(settings, -1)
+        query_grpc.add_QueryServiceServicer_to_server(queries, public)
+        shard_grpc.add_ShardServiceServicer_to_server(shards, internal)
+        for server in (public, internal):
             health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        reflection.enable_server_reflection((QUERY, health.SERVICE_NAME, reflection.SERVICE_NAME), self._public)
+        reflection.enable_server_reflection((QUERY, health.SERVICE_NAME, reflection.SERVICE_NAME), public)
+        self._servers = ((public, "port", tls[0]), (internal, "shard_port", tls[1]))
 
     async def start(self) -> None:
         """Listens on both ports, not yet serving. Raises PortInUseError."""
         await self.set_serving(serving=False)
         try:
-            _bind(self._public, self._settings, "port", self._public_tls)
-            _bind(self._internal, self._settings, "shard_port", self._shard_tls)
-            await self._public.start()
-            await self._internal.start()
+            for server, setting, tls in self._servers:
+                _bind(server, self._settings, setting, tls)
+            for server, _, _ in self._servers:
+                await server.start()
         except PortInUseError:
             await self.stop(0)
             raise
@@ -67,8 +66,8 @@ class Servers:
 
     async def stop(self, grace_s: float) -> None:
         """Refuses new calls, lets those in work end for up to `grace_s`, and stops listening."""
-        await self._public.stop(grace_s)
-        await self._internal.stop(grace_s)
+        for server, _, _ in self._servers:
+            await server.stop(grace_s)
 
 
 def _server(settings: Settings, max_request_bytes: int) -> grpc.aio.Server:

@@ -16,11 +16,10 @@ from statecast.shard.v1 import shard_service_pb2 as shard
 
 @dataclass(eq=False)
 class ShardListing:
-    """Answers ListShards from the shard map and, for lag, from all peers, which together get `peer_timeout_s`."""
+    """Answers ListShards from the shard map and, for lag, from all peers, which are asked at the same time."""
 
     view: View
-    freshness_at: Callable[[Member, float], Awaitable[Held]]
-    peer_timeout_s: float
+    freshness_at: Callable[[Member], Awaitable[Held]]
 
     async def shards(self, store: str) -> api.ListShardsResponse:
         """Returns one store, or all for an empty name. Raises UnknownStoreError; NotServedError without its topic.
@@ -31,7 +30,7 @@ class ShardListing:
         names = [store] if store else [known.name for known in stores if known.topic in self.view.topics]
         response = api.ListShardsResponse(stores=[self._store(name) for name in names])
         peers = sorted(self.view.shard_map.members - {self.view.me})
-        answers = await asyncio.gather(*(self.freshness_at(peer, self.peer_timeout_s) for peer in peers))
+        answers = await asyncio.gather(*(self.freshness_at(peer) for peer in peers))
         held = {self.view.me: self._own(), **dict(zip(peers, answers, strict=True))}
         for message in response.stores:
             for partition in range(message.partitions):

@@ -10,11 +10,43 @@ from query_service.storage.store_keys import offset_of
 from statecast.partitioning import group_of
 
 
-class RecentChanges:
-    """The rows that changed last, by group, so that polling a range costs what changed in it. Any thread may call."""
+class Watcher:
+    """One waiting call: the keys and groups it waits for, or None for any progress."""
 
-    def __init__(self, max_rows: int, applied_offset: int) -> None:
+    def __init__(self, keys: Set[bytes] | None, groups: Set[bytes]) -> None:
+        self._keys = keys
+        self._groups = groups
+        self._woken = asyncio.Event()
+
+    def wake(self, keys: Collection[bytes]) -> None:
+        if (
+            self._keys is None
+            or not self._keys.isdisjoint(keys)
+            or (self._groups and any(group_of(key) in self._groups for key in keys))
+        ):
+            self._woken.set()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Waits for the next wake; returns False when none came in time. A wake since the last wait counts."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._woken.wait()
+        except TimeoutError:
+            return False
+        self._woken.clear()
+        return True
+
+
+class Changes:
+    """The rows that changed last, by group, so that polling a range costs what changed in it, and who waits for more.
+
+    Any thread may call what does not say otherwise.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, max_rows: int, applied_offset: int) -> None:
         """Remembers `max_rows` rows; knows of no change up to and including `applied_offset`."""
+        self._loop = loop
+        self._watchers: set[Watcher] = set()
         self._max_rows = max_rows
         self._forgotten_offset = applied_offset
         self._offsets: OrderedDict[bytes, int] = OrderedDict()
@@ -56,45 +88,10 @@ class RecentChanges:
                 changed.append(key)
         return changed[::-1]
 
-
-class Watcher:
-    """One waiting call: the keys and groups it waits for, or None for any progress."""
-
-    def __init__(self, keys: Set[bytes] | None, groups: Set[bytes] = frozenset()) -> None:
-        self._keys = keys
-        self._groups = groups
-        self._woken = asyncio.Event()
-
-    def wake(self, keys: Collection[bytes]) -> None:
-        """Wakes the call when it waits for one of these keys."""
-        if (
-            self._keys is None
-            or not self._keys.isdisjoint(keys)
-            or (self._groups and any(group_of(key) in self._groups for key in keys))
-        ):
-            self._woken.set()
-
-    async def wait(self, timeout_s: float) -> bool:
-        """Waits for the next wake; returns False when none came in time. A wake since the last wait counts."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._woken.wait()
-        except TimeoutError:
-            return False
-        self._woken.clear()
-        return True
-
-
-class Changes:
-    """The waiting calls of one partition. A call that starts to watch before it reads misses nothing."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._watchers: set[Watcher] = set()
-
     @contextmanager
-    def watched_by(self, watcher: Watcher) -> Iterator[Watcher]:
-        """Wakes the watcher within the block. On the event loop only."""
+    def watch(self, keys: Set[bytes] | None, groups: Set[bytes] = frozenset()) -> Iterator[Watcher]:
+        """Wakes the call within the block; who watches before reading misses nothing. On the event loop only."""
+        watcher = Watcher(keys, groups)
         self._watchers.add(watcher)
         try:
             yield watcher
@@ -102,7 +99,7 @@ class Changes:
             self._watchers.discard(watcher)
 
     def announce(self, keys: Collection[bytes]) -> None:
-        """Wakes the calls that wait for one of these rows; no rows mean progress alone. From any thread."""
+        """Wakes the calls that wait for one of these rows; no rows mean progress alone."""
         if self._watchers:
             self._loop.call_soon_threadsafe(self._wake, keys)
 

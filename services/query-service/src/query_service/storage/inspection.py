@@ -72,10 +72,9 @@ def inspect(root: Path) -> Inspection:
             partitions.append(_partition(path))
         except StoreUnusableError as error:
             unreadable.append(OtherDirectory(str(path.relative_to(root)), _size(path), str(error)))
-    aside = root / SET_ASIDE
     set_aside = [
         OtherDirectory(str(path.relative_to(root)), _size(path), "set aside; it may be removed")
-        for path in (sorted(aside.iterdir()) if aside.is_dir() else ())
+        for path in sorted((root / SET_ASIDE).glob("*"))
     ]
     return Inspection(str(root), tuple(partitions), tuple(set_aside), tuple(unreadable))
 
@@ -85,7 +84,6 @@ def as_json(inspection: Inspection) -> str:
 
 
 def as_table(inspection: Inspection) -> str:
-    """Returns a table of the partitions with their sum, and what else lies in the directory."""
     lines = [inspection.directory, ""]
     if inspection.partitions:
         rows = [_HEADINGS, *map(_row, inspection.partitions), _sum(inspection.partitions)]
@@ -108,26 +106,21 @@ def _partition_paths(root: Path) -> list[Path]:
     return sorted(paths, key=lambda path: (path.parent.name, not path.name.isdigit(), path.name.zfill(9)))
 
 
-def _partition(path: Path) -> InspectedPartition:
+def _partition(path: Path, attempts: int = _ATTEMPTS) -> InspectedPartition:
     if not path.name.isdigit() or not (path / "CURRENT").is_file():
         raise StoreUnusableError("it is not a partition of a store")
-    for attempt in range(_ATTEMPTS):
-        try:
-            return _read(path)
-        except StoreUnusableError:
-            raise
-        except Exception as error:  # rocksdict raises nothing narrower
-            if attempt + 1 == _ATTEMPTS:
-                raise StoreUnusableError(f"it cannot be read: {error}") from error
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _read(path: Path) -> InspectedPartition:
-    with TemporaryDirectory() as log_directory:
-        options = Options(raw_mode=True)
-        options.set_db_log_dir(log_directory)  # RocksDB begins a log of its own even where it only reads
-        with closing(Rdict(str(path), options, access_type=AccessType.read_only())) as database:
-            return _contents(path, RocksdbEngine(database))
+    options = Options(raw_mode=True)
+    try:
+        with TemporaryDirectory() as log_directory:
+            options.set_db_log_dir(log_directory)  # RocksDB begins a log of its own even where it only reads
+            with closing(Rdict(str(path), options, access_type=AccessType.read_only())) as database:
+                return _contents(path, RocksdbEngine(database))
+    except StoreUnusableError:
+        raise
+    except Exception as error:  # rocksdict raises nothing narrower
+        if attempts == 1:
+            raise StoreUnusableError(f"it cannot be read: {error}") from error
+    return _partition(path, attempts - 1)
 
 
 def _contents(path: Path, engine: RocksdbEngine) -> InspectedPartition:
@@ -166,8 +159,6 @@ def _row(partition: InspectedPartition) -> tuple[str, ...]:
 
 
 def _sum(partitions: Sequence[InspectedPartition]) -> tuple[str, ...]:
-    rows, deletions, versions, size = (
-        f"{sum(getattr(partition, name) for partition in partitions):,}"
-        for name in ("rows", "deletions", "versions", "size")
-    )
+    columns = zip(*((each.rows, each.deletions, each.versions, each.size) for each in partitions), strict=True)
+    rows, deletions, versions, size = (f"{sum(column):,}" for column in columns)
     return ("all", str(len(partitions)), rows, deletions, versions, "", size, "", "", "", "")

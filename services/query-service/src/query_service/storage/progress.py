@@ -1,11 +1,41 @@
-"""How far a replica has applied its partition, and for how long it may have been out of date."""
+"""How far a replica has applied its partition, how old that may be, and what every result says of it."""
 
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
 from typing import NamedTuple
 
+from statecast.position import Position
+
 _MAX_END_OFFSETS = 4096
+
+
+Time = tuple[int, int]
+"""Seconds and nanoseconds since the beginning of 1970, UTC."""
+
+
+class Freshness(NamedTuple):
+    """How old a result may be that was read after this was taken, and which instance gave it."""
+
+    partition: int
+    lag_records: int
+    lag_ms: int
+    epoch: int
+    applied_offset: int
+    answered_by: str
+    forwarded: bool = False
+
+
+class Absence(NamedTuple):
+    """A key without a value: as of the record that deleted it, or, when none is known, the last that was applied.
+
+    `purged_offset` is the offset up to which deletions may have been purged, for a key of which nothing is known.
+    """
+
+    position: Position
+    deleted: bool = False
+    commit_time: Time | None = None
+    purged_offset: int | None = None
 
 
 class EndOffset(NamedTuple):
@@ -43,7 +73,6 @@ class Progress:
 
     @property
     def lag_records(self) -> int:
-        """The records that are known of and have not been applied."""
         return max(0, (self.end_offset or 0) - self.next_offset)
 
     @property

@@ -7,10 +7,9 @@ from itertools import islice
 import structlog
 
 from query_service.errors import NotServedError, PoisonRecordError, StoreError
-from query_service.freshness import Freshness
 from query_service.metrics import Metrics
-from query_service.storage.changes import Changes, RecentChanges
-from query_service.storage.progress import Progress
+from query_service.storage.changes import Changes
+from query_service.storage.progress import Freshness, Progress
 from query_service.storage.record import Record, Replaced, decode_plain, decode_states, newest_rows
 from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import Topic
@@ -41,7 +40,6 @@ class Replica:
     store: PartitionStore
     progress: Progress
     changes: Changes
-    recent: RecentChanges
     metrics: Metrics
     wall_ms: Callable[[], int]
 
@@ -117,9 +115,9 @@ class Replica:
         if self.definition.plain:
             self._partition_check.check(keys)
         if self.progress.serving:
-            self.recent.note(rows)
+            self.changes.note(rows)
         else:
-            self.recent.forget(next_offset - 1)
+            self.changes.forget(next_offset - 1)
         self.progress.note_applied(next_offset)
         if self.progress.serving:
             self.store.finish_restore()
@@ -135,7 +133,6 @@ class Replica:
             self.changes.announce(())
 
     def note_end_offset(self, offset: int, asked_at: float) -> None:
-        """Notes the end of the partition, as of a time of the monotonic clock."""
         self.progress.note_end_offset(offset, asked_at)
         self.changes.announce(())
 
@@ -162,7 +159,7 @@ class Replica:
         """Goes on with an empty store, not serving until it has caught up again."""
         self.progress = progress
         self.store = store
-        self.recent.forget(store.next_offset - 1)
+        self.changes.forget(store.next_offset - 1)
 
     def _skip(self, record: Record, error: PoisonRecordError) -> None:
         self._poison.inc()

@@ -100,13 +100,13 @@ class RocksdbOpener:
         self._cache = rocksdict.Cache(block_cache_bytes)
         self._buffers = rocksdict.WriteBufferManager(write_buffer_bytes, False)
 
-    def open(self, path: Path) -> Rdict:
+    def open(self, path: Path) -> RocksdbEngine:
         """Returns the database, new if need be. Raises StoreFailedError when the disk refuses, else StoreUnusableError.
 
         Blocks for as long as RocksDB needs to replay its log.
         """
         try:
-            return Rdict(str(path), self._options())
+            return RocksdbEngine(Rdict(str(path), self._options()))
         except Exception as error:  # rocksdict raises nothing narrower
             refused = any(refusal in str(error) for refusal in _REFUSALS)
             error_type = StoreFailedError if refused else StoreUnusableError

@@ -4,22 +4,24 @@ import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
 
-from query_service.errors import DataDirectoryError, StoreUnusableError
+from query_service.errors import DataDirectoryError, StoreFailedError, StoreUnusableError
 from query_service.settings import Settings
 from query_service.storage import store_keys
 from query_service.storage.engine import Engine, MemoryEngine
-from query_service.storage.rocksdb_engine import RocksdbEngine, RocksdbOpener
+from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store import PartitionStore
 from query_service.storage.stores_file import StoreDefinition
 
 SET_ASIDE = "set-aside"
 FIRST_KIND = b"state-record"  # the kind of directories from before kinds were noted
+
+_NOTES = [store_keys.FORMAT_KEY, store_keys.IDENTITY_KEY, store_keys.KIND_KEY]
 
 _log = structlog.get_logger()
 
@@ -68,74 +70,92 @@ class StoreDirectory:
     wall_ms: Callable[[], int]
     on_set_aside: Callable[[], None]
 
-    def open(self, definition: StoreDefinition, topic_id: str, partition: int) -> PartitionStore:
+    def open(self, definition: StoreDefinition, topic_id: str, partition: int, end_offset: int) -> PartitionStore:
         """Returns the store, with what is on disk if it can be resumed from, else empty.
 
-        Blocks for as long as RocksDB needs to replay its log. Raises StoreFailedError when the disk refuses.
+        A store without records notes that it knows of no deletion before `end_offset`: compaction may have removed
+        tombstones that other replicas have seen. Blocks for as long as RocksDB needs to replay its log. Raises
+        StoreFailedError when the disk refuses; then nothing half-made stays behind.
         """
-        if definition.in_memory:
-            return self._empty(MemoryEngine(), definition)
         path = self._path(definition, partition)
         identity = store_keys.identity_of(topic_id, partition)
-        if path.exists():
-            try:
-                return self._resume(path, definition, identity)
-            except StoreUnusableError as error:
-                self.set_aside(definition, partition, str(error))
-        return self._create(path, definition, identity)
+        store = None
+        with _disk_failures():
+            if not definition.in_memory and path.exists():
+                try:
+                    store = self._resume(path, definition, identity, end_offset)
+                except StoreUnusableError as error:
+                    self.discard(definition, partition, str(error))
+            return store or self._create(path, definition, identity, end_offset)
 
-    def reset(self, definition: StoreDefinition, topic_id: str, partition: int) -> PartitionStore:
-        """Deletes what is on disk, which must be closed, and returns an empty store. Raises StoreFailedError."""
-        if not definition.in_memory:
-            shutil.rmtree(self._path(definition, partition), ignore_errors=True)
-        return self.open(definition, topic_id, partition)
+    def discard(self, definition: StoreDefinition, partition: int, set_aside_for: str | None) -> None:
+        """Moves the directory, which must be closed, out of the way for a reason, or deletes it without one.
 
-    def set_aside(self, definition: StoreDefinition, partition: int, reason: str) -> None:
-        """Moves the directory, which must be closed, out of the way, for people to look at."""
+        Does nothing where there is none. Raises StoreFailedError.
+        """
         path = self._path(definition, partition)
         if definition.in_memory or not path.exists():
             return
-        target = self.root / SET_ASIDE / f"{definition.name}-{partition}-{self.wall_ms()}"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        path.rename(target)
+        with _disk_failures():
+            if set_aside_for is None:
+                shutil.rmtree(path)
+                return
+            target = self.root / SET_ASIDE / f"{definition.name}-{partition}-{self.wall_ms()}"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(target)
         self.on_set_aside()
-        _log.warning("directory set aside; it is rebuilt from the topic", reason=reason, moved_to=str(target))
+        _log.warning("directory set aside; it is rebuilt from the topic", reason=set_aside_for, moved_to=str(target))
 
     def _path(self, definition: StoreDefinition, partition: int) -> Path:
         return self.root / definition.name / str(partition)
 
-    def _resume(self, path: Path, definition: StoreDefinition, identity: bytes) -> PartitionStore:
-        database = self.databases.open(path)
-        try:
-            check_format(database.get(store_keys.FORMAT_KEY))
-            _check_identity(database.get(store_keys.IDENTITY_KEY), identity)
-            kind = database.get(store_keys.KIND_KEY) or FIRST_KIND
-            store = PartitionStore(RocksdbEngine(database), definition)
-        except BaseException:
-            database.close()
-            raise
-        age_ms = self.wall_ms() - store.current_ms
-        same_kind = kind == store_keys.kind_of(definition)
-        if age_ms <= self.resume_limit_ms and same_kind:
-            return store
-        store.close()
+    def _resume(
+        self, path: Path, definition: StoreDefinition, identity: bytes, end_offset: int
+    ) -> PartitionStore | None:
+        with ExitStack() as undo:
+            engine = self.databases.open(path)
+            undo.callback(engine.close)
+            stored_format, source, kind = engine.get_many(_NOTES)
+            check_format(stored_format)
+            if source != identity:
+                raise StoreUnusableError(f"it was read from {source!r}, not from {identity!r}")
+            store = PartitionStore(engine, definition)
+            age_ms = self.wall_ms() - store.current_ms
+            same_kind = (kind or FIRST_KIND) == store_keys.kind_of(definition)
+            if age_ms <= self.resume_limit_ms and same_kind:
+                if store.next_offset == 0:
+                    store.note_purged(end_offset - 1)
+                undo.pop_all()
+                return store
         reason = "too old to resume from" if same_kind else "not what the stores file asks for now"
-        _log.info("data on disk is rebuilt", reason=reason, path=str(path), age_s=age_ms // 1000, kind=kind.decode())
+        kind_text = (kind or FIRST_KIND).decode()
+        _log.info("data on disk is rebuilt", reason=reason, path=str(path), age_s=age_ms // 1000, kind=kind_text)
         shutil.rmtree(path)
-        return self._create(path, definition, identity)
+        return None
 
-    def _create(self, path: Path, definition: StoreDefinition, identity: bytes) -> PartitionStore:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        database = self.databases.open(path)
-        database[store_keys.FORMAT_KEY] = str(store_keys.FORMAT).encode()
-        database[store_keys.IDENTITY_KEY] = identity
-        database[store_keys.KIND_KEY] = store_keys.kind_of(definition)
-        return self._empty(RocksdbEngine(database), definition)
-
-    def _empty(self, engine: Engine, definition: StoreDefinition) -> PartitionStore:
-        store = PartitionStore(engine, definition)
-        store.note_current(self.wall_ms())
+    def _create(self, path: Path, definition: StoreDefinition, identity: bytes, end_offset: int) -> PartitionStore:
+        with ExitStack() as undo:
+            engine: Engine = MemoryEngine()
+            if not definition.in_memory:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                undo.callback(shutil.rmtree, path, ignore_errors=True)  # else the next try would set it aside
+                engine = self.databases.open(path)
+                undo.callback(engine.close)
+            stored_format, kind = str(store_keys.FORMAT).encode(), store_keys.kind_of(definition)
+            engine.write(zip(_NOTES, (stored_format, identity, kind), strict=True))
+            store = PartitionStore(engine, definition)
+            store.note_current(self.wall_ms())
+            store.note_purged(end_offset - 1)
+            undo.pop_all()
         return store
+
+
+@contextmanager
+def _disk_failures() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, StoreUnusableError) as error:  # a directory that was made just now holds nothing to set aside
+        raise StoreFailedError(f"the disk failed: {error}") from error
 
 
 def check_format(stored: bytes | None) -> None:
@@ -144,8 +164,3 @@ def check_format(stored: bytes | None) -> None:
         raise StoreUnusableError("it is not a store of this service")
     if stored != str(store_keys.FORMAT).encode():
         raise StoreUnusableError(f"its format is {stored.decode(errors='replace')}, not {store_keys.FORMAT}")
-
-
-def _check_identity(stored: bytes | None, identity: bytes) -> None:
-    if stored != identity:
-        raise StoreUnusableError(f"it was read from {stored!r}, not from {identity!r}")

@@ -97,7 +97,6 @@ def due_key(prefix: bytes, due_ms: int, key: bytes) -> bytes:
 
 
 def number_of(packed: bytes | None, default: int = 0) -> int:
-    """Returns the number that a key of the store itself has, or the default for one that is not there."""
     return default if packed is None else int(NUMBER.unpack(packed)[0])
 
 
@@ -111,7 +110,6 @@ def version_key(key: bytes, offset: int) -> bytes:
 
 
 def identity_of(topic_id: str, partition: int) -> bytes:
-    """Returns what names the source of a store: a partition of one incarnation of a topic."""
     return f"{topic_id}/{partition}".encode()
 
 

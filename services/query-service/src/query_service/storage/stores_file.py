@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError, WithJsonSchema
 
 from query_service.errors import StoresFileError
@@ -126,7 +126,6 @@ def read_stores(path: Path) -> tuple[StoreDefinition, ...]:
 
 
 def stores_schema() -> str:
-    """Returns the JSON Schema of the file, for editors."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **StoresFile.model_json_schema()}
     return json.dumps(schema, indent=2) + "\n"
 
@@ -134,17 +133,10 @@ def stores_schema() -> str:
 def _contract_messages() -> Mapping[str, frozenset[str]]:
     """Returns the full names of the messages in the installed contract, each with the names of its fields."""
     descriptors = FileDescriptorSet.FromString(files("statecast").joinpath("contract.binpb").read_bytes())
-    return {
-        name: frozenset(field.name for field in fields.field)
-        for file in descriptors.file
-        for message in file.message_type
-        for name, fields in _nested(file.package, message)
-    }
-
-
-def _nested(scope: str, message: DescriptorProto) -> list[tuple[str, DescriptorProto]]:
-    name = f"{scope}.{message.name}"
-    return [(name, message), *(inner for nested in message.nested_type for inner in _nested(name, nested))]
+    messages = [(f"{file.package}.{each.name}", each) for file in descriptors.file for each in file.message_type]
+    for name, message in messages:  # it grows by the nested ones on the way
+        messages += [(f"{name}.{nested.name}", nested) for nested in message.nested_type]
+    return {name: frozenset(field.name for field in message.field) for name, message in messages}
 
 
 def _name_problem(store: StoreDefinition, earlier: tuple[StoreDefinition, ...]) -> str | None:

@@ -1,17 +1,17 @@
 """What failed at a peer lately."""
 
-from query_service.cluster.peer_health import PeerHealth
-from testkit.query_service import ManualClock
+from query_service.lookups.routed_peer import RoutedPeer
+from testkit.query_service import FakeLookup, ManualClock
 
 A, B = ("s", 0), ("s", 1)
 
 
 def test_a_peer_is_usable_until_it_fails(clock: ManualClock) -> None:
-    assert PeerHealth(1.0, clock).usable(A)
+    assert RoutedPeer(FakeLookup("query-2"), 1.0, clock).usable(A)
 
 
 def test_a_partition_that_is_not_served_leaves_the_others_usable(clock: ManualClock) -> None:
-    health = PeerHealth(1.0, clock)
+    health = RoutedPeer(FakeLookup("query-2"), 1.0, clock)
     health.failed(A)
 
     assert not health.usable(A)
@@ -19,7 +19,7 @@ def test_a_partition_that_is_not_served_leaves_the_others_usable(clock: ManualCl
 
 
 def test_a_peer_that_does_not_answer_is_usable_for_nothing(clock: ManualClock) -> None:
-    health = PeerHealth(1.0, clock)
+    health = RoutedPeer(FakeLookup("query-2"), 1.0, clock)
     health.failed(None)
 
     assert not health.usable(A)
@@ -27,7 +27,7 @@ def test_a_peer_that_does_not_answer_is_usable_for_nothing(clock: ManualClock) -
 
 
 def test_after_the_back_off_one_call_tries_a_partition_again_and_the_others_do_not(clock: ManualClock) -> None:
-    health = PeerHealth(1.0, clock)
+    health = RoutedPeer(FakeLookup("query-2"), 1.0, clock)
     health.failed(A)
     clock.now += 1
 
@@ -35,7 +35,7 @@ def test_after_the_back_off_one_call_tries_a_partition_again_and_the_others_do_n
 
 
 def test_a_peer_that_does_not_answer_stays_unusable_until_it_does(clock: ManualClock) -> None:
-    health = PeerHealth(1.0, clock)
+    health = RoutedPeer(FakeLookup("query-2"), 1.0, clock)
     health.failed(None)
     clock.now += 100
     assert not health.usable(A)
@@ -46,7 +46,7 @@ def test_a_peer_that_does_not_answer_stays_unusable_until_it_does(clock: ManualC
 
 
 def test_an_answer_for_a_partition_makes_it_usable_again(clock: ManualClock) -> None:
-    health = PeerHealth(1.0, clock)
+    health = RoutedPeer(FakeLookup("query-2"), 1.0, clock)
     health.failed(None)
     health.failed(A)
     health.failed(B)
@@ -56,7 +56,7 @@ def test_an_answer_for_a_partition_makes_it_usable_again(clock: ManualClock) -> 
 
 
 def test_it_knows_whether_the_peer_has_answered_anybody_since_a_time(clock: ManualClock) -> None:
-    health = PeerHealth(1.0, clock)
+    health = RoutedPeer(FakeLookup("query-2"), 1.0, clock)
     began = clock.now
     assert health.silent_since(began)
 

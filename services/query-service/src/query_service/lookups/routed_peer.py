@@ -1,19 +1,21 @@
-"""Remembers what failed at a peer lately."""
+"""Another instance that lookups are routed to, and what failed there lately."""
 
 from collections.abc import Callable
 
 from query_service.cluster.shard_map import StorePartition
+from query_service.lookups import Lookup
 
 
-class PeerHealth:
-    """A partition that a peer did not serve is not usable there for the back-off time.
+class RoutedPeer:
+    """`lookup` looks up in its stores. A partition that it did not serve is not usable there for the back-off time.
 
     After it, one call at a time tries again, and the others ask the next replica until that call has had its
     answer. A peer that does not answer at all is usable for nothing until it answers any call again: no caller has to
     try it, because the owner of this object probes it.
     """
 
-    def __init__(self, backoff_s: float, monotonic: Callable[[], float]) -> None:
+    def __init__(self, lookup: Lookup, backoff_s: float, monotonic: Callable[[], float]) -> None:
+        self.lookup = lookup
         self._backoff_s = backoff_s
         self._monotonic = monotonic
         self._failed: dict[StorePartition, float] = {}
