@@ -186,34 +186,22 @@ def _difference(pair: Column, parts: Sequence[Part]) -> Column:
 
 
 def _ticked(parts: Sequence[Part]) -> Column:
-    """The differences that take effect, and an empty one per group where one is only claimed; each with its `ticks`."""
-    effective, claimed = F.col("effective"), F.col("claimed")
+    """Per group that is in `effective` or `claimed` the difference that takes effect, if there is any, and its `ticks`.
 
-    def stands_in(line: Column, others: Column) -> Column:
-        return F.array_contains(others.getField("key"), line.getField("key"))
+    Where a difference is only claimed, its numbers are null: sums and extremes pass over nulls.
+    """
+    effective, claimed = F.col("effective"), F.col("claimed").getField("key")
 
-    def ticks(line: Column) -> Column:
-        return F.when(~F.col("complete") | stands_in(line, claimed), 1).otherwise(0)
+    def line(each: Column) -> Column:
+        key, difference = each.getField("key"), each.getField("difference")
+        rows = F.coalesce(difference.getField("rows"), F.lit(0).cast("long")).alias("rows")
+        numbers = [difference.getField(part.name).alias(part.name) for part in parts]
+        ticks = F.when(~F.col("complete") | F.array_contains(claimed, key), 1).otherwise(0).cast("long")
+        return F.struct(key.alias("key"), rows, *numbers, ticks.alias("ticks"))
 
-    only_claimed = F.filter(claimed, lambda line: ~stands_in(line, effective))
-    return F.concat(
-        F.transform(effective, lambda line: _line(line, parts, ticks(line))),
-        F.transform(only_claimed, lambda line: _line(line, parts, F.lit(1), empty=True)),
-    )
-
-
-def _line(line: Column, parts: Sequence[Part], ticks: Column, empty: bool = False) -> Column:
-    """The difference with its `ticks`; an empty one changes nothing: sums and extremes pass over nulls."""
-    numbers = {part.name: line.getField(part.name) for part in parts}
-    if empty:
-        numbers = {name: F.nullif(number, number) for name, number in numbers.items()}
-    fields = {
-        "key": line.getField("key"),
-        "rows": F.lit(0).cast("long") if empty else line.getField("rows"),
-        **numbers,
-        "ticks": ticks.cast("long"),
-    }
-    return F.struct(*[value.alias(name) for name, value in fields.items()])
+    keys = F.array_union(effective.getField("key"), claimed)
+    pairs = F.transform(keys, lambda key: F.struct(key.alias("key"), _of(effective, key).alias("difference")))
+    return F.transform(pairs, line)
 
 
 def _of(contributions: Column, key: Column) -> Column:
