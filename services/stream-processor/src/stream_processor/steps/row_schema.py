@@ -11,22 +11,15 @@ from stream_processor.definition.contract import TIMESTAMP
 from stream_processor.errors import ContractError
 
 _SCALARS: dict[int, T.DataType] = {
-    FieldDescriptor.TYPE_DOUBLE: T.DoubleType(),
-    FieldDescriptor.TYPE_FLOAT: T.FloatType(),
-    FieldDescriptor.TYPE_INT32: T.IntegerType(),
-    FieldDescriptor.TYPE_SINT32: T.IntegerType(),
-    FieldDescriptor.TYPE_SFIXED32: T.IntegerType(),
-    FieldDescriptor.TYPE_UINT32: T.LongType(),
-    FieldDescriptor.TYPE_FIXED32: T.LongType(),
-    FieldDescriptor.TYPE_INT64: T.LongType(),
-    FieldDescriptor.TYPE_SINT64: T.LongType(),
-    FieldDescriptor.TYPE_SFIXED64: T.LongType(),
-    FieldDescriptor.TYPE_UINT64: T.DecimalType(20, 0),
-    FieldDescriptor.TYPE_FIXED64: T.DecimalType(20, 0),
-    FieldDescriptor.TYPE_BOOL: T.BooleanType(),
-    FieldDescriptor.TYPE_STRING: T.StringType(),
-    FieldDescriptor.TYPE_BYTES: T.BinaryType(),
-    FieldDescriptor.TYPE_ENUM: T.StringType(),
+    FieldDescriptor.CPPTYPE_DOUBLE: T.DoubleType(),
+    FieldDescriptor.CPPTYPE_FLOAT: T.FloatType(),
+    FieldDescriptor.CPPTYPE_INT32: T.IntegerType(),
+    FieldDescriptor.CPPTYPE_UINT32: T.LongType(),
+    FieldDescriptor.CPPTYPE_INT64: T.LongType(),
+    FieldDescriptor.CPPTYPE_UINT64: T.DecimalType(20, 0),
+    FieldDescriptor.CPPTYPE_BOOL: T.BooleanType(),
+    FieldDescriptor.CPPTYPE_STRING: T.StringType(),
+    FieldDescriptor.CPPTYPE_ENUM: T.StringType(),
 }
 _WIDER: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
     T.IntegerType: (T.LongType, T.DoubleType),
@@ -51,7 +44,7 @@ def of(message: Descriptor, within: tuple[str, ...] = ()) -> T.StructType:
 def _type(field: FieldDescriptor, within: tuple[str, ...]) -> T.DataType:
     message = field.message_type
     if message is None:
-        element = _SCALARS[field.type]
+        element = T.BinaryType() if field.type == FieldDescriptor.TYPE_BYTES else _SCALARS[field.cpp_type]
     elif message.GetOptions().map_entry:
         raise ContractError(f"{field.full_name} is a map; a row cannot hold it")
     else:
