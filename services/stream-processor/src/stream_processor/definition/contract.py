@@ -150,12 +150,15 @@ def field_of(parent: Type, name: str, shown: str) -> Type:
     return replace(type_, repeated=type_.repeated or parent.repeated)
 
 
-def check_value(enum: EnumDescriptor, name: str) -> None:
-    """Raises ContractError with the nearest name if the enum has no value of this one."""
-    if name in enum.values_by_name:
-        return
-    nearest = next((each for each in enum.values_by_name if each.endswith(f"_{name.upper()}")), name)
-    raise ContractError(f"{enum.full_name} has no value {name!r}; {suggest(nearest, enum.values_by_name)}")
+def as_value(type_: Type, enum: EnumDescriptor) -> Type:
+    """The type; of a constant text the enum. Raises ContractError with the nearest name if that is no value of it."""
+    name = type_.literal
+    if name is None:
+        return type_
+    if name not in enum.values_by_name:
+        nearest = next((each for each in enum.values_by_name if each.endswith(f"_{name.upper()}")), name)
+        raise ContractError(f"{enum.full_name} has no value {name!r}; {suggest(nearest, enum.values_by_name)}")
+    return Type("enum", declared=enum)
 
 
 def scope_of(row: Descriptor, beside: Mapping[str, Type]) -> Scope:

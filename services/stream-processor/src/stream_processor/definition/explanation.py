@@ -28,7 +28,12 @@ def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     if definition.where is not None:
         yield "where", definition.where
     if isinstance(pipeline, RowPipeline):
-        yield from _row(pipeline)
+        for join in pipeline.joins:
+            yield "join", f"{join.topic} as {join.name}, by {join.key}: {join.message.full_name}, followed as a table"
+        if isinstance(pipeline, RoutePipeline) and pipeline.explode is not None:
+            yield "explode", f"{pipeline.explode}: a record per element"
+        for name, sql in pipeline.select.items():
+            yield "select", f"{name} = {sql}"
     yield from _state(pipeline)
     yield "write", f"{pipeline.sink_topic}: {pipeline.sink.full_name} under {_key(pipeline)}"
     limit = definition.dead_letters.limit
@@ -44,15 +49,6 @@ def _key(pipeline: Pipeline) -> str:
     elif isinstance(pipeline, AggregatePipeline) and pipeline.window is not None:
         parts += WINDOW_FIELDS
     return " + ".join(parts)
-
-
-def _row(pipeline: RowPipeline) -> Iterator[tuple[str, str]]:
-    for join in pipeline.joins:
-        yield "join", f"{join.topic} as {join.name}, by {join.key}: {join.message.full_name}, followed as a table"
-    if isinstance(pipeline, RoutePipeline) and pipeline.explode is not None:
-        yield "explode", f"{pipeline.explode}: a record per element"
-    for name, sql in pipeline.select.items():
-        yield "select", f"{name} = {sql}"
 
 
 def _state(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
