@@ -18,9 +18,9 @@ from statecast_service.errors import ServiceError
 from statecast_service.health import HealthServer
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
-from stream_processor.definition import explanation, pipeline_check, pipeline_file
+from stream_processor.definition import pipeline_check, pipeline_file
 from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline, explain
 from stream_processor.errors import BrokerLostError, ConfigurationError, PipelineFileError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.plan import check_together
@@ -89,7 +89,7 @@ def _explain(pipelines: Sequence[Pipeline], contract: Contract, settings: Settin
     from stream_processor.operation.session import start_session, stop
 
     for pipeline in pipelines:
-        sys.stdout.write("\n".join(explanation.lines(pipeline)) + "\n\n")
+        sys.stdout.write("\n".join(explain(pipeline)) + "\n\n")
     sys.stdout.flush()
     spark = start_session(settings)
     try:

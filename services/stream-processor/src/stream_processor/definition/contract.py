@@ -137,11 +137,6 @@ def of_field(field: FieldDescriptor) -> Type:
     return Type(field_kind, field.is_repeated, declared)
 
 
-def of_message(message: Descriptor) -> Type:
-    """The type of a row."""
-    return Type("message", declared=message)
-
-
 def field_of(parent: Type, name: str, shown: str) -> Type:
     """The type of the parent's field, repeated if either is. `shown` names the parent in the ContractError."""
     if not isinstance(parent.declared, Descriptor):
@@ -163,7 +158,7 @@ def as_value(type_: Type, enum: EnumDescriptor) -> Type:
 
 def scope_of(row: Descriptor, beside: Mapping[str, Type]) -> Scope:
     """What an expression can name: the row's fields, the row as `row`, and what is `beside` it."""
-    return {"row": of_message(row), **beside, **{field.name: of_field(field) for field in row.fields}}
+    return {"row": Type("message", declared=row), **beside, **{field.name: of_field(field) for field in row.fields}}
 
 
 def type_at(scope: Scope, names: Sequence[str]) -> Type | None:

@@ -1,6 +1,5 @@
 """Finds names and types in SQL expressions without Spark, and checks that each gives what its place needs."""
 
-import re
 from collections.abc import Callable, Mapping
 
 import sqlglot
@@ -10,9 +9,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.optimizer.annotate_types import annotate_types
 
-from statecast_service.settings import suggest
 from stream_processor.definition.contract import Kind, Scope, Type, as_value, field_of, of_field, type_at
-from stream_processor.definition.pipeline import AGGREGATE_FUNCTIONS, Aggregate, AggregateFunction
+from stream_processor.definition.pipeline import Aggregate
 from stream_processor.errors import ContractError
 
 _BOOL, _INTEGER, _STRING = Type("bool"), Type("integer"), Type("string")
@@ -37,18 +35,15 @@ _REFUSED: Mapping[type[exp.Expr], str] = {
 _CHANGING = (exp.Rand, exp.Randn, exp.Uuid, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime)
 _CHANGING_NAMES = ("shuffle", "monotonically_increasing_id", "spark_partition_id", "input_file_name", "random", "now")
 
-_AGGREGATE = re.compile(r"(\w+)\s*\((.*)\)")
 _INT64 = ("an int64", (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_SFIXED64))
 _NUMBERS = {"count": _INT64, "sum": _INT64, "avg": ("a double", (FieldDescriptor.TYPE_DOUBLE,))}
 """What an aggregate's field must be, and its types."""
 
 
 def type_of(sql: str, scope: Scope) -> Type | None:
-    """What the expression gives; None when only Spark can tell.
+    """What the expression gives by the contract, or as sqlglot infers; None when only Spark can tell.
 
-    The contract defines names, enums and messages, and what can be compared; sqlglot infers the rest. Raises
-    ContractError for what is no expression, for unknown names with the nearest one, and for types that do not go
-    together.
+    Raises ContractError for what is no expression, for unknown names, and for types that do not go together.
     """
     return _read(parse(sql), scope)
 
@@ -101,9 +96,9 @@ def _function(node: exp.Expr, scope: Scope) -> Type | None:
 
 def _comparison(node: exp.Expr, scope: Scope) -> Type:
     types = [_read(each, scope) for each in node.iter_expressions()]
-    first, *others = [each for each in types if each is not None] or [_BOOL]
-    for other in others:
-        _check_comparable(node, first, other)
+    known = [each for each in types if each is not None]
+    for other in known[1:]:
+        _check_comparable(node, known[0], other)
     return _BOOL
 
 
@@ -209,7 +204,6 @@ def parse(sql: str) -> exp.Expr:
 
 
 def shown(node: exp.Expr) -> str:
-    """The part of an expression as errors show it."""
     return node.sql(dialect="spark")
 
 
@@ -224,20 +218,6 @@ def check_field(sql: str, field: FieldDescriptor, scope: Scope) -> None:
         actual = as_value(actual, field.enum_type)
     if not _fits(actual, declared_type):
         raise ContractError(f"is of type {actual}; the field {field.name} is of type {declared_type}")
-
-
-def parse_aggregate(text: str) -> tuple[AggregateFunction, str | None]:
-    """The function that `text` calls, and its argument. Raises ContractError for any other form."""
-    call = _AGGREGATE.fullmatch(text)
-    if call is None:
-        raise ContractError(f"{text!r} is not of the form count(*) or sum(...)")
-    name, argument = call[1].lower(), call[2].strip()
-    function = next((each for each in AGGREGATE_FUNCTIONS if each == name), None)
-    if function is None:
-        raise ContractError(f"no aggregate {call[1]!r}; {suggest(name, AGGREGATE_FUNCTIONS)}")
-    if (function == "count") != (argument == "*"):
-        raise ContractError("count counts rows: count(*)" if function == "count" else f"{text!r} needs an expression")
-    return function, None if function == "count" else argument
 
 
 def check_aggregate(aggregate: Aggregate, scope: Scope) -> None:
@@ -257,12 +237,10 @@ def check_aggregate(aggregate: Aggregate, scope: Scope) -> None:
 
 
 def _fits(actual: Type, declared_type: Type) -> bool:
-    if actual.repeated != declared_type.repeated:
-        return False
-    if (actual.kind, declared_type.kind) in (("integer", "float"), ("enum", "string")):
-        return True
-    declared = (each.declared and each.declared.full_name for each in (actual, declared_type))
-    return actual.kind == declared_type.kind and len({*declared}) == 1
+    names = {each.declared and each.declared.full_name for each in (actual, declared_type)}
+    same = actual.kind == declared_type.kind and len(names) == 1
+    wider = (actual.kind, declared_type.kind) in (("integer", "float"), ("enum", "string"))
+    return actual.repeated == declared_type.repeated and (same or wider)
 
 
 def _holds_enums(field: FieldDescriptor) -> bool:
