@@ -21,7 +21,7 @@ from stream_processor.steps.dead_letters import dead_letters
 from stream_processor.steps.decode import read_changes
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.sink import to_kafka
+from stream_processor.steps.keyed_topic import to_kafka
 
 EXPLAINED_PARTITIONS = 4
 """An explained plan is that of a sink with so many; the real number is known to Kafka alone."""

@@ -104,9 +104,9 @@ class Runner:
         return start_session(self.settings, master)
 
     def _supervise(self, queries: Sequence[WatchedQuery], limits: DeadLetterLimits, checkpoints: Checkpoints) -> None:
-        bootstrap, sinks = self.settings.kafka_bootstrap, {each.plan.sink_topic: each.plan.name for each in queries}
+        sinks = {each.plan.sink_topic: each.plan.name for each in queries}
         keyed = [each.plan.sink_topic for each in queries if each.plan.shuffle_partitions]
-        with closing(SinkTail(bootstrap, list(sinks), Topics(bootstrap).ends)) as tail:
+        with closing(SinkTail(self.settings.kafka_bootstrap, list(sinks))) as tail:
             output, pause = Output(tail.look, sinks, keyed, self.metrics), LOOK_AT_START_S
             while not self.stopping.wait(pause):
                 checkpoints.check()
