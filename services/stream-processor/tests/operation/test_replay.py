@@ -19,7 +19,7 @@ def letter(at: int, origin: int, reason: str = "wrong", topic: str = "orders", *
 
 @pytest.fixture
 def note(tmp_path: Path) -> ReplayNote:
-    return ReplayNote(Checkpoints(str(tmp_path), LocalFiles), "note.json", "id")
+    return ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "id")
 
 
 def run(letters: list[DeadLetter], note: ReplayNote, reason: str = "") -> tuple[Counter[str], list[ReplayedRecord]]:
@@ -83,13 +83,13 @@ def test_the_letters_headers_are_the_last_ones() -> None:
 
 
 def test_what_was_done_is_done_after_a_restart(tmp_path: Path) -> None:
-    note = ReplayNote(Checkpoints(str(tmp_path), LocalFiles), "note.json", "topic-1")
+    note = ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1")
     note.mark(0, 0)
     note.mark(0, 1, left=True)
     note.mark(0, 2)
     note.save()
 
-    again = ReplayNote(Checkpoints(str(tmp_path), LocalFiles), "note.json", "topic-1")
+    again = ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1")
 
     assert [again.is_done(0, offset) for offset in range(4)] == [True, False, True, False]
     assert again.starts() == {0: 1}
@@ -97,24 +97,24 @@ def test_what_was_done_is_done_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_what_was_left_can_be_done_later(tmp_path: Path) -> None:
-    note = ReplayNote(Checkpoints(str(tmp_path), LocalFiles), "note.json", "topic-1")
+    note = ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1")
     note.mark(0, 0, left=True)
     note.mark(0, 1)
     note.mark(0, 0)
     note.save()
 
-    assert ReplayNote(Checkpoints(str(tmp_path), LocalFiles), "note.json", "topic-1").starts() == {0: 2}
+    assert ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1").starts() == {0: 2}
 
 
 def test_what_is_not_saved_is_not_done(tmp_path: Path) -> None:
-    ReplayNote(Checkpoints(str(tmp_path), LocalFiles), "note.json", "topic-1").mark(0, 0)
+    ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1").mark(0, 0)
 
-    assert not ReplayNote(Checkpoints(str(tmp_path), LocalFiles), "note.json", "topic-1").is_done(0, 0)
+    assert not ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1").is_done(0, 0)
 
 
 def test_a_topic_that_was_made_anew_begins_anew(tmp_path: Path) -> None:
-    note = ReplayNote(Checkpoints(str(tmp_path), LocalFiles), "note.json", "topic-1")
+    note = ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1")
     note.mark(0, 5)
     note.save()
 
-    assert ReplayNote(Checkpoints(str(tmp_path), LocalFiles), "note.json", "topic-2").starts() == {}
+    assert ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-2").starts() == {}

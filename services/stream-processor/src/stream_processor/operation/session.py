@@ -29,10 +29,7 @@ MAX_STOP_S = 8.0
 
 
 def start_session(settings: Settings, master: str = "local[1]") -> SparkSession:
-    """Starts or joins Spark's JVM, which ends within a second after this process. Raises NotBuiltError.
-
-    By default it is for a command that runs no query.
-    """
+    """Starts or joins Spark's JVM, by default for no query; it ends within a second after us. Raises NotBuiltError."""
     files = sorted(settings.jars.glob("*.jar"))
     if not files:
         raise NotBuiltError(f"no jars in {settings.jars}: run `mvn -f services/stream-processor/jvm/pom.xml package`")
