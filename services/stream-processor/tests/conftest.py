@@ -15,7 +15,7 @@ from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.definition.pipeline_file import PipelineFile
 from stream_processor.operation.session import start_session
-from stream_processor.settings import JARS, QUICK_START
+from stream_processor.settings import Settings
 from stream_processor.steps.functions import Functions
 from testkit.ports import free_ports
 from testkit.stream_processor.process import Processor
@@ -47,7 +47,7 @@ def shipped(contract: Contract) -> Callable[..., Pipeline]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A real Spark session, for batches."""
-    session = start_session("local[2]", JARS, "1g", QUICK_START)
+    session = start_session(Settings(), "local[2]")
     session.conf.set("spark.sql.shuffle.partitions", 2)
     yield session
     session.stop()

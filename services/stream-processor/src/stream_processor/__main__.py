@@ -18,9 +18,9 @@ from statecast_service.errors import ServiceError
 from statecast_service.health import HealthServer
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
-from stream_processor.definition import explanation, pipeline_check, pipeline_file
+from stream_processor.definition import pipeline_check, pipeline_file
 from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline, explain
 from stream_processor.errors import BrokerLostError, ConfigurationError, PipelineFileError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.plan import check_together
@@ -86,12 +86,12 @@ def _run(pipelines: Sequence[Pipeline], contract: Contract, settings: Settings, 
 
 def _explain(pipelines: Sequence[Pipeline], contract: Contract, settings: Settings, _: Namespace) -> None:
     from stream_processor.operation.queries import physical_plan
-    from stream_processor.operation.session import command_session, stop
+    from stream_processor.operation.session import start_session, stop
 
     for pipeline in pipelines:
-        sys.stdout.write("\n".join(explanation.lines(pipeline)) + "\n\n")
+        sys.stdout.write("\n".join(explain(pipeline)) + "\n\n")
     sys.stdout.flush()
-    spark = command_session(settings)
+    spark = start_session(settings)
     try:
         for pipeline in pipelines:
             plan = physical_plan(pipeline, spark, contract, settings.kafka_bootstrap)
@@ -103,10 +103,10 @@ def _explain(pipelines: Sequence[Pipeline], contract: Contract, settings: Settin
 def _accept(pipelines: Sequence[Pipeline], _: Contract, settings: Settings, __: Namespace) -> None:
     from stream_processor.operation.checkpoints import open_checkpoints
     from stream_processor.operation.dead_letters import DeadLetterLimits
-    from stream_processor.operation.session import command_session
+    from stream_processor.operation.session import start_session
     from stream_processor.operation.topics import Topics
 
-    notes = open_checkpoints(settings.checkpoints, partial(command_session, settings))
+    notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
     try:
         limits = DeadLetterLimits(pipelines, Topics(settings.kafka_bootstrap).end, notes)
         for topic in limits.by_topic:

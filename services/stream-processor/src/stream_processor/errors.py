@@ -31,9 +31,6 @@ class NotBuiltError(ConfigurationError):
 class CheckpointsUnusableError(ConfigurationError):
     """The place of the checkpoints cannot be read or written."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"STREAM_PROCESSOR_CHECKPOINTS: {problem}")
-
 
 class RuntimeFailure(ServiceError):  # noqa: N818  the family of errors, not an error of its own
     """Something ended while running; a supervisor should start the program again."""

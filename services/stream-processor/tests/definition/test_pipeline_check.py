@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from stream_processor.definition.explanation import lines
 from stream_processor.definition.pipeline import (
     AggregatePipeline,
     LatestPipeline,
     MembersPipeline,
     Pipeline,
     RoutePipeline,
+    explain,
 )
 from stream_processor.errors import PipelineFileError
 
@@ -23,7 +23,7 @@ def test_latest_has_a_group_alone(shipped: Callable[..., Pipeline]) -> None:
 
     assert isinstance(found, LatestPipeline)
     assert str(found.group) == "order_id"
-    assert "under order_id" in lines(found)[-3]
+    assert "under order_id" in explain(found)[-3]
     assert found.row.full_name == "statecast.orders.v1.Order"
 
 

@@ -3,10 +3,10 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_processor.definition.contract import Contract, Scope, of_message, scope_of
+from stream_processor.definition.contract import Contract, Scope, Type, scope_of
 from stream_processor.definition.sql_expression import type_of
 from stream_processor.errors import ContractError
-from stream_processor.steps import row_schema
+from stream_processor.steps.functions import row_type
 
 STATUS = "statecast.sales.v1.CustomerType"
 
@@ -15,7 +15,7 @@ STATUS = "statecast.sales.v1.CustomerType"
 def scope(contract: Contract) -> Scope:
     """An invoice beside its store."""
     invoice, store = (contract.message(f"statecast.sales.v1.{name}") for name in ("Invoice", "Store"))
-    return scope_of(invoice, {"store": of_message(store)})
+    return scope_of(invoice, {"store": Type("message", declared=store)})
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_is_wrong_is_told(scope: Scope, sql: str, problem: str) -> None:
 
 
 def test_what_sqlglot_infers_is_what_spark_gives(scope: Scope, contract: Contract, spark: SparkSession) -> None:
-    row = row_schema.of(contract.message("statecast.sales.v1.Invoice"))
+    row = row_type(contract.message("statecast.sales.v1.Invoice"))
     kinds = {"tinyint": "integer", "int": "integer", "bigint": "integer", "double": "float", "boolean": "bool"}
     expressions = [
         "total_amount_cents div 100 + 1",

@@ -140,7 +140,7 @@ def time() -> Time:
 @pytest.fixture
 def make(files: MemoryFiles, time: Time) -> Callable[[], LeasedCheckpoints]:
     """A lease of another process, each time."""
-    return lambda: LeasedCheckpoints(PLACE, lambda: files, lambda: time.now, time.pause)
+    return lambda: LeasedCheckpoints(PLACE, files, lambda: time.now, time.pause)
 
 
 def test_a_free_one_is_taken_at_once(make: Callable[[], LeasedCheckpoints], time: Time) -> None:

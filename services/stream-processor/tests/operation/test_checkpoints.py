@@ -21,7 +21,7 @@ def planned(pipeline: Pipeline, sink_partitions: int = 4) -> QueryPlan:
 @pytest.fixture
 def claimed(tmp_path: Path, shipped: Callable[..., Pipeline]) -> Path:
     """A directory in which orders-by-key has a checkpoint."""
-    claim(Checkpoints(str(tmp_path), LocalFiles), planned(shipped("orders-by-key")), IDS)
+    claim(Checkpoints(str(tmp_path), LocalFiles()), planned(shipped("orders-by-key")), IDS)
     (tmp_path / "orders-by-key").mkdir()
     return tmp_path
 
@@ -30,7 +30,7 @@ def claimed(tmp_path: Path, shipped: Callable[..., Pipeline]) -> Path:
     "replaced", [{}, {"trigger": {"checkpoint": "9s"}}, {"dead_letters": {"limit": 1}}, {"forget_deleted": "1h"}]
 )
 def test_the_same_meaning_goes_on(claimed: Path, shipped: Callable[..., Pipeline], replaced: dict[str, object]) -> None:
-    claim(Checkpoints(str(claimed), LocalFiles), planned(shipped("orders-by-key", **replaced)), IDS)
+    claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key", **replaced)), IDS)
 
 
 def test_the_epoch_of_a_restored_database_goes_on(tmp_path: Path, shipped: Callable[..., Pipeline]) -> None:
@@ -41,10 +41,10 @@ def test_the_epoch_of_a_restored_database_goes_on(tmp_path: Path, shipped: Calla
         )
         for epoch in (1, 2)
     )
-    claim(Checkpoints(str(tmp_path), LocalFiles), planned(before), IDS)
+    claim(Checkpoints(str(tmp_path), LocalFiles()), planned(before), IDS)
     (tmp_path / "orders-by-key").mkdir()
 
-    claim(Checkpoints(str(tmp_path), LocalFiles), planned(after), IDS)
+    claim(Checkpoints(str(tmp_path), LocalFiles()), planned(after), IDS)
 
 
 @pytest.mark.parametrize(
@@ -60,18 +60,18 @@ def test_another_meaning_is_refused(
     claimed: Path, shipped: Callable[..., Pipeline], replaced: dict[str, object], key: str
 ) -> None:
     with pytest.raises(PipelineChangedError, match=f"orders-by-key.yaml: {key}: changed since the checkpoint"):
-        claim(Checkpoints(str(claimed), LocalFiles), planned(shipped("orders-by-key", **replaced)), IDS)
+        claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key", **replaced)), IDS)
 
 
 def test_a_sink_with_other_partitions_is_refused(claimed: Path, shipped: Callable[..., Pipeline]) -> None:
     with pytest.raises(PipelineChangedError, match=r"sink\.partitions: changed"):
-        claim(Checkpoints(str(claimed), LocalFiles), planned(shipped("orders-by-key"), sink_partitions=8), IDS)
+        claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key"), sink_partitions=8), IDS)
 
 
 def test_without_the_checkpoint_any_meaning_begins_anew(claimed: Path, shipped: Callable[..., Pipeline]) -> None:
     (claimed / "orders-by-key").rmdir()
 
-    claim(Checkpoints(str(claimed), LocalFiles), planned(shipped("orders-by-key", group_by="customer_id")), IDS)
+    claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key", group_by="customer_id")), IDS)
 
 
 @pytest.mark.parametrize(("topic", "key"), [("orders", r"source\.topic\.id"), ("orders-by-key", r"sink\.topic\.id")])
@@ -79,7 +79,7 @@ def test_a_topic_that_was_made_anew_is_refused(
     claimed: Path, shipped: Callable[..., Pipeline], topic: str, key: str
 ) -> None:
     with pytest.raises(PipelineChangedError, match=f"{key}: changed"):
-        claim(Checkpoints(str(claimed), LocalFiles), planned(shipped("orders-by-key")), {**IDS, topic: "C"})
+        claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key")), {**IDS, topic: "C"})
 
 
 def test_a_checkpoint_keeps_its_epoch_and_the_next_one_has_a_higher(
@@ -87,11 +87,11 @@ def test_a_checkpoint_keeps_its_epoch_and_the_next_one_has_a_higher(
 ) -> None:
     made = planned(shipped("orders-by-key"))
 
-    first = claim(Checkpoints(str(tmp_path), LocalFiles), made, IDS, clock=lambda: 2.0)
+    first = claim(Checkpoints(str(tmp_path), LocalFiles()), made, IDS, clock=lambda: 2.0)
     (tmp_path / "orders-by-key").mkdir()
-    again = claim(Checkpoints(str(tmp_path), LocalFiles), made, IDS, clock=lambda: 9.0)
+    again = claim(Checkpoints(str(tmp_path), LocalFiles()), made, IDS, clock=lambda: 9.0)
     (tmp_path / "orders-by-key").rmdir()
-    second = claim(Checkpoints(str(tmp_path), LocalFiles), made, IDS, clock=lambda: 1.0)
+    second = claim(Checkpoints(str(tmp_path), LocalFiles()), made, IDS, clock=lambda: 1.0)
 
     assert (first, again, second) == (2000, 2000, 2001)
 
@@ -101,4 +101,4 @@ def test_a_state_of_another_form_is_refused(claimed: Path, shipped: Callable[...
     note.write_text(note.read_text().replace('"state": 2', '"state": 1'))
 
     with pytest.raises(PipelineChangedError, match="state: changed"):
-        claim(Checkpoints(str(claimed), LocalFiles), planned(shipped("orders-by-key")), IDS)
+        claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key")), IDS)

@@ -29,7 +29,7 @@ def begin(tmp_path: Path, topics: FakeTopics, shipped: Callable[..., Pipeline]) 
     """Starts the process again, so to say."""
     strict = shipped("orders-by-item", dead_letters={"limit": 5})
     return lambda: DeadLetterLimits(
-        [shipped("orders-by-key"), strict], topics.end, Checkpoints(str(tmp_path), LocalFiles)
+        [shipped("orders-by-key"), strict], topics.end, Checkpoints(str(tmp_path), LocalFiles())
     )
 
 

@@ -10,8 +10,7 @@ from prometheus_client import CollectorRegistry
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.metrics import Metrics
 from stream_processor.operation.output import MAX_SAMPLE, RECENT_LOOKS, Output, SinkTail, summary
-from stream_processor.operation.topics import Topics
-from stream_processor.steps.sink import TOMBSTONE_HEADER
+from stream_processor.steps.keyed_topic import TOMBSTONE_HEADER
 from testkit.stream_processor.fakes import FakeTail
 
 
@@ -81,7 +80,7 @@ def encoded() -> bytes:
 
 
 def test_it_measures_what_came_since_the_last_look(kafka: str, topic: str, producer: Producer) -> None:
-    tail = SinkTail(kafka, [topic], Topics(kafka).ends)
+    tail = SinkTail(kafka, [topic])
     tail.look()
 
     producer.produce(topic, encoded(), partition=0, timestamp=COMMITTED_S * 1000 + 250)
@@ -97,7 +96,7 @@ def test_it_measures_what_came_since_the_last_look(kafka: str, topic: str, produ
 
 
 def test_it_reads_the_newest_records_only(kafka: str, topic: str, producer: Producer) -> None:
-    tail = SinkTail(kafka, [topic], Topics(kafka).ends)
+    tail = SinkTail(kafka, [topic])
     tail.look()
     for number in range(3 * MAX_SAMPLE):
         producer.produce(topic, encoded(), partition=0, timestamp=COMMITTED_S * 1000 + number * 1000)
@@ -110,7 +109,7 @@ def test_it_reads_the_newest_records_only(kafka: str, topic: str, producer: Prod
 
 
 def test_what_is_no_state_record_has_no_lag(kafka: str, topic: str, producer: Producer) -> None:
-    tail = SinkTail(kafka, [topic], Topics(kafka).ends)
+    tail = SinkTail(kafka, [topic])
     tail.look()
     for value in (b"\xff", StateRecord(epoch=1).SerializeToString(), None):
         producer.produce(topic, value, partition=0, timestamp=int(time.time() * 1000))

@@ -20,12 +20,13 @@ from stream_processor.operation.session import (
     stop,
 )
 from stream_processor.operation.topics import wait_while_missing
+from stream_processor.settings import Settings
 from stream_processor.spark_internals import task_slots
 
 
 def test_missing_jars_are_told_with_the_command_that_makes_them(tmp_path: Path) -> None:
     with pytest.raises(NotBuiltError, match=r"no jars in .*: run `mvn -f .*/jvm/pom\.xml package`"):
-        start_session("local[1]", tmp_path, "1g")
+        start_session(Settings(jars=tmp_path))
 
 
 def test_options_for_java_stand_beside_the_services_own() -> None:

@@ -19,7 +19,7 @@ from stream_processor.steps.dead_letters import (
     dead_letters,
 )
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.sink import HEADERS
+from stream_processor.steps.keyed_topic import HEADERS
 from testkit.stream_processor.changes import change, order
 
 pytestmark = pytest.mark.spark

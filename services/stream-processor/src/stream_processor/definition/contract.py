@@ -137,11 +137,6 @@ def of_field(field: FieldDescriptor) -> Type:
     return Type(field_kind, field.is_repeated, declared)
 
 
-def of_message(message: Descriptor) -> Type:
-    """The type of a row."""
-    return Type("message", declared=message)
-
-
 def field_of(parent: Type, name: str, shown: str) -> Type:
     """The type of the parent's field, repeated if either is. `shown` names the parent in the ContractError."""
     if not isinstance(parent.declared, Descriptor):
@@ -150,17 +145,20 @@ def field_of(parent: Type, name: str, shown: str) -> Type:
     return replace(type_, repeated=type_.repeated or parent.repeated)
 
 
-def check_value(enum: EnumDescriptor, name: str) -> None:
-    """Raises ContractError with the nearest name if the enum has no value of this one."""
-    if name in enum.values_by_name:
-        return
-    nearest = next((each for each in enum.values_by_name if each.endswith(f"_{name.upper()}")), name)
-    raise ContractError(f"{enum.full_name} has no value {name!r}; {suggest(nearest, enum.values_by_name)}")
+def as_value(type_: Type, enum: EnumDescriptor) -> Type:
+    """The type; of a constant text the enum. Raises ContractError with the nearest name if that is no value of it."""
+    name = type_.literal
+    if name is None:
+        return type_
+    if name not in enum.values_by_name:
+        nearest = next((each for each in enum.values_by_name if each.endswith(f"_{name.upper()}")), name)
+        raise ContractError(f"{enum.full_name} has no value {name!r}; {suggest(nearest, enum.values_by_name)}")
+    return Type("enum", declared=enum)
 
 
 def scope_of(row: Descriptor, beside: Mapping[str, Type]) -> Scope:
     """What an expression can name: the row's fields, the row as `row`, and what is `beside` it."""
-    return {"row": of_message(row), **beside, **{field.name: of_field(field) for field in row.fields}}
+    return {"row": Type("message", declared=row), **beside, **{field.name: of_field(field) for field in row.fields}}
 
 
 def type_at(scope: Scope, names: Sequence[str]) -> Type | None:

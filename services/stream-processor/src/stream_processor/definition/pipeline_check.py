@@ -1,26 +1,20 @@
 """Checks a pipeline's file against the contract: every name resolved, every type fit for its use."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from statecast_service.settings import suggest
 from stream_processor.definition import pipeline_file
-from stream_processor.definition.contract import (
-    Contract,
-    FieldPath,
-    Kind,
-    Type,
-    field_in,
-    kind,
-    of_field,
-    of_message,
-    scope_of,
-)
+from stream_processor.definition.contract import Contract, FieldPath, Kind, Type, field_in, kind, of_field, scope_of
 from stream_processor.definition.pipeline import (
+    AGGREGATE_FUNCTIONS,
     WINDOW_FIELDS,
     Aggregate,
+    AggregateFunction,
     AggregatePipeline,
     Join,
     LatestPipeline,
@@ -32,12 +26,13 @@ from stream_processor.definition.pipeline import (
 )
 from stream_processor.definition.pipeline_file import PipelineFile, misplaced
 from stream_processor.definition.sections import MembersSection, RouteSection
-from stream_processor.definition.sql_expression import check_aggregate, check_condition, check_field, parse_aggregate
+from stream_processor.definition.sql_expression import check_aggregate, check_condition, check_field
 from stream_processor.errors import ContractError, PipelineFileError
 
 OPERATION = "statecast.change.v1.Operation"
 SOURCE = "statecast.change.v1.Source"
 KEY_KINDS: tuple[Kind, ...] = ("string", "integer", "enum", "bool")
+_AGGREGATE = re.compile(r"(\w+)\s*\((.*)\)")
 SORT_KINDS: tuple[Kind, ...] = ("timestamp", "integer", "string")
 
 
@@ -82,7 +77,13 @@ class _Check:
         if keep.members is not None:
             return self._members(base, keep.members, joins)
         if keep.aggregate is not None:
-            return self._aggregate(base, keep.aggregate)
+            return AggregatePipeline(
+                **vars(base),
+                primary_key=self._primary_key(base.group),
+                aggregates=tuple(self._aggregates(keep.aggregate, base.group)),
+                group_field=self._group_field(base.group),
+                window=self._window(),
+            )
         return self._latest(base, joins) if keep.route is None else self._route(base, keep.route, joins)
 
     def _latest(self, base: PipelineBase, joins: tuple[Join, ...]) -> LatestPipeline:
@@ -102,15 +103,6 @@ class _Check:
         key = self._primary_key(member)
         self._check_select(joins)
         return MembersPipeline(**vars(base), member=member, sort=sort, primary_key=key, joins=joins)
-
-    def _aggregate(self, base: PipelineBase, keep: dict[str, str]) -> AggregatePipeline:
-        return AggregatePipeline(
-            **vars(base),
-            primary_key=self._primary_key(base.group),
-            aggregates=tuple(self._aggregates(keep, base.group)),
-            group_field=self._group_field(base.group),
-            window=self._window(),
-        )
 
     def _route(self, base: PipelineBase, keep: RouteSection, joins: tuple[Join, ...]) -> RoutePipeline:
         explode = self._explode(base.group)
@@ -153,7 +145,8 @@ class _Check:
             yield Join(join.topic, message, key, join.as_)
 
     def _check_select(self, joins: tuple[Join, ...], explode: FieldPath | None = None) -> None:
-        scope = scope_of(self._row, {join.name: of_message(join.message) for join in joins} | _element(explode))
+        tables = {join.name: Type("message", declared=join.message) for join in joins}
+        scope = scope_of(self._row, tables | _element(explode))
         for name, sql in (self._definition.select or {}).items():
             with self._at(f"select.{name}"):
                 check_field(sql, field_in(self._sink, name), scope)
@@ -163,7 +156,7 @@ class _Check:
         reserved = (group.names[-1], *(WINDOW_FIELDS if self._definition.window else ()))
         for name, text in keep.items():
             with self._at(f"keep.aggregate.{name}"):
-                function, argument = parse_aggregate(text)
+                function, argument = _parse_aggregate(text)
                 if function in ("min", "max") and not self._definition.insert_only:
                     problem = f"{function} cannot be taken back when a row changes; say insert_only: true if none does"
                     raise ContractError(problem)
@@ -219,3 +212,17 @@ def _change(contract: Contract, name: str) -> tuple[Descriptor, Descriptor]:
 def _element(path: FieldPath | None) -> dict[str, Type]:
     """What `element` names in expressions beside the elements of the path."""
     return {} if path is None else {"element": of_field(path.fields[-1]).element}
+
+
+def _parse_aggregate(text: str) -> tuple[AggregateFunction, str | None]:
+    """The function that `text` calls, and its argument. Raises ContractError for any other form."""
+    call = _AGGREGATE.fullmatch(text)
+    if call is None:
+        raise ContractError(f"{text!r} is not of the form count(*) or sum(...)")
+    name, argument = call[1].lower(), call[2].strip()
+    function = next((each for each in AGGREGATE_FUNCTIONS if each == name), None)
+    if function is None:
+        raise ContractError(f"no aggregate {call[1]!r}; {suggest(name, AGGREGATE_FUNCTIONS)}")
+    if (function == "count") != (argument == "*"):
+        raise ContractError("count counts rows: count(*)" if function == "count" else f"{text!r} needs an expression")
+    return function, None if function == "count" else argument

@@ -37,18 +37,14 @@ def parse_duration(text: object) -> timedelta:
     return timedelta(milliseconds=int(match[1]) * _UNITS[match[2]])
 
 
-def _milliseconds(duration: timedelta) -> int:
-    return round(duration.total_seconds() * 1000)
-
-
 def spark_text(duration: timedelta) -> str:
     """The duration as Spark's triggers take it."""
-    return f"{_milliseconds(duration)} milliseconds"
+    return f"{duration // timedelta(milliseconds=1)} milliseconds"
 
 
 def human(duration: timedelta) -> str:
     """The duration as people write it, in the largest unit that it is a multiple of."""
-    total = _milliseconds(duration)
+    total = duration // timedelta(milliseconds=1)
     unit = max((name for name in _UNITS if total % _UNITS[name] == 0), key=_UNITS.__getitem__) if total else "s"
     return f"{total // _UNITS[unit]}{unit}"
 

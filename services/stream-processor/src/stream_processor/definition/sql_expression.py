@@ -1,30 +1,27 @@
 """Finds names and types in SQL expressions without Spark, and checks that each gives what its place needs."""
 
-import re
 from collections.abc import Callable, Mapping
 
 import sqlglot
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.optimizer.annotate_types import annotate_types
 
-from statecast_service.settings import suggest
-from stream_processor.definition.contract import Scope, Type, check_value, field_of, kind, of_field, type_at
-from stream_processor.definition.pipeline import AGGREGATE_FUNCTIONS, Aggregate, AggregateFunction
+from stream_processor.definition.contract import Kind, Scope, Type, as_value, field_of, of_field, type_at
+from stream_processor.definition.pipeline import Aggregate
 from stream_processor.errors import ContractError
 
-_BOOL, _FLOAT, _INTEGER, _STRING = Type("bool"), Type("float"), Type("integer"), Type("string")
-_OF_SQLGLOT: tuple[tuple[set[exp.DType], Type], ...] = (
-    (exp.DataType.INTEGER_TYPES, _INTEGER),
-    (exp.DataType.REAL_TYPES, _FLOAT),
-    (exp.DataType.TEXT_TYPES, _STRING),
-    ({exp.DType.BOOLEAN}, _BOOL),
-    ({exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ}, Type("timestamp")),
-)
-_STAND_INS = {"integer": "BIGINT", "float": "DOUBLE", "string": "STRING", "bool": "BOOLEAN", "timestamp": "TIMESTAMP"}
-"""The type of a name as sqlglot gets it; enums and messages, which SQL does not know, have none."""
+_BOOL, _INTEGER, _STRING = Type("bool"), Type("integer"), Type("string")
+_SQL_TYPES: Mapping[Kind, tuple[str, set[exp.DType]]] = {
+    "integer": ("BIGINT", exp.DataType.INTEGER_TYPES),
+    "float": ("DOUBLE", exp.DataType.REAL_TYPES),
+    "string": ("STRING", exp.DataType.TEXT_TYPES),
+    "bool": ("BOOLEAN", {exp.DType.BOOLEAN}),
+    "timestamp": ("TIMESTAMP", {exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ}),
+}
+"""The type that sqlglot gets of a name, and those that it infers. SQL does not know enums and messages."""
 _RULES = {kind: rule for kind, rule in Spark.EXPRESSION_METADATA.items() if kind not in (exp.Round, exp.DateTrunc)}
 """sqlglot's rules for types, where they agree with Spark: an integer rounded stays one, and trunc() gives a date."""
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -38,16 +35,15 @@ _REFUSED: Mapping[type[exp.Expr], str] = {
 _CHANGING = (exp.Rand, exp.Randn, exp.Uuid, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime)
 _CHANGING_NAMES = ("shuffle", "monotonically_increasing_id", "spark_partition_id", "input_file_name", "random", "now")
 
-_AGGREGATE = re.compile(r"(\w+)\s*\((.*)\)")
-_INT64 = (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_SFIXED64)
+_INT64 = ("an int64", (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_SFIXED64))
+_NUMBERS = {"count": _INT64, "sum": _INT64, "avg": ("a double", (FieldDescriptor.TYPE_DOUBLE,))}
+"""What an aggregate's field must be, and its types."""
 
 
 def type_of(sql: str, scope: Scope) -> Type | None:
-    """What the expression gives; None when only Spark can tell.
+    """What the expression gives by the contract, or as sqlglot infers; None when only Spark can tell.
 
-    The contract defines names, enums and messages, and what can be compared; sqlglot infers the rest. Raises
-    ContractError for what is no expression, for unknown names with the nearest one, and for types that do not go
-    together.
+    Raises ContractError for what is no expression, for unknown names, and for types that do not go together.
     """
     return _read(parse(sql), scope)
 
@@ -56,8 +52,8 @@ def _read(node: exp.Expr, scope: Scope) -> Type | None:
     """The type of this part; what sqlglot infers of the parts around it builds on it."""
     rule = next((rule for kinds, rule in _TYPE_RULES if isinstance(node, kinds)), _function)
     result = rule(node, scope)
-    if result is not None and not result.repeated and result.kind in _STAND_INS:
-        node.type = exp.DataType.build(_STAND_INS[result.kind], dialect="spark")
+    if result is not None and not result.repeated and result.kind in _SQL_TYPES:
+        node.type = exp.DataType.build(_SQL_TYPES[result.kind][0], dialect="spark")
     return result
 
 
@@ -80,7 +76,7 @@ def _element(array: Type | None) -> Type | None:
 
 def _logic(node: exp.Expr, scope: Scope) -> Type:
     for each in node.iter_expressions():
-        _check_condition(each, _read(each, scope))
+        _condition(each, scope)
     return _BOOL
 
 
@@ -100,9 +96,9 @@ def _function(node: exp.Expr, scope: Scope) -> Type | None:
 
 def _comparison(node: exp.Expr, scope: Scope) -> Type:
     types = [_read(each, scope) for each in node.iter_expressions()]
-    first, *others = [each for each in types if each is not None] or [_BOOL]
-    for other in others:
-        _check_comparable(node, first, other)
+    known = [each for each in types if each is not None]
+    for other in known[1:]:
+        _check_comparable(node, known[0], other)
     return _BOOL
 
 
@@ -123,9 +119,7 @@ def _choice(node: exp.Expr, scope: Scope) -> Type | None:
     else:
         cases = node.args["ifs"] if isinstance(node, exp.Case) else [node]
         for case in cases:
-            condition = _read(case.this, scope)
-            if node is case or node.this is None:
-                _check_condition(case.this, condition)
+            (_condition if node is case or node.this is None else _read)(case.this, scope)
         values = [*(case.args["true"] for case in cases), node.args.get("default"), node.args.get("false")]
     return _common([_read(each, scope) for each in values if each and not isinstance(each, exp.Null)])
 
@@ -149,16 +143,16 @@ def _inferred(node: exp.Expr) -> Type | None:
     """The type that sqlglot infers of an expression whose parts have been read; None for what it does not know."""
     annotated = annotate_types(node, dialect="spark", expression_metadata=_RULES, overwrite_types=False).type
     declared = None if annotated is None else annotated.this
-    return next((type_ for names, type_ in _OF_SQLGLOT if declared in names), None)
+    return next((Type(each) for each, (_, inferred) in _SQL_TYPES.items() if declared in inferred), None)
 
 
 def check_condition(sql: str, scope: Scope) -> None:
     """Raises ContractError if the expression cannot be a condition."""
-    expression = parse(sql)
-    _check_condition(expression, _read(expression, scope))
+    _condition(parse(sql), scope)
 
 
-def _check_condition(node: exp.Expr, type_: Type | None) -> None:
+def _condition(node: exp.Expr, scope: Scope) -> None:
+    type_ = _read(node, scope)
     if type_ is not None and (type_.kind != "bool" or type_.repeated):
         raise ContractError(f"{shown(node)} is of type {type_}; a condition is true or false")
 
@@ -169,12 +163,10 @@ def _check_comparable(node: exp.Expr, left: Type, right: Type) -> None:
     if left.repeated != right.repeated or (len(groups) > 1 and not moment):
         raise ContractError(f"{shown(node)} compares {left} with {right}")
     for one, other in ((left, right), (right, left)):
-        if not isinstance(one.declared, EnumDescriptor):
-            continue
-        if other.literal is not None:
-            check_value(one.declared, other.literal)
-        elif isinstance(other.declared, EnumDescriptor) and other.declared.full_name != one.declared.full_name:
-            raise ContractError(f"{shown(node)} compares {one} with {other}")
+        if isinstance(one.declared, EnumDescriptor):
+            declared = as_value(other, one.declared).declared
+            if isinstance(declared, EnumDescriptor) and declared.full_name != one.declared.full_name:
+                raise ContractError(f"{shown(node)} compares {one} with {other}")
 
 
 def _common(types: list[Type | None]) -> Type | None:
@@ -184,10 +176,7 @@ def _common(types: list[Type | None]) -> Type | None:
         return None
     enum = next((each.declared for each in known if isinstance(each.declared, EnumDescriptor)), None)
     if enum is not None:
-        for each in known:
-            if each.literal is not None:
-                check_value(enum, each.literal)
-        known = [Type("enum", declared=enum) if each.literal is not None else each for each in known]
+        known = [as_value(each, enum) for each in known]
     if all(each == known[0] for each in known):
         return known[0]
     return _STRING if all(each.kind == "string" and not each.repeated for each in known) else None
@@ -195,22 +184,6 @@ def _common(types: list[Type | None]) -> Type | None:
 
 def parse(sql: str) -> exp.Expr:
     """The expression. Raises ContractError for what is none, and for what is not a value of one row alone."""
-    expression = _parse(sql)
-    for node in expression.walk():
-        for kinds, reason in _REFUSED.items():
-            if isinstance(node, kinds):
-                raise ContractError(f"{shown(node)} {reason}")
-        if isinstance(node, _CHANGING) or (isinstance(node, exp.Anonymous) and node.name.lower() in _CHANGING_NAMES):
-            raise ContractError(f"{shown(node)} is another value each time; a change must always give the same record")
-    return expression
-
-
-def shown(node: exp.Expr) -> str:
-    """The part of an expression as errors show it."""
-    return node.sql(dialect="spark")
-
-
-def _parse(sql: str) -> exp.Expr:
     try:
         expression = sqlglot.parse_one(sql, dialect="spark")
     except ParseError as error:
@@ -221,34 +194,30 @@ def _parse(sql: str) -> exp.Expr:
         raise ContractError(f"is no SQL expression: {sql!r} ends within a text or a comment") from error
     if not isinstance(expression, exp.Condition | exp.Query | exp.Alias | exp.Star):
         raise ContractError(f"is no SQL expression: {sql!r}")
+    for node in expression.walk():
+        for kinds, reason in _REFUSED.items():
+            if isinstance(node, kinds):
+                raise ContractError(f"{shown(node)} {reason}")
+        if isinstance(node, _CHANGING) or (isinstance(node, exp.Anonymous) and node.name.lower() in _CHANGING_NAMES):
+            raise ContractError(f"{shown(node)} is another value each time; a change must always give the same record")
     return expression
+
+
+def shown(node: exp.Expr) -> str:
+    return node.sql(dialect="spark")
 
 
 def check_field(sql: str, field: FieldDescriptor, scope: Scope) -> None:
     """Raises ContractError if the expression cannot fill the field."""
     actual, declared_type = type_of(sql, scope), of_field(field)
     if actual is None:
-        if declared_type.kind == "enum" or (declared_type.kind == "message" and _holds_enums(field.message_type)):
+        if _holds_enums(field):
             raise ContractError(f"nothing tells that {sql!r} gives a {declared_type}; name a field of this type")
         return
-    if actual.literal is not None and declared_type.kind == "enum" and field.enum_type is not None:
-        check_value(field.enum_type, actual.literal)
-    elif not _fits(actual, declared_type):
+    if field.enum_type is not None:
+        actual = as_value(actual, field.enum_type)
+    if not _fits(actual, declared_type):
         raise ContractError(f"is of type {actual}; the field {field.name} is of type {declared_type}")
-
-
-def parse_aggregate(text: str) -> tuple[AggregateFunction, str | None]:
-    """The function that `text` calls, and its argument. Raises ContractError for any other form."""
-    call = _AGGREGATE.fullmatch(text)
-    if call is None:
-        raise ContractError(f"{text!r} is not of the form count(*) or sum(...)")
-    name, argument = call[1].lower(), call[2].strip()
-    function = next((each for each in AGGREGATE_FUNCTIONS if each == name), None)
-    if function is None:
-        raise ContractError(f"no aggregate {call[1]!r}; {suggest(name, AGGREGATE_FUNCTIONS)}")
-    if (function == "count") != (argument == "*"):
-        raise ContractError("count counts rows: count(*)" if function == "count" else f"{text!r} needs an expression")
-    return function, None if function == "count" else argument
 
 
 def check_aggregate(aggregate: Aggregate, scope: Scope) -> None:
@@ -257,12 +226,10 @@ def check_aggregate(aggregate: Aggregate, scope: Scope) -> None:
     argument = None if aggregate.argument is None else type_of(aggregate.argument, scope)
     if argument is not None and argument.repeated:
         raise ContractError(f"{aggregate.argument} gives many values of one row; it must give one")
-    if function in ("count", "sum"):
-        if field.type not in _INT64 or field.is_repeated:
-            raise ContractError(f"{function} is an int64; the field {field.name} is of type {of_field(field)}")
-    elif function == "avg":
-        if field.type != FieldDescriptor.TYPE_DOUBLE or field.is_repeated:
-            raise ContractError(f"avg is a double; the field {field.name} is of type {of_field(field)}")
+    if function in _NUMBERS:
+        name, types = _NUMBERS[function]
+        if field.type not in types or field.is_repeated:
+            raise ContractError(f"{function} is {name}; the field {field.name} is of type {of_field(field)}")
     elif argument is not None and not _fits(argument, of_field(field)):
         raise ContractError(f"{function} is of type {argument}; the field {field.name} is of type {of_field(field)}")
     if function in ("sum", "avg") and argument is not None and argument.kind != "integer":
@@ -270,16 +237,12 @@ def check_aggregate(aggregate: Aggregate, scope: Scope) -> None:
 
 
 def _fits(actual: Type, declared_type: Type) -> bool:
-    if actual.repeated != declared_type.repeated:
-        return False
-    if (actual.kind, declared_type.kind) in (("integer", "float"), ("enum", "string")):
-        return True
-    declared = (each.declared and each.declared.full_name for each in (actual, declared_type))
-    return actual.kind == declared_type.kind and len({*declared}) == 1
+    names = {each.declared and each.declared.full_name for each in (actual, declared_type)}
+    same = actual.kind == declared_type.kind and len(names) == 1
+    wider = (actual.kind, declared_type.kind) in (("integer", "float"), ("enum", "string"))
+    return actual.repeated == declared_type.repeated and (same or wider)
 
 
-def _holds_enums(message: Descriptor | None) -> bool:
-    fields = [] if message is None else message.fields
-    return any(
-        kind(field) == "enum" or (kind(field) == "message" and _holds_enums(field.message_type)) for field in fields
-    )
+def _holds_enums(field: FieldDescriptor) -> bool:
+    inner = () if field.message_type is None else field.message_type.fields
+    return field.enum_type is not None or any(_holds_enums(each) for each in inner)

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, TypeAlias, cast
@@ -56,48 +56,52 @@ class LocalFiles:
 Files: TypeAlias = LocalFiles | CheckpointFiles
 
 
-class Checkpoints:
-    """The place of all checkpoints of one process, each below `root` by the name of its query; notes stand beside them.
+@contextmanager
+def _usable(root: str) -> Iterator[None]:
+    try:
+        yield
+    except JVM_ERRORS as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else jvm_reason(error)
+        raise CheckpointsUnusableError(f"STREAM_PROCESSOR_CHECKPOINTS: cannot use {root}: {reason}") from error
 
-    Notes are small JSON objects that outlive the process. What touches a file may block for as long as its file system
-    does, and raises CheckpointsUnusableError.
+
+@dataclass
+class Checkpoints:
+    """The place of all checkpoints of one process, each below `root` by the name of its query.
+
+    Notes, small JSON objects, stand beside them. What touches a file may block as long as its file system does, and
+    raises CheckpointsUnusableError.
     """
 
-    def __init__(self, root: str, open_files: Callable[[], Files]) -> None:
-        self.root = root
-        with self._usable():
-            self._files = open_files()
+    root: str
+    files: Files
 
     def location(self, name: str) -> str:
         """What Spark takes as the query's checkpoint."""
         return f"{self.root}/{name}"
 
     def exists(self, query: str) -> bool:
-        """Whether the query has a checkpoint."""
-        with self._usable():
-            return self._files.exists(self.location(query))
+        with _usable(self.root):
+            return self.files.exists(self.location(query))
 
     def read(self, name: str) -> dict[str, Any] | None:
         """The note, None if there is none."""
-        with self._usable():
-            if not self._files.exists(self.location(name)):
+        with _usable(self.root):
+            if not self.files.exists(self.location(name)):
                 return None
-            return cast(dict[str, Any], json.loads(self._files.read(self.location(name))))
+            return cast(dict[str, Any], json.loads(self.files.read(self.location(name))))
 
     def replace(self, name: str, content: Mapping[str, object]) -> None:
-        """Writes the note as a whole: a reader sees the old or the new one, never a part.
-
-        File systems that cannot rename over a file may show none for a moment.
-        """
-        with self._usable():
-            self._files.replace(self.location(name), json.dumps(content, indent=2).encode() + b"\n")
+        """Writes the note: no reader sees a part of it, but some file systems may show none for a moment."""
+        with _usable(self.root):
+            self.files.replace(self.location(name), json.dumps(content, indent=2).encode() + b"\n")
 
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Keeps other processes off for as long as the context lasts. Raises SettingsError when another holds it."""
         # The kernel lets go of the lock however this process ends.
         with ExitStack() as stack:
-            with self._usable():
+            with _usable(self.root):
                 Path(self.root).mkdir(parents=True, exist_ok=True)
                 lock = stack.enter_context(Path(self.location("lock")).open("w"))
             try:
@@ -109,35 +113,20 @@ class Checkpoints:
     def check(self) -> None:
         """Raises CheckpointsTakenError when the place that this process holds has gone to another. Never blocks."""
 
-    @contextmanager
-    def _usable(self) -> Iterator[None]:
-        try:
-            yield
-        except JVM_ERRORS as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else jvm_reason(error)
-            raise CheckpointsUnusableError(f"cannot use {self.root}: {reason}") from error
 
-
+@dataclass
 class LeasedCheckpoints(Checkpoints):
     """Checkpoints on a file system that has no locks: a note names the process, which renews it while it lives.
 
     Another process watches the note by its own clock. docs/operation.md says what such a lease cannot keep off.
     """
 
-    def __init__(
-        self,
-        root: str,
-        open_files: Callable[[], Files],
-        clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float], object] = time.sleep,
-    ) -> None:
-        super().__init__(root, open_files)
-        self._clock = clock
-        self._pause = pause
-        self._token = uuid4().hex
-        self._renewals = 0
-        self._renewed = 0.0
-        self._lost = ""
+    clock: Callable[[], float] = time.monotonic
+    pause: Callable[[float], object] = time.sleep
+    _token: str = field(default_factory=lambda: uuid4().hex, init=False)
+    _renewals: int = field(default=0, init=False)
+    _renewed: float = field(default=0.0, init=False)
+    _lost: str = field(default="", init=False)
 
     @override
     @contextmanager
@@ -164,9 +153,9 @@ class LeasedCheckpoints(Checkpoints):
         note = self.read(LEASE_NOTE)
         if note:
             log.info("waiting until a lease is abandoned", checkpoints=self.root, holder=note["process"])
-        until = self._clock() + ABANDONED_S
-        while note and self._clock() < until:
-            self._pause(LEASE_POLL_S)
+        until = self.clock() + ABANDONED_S
+        while note and self.clock() < until:
+            self.pause(LEASE_POLL_S)
             now = self.read(LEASE_NOTE)
             if now and now != note:
                 raise _in_use(self.root, f"another process, {now['process']},")
@@ -183,7 +172,7 @@ class LeasedCheckpoints(Checkpoints):
             else:
                 self._lost = f"{note.get('process', 'another process')} has taken them"
         except CheckpointsUnusableError as error:
-            if self._clock() - self._renewed >= ABANDONED_S:
+            if self.clock() - self._renewed >= ABANDONED_S:
                 self._lost = str(error)
 
     def release(self) -> None:
@@ -199,7 +188,7 @@ class LeasedCheckpoints(Checkpoints):
             self.renew()
 
     def _write(self) -> None:
-        started = self._clock()
+        started = self.clock()
         process = f"{socket.gethostname()}, process {os.getpid()}"
         self.replace(LEASE_NOTE, {"process": process, "token": self._token, "renewals": self._renewals})
         self._renewals += 1
@@ -209,9 +198,10 @@ class LeasedCheckpoints(Checkpoints):
 def open_checkpoints(location: str, spark: Callable[[], SparkSession]) -> Checkpoints:
     """The checkpoints at a directory, or at a URI, for which Spark is needed. Raises CheckpointsUnusableError."""
     if not _URI.match(location):
-        return Checkpoints(str(Path(location).absolute()), LocalFiles)
-    uri = location.rstrip("/")
-    return LeasedCheckpoints(uri, partial(CheckpointFiles, spark(), uri))
+        return Checkpoints(str(Path(location).absolute()), LocalFiles())
+    uri, session = location.rstrip("/"), spark()
+    with _usable(uri):
+        return LeasedCheckpoints(uri, CheckpointFiles(session, uri))
 
 
 def _in_use(root: str, process: str) -> SettingsError:
@@ -233,12 +223,11 @@ def claim(
     if not checkpoints.exists(plan.name):
         epoch = max(int(clock() * 1000), epoch + 1)
     elif before and before != meaning:
-        keys = sorted(before.keys() | meaning.keys())
-        changed = ", ".join(key for key in keys if before.get(key) != meaning.get(key))
+        changed = [key for key in sorted(before.keys() | meaning.keys()) if before.get(key) != meaning.get(key)]
         raise PipelineChangedError(
-            f"{plan.pipelines[0].file}: {changed}: changed since the checkpoint {checkpoints.location(plan.name)} "
-            "was made: give the pipeline a new name and sink, or delete the checkpoint and the records on "
-            f"{plan.sink_topic}"
+            f"{plan.pipelines[0].file}: {', '.join(changed)}: changed since the checkpoint "
+            f"{checkpoints.location(plan.name)} was made: give the pipeline a new name and sink, or delete the "
+            f"checkpoint and the records on {plan.sink_topic}"
         )
     checkpoints.replace(note, {"epoch": epoch, **meaning})
     return epoch

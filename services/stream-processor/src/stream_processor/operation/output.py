@@ -17,7 +17,8 @@ from prometheus_client import CollectorRegistry
 from statecast.state.v1.state_pb2 import StateRecord
 from statecast_service.kafka import client_options
 from stream_processor.metrics import Metrics
-from stream_processor.steps.sink import TOMBSTONE_HEADER
+from stream_processor.operation.topics import Topics
+from stream_processor.steps.keyed_topic import TOMBSTONE_HEADER
 
 log = structlog.get_logger()
 
@@ -36,9 +37,9 @@ OutputSample = tuple[dict[str, int], dict[str, list[float]]]
 class SinkTail:
     """Follows the ends of keyed topics from where they stand at the first look. One thread at a time."""
 
-    def __init__(self, bootstrap: str, topics: Sequence[str], ends: Callable[[str], Mapping[int, int]]) -> None:
-        self._topics = topics
-        self._ends = ends
+    def __init__(self, bootstrap: str, names: Sequence[str]) -> None:
+        self._names = names
+        self._topics = Topics(bootstrap)
         self._last_ends: Mapping[Partition, int] = {}
         # The group is never joined: partitions are assigned by hand, and no offset is committed.
         group = {"group.id": "stream-processor-sink-tail", "enable.auto.commit": False}
@@ -52,19 +53,16 @@ class SinkTail:
         broker did if the topic says so. May block for some seconds when the broker is slow; raises KafkaException when
         it is gone.
         """
-        ends = {(topic, number): end for topic in self._topics for number, end in self._ends(topic).items()}
+        ends = {(name, number): end for name in self._names for number, end in self._topics.ends(name).items()}
         last_ends, self._last_ends = self._last_ends, ends
-        if not last_ends:
-            return {}, {}
         grown = {partition: end - last_ends.get(partition, end) for partition, end in ends.items()}
-        written = dict.fromkeys(self._topics, 0)
+        written = dict.fromkeys(self._names, 0)
         for (topic, _), count in grown.items():
             written[topic] += max(count, 0)
         samples = {partition: min(count, MAX_SAMPLE) for partition, count in grown.items() if count > 0}
-        lags: dict[str, list[float]] = {topic: [] for topic in self._topics}
+        lags: dict[str, list[float]] = {topic: [] for topic in self._names}
         for message in self._read(samples, ends):
-            lag = lag_of(message)
-            if lag is not None:
+            if (lag := lag_of(message)) is not None:
                 lags[cast(str, message.topic())].append(lag)
         return written, lags
 

@@ -1,5 +1,6 @@
 """Puts dead letters back onto their source topic, for when the file, the contract or the database was corrected."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,7 @@ from statecast_service.kafka import client_options
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
 from stream_processor.operation.checkpoints import Checkpoints, open_checkpoints
 from stream_processor.operation.dead_letters import DeadLetter, DeadLetterLimits, Header, read_dead_letters
-from stream_processor.operation.session import command_session
+from stream_processor.operation.session import start_session
 from stream_processor.operation.topics import Topics
 from stream_processor.settings import Settings
 from stream_processor.steps.dead_letters import DEAD_LETTER_HEADERS, REPLAYED
@@ -68,21 +69,14 @@ class ReplayedRecord:
     headers: list[Header]
 
 
-@dataclass
-class Counts:
-    """What became of the letters: put back; left for another replay; beyond replay; repetitions of others."""
-
-    replayed: int = 0
-    left: int = 0
-    unusable: int = 0
-    repeated: int = 0
-
-
 def replay(
     letters: Iterable[DeadLetter], source: str, note: ReplayNote, reason: str, send: Callable[[ReplayedRecord], None]
-) -> Counts:
-    """Sends the records of the letters with `reason` that are not done, each once; the caller saves `note`."""
-    counts, seen = Counts(), set[tuple[str, int, int]]()
+) -> Counter[str]:
+    """Sends the records of the letters with `reason` that are not done, each once; the caller saves `note`.
+
+    Counts what became of the letters: put back; left for another replay; beyond replay; repetitions of others.
+    """
+    counts, seen = Counter(replayed=0, left=0, unusable=0, repeated=0), set[tuple[str, int, int]]()
     for letter in letters:
         if note.is_done(letter.partition, letter.offset):
             continue
@@ -91,19 +85,19 @@ def replay(
             unknown = f"it does not say where on {source} it stood"
             problem = "a part of the record is missing" if letter.truncated else unknown
             log.warning("cannot be put back", letter=position, origin=origin, reason=problem)
-            counts.unusable += 1
+            counts["unusable"] += 1
         elif reason not in letter.reason:
-            counts.left += 1
+            counts["left"] += 1
             note.mark(letter.partition, letter.offset, left=True)
             continue
         elif origin in seen:
-            counts.repeated += 1
+            counts["repeated"] += 1
         else:
             seen.add(origin)
             own = [header for header in letter.headers if header[0] not in {*DEAD_LETTER_HEADERS, REPLAYED}]
             headers = [*own, (REPLAYED, position.encode())]
             send(ReplayedRecord(source, origin[1], letter.key, letter.value, headers))
-            counts.replayed += 1
+            counts["replayed"] += 1
         note.mark(letter.partition, letter.offset)
     return counts
 
@@ -144,7 +138,7 @@ def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, d
     """Replays the letters of all source topics; a dry run only says what would be done. Raises KafkaException."""
     bootstrap = settings.kafka_bootstrap
     topics, producer = Topics(bootstrap), ReplayProducer(bootstrap)
-    notes = open_checkpoints(settings.checkpoints, partial(command_session, settings))
+    notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
     limits = DeadLetterLimits(pipelines, topics.end, notes)
     for source in dict.fromkeys(pipeline.source_topic for pipeline in pipelines):
         topic = dead_letter_topic(source)
@@ -154,6 +148,6 @@ def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, d
         if not dry_run:
             producer.finish()
             note.save()
-        log.info("would be replayed" if dry_run else "replayed", topic=topic, **vars(counts))
-        if counts.replayed and not dry_run:
+        log.info("would be replayed" if dry_run else "replayed", topic=topic, **counts)
+        if counts["replayed"] and not dry_run:
             limits.accept(topic)

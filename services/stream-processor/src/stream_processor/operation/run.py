@@ -21,7 +21,7 @@ from stream_processor.operation.dead_letters import DeadLetterLimits
 from stream_processor.operation.monitoring import WatchedQuery, look_at_all, running_tasks
 from stream_processor.operation.output import Output, SinkTail, summary
 from stream_processor.operation.plan import QueryPlan, choose_master, plan, slots_needed, topics_of
-from stream_processor.operation.queries import QueryStarter
+from stream_processor.operation.queries import prepare, start
 from stream_processor.operation.session import drain, missing_slots, start_session, stop
 from stream_processor.operation.topics import TOPICS_POLL_S, Topics, wait_while_missing, with_record_limits
 from stream_processor.settings import Settings
@@ -69,18 +69,18 @@ class Runner:
 
     def _run_on_spark(self, plans: Sequence[QueryPlan], limits: DeadLetterLimits, checkpoints: Checkpoints) -> None:
         spark = self._session(plans)
-        starter = QueryStarter(spark, self.contract, self.settings.kafka_bootstrap, checkpoints)
-        tasks, slots = partial(running_tasks, spark.sparkContext.statusTracker()), self._slots(plans)
+        tasks = partial(running_tasks, spark.sparkContext.statusTracker())
         queries: list[WatchedQuery] = []
         try:
             # A real-time query that does not find all its slots fails at once; executors come seconds after the driver.
-            if not self._wait(lambda: missing_slots(task_slots(spark), slots), SLOTS_POLL_S):
+            if not self._wait(lambda: missing_slots(task_slots(spark), slots_needed(plans)), SLOTS_POLL_S):
                 return
-            prepared = [starter.prepare(each) for each in plans]
+            bootstrap = self.settings.kafka_bootstrap
+            prepared = [prepare(each, spark, self.contract, bootstrap, checkpoints) for each in plans]
             for each, writer in zip(plans, prepared, strict=True):
                 if self.stopping.is_set():
                     return
-                queries.append(WatchedQuery(each, starter.start(each, writer), tasks, self.metrics))
+                queries.append(WatchedQuery(each, start(each, writer), tasks, self.metrics))
                 log.info("started", query=each.name, source=each.source_topic, sink=each.sink_topic)
             self._supervise(queries, limits, checkpoints)
             self.readiness.report("draining")
@@ -97,15 +97,16 @@ class Runner:
     def _session(self, plans: Sequence[QueryPlan]) -> SparkSession:
         """Spark for these queries, which is started once."""
         self.readiness.report("starting Spark")
-        settings, slots = self.settings, self._slots(plans)
-        master = choose_master(settings.master, slots, os.cpu_count() or 1)
+        slots = slots_needed(plans)
+        self.metrics.slots.set(slots)
+        master = choose_master(self.settings.master, slots, os.cpu_count() or 1)
         log.info("starting Spark", master=master, slots=slots)
-        return start_session(master, settings.jars, settings.driver_memory, settings.java_options)
+        return start_session(self.settings, master)
 
     def _supervise(self, queries: Sequence[WatchedQuery], limits: DeadLetterLimits, checkpoints: Checkpoints) -> None:
-        bootstrap, sinks = self.settings.kafka_bootstrap, {each.plan.sink_topic: each.plan.name for each in queries}
+        sinks = {each.plan.sink_topic: each.plan.name for each in queries}
         keyed = [each.plan.sink_topic for each in queries if each.plan.shuffle_partitions]
-        with closing(SinkTail(bootstrap, list(sinks), Topics(bootstrap).ends)) as tail:
+        with closing(SinkTail(self.settings.kafka_bootstrap, list(sinks))) as tail:
             output, pause = Output(tail.look, sinks, keyed, self.metrics), LOOK_AT_START_S
             while not self.stopping.wait(pause):
                 checkpoints.check()
@@ -126,8 +127,3 @@ class Runner:
             log.warning("dead letters cannot be counted now", reason=str(error))
             return False
         return True
-
-    def _slots(self, plans: Sequence[QueryPlan]) -> int:
-        slots = slots_needed(plans)
-        self.metrics.slots.set(slots)
-        return slots

@@ -28,14 +28,14 @@ COMPILE_ALL = "-XX:-DontCompileHugeMethods"
 MAX_STOP_S = 8.0
 
 
-def start_session(master: str, jars: Path, driver_memory: str, java_options: str = "") -> SparkSession:
-    """Starts or joins Spark's JVM, which ends within a second after this process. Raises NotBuiltError."""
-    files = sorted(jars.glob("*.jar"))
+def start_session(settings: Settings, master: str = "local[1]") -> SparkSession:
+    """Starts or joins Spark's JVM, by default for no query; it ends within a second after us. Raises NotBuiltError."""
+    files = sorted(settings.jars.glob("*.jar"))
     if not files:
-        raise NotBuiltError(f"no jars in {jars}: run `mvn -f services/stream-processor/jvm/pom.xml package`")
+        raise NotBuiltError(f"no jars in {settings.jars}: run `mvn -f services/stream-processor/jvm/pom.xml package`")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("stream-processor")
-    for name, value in configuration(files, driver_memory, java_options).items():
+    for name, value in configuration(files, settings.driver_memory, settings.java_options).items():
         builder = builder.config(name, value)
     if master.startswith("local"):
         # No executor elsewhere has to reach this driver.
@@ -49,12 +49,7 @@ def start_session(master: str, jars: Path, driver_memory: str, java_options: str
     return spark
 
 
-def command_session(settings: Settings) -> SparkSession:
-    """A session for a command that runs no query. Raises NotBuiltError."""
-    return start_session("local[1]", settings.jars, settings.driver_memory, settings.java_options)
-
-
-def configuration(jars: list[Path], driver_memory: str, java_options: str = "") -> dict[str, str]:
+def configuration(jars: list[Path], driver_memory: str, java_options: str) -> dict[str, str]:
     """Spark's settings: those of spark.yaml, and those of this run."""
     fixed = yaml.safe_load(SPARK_SETTINGS.read_text(encoding="utf-8"))
     return {

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, Resou
 
 from statecast_service.kafka import client_options
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
-from stream_processor.steps.sink import MAX_REQUEST_BYTES
+from stream_processor.steps.keyed_topic import MAX_REQUEST_BYTES
 
 log = structlog.get_logger()
 

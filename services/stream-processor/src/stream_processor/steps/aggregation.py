@@ -12,11 +12,10 @@ from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType
 from stream_processor.definition.pipeline import WINDOW_FIELDS, Aggregate, AggregateFunction, AggregatePipeline
 from stream_processor.errors import PipelineFileError
 from stream_processor.spark_internals import exact
-from stream_processor.steps import row_schema
-from stream_processor.steps.functions import Functions
+from stream_processor.steps.functions import Functions, filled, row_type
+from stream_processor.steps.keyed_topic import encode_record
 from stream_processor.steps.projection import KEPT, in_scope, refused
 from stream_processor.steps.record_keys import NUL, elements, single, still_open, window_tail
-from stream_processor.steps.sink import encode_record
 
 PartFunction = Literal["sum", "count", "min", "max"]
 PART_FUNCTIONS: Mapping[AggregateFunction, tuple[PartFunction, ...]] = {
@@ -94,7 +93,7 @@ def _type(scoped: DataFrame, part: Part, pipeline: AggregatePipeline) -> DataTyp
         raise refused(pipeline, key, error) from error
     value: DataType = units.elementType[part.name].dataType  # type: ignore[attr-defined]  # it is an array of structs
     if part.function != "sum":
-        return value
+        return LongType() if part.function == "count" else value
     if isinstance(value, IntegralType):
         return DecimalType(MAX_DIGITS, 0)
     if isinstance(value, DecimalType) and value.precision <= MAX_DIGITS:
@@ -131,8 +130,7 @@ def _merged(own: Column, part: Part, of_type: DataType) -> Column:
     numbers = own.getField(part.name)
     if part.function in ("min", "max"):
         return F.array_min(numbers) if part.function == "min" else F.array_max(numbers)
-    total = DecimalType(MAX_DIGITS, getattr(of_type, "scale", 0)) if part.function == "sum" else "long"
-    return F.aggregate(numbers, F.lit(0).cast(total), lambda sum_, each: (sum_ + each).cast(total))
+    return F.aggregate(numbers, F.lit(0).cast(of_type), lambda sum_, each: (sum_ + each).cast(of_type))
 
 
 def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
@@ -140,7 +138,7 @@ def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
 
     The numbers are the difference between what the row contributes and what the state holds of it, so they add up
     exactly whatever order changes came in. A group that the row stays in has one line, and no reader sees it without
-    the row in between. The position is the `epoch`, `sequence` and `source` of the change.
+    the row in between. The position is that of the change.
 
     `ticks` is what the line adds to the group's sequence, 1 or 0: it counts the changes that say themselves, by their
     before and after, that they make a difference to the group. So the sequence after a set of changes is the same in
@@ -155,11 +153,9 @@ def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
         previous = F.filter(previous, lambda each: still_open(each.getField("key")))
     effective = F.filter(signed(previous, F.col("current"), parts), lambda _: F.col("applied"))
     claimed = effective if pipeline.window is not None else signed(F.col("stated"), F.col("current"), parts)
-    both = known.select(
-        "epoch", "sequence", "source", "complete", effective.alias("effective"), claimed.alias("claimed")
-    )
-    lines = both.select("epoch", "sequence", "source", F.explode(_ticked(parts)).alias("line"))
-    return lines.select("line.*", "epoch", "sequence", "source")
+    position = ("epoch", "sequence", "source")
+    both = known.select(*position, "complete", effective.alias("effective"), claimed.alias("claimed"))
+    return both.select(*position, F.explode(_ticked(parts)).alias("line")).select("line.*", *position)
 
 
 def signed(left: Column, entered: Column, parts: Sequence[Part]) -> Column:
@@ -186,34 +182,22 @@ def _difference(pair: Column, parts: Sequence[Part]) -> Column:
 
 
 def _ticked(parts: Sequence[Part]) -> Column:
-    """The differences that take effect, and an empty one per group where one is only claimed; each with its `ticks`."""
-    effective, claimed = F.col("effective"), F.col("claimed")
+    """Per group that is in `effective` or `claimed` the difference that takes effect, if there is any, and its `ticks`.
 
-    def stands_in(line: Column, others: Column) -> Column:
-        return F.array_contains(others.getField("key"), line.getField("key"))
+    Where a difference is only claimed, its numbers are null: sums and extremes pass over nulls.
+    """
+    effective, claimed = F.col("effective"), F.col("claimed").getField("key")
 
-    def ticks(line: Column) -> Column:
-        return F.when(~F.col("complete") | stands_in(line, claimed), 1).otherwise(0)
+    def line(each: Column) -> Column:
+        key, difference = each.getField("key"), each.getField("difference")
+        rows = F.coalesce(difference.getField("rows"), F.lit(0).cast("long")).alias("rows")
+        numbers = [difference.getField(part.name).alias(part.name) for part in parts]
+        ticks = F.when(~F.col("complete") | F.array_contains(claimed, key), 1).otherwise(0).cast("long")
+        return F.struct(key.alias("key"), rows, *numbers, ticks.alias("ticks"))
 
-    only_claimed = F.filter(claimed, lambda line: ~stands_in(line, effective))
-    return F.concat(
-        F.transform(effective, lambda line: _line(line, parts, ticks(line))),
-        F.transform(only_claimed, lambda line: _line(line, parts, F.lit(1), empty=True)),
-    )
-
-
-def _line(line: Column, parts: Sequence[Part], ticks: Column, empty: bool = False) -> Column:
-    """The difference with its `ticks`; an empty one changes nothing: sums and extremes pass over nulls."""
-    numbers = {part.name: line.getField(part.name) for part in parts}
-    if empty:
-        numbers = {name: F.nullif(number, number) for name, number in numbers.items()}
-    fields = {
-        "key": line.getField("key"),
-        "rows": F.lit(0).cast("long") if empty else line.getField("rows"),
-        **numbers,
-        "ticks": ticks.cast("long"),
-    }
-    return F.struct(*[value.alias(name) for name, value in fields.items()])
+    keys = F.array_union(effective.getField("key"), claimed)
+    pairs = F.transform(keys, lambda key: F.struct(key.alias("key"), _of(effective, key).alias("difference")))
+    return F.transform(pairs, line)
 
 
 def _of(contributions: Column, key: Column) -> Column:
@@ -223,9 +207,8 @@ def _of(contributions: Column, key: Column) -> Column:
 def aggregate(lines: DataFrame, pipeline: AggregatePipeline, epoch: int, functions: Functions) -> DataFrame:
     """Per group that has changed `key`, `deleted` and `record`; a group without rows is deleted.
 
-    `lines` is what `differences` gives. The record's epoch is `epoch`, the life of the checkpoint, for its sequence is
-    a count. A sum that does not fit its field ends the query, and names the group: it is never cut. Spark's state is
-    one entry per group that ever was.
+    The record's epoch is `epoch`, the life of the checkpoint, for its sequence is a count. A sum that does not fit its
+    field ends the query, and names the group: it is never cut. Spark's state is one entry per group that ever was.
     """
     parts = parts_of(pipeline.aggregates)
     newest = F.max_by("source", F.struct("epoch", "sequence")).alias("source")
@@ -247,22 +230,22 @@ def _message(pipeline: AggregatePipeline) -> Column:
     if pipeline.window is not None:
         columns |= {name: key.getItem(place) for place, name in enumerate(WINDOW_FIELDS, start=1)}
     for number, each in enumerate(pipeline.aggregates):
-        columns[each.field.name] = _fitting(_result(number, each), each.field.name, pipeline)
-    return row_schema.filled(pipeline.sink, columns)
-
-
-def _result(number: int, aggregate_: Aggregate) -> Column:
-    if aggregate_.function == "count":
-        return F.col("rows")
-    if aggregate_.function != "avg":
-        return F.col(f"{aggregate_.function}_{number}")
-    return F.col(f"sum_{number}").cast("double") / F.col(f"count_{number}")
+        match each.function:
+            case "count":
+                value = F.col("rows")
+            case "avg":
+                value = F.col(f"sum_{number}").cast("double") / F.col(f"count_{number}")
+            case function:
+                value = F.col(f"{function}_{number}")
+        columns[each.field.name] = _fitting(value, each.field.name, pipeline)
+    return filled(pipeline.sink, columns)
 
 
 def _fitting(value: Column, field: str, pipeline: AggregatePipeline) -> Column:
     """The value, or an error when it is beyond what its field can hold."""
-    if row_schema.of(pipeline.sink)[field].dataType != LongType():
+    if row_type(pipeline.sink)[field].dataType != LongType():
         return value
-    name = F.lit(f"{pipeline.name}: {field} of ")
-    problem = F.concat(name, "key", F.lit(" is beyond what its field holds: "), value.cast("string"))
+    problem = F.concat(
+        F.lit(f"{pipeline.name}: {field} of "), "key", F.lit(" is beyond what its field holds: "), value.cast("string")
+    )
     return F.when(value.isNull() | value.between(_MIN_INT64, _MAX_INT64), value).otherwise(F.raise_error(problem))

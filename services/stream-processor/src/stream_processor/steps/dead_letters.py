@@ -14,7 +14,7 @@ from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.sink import HEADERS
+from stream_processor.steps.keyed_topic import HEADERS
 
 REASON = "statecast-reason"
 TOPIC = "statecast-topic"

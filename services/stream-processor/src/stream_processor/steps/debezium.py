@@ -12,8 +12,7 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 
 from stream_processor.definition.contract import kind
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.steps import row_schema
-from stream_processor.steps.functions import Functions
+from stream_processor.steps.functions import Functions, row_type
 
 MALFORMED = "__malformed"
 """The field that holds the whole text when it does not have the shape that it is read in."""
@@ -64,6 +63,7 @@ def _with_texts(records: DataFrame, row: Descriptor) -> DataFrame:
     """Adds the parts of the change's JSON, each as an object of texts."""
     outer, inner = F.col("__outer"), read_json(F.col("__outer.payload"), ENVELOPE)
     columns = text_fields(*row.fields_by_name)
+    trees = [(side, field) for side in SIDES for field in _trees(row)]
     return (
         records.withColumn("__value", F.col("value").cast("string"))
         .withColumn("__outer", read_json(F.col("__value"), ENVELOPE))
@@ -71,13 +71,7 @@ def _with_texts(records: DataFrame, row: Descriptor) -> DataFrame:
         .withColumn("__schema", F.from_json(F.col("__outer.schema"), SCHEMA))
         .withColumn("__source", read_json(F.col("__envelope.source"), SOURCE_FIELDS))
         .withColumns({f"__{side}": read_json(F.col(f"__envelope.{side}"), columns) for side in SIDES})
-        .withColumns(
-            {
-                _tree(side, field): _read_tree(F.col(f"__{side}").getField(field.name), field)
-                for side in SIDES
-                for field in _trees(row)
-            }
-        )
+        .withColumns({_tree(*each): _read_tree(*each) for each in trees})
     )
 
 
@@ -119,7 +113,7 @@ def _change(change: Descriptor, epoch: int) -> Column:
         "captured_at": _time(F.col("__envelope")),
         **{side: F.col(f"__{side}_row.row") for side in SIDES},
     }
-    fields = row_schema.of(change)
+    fields = row_type(change)
     return F.struct(*[known.get(each.name, F.lit(None).cast(each.dataType)).alias(each.name) for each in fields])
 
 
@@ -133,20 +127,13 @@ def _problem(row: Descriptor) -> Column:
     for side in SIDES:
         malformed = F.col(f"__{side}").getField(MALFORMED).isNotNull()
         problems.append(F.when(malformed, f"{side} is no JSON object"))
-        problems += [
-            F.when(
-                F.col(_tree(side, each)).getField(MALFORMED).isNotNull(),
-                f"{side}.{each.name} does not fit: {_form(each)}",
-            )
-            for each in _trees(row)
-        ]
+        for field in _trees(row):
+            what = field.message_type.full_name if field.message_type is not None else kind(field)
+            form = f"it must be JSON, a list of {what}" if field.is_repeated else f"it must be JSON of {what}"
+            malformed = F.col(_tree(side, field)).getField(MALFORMED).isNotNull()
+            problems.append(F.when(malformed, f"{side}.{field.name} does not fit: {form}"))
         problems.append(F.concat(F.lit(f"{side}."), F.col(f"__{side}_row.problem")))
     return F.coalesce(*problems)
-
-
-def _form(field: FieldDescriptor) -> str:
-    what = field.message_type.full_name if field.message_type is not None else kind(field)
-    return f"it must be JSON, a list of {what}" if field.is_repeated else f"it must be JSON of {what}"
 
 
 def _envelope_problem(value: Column, envelope: Column) -> Column:
@@ -193,9 +180,9 @@ def _moment(count: Column, microseconds: int) -> Column:
     return F.when(total < END_US, F.timestamp_micros(total.cast("bigint")))
 
 
-def _read_tree(text: Column, field: FieldDescriptor) -> Column:
+def _read_tree(side: str, field: FieldDescriptor) -> Column:
     """struct(value, __malformed) of the field's JSON, which need not be an object."""
-    framed = F.concat(F.lit('{"value":'), text, F.lit("}"))
+    framed = F.concat(F.lit('{"value":'), F.col(f"__{side}").getField(field.name), F.lit("}"))
     return read_json(framed, StructType([StructField("value", json_shape(field))]))
 
 

@@ -9,10 +9,9 @@ from stream_processor.spark_internals import previous_rows
 from stream_processor.steps.aggregation import aggregate, contributions, differences
 from stream_processor.steps.decode import change_problems, decode
 from stream_processor.steps.functions import Functions
+from stream_processor.steps.keyed_topic import entries, key_entries, retract, to_lines, to_records
 from stream_processor.steps.projection import ELEMENT, filter_rows, join, project
 from stream_processor.steps.record_keys import check_windows, elements, key_problems, single
-from stream_processor.steps.retraction import entries, key_entries, retract, to_lines
-from stream_processor.steps.sink import to_records
 
 BESIDE_PAYLOAD = 4_096
 """Bytes kept free for a record's key, its source and Kafka's own fields."""

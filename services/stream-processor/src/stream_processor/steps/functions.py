@@ -1,12 +1,33 @@
-"""The Java functions of jvm/ as column functions of one Spark session."""
+"""The Java functions of jvm/ as columns of one Spark session, and messages as Spark types, those of spark-protobuf."""
 
+from collections.abc import Mapping
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.sql import types as T  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.contract import Contract
+from stream_processor.definition.contract import TIMESTAMP, Contract
+from stream_processor.errors import ContractError
 from stream_processor.spark_internals import java_column
-from stream_processor.steps import row_schema
+
+_SCALARS: dict[int, T.DataType] = {
+    FieldDescriptor.CPPTYPE_DOUBLE: T.DoubleType(),
+    FieldDescriptor.CPPTYPE_FLOAT: T.FloatType(),
+    FieldDescriptor.CPPTYPE_INT32: T.IntegerType(),
+    FieldDescriptor.CPPTYPE_UINT32: T.LongType(),
+    FieldDescriptor.CPPTYPE_INT64: T.LongType(),
+    FieldDescriptor.CPPTYPE_UINT64: T.DecimalType(20, 0),
+    FieldDescriptor.CPPTYPE_BOOL: T.BooleanType(),
+    FieldDescriptor.CPPTYPE_STRING: T.StringType(),
+    FieldDescriptor.CPPTYPE_ENUM: T.StringType(),
+}
+_WIDER: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
+    T.IntegerType: (T.LongType, T.DoubleType),
+    T.LongType: (T.DoubleType,),
+    T.FloatType: (T.DoubleType,),
+    T.DecimalType: (T.DoubleType,),
+}
 
 
 class Functions:
@@ -41,11 +62,50 @@ class Functions:
 
         The topic is followed as a table in the JVM of each executor; the first lookup waits until it was read.
         """
-        row = row_schema.of(self._contract.message(message))
+        row = row_type(self._contract.message(message))
         return java_column(self._spark, "lookup", [row, self._bootstrap, topic, message], [key, self._descriptors])
 
-    def _decoded(self, message: str) -> StructType:
-        row = row_schema.of(self._contract.message(message))
-        return StructType(
-            [StructField("row", row), StructField("payload", BinaryType()), StructField("problem", StringType())]
-        )
+    def _decoded(self, message: str) -> T.StructType:
+        row = row_type(self._contract.message(message))
+        return T.StructType().add("row", row).add("payload", T.BinaryType()).add("problem", T.StringType())
+
+
+def row_type(message: Descriptor, within: tuple[str, ...] = ()) -> T.StructType:
+    """The struct of a message's fields in the order of their declaration.
+
+    Raises ContractError for what a row cannot hold: maps, and messages that contain themselves (`within`: the messages
+    on the way down).
+    """
+    if message.full_name in within:
+        raise ContractError(f"{message.full_name} contains itself; a row cannot")
+    inner = (*within, message.full_name)
+    return T.StructType([T.StructField(field.name, _type(field, inner)) for field in message.fields])
+
+
+def _type(field: FieldDescriptor, within: tuple[str, ...]) -> T.DataType:
+    message = field.message_type
+    if message is None:
+        element = T.BinaryType() if field.type == FieldDescriptor.TYPE_BYTES else _SCALARS[field.cpp_type]
+    elif message.GetOptions().map_entry:
+        raise ContractError(f"{field.full_name} is a map; a row cannot hold it")
+    else:
+        element = T.TimestampType() if message.full_name == TIMESTAMP else row_type(message, within)
+    return T.ArrayType(element, containsNull=False) if field.is_repeated else element
+
+
+def filled(message: Descriptor, columns: Mapping[str, Column]) -> Column:
+    """The message's row: its fields are `columns` by name, the others null."""
+    fields = row_type(message).fields
+    return F.struct(*[columns.get(each.name, F.lit(None)).cast(each.dataType).alias(each.name) for each in fields])
+
+
+def fits(actual: T.DataType, declared: T.DataType) -> bool:
+    """Whether all values of `actual` can be written where `declared` is declared; integers may become doubles."""
+    if isinstance(actual, T.NullType) or actual == declared:
+        return True
+    if isinstance(actual, T.StructType) and isinstance(declared, T.StructType):
+        pairs = zip(actual.fields, declared.fields, strict=False)
+        return actual.names == declared.names and all(fits(a.dataType, b.dataType) for a, b in pairs)
+    if isinstance(actual, T.ArrayType) and isinstance(declared, T.ArrayType):
+        return actual.containsNull <= declared.containsNull and fits(actual.elementType, declared.elementType)
+    return type(declared) in _WIDER.get(type(actual), ())

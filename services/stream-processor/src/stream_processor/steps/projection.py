@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import DataType
 
 from stream_processor.definition.pipeline import Pipeline, PipelineBase, RoutePipeline, RowPipeline
 from stream_processor.errors import PipelineFileError
 from stream_processor.spark_internals import exact
-from stream_processor.steps import row_schema
-from stream_processor.steps.functions import Functions
+from stream_processor.steps.functions import Functions, filled, fits, row_type
 from stream_processor.steps.record_keys import single
 
 ELEMENT = "__element"
@@ -85,29 +83,22 @@ def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> 
     if isinstance(pipeline, RoutePipeline) and pipeline.explode is not None:
         beside["element"] = ELEMENT
     scoped = in_scope(changes, "after", beside)
-    message = functions.encode(_message(scoped, pipeline), pipeline.sink.full_name)
+    selected = {name: _selected(scoped, pipeline, name, sql) for name, sql in pipeline.select.items()}
+    message = functions.encode(filled(pipeline.sink, selected), pipeline.sink.full_name)
     columns = {name: F.col(f"{KEPT}.{name}") for name in changes.columns}
     columns["payload"] = F.when(columns["after"].isNotNull(), message)
     return scoped.select(*[each.alias(name) for name, each in columns.items()])
 
 
-def _message(scoped: DataFrame, pipeline: RowPipeline) -> Column:
-    declared = row_schema.of(pipeline.sink)
-    columns = {
-        name: _selected(scoped, pipeline, name, sql, declared[name].dataType) for name, sql in pipeline.select.items()
-    }
-    return row_schema.filled(pipeline.sink, columns)
-
-
-def _selected(scoped: DataFrame, pipeline: RowPipeline, name: str, sql: str, declared: DataType) -> Column:
+def _selected(scoped: DataFrame, pipeline: RowPipeline, name: str, sql: str) -> Column:
     """The expression. Raises PipelineFileError if its type does not fit the field's."""
-    key = f"select.{name}"
+    key, declared = f"select.{name}", row_type(pipeline.sink)[name].dataType
     try:
         expression = exact(sql, scoped.sparkSession)
         actual = scoped.select(expression.alias(name)).schema[name].dataType
     except AnalysisException as error:
         raise refused(pipeline, key, error) from error
-    if not row_schema.fits(actual, declared):
+    if not fits(actual, declared):
         problem = f"is {actual.simpleString()}, the field needs {declared.simpleString()}"
         raise PipelineFileError(pipeline.file, key, problem)
     return expression

@@ -1,17 +1,26 @@
-"""Turns changes of rows into what changes on a keyed topic: which keys a row leaves, and which it stands under now.
+"""Turns changes of rows into the records of a keyed topic, for the keys that a row leaves and those it stands under.
 
 The state is one small entry per row, in a Java operator (Previous.java) that runs in micro-batches and in real-time
 mode. It is the fence that duplicates and late changes cannot pass. It knows nothing of keys and sums: `current` is an
 array of whatever a row stands for.
+
+StateRecords are encoded in parts, because encoded messages that are laid end to end are one message. So what is large
+or does not change is encoded once and before the shuffle, however many keys it is written under.
 """
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from stream_processor.definition.pipeline import KeyPipeline, StatefulPipeline
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.record_keys import keys, single
-from stream_processor.steps.sink import encode_record, encode_source
+from stream_processor.steps.record_keys import NUL, keys, single
+
+STATE_RECORD = "statecast.state.v1.StateRecord"
+TOMBSTONE_HEADER = "statecast-state-record"
+HEADERS = "array<struct<key:string,value:binary>>"
+MAX_REQUEST_BYTES = 32 * 1024 * 1024
+"""The largest record that is written, which is also what the client's buffer holds by default."""
 
 
 def key_entries(changes: DataFrame, pipeline: KeyPipeline) -> DataFrame:
@@ -74,3 +83,43 @@ def to_lines(retracted: DataFrame, functions: Functions) -> DataFrame:
     deleted = F.col("at") < F.col("leaving")
     record = F.when(deleted, F.col("tombstone")).otherwise(F.col("full"))
     return lines.select("key", deleted.alias("deleted"), record.alias("record"))
+
+
+def encode_source(source: Column, functions: Functions) -> Column:
+    """The bytes of a StateRecord with nothing but its source."""
+    return functions.encode(F.struct(_null("long"), _null("long"), source, _null("binary")), STATE_RECORD)
+
+
+def encode_record(epoch: Column, sequence: Column, source: Column, payload: Column, functions: Functions) -> Column:
+    """The bytes of a StateRecord; `source` comes from encode_source, and a null `payload` is left out (a tombstone)."""
+    return F.concat(functions.encode(F.struct(epoch, sequence, _null("binary"), payload), STATE_RECORD), source)
+
+
+def _null(of_type: str) -> Column:
+    return F.lit(None).cast(of_type)
+
+
+def to_records(lines: DataFrame, partitions: int, functions: Functions) -> DataFrame:
+    """`key`, `value`, `headers`, and the `partition` of the key's group. A tombstone's StateRecord is in a header."""
+    group = F.substring_index("key", NUL, 1).cast("binary")
+    header = F.struct(F.lit(TOMBSTONE_HEADER).alias("key"), F.col("record").alias("value"))
+    return lines.select(
+        F.col("key").cast("binary").alias("key"),
+        F.when(~F.col("deleted"), F.col("record")).alias("value"),
+        F.when(F.col("deleted"), F.array(header)).cast(HEADERS).alias("headers"),
+        functions.kafka_partition(group, partitions).alias("partition"),
+    )
+
+
+def to_kafka(records: DataFrame, bootstrap: str, topic: str) -> DataStreamWriter:
+    """A writer of `records` to the topic; at least once, each task in order."""
+    return (
+        records.writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("topic", topic)
+        # A short wait spares the broker a request per record; whether it helps on busy cores was within the noise.
+        .option("kafka.linger.ms", "3")
+        .option("kafka.compression.type", "lz4")
+        # The topic says how large a record may be (its problem); the client's own bound must not be lower.
+        .option("kafka.max.request.size", MAX_REQUEST_BYTES)
+    )

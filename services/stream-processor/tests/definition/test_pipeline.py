@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 
-from stream_processor.definition.explanation import lines
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline, explain
 
 
 def test_members_are_told_from_source_to_sink(shipped: Callable[..., Pipeline]) -> None:
-    assert lines(shipped("matches-about-to-start")) == [
+    assert explain(shipped("matches-about-to-start")) == [
         "matches-about-to-start: members, from matches-about-to-start.yaml",
         "  read        matches: statecast.odds.v1.MatchChange as protobuf",
         "  where       status = 'MATCH_STATUS_ABOUT_TO_START'",
@@ -19,7 +18,7 @@ def test_members_are_told_from_source_to_sink(shipped: Callable[..., Pipeline]) 
 
 
 def test_an_aggregate_tells_its_numbers_and_its_window(shipped: Callable[..., Pipeline]) -> None:
-    found = lines(shipped("hourly-sales-by-store", trigger={"mode": "micro-batch", "interval": "500ms"}))
+    found = explain(shipped("hourly-sales-by-store", trigger={"mode": "micro-batch", "interval": "500ms"}))
 
     assert found[2:7] == [
         "  remember    per invoice_number: what the row adds to its groups; for 7d after it is gone",
@@ -33,7 +32,7 @@ def test_an_aggregate_tells_its_numbers_and_its_window(shipped: Callable[..., Pi
 
 
 def test_a_route_tells_that_it_keeps_nothing(shipped: Callable[..., Pipeline]) -> None:
-    found = "\n".join(lines(shipped("masked-lines")))
+    found = "\n".join(explain(shipped("masked-lines")))
 
     assert "  explode     lines: a record per element" in found
     assert "  select      item_code = element.item_code" in found
@@ -44,4 +43,4 @@ def test_a_route_tells_that_it_keeps_nothing(shipped: Callable[..., Pipeline]) -
 def test_a_joined_table_is_told(shipped: Callable[..., Pipeline]) -> None:
     table = "stores-by-key as store, by store_id: statecast.sales.v1.Store, followed as a table"
 
-    assert f"  join        {table}" in lines(shipped("invoices-with-store"))
+    assert f"  join        {table}" in explain(shipped("invoices-with-store"))

@@ -14,7 +14,7 @@ from stream_processor.errors import PipelineFileError
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.retraction import entries, key_entries, retract
+from stream_processor.steps.keyed_topic import entries, key_entries, retract
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.micro_batches import MicroBatches
 from testkit.stream_processor.process import wait_until

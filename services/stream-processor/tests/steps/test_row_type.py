@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 
 from stream_processor.definition.contract import Contract
 from stream_processor.errors import ContractError
-from stream_processor.steps import row_schema
+from stream_processor.steps.functions import fits, row_type
 
 WITH_A_MAP = """
 name: "m.proto" package: "m" syntax: "proto3"
@@ -39,7 +39,7 @@ message_type {
 
 
 def test_an_order_has_the_types_of_spark_protobuf(contract: Contract) -> None:
-    found = row_schema.of(contract.message("statecast.orders.v1.Order"))
+    found = row_type(contract.message("statecast.orders.v1.Order"))
 
     assert found.simpleString() == (
         "struct<order_id:string,customer_id:string,status:string,"
@@ -54,7 +54,7 @@ def test_what_a_row_cannot_hold_is_refused(name: str, problem: str) -> None:
     contract = Contract(FileDescriptorSet(file=[file]).SerializeToString())
 
     with pytest.raises(ContractError, match=problem):
-        row_schema.of(contract.message(name))
+        row_type(contract.message(name))
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_what_a_row_cannot_hold_is_refused(name: str, problem: str) -> None:
     ],
 )
 def test_a_type_fits_where_no_value_would_change(found: DataType, wanted: DataType, fit: bool) -> None:
-    assert row_schema.fits(found, wanted) is fit
+    assert fits(found, wanted) is fit
