@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 
 import httpx
+from google.protobuf import json_format
 from rich.console import Console
 from rich.live import Live
 
@@ -20,6 +21,7 @@ from local_stack.settings import Settings
 from local_stack.stack_file import Stack
 from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.range_pb2 import Range, RangeChanged
+from statecast.query.v1.query_service_pb2 import ListShardsResponse
 from statecast_client.push import PushClient
 
 OPERATOR_WATCHES = tuple(f"customer-{number:04}" for number in range(3, 11))
@@ -30,6 +32,7 @@ LINES_EVERY_S = 1.0
 FRAMES_PER_S = 8
 
 Clock = Callable[[], float]  # tells the time, in unix seconds
+Sleep = Callable[[float], Awaitable[None]]
 
 
 def run_demo(settings: Settings, console: Console) -> int:
@@ -56,10 +59,7 @@ async def _show(stack: Stack, settings: Settings, console: Console) -> int:
 
 @asynccontextmanager
 async def following(stack: Stack, board: Board, clock: Clock) -> AsyncIterator[None]:
-    """Feeds the board during the block with what each demo user with a password may see.
-
-    Lost connections are opened again, and go on from the positions that were seen.
-    """
+    """Feeds the board during the block with what each demo user with a password may see."""
     trust = ssl.create_default_context(cafile=stack.gateway.ca_certificate)
     async with AsyncExitStack() as clients:
         tasks = []
@@ -98,8 +98,9 @@ async def _follow_shards(client: httpx.AsyncClient, board: Board) -> None:
     while True:
         try:
             response = (await client.get("/v1/shards")).raise_for_status()
-            board.shards, board.problem = response.json().get("shards", ()), ""
-        except httpx.HTTPError as error:
+            shard_map = json_format.Parse(response.content, ListShardsResponse(), ignore_unknown_fields=True)
+            board.shards, board.problem = shard_map.shards, ""
+        except (httpx.HTTPError, json_format.ParseError) as error:
             board.problem = f"shards: {error}"
         await asyncio.sleep(SHARDS_EVERY_S)
 
@@ -115,16 +116,9 @@ async def _draw_live(board: Board, stack: Stack, length_s: float, console: Conso
 
 
 async def print_lines(
-    board: Board,
-    length_s: float,
-    console: Console,
-    clock: Clock,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    board: Board, length_s: float, console: Console, clock: Clock, sleep: Sleep = asyncio.sleep
 ) -> None:
-    """Prints a line for each second in which updates came, for `length_s` from the first update on.
-
-    Says so when none came within `length_s`.
-    """
+    """Prints a line for each second with updates, for `length_s` from the first on, or says that none came in it."""
     printed = clock()
     end, first = printed + length_s, True
     while clock() < end:

@@ -9,9 +9,9 @@ from websockets.headers import build_authorization_basic
 
 from kong_envoy import KongEnvoyError, load, render, to_yaml
 from local_stack import LocalStackError
-from local_stack.settings import EDGES, HOST, ROOT, Settings
+from local_stack.settings import EDGES, ROOT, Settings
 from local_stack.stack_directory import write_private
-from local_stack.stack_file import Basic, Credentials, Jwt
+from local_stack.stack_file import Credentials
 from testkit.certificates import Certificates
 
 KONG_FILE = ROOT / "infra" / "kong" / "kong.yaml"
@@ -20,26 +20,20 @@ KONG_FILE = ROOT / "infra" / "kong" / "kong.yaml"
 def configure_gateway(settings: Settings, secret: str) -> dict[str, Credentials]:
     """Writes Envoy's configuration, issues its certificate, and returns the users of Kong's file by name.
 
-    `settings` has a port for every server; `secret` proves to the edges who calls. Raises LocalStackError, which names
-    the file, when that cannot be read or rendered, or names no user.
+    `secret` proves to the edges who calls. Raises LocalStackError for a file that cannot be rendered or names no user.
     """
-    certificates = Certificates(settings.files.tls)
+    at, certificates = settings.address_of, Certificates(settings.files.tls)
     certificates.ensure(datetime.now(UTC))
     secrets = {
         "GATEWAY_SECRET": secret,
         "GATEWAY_TLS_CERTIFICATE": certificates.certificate.read_text(),
         "GATEWAY_TLS_KEY": certificates.key.read_text(),
     }
+    listen = {"listen_http": at("gateway-http"), "listen_https": at("gateway-https"), "admin": at("gateway-admin")}
+    edges = {f"ws-{name}:8080": at(name) for name in EDGES}
     try:
         document = load(KONG_FILE)
-        config = render(
-            document,
-            environment={**os.environ, **secrets},
-            listen_http=f"{HOST}:{settings.gateway_http_port}",
-            listen_https=f"{HOST}:{settings.gateway_https_port}",
-            admin=f"{HOST}:{settings.gateway_admin_port}",
-            resolve={f"ws-{name}:8080": f"{HOST}:{settings.port_of(name)}" for name in EDGES},
-        )
+        config = render(document, environment={**os.environ, **secrets}, **listen, resolve=edges)
     except KongEnvoyError as error:
         raise LocalStackError(f"{KONG_FILE} cannot be rendered for Envoy: {error}") from error
     write_private(settings.files.envoy_file, to_yaml(config))
@@ -55,6 +49,14 @@ def demo_users(document: Mapping[str, Any]) -> dict[str, Credentials]:
     return users
 
 
+def staff_headers(users: Mapping[str, Credentials]) -> Mapping[str, str]:
+    """The headers of the first of staff. Raises LocalStackError when nobody of staff has a password."""
+    for user in users.values():
+        if "staff" in user.groups and user.basic:
+            return authorization(user)
+    raise LocalStackError(f"{KONG_FILE} names no consumer of the group staff with a password")
+
+
 def authorization(user: Credentials) -> Mapping[str, str]:
     """The header of basic authentication for the user."""
     basic = user.basic
@@ -68,7 +70,7 @@ def _credentials(consumer: dict[str, Any]) -> Credentials:
     return Credentials(
         customer_id=consumer.get("custom_id", "") if "staff" not in groups else "",
         groups=groups,
-        basic=Basic.model_validate(basic) if basic else None,
-        key=key["key"] if key else None,
-        jwt=Jwt.model_validate(jwt) if jwt else None,
+        basic=basic,
+        key=key and key["key"],
+        jwt=jwt,
     )

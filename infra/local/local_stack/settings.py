@@ -65,23 +65,23 @@ class Settings(ServiceSettings):
 
     @property
     def files(self) -> StackDirectory:
-        """The files in `directory`."""
         return StackDirectory(self.directory)
 
     def as_environment(self) -> dict[str, str]:
         """The environment variables that make equal settings in another process."""
         return {self.variable(name): str(value) for name, value in self}
 
-    def port_of(self, instance: str, kind: str = "port") -> int:
-        """The public port of an edge or a query instance, by its name, or the `shard_port` or `metrics_port`."""
-        port: int = getattr(self, f"{instance.replace('-', '_')}_{kind}")
+    def port_of(self, server: str) -> int:
+        """The port of a server that is named as its setting: `gateway-http`, `query-1`, `query-1-shard`."""
+        port: int = getattr(self, f"{server.replace('-', '_')}_port")
         return port
 
-    def with_ports(self) -> Self:
-        """The same settings with a free port in place of every 0.
+    def address_of(self, server: str) -> str:
+        """The port as `host:port`."""
+        return f"{HOST}:{self.port_of(server)}"
 
-        Raises LocalStackError when a port that was asked for is taken, or was asked for twice.
-        """
+    def with_ports(self) -> Self:
+        """The same with a free port for each 0. Raises LocalStackError for one that is taken, or asked for twice."""
         ports = {name: value for name, value in self if name.endswith("_port")}
         asked = {name: port for name, port in ports.items() if port}
         for port in asked.values():

@@ -8,7 +8,7 @@ from functools import partial
 import httpx
 
 from kong_envoy import envoy_command
-from local_stack.gateway import authorization, configure_gateway
+from local_stack.gateway import configure_gateway, staff_headers
 from local_stack.settings import EDGES, HOST, PROGRAMS, QUERIES, ROOT, Settings
 from local_stack.stack_file import Credentials
 from testkit.broker import Broker
@@ -34,7 +34,7 @@ class ProcessSpec:
     environment: Mapping[str, str] = field(default_factory=dict)
     probe: Probe | None = None  # without one, a process is ready once it is done
     after: tuple[str, ...] = ()  # what must have been ready once before this one starts
-    prepare: Callable[[], None] | None = None  # called before the first start; may block, and raise a LocalStackError
+    prepare: Callable[[], None] | None = None  # called before each start; may block, and raise a LocalStackError
     may_end: bool = False  # whether it is done when it ends with status 0
     stops_last: bool = False  # it is stopped when all others have ended
 
@@ -47,49 +47,43 @@ def whole_stack(settings: Settings) -> tuple[Sequence[ProcessSpec], Mapping[str,
     """Every service, with certificates and a fresh secret between the gateway and the edges."""
     secret = secrets.token_urlsafe(SECRET_BYTES)
     users = configure_gateway(settings, secret)
-    operator = next(user for user in users.values() if "staff" in user.groups)
-    return process_specs(settings, secret, authorization(operator)), users
+    return process_specs(settings, secret, staff_headers(users)), users
 
 
 def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> list[ProcessSpec]:
-    """All processes, each after those that must be ready first.
+    """All processes, each after those that must be ready first. `settings` has a port for every server.
 
-    `settings` has a port for every server; the gateway proves itself with `secret` to the edges; `staff` are headers
-    that may read the shard map.
+    The gateway proves itself with `secret` to the edges; `staff` are headers that may read the shard map.
     """
-    data, port_of = settings.files.data, settings.port_of
+    data, port_of, at = settings.files.data, settings.port_of, settings.address_of
     broker = Broker(data / "kafka", settings.kafka_port, settings.kafka_controller_port)
     topics = (str(PROGRAMS / "kafka-topics"), str(TOPICS_FILE), "--bootstrap-server", broker.bootstrap)
     table = settings.model_dump(include={"seed", "customers", "items", "limit"}) | {"rows": settings.orders}
     simulator = {**table, "rate": f"{settings.rate:g}", "database": data / "orders.sqlite"}
-    processor: dict[str, object] = {"checkpoints": data / "checkpoints"}
-    if settings.checkpoint_interval:
-        processor["checkpoint_interval"] = settings.checkpoint_interval
+    interval = settings.model_dump(include={"checkpoint_interval"}, exclude_defaults=True)
+    processor = {**interval, "checkpoints": data / "checkpoints"}
     query = settings.model_dump(include={"replicas", "session_timeout_ms"}) | {"host": HOST, "advertised_host": HOST}
-    edge = {"host": HOST, "query_addresses": ",".join(f"{HOST}:{port_of(name)}" for name in QUERIES)}
+    edge = {"host": HOST, "gateway_secret": secret, "query_addresses": ",".join(map(at, QUERIES))}
 
     service = partial(_service, broker.bootstrap)
 
     def query_service(name: str) -> ProcessSpec:
-        ports = {"port": port_of(name), "shard_port": port_of(name, "shard_port")}
+        ports = {"port": port_of(name), "shard_port": port_of(f"{name}-shard")}
         values = {**query, **ports, "instance": name, "data_directory": data / name}
-        return service("query-service", port_of(name, "metrics_port"), values, name)
+        return service("query-service", port_of(f"{name}-metrics"), values, name)
 
     # The processor waits for its topics itself, and takes the longest to start.
     stream_processor = service("stream-processor", settings.processor_metrics_port, processor)
     pipelines = (str(file) for file in sorted(PIPELINES.glob("*.yaml")))
     # The gateway is ready when it lets staff through to an edge that is ready.
-    admits = partial(probe_http, f"http://{HOST}:{settings.gateway_http_port}/v1/shards", staff)
+    admits = partial(probe_http, f"http://{at('gateway-http')}/v1/shards", staff)
     return [
         ProcessSpec("broker", broker.command(), {}, partial(probe_broker, broker), (), broker.prepare, stops_last=True),
         ProcessSpec("topics", topics, after=("broker",), may_end=True),
         replace(service("cdc-simulator", settings.simulator_metrics_port, simulator), may_end=True),
         replace(stream_processor, command=(*stream_processor.command, *pipelines), after=()),
         *(query_service(name) for name in QUERIES),
-        *(
-            service("ws-edge", port_of(name), {**edge, "instance": name, "gateway_secret": secret}, name)
-            for name in EDGES
-        ),
+        *(service("ws-edge", port_of(name), {**edge, "instance": name}, name) for name in EDGES),
         ProcessSpec("gateway", envoy_command(settings.files.envoy_file), probe=admits, after=("topics",)),
     ]
 

@@ -10,7 +10,7 @@ import pytest
 from kong_envoy import envoy_command, load
 from local_stack import LocalStackError
 from local_stack import gateway as subject
-from local_stack.gateway import KONG_FILE, authorization, configure_gateway, demo_users
+from local_stack.gateway import KONG_FILE, authorization, configure_gateway, demo_users, staff_headers
 from local_stack.settings import Settings
 from local_stack.stack_file import Basic, Credentials
 
@@ -90,3 +90,13 @@ def test_a_file_without_credentials_is_refused() -> None:
 
     with pytest.raises(LocalStackError, match=f"{KONG_FILE} names no consumer with credentials"):
         demo_users(document)
+
+
+def test_a_file_without_a_staff_consumer_with_a_password_is_refused() -> None:
+    users = {
+        "alice": Credentials(basic=Basic(username="alice", password="secret")),
+        "key": Credentials(groups=("staff",)),
+    }
+
+    with pytest.raises(LocalStackError, match=f"{KONG_FILE} names no consumer of the group staff with a password"):
+        staff_headers(users)
