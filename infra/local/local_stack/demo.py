@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.live import Live
 
 from local_stack.demo_board import Board, OrderLine, batch_line, draw
-from local_stack.gateway import authorization
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
 from local_stack.stack_file import Stack
@@ -27,8 +26,7 @@ from statecast_client.push import PushClient
 OPERATOR_WATCHES = tuple(f"customer-{number:04}" for number in range(3, 11))
 ORDERS_PER_CUSTOMER = 20
 INTERVAL_MS = 100
-SHARDS_EVERY_S = 1.0
-LINES_EVERY_S = 1.0
+SHARDS_EVERY_S = LINES_EVERY_S = 1.0
 FRAMES_PER_S = 8
 
 Clock = Callable[[], float]  # tells the time, in unix seconds
@@ -66,12 +64,11 @@ async def following(stack: Stack, board: Board, clock: Clock) -> AsyncIterator[N
         for name, user in stack.credentials.items():
             if user.basic is None:
                 continue
-            headers = authorization(user)
+            headers = user.headers
             push = PushClient(f"{stack.gateway.wss}/v1/stream", credentials=headers, tls=trust)
             await clients.enter_async_context(push)
             customers = (user.customer_id,) if user.customer_id else OPERATOR_WATCHES
-            follows = (_follow_orders(push, customer, name, board, clock) for customer in customers)
-            tasks += [asyncio.create_task(follow) for follow in follows]
+            tasks += [asyncio.create_task(_follow_orders(push, each, name, board, clock)) for each in customers]
             if not user.customer_id:
                 http = httpx.AsyncClient(base_url=stack.gateway.https, headers=headers, verify=trust, trust_env=False)
                 tasks.append(asyncio.create_task(_follow_shards(await clients.enter_async_context(http), board)))
@@ -119,15 +116,13 @@ async def print_lines(
     board: Board, length_s: float, console: Console, clock: Clock, sleep: Sleep = asyncio.sleep
 ) -> None:
     """Prints a line for each second with updates, for `length_s` from the first on, or says that none came in it."""
-    printed = clock()
-    end, first = printed + length_s, True
-    while clock() < end:
+    end = clock() + length_s
+    while (printed := clock()) < end:
+        updates = board.updates
         await sleep(LINES_EVERY_S)
-        now = clock()
         if changed := board.changed_after(printed):
-            console.print(batch_line(changed, now), soft_wrap=True, markup=False)
-            end, first = (now + length_s, False) if first else (end, False)
-        printed = now
+            console.print(batch_line(changed, clock()), soft_wrap=True, markup=False)
+            end = end if updates else clock() + length_s
     if not board.updates:
         console.print(f"no update came within {length_s:g} s. {board.problem}", markup=False)
         return
@@ -138,16 +133,12 @@ async def print_lines(
 @contextmanager
 def key_pressed() -> Iterator[asyncio.Event]:
     """An event that is set once any key is pressed; without a terminal to read from it never is."""
-    pressed = asyncio.Event()
-    if not sys.stdin.isatty():
+    pressed, loop = asyncio.Event(), asyncio.get_running_loop()
+    with ExitStack() as ending:
+        if sys.stdin.isatty():
+            ending.callback(termios.tcsetattr, sys.stdin, termios.TCSADRAIN, termios.tcgetattr(sys.stdin))
+            ending.callback(termios.tcflush, sys.stdin, termios.TCIFLUSH)
+            tty.setcbreak(sys.stdin)
+            loop.add_reader(sys.stdin, pressed.set)
+            ending.callback(loop.remove_reader, sys.stdin)
         yield pressed
-        return
-    before = termios.tcgetattr(sys.stdin)
-    tty.setcbreak(sys.stdin)
-    asyncio.get_running_loop().add_reader(sys.stdin, pressed.set)
-    try:
-        yield pressed
-    finally:
-        asyncio.get_running_loop().remove_reader(sys.stdin)
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

@@ -156,9 +156,8 @@ class RunningStack:
 
 
 async def _supervise(settings: Settings, plan: Plan) -> None:
-    loop = asyncio.get_running_loop()
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
     loop.set_default_executor(ThreadPoolExecutor(THREADS))
-    stop = asyncio.Event()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     specs, users = plan(settings)

@@ -73,8 +73,7 @@ class Settings(ServiceSettings):
 
     def port_of(self, server: str) -> int:
         """The port of a server that is named as its setting: `gateway-http`, `query-1`, `query-1-shard`."""
-        port: int = getattr(self, f"{server.replace('-', '_')}_port")
-        return port
+        return int(getattr(self, f"{server.replace('-', '_')}_port"))
 
     def address_of(self, server: str) -> str:
         """The port as `host:port`."""
@@ -89,8 +88,6 @@ class Settings(ServiceSettings):
             if len(users) > 1:
                 raise LocalStackError(f"{' and '.join(users)} both ask for port {port}")
             if not is_free(port):
-                raise LocalStackError(
-                    f"port {port} is in use: end what listens there, or set {users[0]} to another port or to 0"
-                )
+                raise LocalStackError(f"port {port} is in use: free it, or set {users[0]} to another port or to 0")
         free = (port for port in free_ports(len(ports) + len(asked)) if port not in asked.values())
         return self.model_copy(update={name: port or next(free) for name, port in ports.items()})

@@ -10,7 +10,7 @@ from typing import Literal
 
 import psutil
 import structlog
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from local_stack import LocalStackError
 from testkit import processes
@@ -25,10 +25,8 @@ DOWN: tuple[State, ...] = ("done", "restarting", "held", "stopped")
 log = structlog.get_logger()
 
 
-class Part(BaseModel):
+class Part(BaseModel, frozen=True):
     """A piece of a file about the stack; it never changes once read."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 class RunningProcess(Part):
@@ -58,11 +56,8 @@ class Ledger(Part):
 
     def end_leftovers(self) -> int:
         """Kills the processes of the run that still live, by their environment or record, and returns how many."""
-        leftovers = {
-            process
-            for process in (psutil.process_iter(["environ"]) if self.run else ())
-            if (process.info["environ"] or {}).get(RUN_VARIABLE) == self.run
-        }
+        running = psutil.process_iter(["environ"]) if self.run else ()
+        leftovers = {each for each in running if (each.info["environ"] or {}).get(RUN_VARIABLE) == self.run}
         for entry in self.processes.values():
             members = processes.family(entry.pid) if entry.pid and entry.created else []
             # The start time tells the process from another that got its id.
@@ -99,9 +94,8 @@ class StackDirectory:
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.root).close()
         except OSError as error:
-            raise LocalStackError(
-                f"cannot write to {self.root} ({error.strerror}): set LOCAL_STACK_DIRECTORY to a directory that you own"
-            ) from error
+            problem = f"cannot write to {self.root} ({error.strerror})"
+            raise LocalStackError(f"{problem}: set LOCAL_STACK_DIRECTORY to a directory that you own") from error
 
     def ledger(self) -> Ledger:
         """Reads the ledger; an empty one when there is none."""
@@ -130,12 +124,10 @@ class StackDirectory:
     def supervisor_pid(self) -> int | None:
         """The process id of the supervisor that holds the lock; None when there is none."""
         try:
-            with self.lock_file.open("r+") as file:
+            with suppress(FileNotFoundError), self.lock_file.open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return int(self.lock_file.read_text() or 0) or None
-        except FileNotFoundError:
-            pass
         return None
 
     def begin_run(self) -> None:

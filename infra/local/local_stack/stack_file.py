@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from websockets.headers import build_authorization_basic
+
 from local_stack import LocalStackError
 from local_stack.settings import EDGES, QUERIES, Settings
 from local_stack.stack_directory import Entry, Part, RunningProcess
@@ -15,13 +17,11 @@ class Kafka(Part):
 
 
 class Gateway(Part):
-    """Base URLs, and the file with the certificate that signs the gateway's own."""
-
-    http: str
+    http: str  # base URLs
     https: str
     ws: str
     wss: str
-    ca_certificate: Path
+    ca_certificate: Path  # signs the gateway's own
     admin: str
 
 
@@ -64,6 +64,12 @@ class Credentials(Part):
     key: str | None = None
     jwt: Jwt | None = None
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The header of basic authentication; none without a password."""
+        basic = self.basic
+        return {"Authorization": build_authorization_basic(basic.username, basic.password)} if basic else {}
+
 
 class Stack(Part):
     """The whole file. Metrics URLs end with /metrics; /healthz and /readyz are beside it."""
@@ -95,10 +101,6 @@ def stack_text(settings: Settings, credentials: Mapping[str, Credentials], entri
     def metrics_of(server: str) -> str:
         return f"http://{at(server)}/metrics"
 
-    def query(name: str) -> Query:
-        metrics = metrics_of(f"{name}-metrics")
-        return Query(name=name, address=at(name), shard_address=at(f"{name}-shard"), metrics=metrics)
-
     plain, secure = at("gateway-http"), at("gateway-https")
     urls = {"http": f"http://{plain}", "https": f"https://{secure}", "ws": f"ws://{plain}", "wss": f"wss://{secure}"}
     authority, admin = Certificates(settings.files.tls).authority, f"http://{at('gateway-admin')}"
@@ -108,7 +110,10 @@ def stack_text(settings: Settings, credentials: Mapping[str, Credentials], entri
         kafka=Kafka(bootstrap=at("kafka")),
         gateway=Gateway(**urls, ca_certificate=authority, admin=admin),
         edges=tuple(Edge(name=name, url=f"http://{at(name)}", metrics=metrics_of(name)) for name in EDGES),
-        queries=tuple(query(name) for name in QUERIES),
+        queries=tuple(
+            Query(name=name, address=at(name), shard_address=at(f"{name}-shard"), metrics=metrics_of(f"{name}-metrics"))
+            for name in QUERIES
+        ),
         simulator=Metered(metrics=metrics_of("simulator-metrics")),
         processor=Metered(metrics=metrics_of("processor-metrics")),
         processes=dict(entries),

@@ -33,10 +33,7 @@ def restart_pause_s(ends: deque[float], settings: Settings) -> float | None:
 
 
 class SupervisedProcess:
-    """One process of a spec, in the stack's run that is named `run`. `changed` is called after each change of `entry`.
-
-    `run_until_done` must be awaited in the main thread, because children end with the thread that started them.
-    """
+    """One process in the run `run`. `changed` follows each change of `entry`. It ends with the thread that runs it."""
 
     def __init__(self, spec: ProcessSpec, settings: Settings, run: str, changed: Callable[[], None]) -> None:
         self.spec = spec
@@ -54,8 +51,8 @@ class SupervisedProcess:
         """Runs the process once `after` are set, until it is done. Raises LocalStackError when it keeps ending."""
         for event in after:
             await event.wait()
-        while not await self._run_once():
-            pass
+        while self.entry.state != "done":
+            await self._run_once()
 
     async def stop(self) -> None:
         """Ends the process with all that it started. `run_until_done` must have been cancelled."""
@@ -68,8 +65,8 @@ class SupervisedProcess:
             log.info("process has ended", process=self.spec.name, after_s=round(time.monotonic() - began, 1))
         self._set("stopped")
 
-    async def _run_once(self) -> bool:
-        """Runs the process to its end, when nothing holds it down, and returns whether it is done."""
+    async def _run_once(self) -> None:
+        """Runs the process to its end, when nothing holds it down, and on to when it may start again."""
         while self._hold_file.exists():
             self._set("held", "held down")
             await asyncio.sleep(POLL_S)
@@ -84,12 +81,11 @@ class SupervisedProcess:
             probing.cancel()
         processes.kill_group(process.pid)
         if self._hold_file.exists():
-            return False
+            return
         if process.returncode == 0 and self.spec.may_end:
             self._set("done")
-            return True
-        await self._pause(process.returncode)
-        return False
+        else:
+            await self._pause(process.returncode)
 
     async def _start(self) -> processes.Popen:
         self._started_at = time.monotonic()
@@ -101,8 +97,7 @@ class SupervisedProcess:
         except FileNotFoundError as error:
             missing = f"{error.filename} does not exist: run `make install`" if error.filename else str(error)
             raise LocalStackError(missing) from None
-        members = processes.family(process.pid)
-        created = members[0].create_time() if members else None
+        created = next((each.create_time() for each in processes.family(process.pid)), None)
         self._set("starting", "started", pid=process.pid, created=created)
         return process
 
@@ -142,21 +137,18 @@ class SupervisedProcess:
 
 
 class Supervisor:
-    """Starts the processes as their dependencies allow and restarts those that end.
-
-    It writes the ledger at each change, and the stack file once all are ready and at each change from then on.
-    """
+    """Runs all processes; writes the ledger at each change, and the stack file too from when all are ready."""
 
     def __init__(self, specs: Sequence[ProcessSpec], settings: Settings, users: Mapping[str, Credentials]) -> None:
         self._settings, self._users = settings, users
         self._run = secrets.token_hex(8)
         self._announced = False
-        self._processes = [SupervisedProcess(spec, settings, self._run, self._changed) for spec in specs]
+        self._processes = {spec.name: SupervisedProcess(spec, settings, self._run, self._changed) for spec in specs}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keeps the stack until `stop` is set or, which raises LocalStackError, it fails; all has ended then."""
-        was_ready = {process.spec.name: process.was_ready for process in self._processes}
-        runs = [process.run_until_done([was_ready[name] for name in process.spec.after]) for process in self._processes]
+        """Keeps the stack until `stop` is set. All has ended when it returns, or raises a LocalStackError."""
+        every = self._processes
+        runs = [each.run_until_done([every[name].was_ready for name in each.spec.after]) for each in every.values()]
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(run) for run in (*runs, self._announce())]
@@ -166,17 +158,20 @@ class Supervisor:
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
         finally:
-            await self._stop()
+            self._announced = False
+            self._settings.files.stack_file.unlink(missing_ok=True)
+            for last in (False, True):
+                await asyncio.gather(*(each.stop() for each in every.values() if each.spec.stops_last is last))
 
     async def _announce(self) -> None:
         began = time.monotonic()
         try:
             async with asyncio.timeout(self._settings.start_timeout_s):
-                await asyncio.gather(*(process.was_ready.wait() for process in self._processes))
+                await asyncio.gather(*(process.was_ready.wait() for process in self._processes.values()))
         except TimeoutError:
             reasons = "; ".join(
-                f"{process.spec.name}: {process.entry.reason or process.entry.state} (log: {process.entry.log})"
-                for process in self._processes
+                f"{name}: {process.entry.reason or process.entry.state} (log: {process.entry.log})"
+                for name, process in self._processes.items()
                 if not process.was_ready.is_set()
             )
             raise LocalStackError(f"not ready within {self._settings.start_timeout_s:g} s: {reasons}") from None
@@ -184,14 +179,8 @@ class Supervisor:
         self._changed()
         log.info("stack is ready", after_s=round(time.monotonic() - began, 1))
 
-    async def _stop(self) -> None:
-        self._announced = False
-        self._settings.files.stack_file.unlink(missing_ok=True)
-        for last in (False, True):
-            await asyncio.gather(*(process.stop() for process in self._processes if process.spec.stops_last is last))
-
     def _changed(self) -> None:
-        entries = {process.spec.name: process.entry for process in self._processes}
+        entries = {name: process.entry for name, process in self._processes.items()}
         self._settings.files.write_ledger(Ledger(run=self._run, supervisor=os.getpid(), processes=entries))
         if self._announced:
             write_private(self._settings.files.stack_file, stack_text(self._settings, self._users, entries))
