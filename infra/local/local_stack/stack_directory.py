@@ -10,7 +10,7 @@ from typing import Literal
 
 import psutil
 import structlog
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from local_stack import LocalStackError
 from testkit import processes
@@ -25,8 +25,8 @@ DOWN: tuple[State, ...] = ("done", "restarting", "held", "stopped")
 log = structlog.get_logger()
 
 
-class Part(BaseModel, frozen=True):
-    """A piece of a file about the stack; it never changes once read."""
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True)  # a piece of a file about the stack never changes once read
 
 
 class RunningProcess(Part):
