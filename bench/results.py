@@ -58,9 +58,9 @@ def percentiles(name: str, samples: Sequence[float], suffix: str = "") -> dict[s
 
 
 def combine(runs: Sequence[Mapping[str, float]]) -> list[Metric]:
-    """One metric for each name, with the median over the runs."""
-    names = list(runs[0]) if runs else []
-    values = {name: [run[name] for run in runs] for name in names}
+    """One metric for each name, with the median over the runs that have it."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    values = {name: [run[name] for run in runs if name in run] for name in names}
     return [Metric(name, statistics.median(values[name]), unit_of(name), values[name]) for name in names]
 
 

@@ -29,6 +29,12 @@ def test_runs_are_combined_to_their_median_and_kept() -> None:
     assert metric == Metric("gets_per_s", 3, "1/s", [3, 1, 20])
 
 
+def test_a_metric_is_reported_over_the_runs_that_have_it() -> None:
+    metrics = combine([{"gets_per_s": 3}, {"get_ms_p50": 7}, {"gets_per_s": 1}])
+
+    assert [(metric.metric, metric.runs) for metric in metrics] == [("gets_per_s", [3, 1]), ("get_ms_p50", [7])]
+
+
 @pytest.mark.parametrize(
     ("metric", "unit"),
     [

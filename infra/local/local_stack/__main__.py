@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import psutil
 from rich.console import Console, Group, RenderableType
 from rich.table import Column, Table
+from rich.text import Text
 
 from local_stack.demo import run_demo
 from local_stack.running_stack import run_stack, start_stack, stop_stack
@@ -23,7 +24,6 @@ from testkit import processes
 
 INTERRUPTED, TERMINATED = 130, 143
 READY, NOT_READY, NOT_RUNNING = 0, 1, 3  # the exit statuses of `local-stack status`
-MIB = 1024 * 1024
 STYLES = {"ready": "green", "done": "green", "held": "yellow", "restarting": "red", "unready": "red"}
 COMMANDS = {
     "up": "start the stack in the background and wait until it is ready",
@@ -45,8 +45,7 @@ def main() -> None:
     try:
         sys.exit(_run(arguments, load_settings(Settings), Console(highlight=False)))
     except ServiceError as error:
-        console = Console(stderr=True)
-        console.print(f"local-stack: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"local-stack: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_status)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
@@ -85,23 +84,21 @@ def show_status(directory: StackDirectory, console: Console) -> int:
         console.print(f"the stack in {directory.root} is starting")
         return NOT_READY
     console.print(_processes(ledger))
-    if not directory.stack_file.exists():
-        return NOT_READY
-    console.print(addresses(read_stack(directory.stack_file)))
-    return READY if ledger.ready else NOT_READY
+    if announced := directory.stack_file.exists():
+        console.print(addresses(read_stack(directory.stack_file)))
+    return READY if announced and ledger.ready else NOT_READY
 
 
 def addresses(stack: Stack) -> RenderableType:
     """Where to reach the stack, and as whom."""
-    grid = Table.grid(padding=(0, 2))
-    gateway = stack.gateway
+    grid, gateway = Table.grid(padding=(0, 2)), stack.gateway
     grid.add_row("gateway", f"{gateway.https}  {gateway.wss}  {gateway.http}  {gateway.ws}")
     grid.add_row("pages", f"{gateway.http}/  {gateway.http}/operator")
     grid.add_row("trust", str(gateway.ca_certificate))
     for name, user in stack.credentials.items():
         if user.basic:
-            groups = ", ".join(user.groups)
-            grid.add_row("log in as", f"{user.basic.username} / {user.basic.password}  ({name}: {groups})")
+            login = f"{user.basic.username} / {user.basic.password}"
+            grid.add_row("log in as", f"{login}  ({name}: {', '.join(user.groups)})")
     grid.add_row("kafka", stack.kafka.bootstrap)
     grid.add_row("queries", "  ".join(query.address for query in stack.queries))
     grid.add_row("all of it", str(stack.directory / "stack.json"))
@@ -111,7 +108,7 @@ def addresses(stack: Stack) -> RenderableType:
 def memory_mib(members: Sequence[psutil.Process]) -> float:
     """The resident memory of the processes, in MiB; 0 when one of them has ended."""
     try:
-        return sum(process.memory_info().rss for process in members) / MIB
+        return sum(process.memory_info().rss for process in members) / 2**20
     except psutil.NoSuchProcess:
         return 0.0
 
@@ -121,12 +118,10 @@ def _processes(ledger: Ledger) -> Table:
     table = Table("process", "state", *right, "", box=None, pad_edge=False)
     total = supervisor = memory_mib(processes.family(ledger.supervisor)[:1])
     for name, entry in ledger.processes.items():
-        memory = memory_mib(processes.family(entry.pid) if entry.pid else [])
-        total += memory
-        state = f"[{STYLES.get(entry.state, 'cyan')}]{entry.state}[/]"
-        shown = f"{memory:.0f} MiB" if memory else ""
-        note = entry.reason or f"after {entry.since_start_s:.1f} s"
-        table.add_row(name, state, str(entry.pid or ""), str(entry.restarts or ""), shown, note)
+        total += (memory := memory_mib(processes.family(entry.pid) if entry.pid else []))
+        state = Text(entry.state, STYLES.get(entry.state, "cyan"))
+        figures = (str(entry.pid or ""), str(entry.restarts or ""), f"{memory:.0f} MiB" if memory else "")
+        table.add_row(name, state, *figures, entry.reason or f"after {entry.since_start_s:.1f} s")
     table.add_row("supervisor", "", str(ledger.supervisor), "", f"{supervisor:.0f} MiB", "")
     table.add_row("total", "", "", "", f"{total:.0f} MiB", "", style="bold")
     return table

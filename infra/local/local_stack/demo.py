@@ -10,26 +10,27 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 
 import httpx
+from google.protobuf import json_format
 from rich.console import Console
 from rich.live import Live
 
 from local_stack.demo_board import Board, OrderLine, batch_line, draw
-from local_stack.gateway import authorization
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
 from local_stack.stack_file import Stack
 from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.range_pb2 import Range, RangeChanged
+from statecast.query.v1.query_service_pb2 import ListShardsResponse
 from statecast_client.push import PushClient
 
 OPERATOR_WATCHES = tuple(f"customer-{number:04}" for number in range(3, 11))
 ORDERS_PER_CUSTOMER = 20
 INTERVAL_MS = 100
-SHARDS_EVERY_S = 1.0
-LINES_EVERY_S = 1.0
+SHARDS_EVERY_S = LINES_EVERY_S = 1.0
 FRAMES_PER_S = 8
 
 Clock = Callable[[], float]  # tells the time, in unix seconds
+Sleep = Callable[[float], Awaitable[None]]
 
 
 def run_demo(settings: Settings, console: Console) -> int:
@@ -56,22 +57,18 @@ async def _show(stack: Stack, settings: Settings, console: Console) -> int:
 
 @asynccontextmanager
 async def following(stack: Stack, board: Board, clock: Clock) -> AsyncIterator[None]:
-    """Feeds the board during the block with what each demo user with a password may see.
-
-    Lost connections are opened again, and go on from the positions that were seen.
-    """
+    """Feeds the board during the block with what each demo user with a password may see."""
     trust = ssl.create_default_context(cafile=stack.gateway.ca_certificate)
     async with AsyncExitStack() as clients:
         tasks = []
         for name, user in stack.credentials.items():
             if user.basic is None:
                 continue
-            headers = authorization(user)
+            headers = user.headers
             push = PushClient(f"{stack.gateway.wss}/v1/stream", credentials=headers, tls=trust)
             await clients.enter_async_context(push)
             customers = (user.customer_id,) if user.customer_id else OPERATOR_WATCHES
-            follows = (_follow_orders(push, customer, name, board, clock) for customer in customers)
-            tasks += [asyncio.create_task(follow) for follow in follows]
+            tasks += [asyncio.create_task(_follow_orders(push, each, name, board, clock)) for each in customers]
             if not user.customer_id:
                 http = httpx.AsyncClient(base_url=stack.gateway.https, headers=headers, verify=trust, trust_env=False)
                 tasks.append(asyncio.create_task(_follow_shards(await clients.enter_async_context(http), board)))
@@ -98,8 +95,9 @@ async def _follow_shards(client: httpx.AsyncClient, board: Board) -> None:
     while True:
         try:
             response = (await client.get("/v1/shards")).raise_for_status()
-            board.shards, board.problem = response.json().get("shards", ()), ""
-        except httpx.HTTPError as error:
+            shard_map = json_format.Parse(response.content, ListShardsResponse(), ignore_unknown_fields=True)
+            board.shards, board.problem = shard_map.shards, ""
+        except (httpx.HTTPError, json_format.ParseError) as error:
             board.problem = f"shards: {error}"
         await asyncio.sleep(SHARDS_EVERY_S)
 
@@ -115,25 +113,16 @@ async def _draw_live(board: Board, stack: Stack, length_s: float, console: Conso
 
 
 async def print_lines(
-    board: Board,
-    length_s: float,
-    console: Console,
-    clock: Clock,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    board: Board, length_s: float, console: Console, clock: Clock, sleep: Sleep = asyncio.sleep
 ) -> None:
-    """Prints a line for each second in which updates came, for `length_s` from the first update on.
-
-    Says so when none came within `length_s`.
-    """
-    printed = clock()
-    end, first = printed + length_s, True
-    while clock() < end:
+    """Prints a line for each second with updates, for `length_s` from the first on, or says that none came in it."""
+    end = clock() + length_s
+    while (printed := clock()) < end:
+        updates = board.updates
         await sleep(LINES_EVERY_S)
-        now = clock()
         if changed := board.changed_after(printed):
-            console.print(batch_line(changed, now), soft_wrap=True, markup=False)
-            end, first = (now + length_s, False) if first else (end, False)
-        printed = now
+            console.print(batch_line(changed, clock()), soft_wrap=True, markup=False)
+            end = end if updates else clock() + length_s
     if not board.updates:
         console.print(f"no update came within {length_s:g} s. {board.problem}", markup=False)
         return
@@ -144,16 +133,12 @@ async def print_lines(
 @contextmanager
 def key_pressed() -> Iterator[asyncio.Event]:
     """An event that is set once any key is pressed; without a terminal to read from it never is."""
-    pressed = asyncio.Event()
-    if not sys.stdin.isatty():
+    pressed, loop = asyncio.Event(), asyncio.get_running_loop()
+    with ExitStack() as ending:
+        if sys.stdin.isatty():
+            ending.callback(termios.tcsetattr, sys.stdin, termios.TCSADRAIN, termios.tcgetattr(sys.stdin))
+            ending.callback(termios.tcflush, sys.stdin, termios.TCIFLUSH)
+            tty.setcbreak(sys.stdin)
+            loop.add_reader(sys.stdin, pressed.set)
+            ending.callback(loop.remove_reader, sys.stdin)
         yield pressed
-        return
-    before = termios.tcgetattr(sys.stdin)
-    tty.setcbreak(sys.stdin)
-    asyncio.get_running_loop().add_reader(sys.stdin, pressed.set)
-    try:
-        yield pressed
-    finally:
-        asyncio.get_running_loop().remove_reader(sys.stdin)
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

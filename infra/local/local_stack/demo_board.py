@@ -1,11 +1,11 @@
 """What the demo shows: the newest state of each order, how old updates were when they came, and who serves what."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import groupby
 from statistics import median
-from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -14,20 +14,14 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
+from statecast.query.v1.query_pb2 import Replica, Shard
 
 RATE_WINDOW_S = 5.0
 MAX_AGES = 1000
 FRESH_S = 1.0
 OTHER_LINES = 12
 NAMED_ORDERS = 3
-STATUS_STYLES = {
-    "Placed": "white",
-    "Paid": "cyan",
-    "Packed": "blue",
-    "Shipped": "yellow",
-    "Delivered": "green",
-    "Cancelled": "red",
-}
+STATUS_STYLES = dict(zip(OrderStatus.values(), ("", "white", "cyan", "blue", "yellow", "green", "red"), strict=False))
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,6 @@ class OrderLine:
 
     @property
     def status(self) -> str:
-        """For people."""
         return OrderStatus.Name(self.order.status).removeprefix("ORDER_STATUS_").capitalize()
 
 
@@ -52,7 +45,7 @@ class Board:
     """Gathers what all demo users see. Times are unix seconds, ages are seconds."""
 
     lines: dict[str, OrderLine] = field(default_factory=dict)
-    shards: Sequence[Mapping[str, Any]] = ()
+    shards: Sequence[Shard] = ()  # by store and partition
     updates: int = 0
     problem: str = ""
     _ages: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_AGES))
@@ -63,11 +56,11 @@ class Board:
         before = self.lines.setdefault(line.order.order_id, line)
         if line.committed_s <= before.committed_s:
             return
-        age_s = now - line.committed_s
-        self._ages.append(age_s)
+        line = replace(line, changes=before.changes + 1, age_s=now - line.committed_s, changed_s=now)
+        self.lines[line.order.order_id] = line
+        self._ages.append(line.age_s)
         self._times.append(now)
         self.updates += 1
-        self.lines[line.order.order_id] = replace(line, changes=before.changes + 1, age_s=age_s, changed_s=now)
 
     def changed_after(self, moment: float) -> list[OrderLine]:
         """The orders that changed after `moment`, the oldest change first; those that never did changed at 0."""
@@ -100,18 +93,16 @@ def batch_line(changed: Sequence[OrderLine], now: float) -> str:
 
 def draw(board: Board, address: str, seconds_left: float, now: float, height: int) -> RenderableType:
     """The whole view, as high as the terminal has lines. `now` is in unix seconds."""
-    stores = sorted({shard["store"] for shard in board.shards})
-    rows = max(3, height - OTHER_LINES - len(stores))
+    rows = max(3, height - OTHER_LINES - len({shard.store for shard in board.shards}))
     return Group(
         _figures(board, address, now),
         _orders(board.latest(rows), now),
-        _shards(stores, board.shards),
+        _shards(board.shards),
         Text(board.problem or f"{seconds_left:.0f} s left; any key ends it", style="red" if board.problem else "dim"),
     )
 
 
 def milliseconds(age_s: float) -> str:
-    """An age as whole milliseconds."""
     return f"{age_s * 1000:.0f} ms"
 
 
@@ -124,40 +115,36 @@ def _figures(board: Board, address: str, now: float) -> Panel:
         "orders watched": f"{len(board.lines)}",
     }
     grid = Table.grid(*(Column(justify="center", ratio=1) for _ in figures), expand=True)
-    grid.add_row(*(Text.assemble((value, "bold green"), "  ", (text, "dim")) for text, value in figures.items()))
+    grid.add_row(*(f"[bold green]{value}[/]  [dim]{text}[/]" for text, value in figures.items()))
     return Panel(grid, title="[bold]Statecast[/]", subtitle=f"[dim]{address}[/]", box=box.ROUNDED)
 
 
 def _orders(lines: list[OrderLine], now: float) -> Table:
     texts = ("order", "customer", "status", "delivery", "tracking", "seen by")
-    figures = (Column("changes", justify="right"), Column("age", justify="right", no_wrap=True))
+    figures = (Column(text, justify="right", no_wrap=True) for text in ("changes", "age"))
     columns = (*(Column(text, no_wrap=True) for text in texts), *figures)
     table = Table(*columns, box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
     for line in lines:
-        order, status = line.order, Text(line.status, style=STATUS_STYLES.get(line.status, "magenta"))
-        table.add_row(
-            *(order.order_id, order.customer_id, status, order.estimated_delivery, order.tracking_number, line.seen_by),
-            *((str(line.changes), milliseconds(line.age_s)) if line.changes else ()),
-            style="bold" if now - line.changed_s < FRESH_S else "",
-        )
+        order, status = line.order, Text(line.status, STATUS_STYLES.get(line.order.status, "magenta"))
+        cells = (order.order_id, order.customer_id, status, order.estimated_delivery, order.tracking_number)
+        changes = (str(line.changes), milliseconds(line.age_s)) if line.changes else ()
+        table.add_row(*cells, line.seen_by, *changes, style="bold" if now - line.changed_s < FRESH_S else "")
     return table
 
 
-def _shards(stores: list[str], shards: Sequence[Mapping[str, Any]]) -> Table:
-    partitions = sorted({int(shard.get("partition", 0)) for shard in shards})
+def _shards(shards: Sequence[Shard]) -> Table:
+    partitions = sorted({shard.partition for shard in shards})
     columns = (Column(f"shard {partition}: owner, replica", no_wrap=True) for partition in partitions)
     table = Table("store", *columns, box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
-    for store in stores:
-        of_store = [shard for shard in shards if shard["store"] == store]
-        of_store.sort(key=lambda shard: int(shard.get("partition", 0)))
-        table.add_row(store, *(_replicas(shard.get("replicas", ())) for shard in of_store))
+    for store, of_store in groupby(shards, lambda shard: shard.store):
+        table.add_row(store, *(_replicas(shard.replicas) for shard in of_store))
     return table
 
 
-def _replicas(replicas: list[Mapping[str, Any]]) -> Text:
+def _replicas(replicas: Sequence[Replica]) -> Text:
     cell = Text()
     for rank, replica in enumerate(replicas):
         serving = "bold green" if rank == 0 else "green"
-        cell.append(", " if rank else "").append(replica["instance"], serving if replica.get("serving") else "red")
-    lag = int(replicas[0].get("lag_records", 0)) if replicas else 0
+        cell.append(", " if rank else "").append(replica.instance, serving if replica.serving else "red")
+    lag = replicas[0].lag_records if replicas else 0
     return cell.append(f"  +{lag}" if lag > 0 else "")

@@ -29,10 +29,7 @@ Start = Callable[[Sequence[str], Path, Mapping[str, str]], processes.Popen]
 
 
 def run_stack(settings: Settings, plan: Plan) -> None:
-    """Starts everything, and returns when a signal has ended it and nothing is left. Call it in the main thread.
-
-    What fails it, a LocalStackError, stands in the ledger too, for others to read.
-    """
+    """Runs the stack in the main thread until a signal has ended all of it; the ledger says too why it failed."""
     directory = settings.files
     directory.create()
     with directory.locked():
@@ -90,10 +87,7 @@ def stop_stack(settings: Settings) -> bool:
 def running_stack(
     settings: Settings, report: Report = lambda _: None, start: Start = processes.start
 ) -> Iterator["RunningStack"]:
-    """Starts a stack of one's own, in a directory of its own, and ends it with the block or with this process.
-
-    Call it in the main thread. `report` gets a line for each ready process.
-    """
+    """Starts a stack of one's own, and ends it with the block or this process. Call it in the main thread."""
     supervisor = start_stack(settings, start, report)
     try:
         yield RunningStack(settings.files)
@@ -120,18 +114,18 @@ class RunningStack:
         except KeyError:
             raise LocalStackError(f"no process {name} in the stack in {self.directory.root}") from None
 
-    def kill(self, name: str) -> None:
+    def kill(self, name: str, *, hold: bool = False) -> None:
         """Kills a process and all it started, as `kill -9` does, and returns when the supervisor has noticed.
 
-        The supervisor starts it again: wait for that by `wait_ready`.
+        With `hold` it stays down until `start`; else the supervisor starts it again: wait for that by `wait_ready`.
         """
-        pid = self._kill(name)
+        pid = self.entry(name).pid
+        if pid is None:
+            raise LocalStackError(f"{name} does not run")
+        processes.kill_family(pid)
+        if hold:
+            self.stop(name)
         self._wait(lambda: self.entry(name).pid != pid, f"the end of {name} was not noticed", 10)
-
-    def kill_and_hold(self, name: str) -> None:
-        """Kills a process as `kill` does, and keeps it down until `start`."""
-        self._kill(name)
-        self.stop(name)
 
     def stop(self, name: str) -> None:
         """Ends a process gracefully and keeps it down until `start`; returns when it has ended."""
@@ -151,13 +145,6 @@ class RunningStack:
         """Returns when the stack file is there, which is when all processes have become ready."""
         self._wait(self.directory.stack_file.exists, "the stack is not ready", timeout_s)
 
-    def _kill(self, name: str) -> int:
-        pid = self.entry(name).pid
-        if pid is None:
-            raise LocalStackError(f"{name} does not run")
-        processes.kill_family(pid)
-        return pid
-
     def _wait(self, condition: Callable[[], bool], otherwise: str, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
@@ -169,9 +156,8 @@ class RunningStack:
 
 
 async def _supervise(settings: Settings, plan: Plan) -> None:
-    loop = asyncio.get_running_loop()
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
     loop.set_default_executor(ThreadPoolExecutor(THREADS))
-    stop = asyncio.Event()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     specs, users = plan(settings)

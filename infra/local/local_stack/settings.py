@@ -65,23 +65,22 @@ class Settings(ServiceSettings):
 
     @property
     def files(self) -> StackDirectory:
-        """The files in `directory`."""
         return StackDirectory(self.directory)
 
     def as_environment(self) -> dict[str, str]:
         """The environment variables that make equal settings in another process."""
         return {self.variable(name): str(value) for name, value in self}
 
-    def port_of(self, instance: str, kind: str = "port") -> int:
-        """The public port of an edge or a query instance, by its name, or the `shard_port` or `metrics_port`."""
-        port: int = getattr(self, f"{instance.replace('-', '_')}_{kind}")
-        return port
+    def port_of(self, server: str) -> int:
+        """The port of a server that is named as its setting: `gateway-http`, `query-1`, `query-1-shard`."""
+        return int(getattr(self, f"{server.replace('-', '_')}_port"))
+
+    def address_of(self, server: str) -> str:
+        """The port as `host:port`."""
+        return f"{HOST}:{self.port_of(server)}"
 
     def with_ports(self) -> Self:
-        """The same settings with a free port in place of every 0.
-
-        Raises LocalStackError when a port that was asked for is taken, or was asked for twice.
-        """
+        """The same with a free port for each 0. Raises LocalStackError for one that is taken, or asked for twice."""
         ports = {name: value for name, value in self if name.endswith("_port")}
         asked = {name: port for name, port in ports.items() if port}
         for port in asked.values():
@@ -89,8 +88,6 @@ class Settings(ServiceSettings):
             if len(users) > 1:
                 raise LocalStackError(f"{' and '.join(users)} both ask for port {port}")
             if not is_free(port):
-                raise LocalStackError(
-                    f"port {port} is in use: end what listens there, or set {users[0]} to another port or to 0"
-                )
+                raise LocalStackError(f"port {port} is in use: free it, or set {users[0]} to another port or to 0")
         free = (port for port in free_ports(len(ports) + len(asked)) if port not in asked.values())
         return self.model_copy(update={name: port or next(free) for name, port in ports.items()})

@@ -1,25 +1,29 @@
-"""What runs: the stack's processes, with which environment, after which others, and when each is ready."""
+"""What runs: the stack's processes, after which others and when ready each is, and a gateway that obeys kong.yaml."""
 
+import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 import httpx
 
-from kong_envoy import envoy_command
-from local_stack.gateway import authorization, configure_gateway
+from kong_envoy import KongEnvoyError, envoy_command, load, render, to_yaml
+from local_stack import LocalStackError
 from local_stack.settings import EDGES, HOST, PROGRAMS, QUERIES, ROOT, Settings
+from local_stack.stack_directory import write_private
 from local_stack.stack_file import Credentials
 from testkit.broker import Broker
+from testkit.certificates import Certificates
 
+KONG_FILE = ROOT / "infra" / "kong" / "kong.yaml"
 TOPICS_FILE = ROOT / "infra" / "kafka" / "topics.yaml"
 PIPELINES = ROOT / "services" / "stream-processor" / "pipelines" / "orders"
-PROBE_TIMEOUT_S = 2.0
-SECRET_BYTES = 32
 
 # Probes keep no connection: an idle one would be what a service waits for when it stops.
-HTTP = httpx.Client(timeout=PROBE_TIMEOUT_S, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+HTTP = httpx.Client(timeout=2.0, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
 # Returns why a process is not ready, for people; empty when it is. Blocks for 3 s at most, and never raises.
 Probe = Callable[[], str]
@@ -34,7 +38,7 @@ class ProcessSpec:
     environment: Mapping[str, str] = field(default_factory=dict)
     probe: Probe | None = None  # without one, a process is ready once it is done
     after: tuple[str, ...] = ()  # what must have been ready once before this one starts
-    prepare: Callable[[], None] | None = None  # called before the first start; may block, and raise a LocalStackError
+    prepare: Callable[[], None] | None = None  # called before each start; may block, and raise a LocalStackError
     may_end: bool = False  # whether it is done when it ends with status 0
     stops_last: bool = False  # it is stopped when all others have ended
 
@@ -45,51 +49,87 @@ Plan = Callable[[Settings], tuple[Sequence[ProcessSpec], Mapping[str, Credential
 
 def whole_stack(settings: Settings) -> tuple[Sequence[ProcessSpec], Mapping[str, Credentials]]:
     """Every service, with certificates and a fresh secret between the gateway and the edges."""
-    secret = secrets.token_urlsafe(SECRET_BYTES)
+    secret = secrets.token_urlsafe(32)
     users = configure_gateway(settings, secret)
-    operator = next(user for user in users.values() if "staff" in user.groups)
-    return process_specs(settings, secret, authorization(operator)), users
+    return process_specs(settings, secret, staff_headers(users)), users
+
+
+def configure_gateway(settings: Settings, secret: str) -> dict[str, Credentials]:
+    """Writes Envoy's configuration, issues its certificate, and returns the users of Kong's file by name.
+
+    `secret` proves to the edges who calls. Raises LocalStackError for a file that cannot be rendered or names no user.
+    """
+    at, certificates = settings.address_of, Certificates(settings.files.tls)
+    certificates.ensure(datetime.now(UTC))
+    certificate, key = certificates.certificate.read_text(), certificates.key.read_text()
+    variables = {"GATEWAY_SECRET": secret, "GATEWAY_TLS_CERTIFICATE": certificate, "GATEWAY_TLS_KEY": key}
+    listen = {"listen_http": at("gateway-http"), "listen_https": at("gateway-https"), "admin": at("gateway-admin")}
+    edges = {f"ws-{name}:8080": at(name) for name in EDGES}
+    try:
+        document = load(KONG_FILE)
+        config = render(document, environment={**os.environ, **variables}, **listen, resolve=edges)
+    except KongEnvoyError as error:
+        raise LocalStackError(f"{KONG_FILE} cannot be rendered for Envoy: {error}") from error
+    write_private(settings.files.envoy_file, to_yaml(config))
+    return demo_users(document)
+
+
+def demo_users(document: Mapping[str, Any]) -> dict[str, Credentials]:
+    """The users of Kong's document that have credentials, by name. Raises LocalStackError when there is none."""
+    consumers = {consumer["username"]: _credentials(consumer) for consumer in document.get("consumers", [])}
+    users = {name: user for name, user in consumers.items() if user.basic or user.key or user.jwt}
+    if not users:
+        raise LocalStackError(f"{KONG_FILE} names no consumer with credentials")
+    return users
+
+
+def staff_headers(users: Mapping[str, Credentials]) -> Mapping[str, str]:
+    """The headers of the first of staff. Raises LocalStackError when nobody of staff has a password."""
+    for user in users.values():
+        if "staff" in user.groups and user.basic:
+            return user.headers
+    raise LocalStackError(f"{KONG_FILE} names no consumer of the group staff with a password")
+
+
+def _credentials(consumer: dict[str, Any]) -> Credentials:
+    kinds = ("basicauth_credentials", "keyauth_credentials", "jwt_secrets")
+    basic, key, jwt = (next(iter(consumer.get(kind, [])), None) for kind in kinds)
+    groups = tuple(acl["group"] for acl in consumer.get("acls", []))
+    customer_id = "" if "staff" in groups else consumer.get("custom_id", "")
+    return Credentials(customer_id=customer_id, groups=groups, basic=basic, key=key and key["key"], jwt=jwt)
 
 
 def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> list[ProcessSpec]:
-    """All processes, each after those that must be ready first.
-
-    `settings` has a port for every server; the gateway proves itself with `secret` to the edges; `staff` are headers
-    that may read the shard map.
-    """
-    data, port_of = settings.files.data, settings.port_of
+    """All processes, each after those it needs. `secret` proves the gateway to edges; `staff` may see the shard map."""
+    data, port_of, at = settings.files.data, settings.port_of, settings.address_of
     broker = Broker(data / "kafka", settings.kafka_port, settings.kafka_controller_port)
     topics = (str(PROGRAMS / "kafka-topics"), str(TOPICS_FILE), "--bootstrap-server", broker.bootstrap)
     table = settings.model_dump(include={"seed", "customers", "items", "limit"}) | {"rows": settings.orders}
     simulator = {**table, "rate": f"{settings.rate:g}", "database": data / "orders.sqlite"}
-    processor: dict[str, object] = {"checkpoints": data / "checkpoints"}
-    if settings.checkpoint_interval:
-        processor["checkpoint_interval"] = settings.checkpoint_interval
+    interval = settings.model_dump(include={"checkpoint_interval"}, exclude_defaults=True)
+    processor = {**interval, "checkpoints": data / "checkpoints"}
     query = settings.model_dump(include={"replicas", "session_timeout_ms"}) | {"host": HOST, "advertised_host": HOST}
-    edge = {"host": HOST, "query_addresses": ",".join(f"{HOST}:{port_of(name)}" for name in QUERIES)}
+    edge = {"host": HOST, "gateway_secret": secret, "query_addresses": ",".join(map(at, QUERIES))}
 
     service = partial(_service, broker.bootstrap)
 
     def query_service(name: str) -> ProcessSpec:
-        ports = {"port": port_of(name), "shard_port": port_of(name, "shard_port")}
+        ports = {"port": port_of(name), "shard_port": port_of(f"{name}-shard")}
         values = {**query, **ports, "instance": name, "data_directory": data / name}
-        return service("query-service", port_of(name, "metrics_port"), values, name)
+        return service("query-service", port_of(f"{name}-metrics"), values, name)
 
     # The processor waits for its topics itself, and takes the longest to start.
     stream_processor = service("stream-processor", settings.processor_metrics_port, processor)
     pipelines = (str(file) for file in sorted(PIPELINES.glob("*.yaml")))
     # The gateway is ready when it lets staff through to an edge that is ready.
-    admits = partial(probe_http, f"http://{HOST}:{settings.gateway_http_port}/v1/shards", staff)
+    admits = partial(probe_http, f"http://{at('gateway-http')}/v1/shards", staff)
     return [
         ProcessSpec("broker", broker.command(), {}, partial(probe_broker, broker), (), broker.prepare, stops_last=True),
         ProcessSpec("topics", topics, after=("broker",), may_end=True),
         replace(service("cdc-simulator", settings.simulator_metrics_port, simulator), may_end=True),
         replace(stream_processor, command=(*stream_processor.command, *pipelines), after=()),
         *(query_service(name) for name in QUERIES),
-        *(
-            service("ws-edge", port_of(name), {**edge, "instance": name, "gateway_secret": secret}, name)
-            for name in EDGES
-        ),
+        *(service("ws-edge", port_of(name), {**edge, "instance": name}, name) for name in EDGES),
         ProcessSpec("gateway", envoy_command(settings.files.envoy_file), probe=admits, after=("topics",)),
     ]
 
@@ -98,8 +138,7 @@ def _service(kafka: str, program: str, status_port: int, settings: Mapping[str, 
     # The edge answers for itself on the port that it serves.
     status = {"port": status_port} if program == "ws-edge" else {"metrics_host": HOST, "metrics_port": status_port}
     values = {"kafka_bootstrap": kafka, **status, **settings}
-    prefix = program.upper().replace("-", "_")
-    environment = {f"{prefix}_{key.upper()}": str(value) for key, value in values.items()}
+    environment = {f"{program}_{key}".upper().replace("-", "_"): str(value) for key, value in values.items()}
     probe = partial(probe_http, f"http://{HOST}:{status_port}/readyz")
     return ProcessSpec(name or program, (str(PROGRAMS / program), "run"), environment, probe, after=("topics",))
 

@@ -4,7 +4,7 @@ import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -20,25 +20,25 @@ SAME_START_S = 1.0
 
 State = Literal["waiting", "starting", "ready", "unready", "done", "restarting", "held", "stopping", "stopped"]
 SETTLED: tuple[State, ...] = ("ready", "done")
+DOWN: tuple[State, ...] = ("done", "restarting", "held", "stopped")
 
 log = structlog.get_logger()
 
 
 class Part(BaseModel):
-    """A piece of a file about the stack; it never changes once read."""
-
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True)  # a piece of a file about the stack never changes once read
 
 
-class Entry(Part):
-    """One process."""
-
-    state: State = "waiting"
+class RunningProcess(Part):
     pid: int | None = None  # None while it does not run
+    log: Path
+
+
+class Entry(RunningProcess):
+    state: State = "waiting"
     created: float | None = None  # its start time, in seconds since 1970
     restarts: int = 0
     reason: str = ""  # why it is not ready
-    log: Path
     since_start_s: float = 0.0  # from its last start until it last became ready or done
 
 
@@ -55,18 +55,12 @@ class Ledger(Part):
         return all(entry.state in SETTLED for entry in self.processes.values())
 
     def end_leftovers(self) -> int:
-        """Kills the processes of the run that still live, and returns how many there were.
-
-        A process belongs to the run when its environment says so; or when it has a recorded id and also the recorded
-        start time, because ids are used again.
-        """
-        leftovers = {
-            process
-            for process in (psutil.process_iter(["environ"]) if self.run else ())
-            if (process.info["environ"] or {}).get(RUN_VARIABLE) == self.run
-        }
+        """Kills the processes of the run that still live, by their environment or record, and returns how many."""
+        running = psutil.process_iter(["environ"]) if self.run else ()
+        leftovers = {each for each in running if (each.info["environ"] or {}).get(RUN_VARIABLE) == self.run}
         for entry in self.processes.values():
             members = processes.family(entry.pid) if entry.pid and entry.created else []
+            # The start time tells the process from another that got its id.
             if members and abs(members[0].create_time() - (entry.created or 0)) < SAME_START_S:
                 leftovers.update(members)
         if leftovers:
@@ -100,9 +94,8 @@ class StackDirectory:
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.root).close()
         except OSError as error:
-            raise LocalStackError(
-                f"cannot write to {self.root} ({error.strerror}): set LOCAL_STACK_DIRECTORY to a directory that you own"
-            ) from error
+            problem = f"cannot write to {self.root} ({error.strerror})"
+            raise LocalStackError(f"{problem}: set LOCAL_STACK_DIRECTORY to a directory that you own") from error
 
     def ledger(self) -> Ledger:
         """Reads the ledger; an empty one when there is none."""
@@ -116,10 +109,7 @@ class StackDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the lock for the length of the block, so that at most one supervisor runs in a directory.
-
-        The lock ends with its process, however that ends. Raises LocalStackError when another process holds it.
-        """
+        """Holds the lock, at most until this process ends. Raises LocalStackError when another process holds it."""
         with self.lock_file.open("a+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -134,12 +124,10 @@ class StackDirectory:
     def supervisor_pid(self) -> int | None:
         """The process id of the supervisor that holds the lock; None when there is none."""
         try:
-            with self.lock_file.open("r+") as file:
+            with suppress(FileNotFoundError), self.lock_file.open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return int(self.lock_file.read_text() or 0) or None
-        except FileNotFoundError:
-            pass
         return None
 
     def begin_run(self) -> None:
@@ -151,9 +139,8 @@ class StackDirectory:
             self.rotate_log(name)
 
     def rotate_log(self, process: str) -> None:
-        log_file = self.log_file(process)
-        if log_file.exists():
-            log_file.replace(log_file.with_suffix(".log.1"))
+        with suppress(FileNotFoundError):
+            self.log_file(process).replace(self.logs / f"{process}.log.1")
 
     def forget_run(self) -> None:
         self.stack_file.unlink(missing_ok=True)

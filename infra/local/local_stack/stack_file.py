@@ -4,9 +4,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from websockets.headers import build_authorization_basic
+
 from local_stack import LocalStackError
-from local_stack.settings import EDGES, HOST, QUERIES, Settings
-from local_stack.stack_directory import Entry, Part
+from local_stack.settings import EDGES, QUERIES, Settings
+from local_stack.stack_directory import Entry, Part, RunningProcess
 from testkit.certificates import Certificates
 
 
@@ -15,13 +17,11 @@ class Kafka(Part):
 
 
 class Gateway(Part):
-    """Base URLs, and the file with the certificate that signs the gateway's own."""
-
-    http: str
+    http: str  # base URLs
     https: str
     ws: str
     wss: str
-    ca_certificate: Path
+    ca_certificate: Path  # signs the gateway's own
     admin: str
 
 
@@ -30,23 +30,14 @@ class Metered(Part):
 
 
 class Edge(Metered):
-    """One ws-edge; `url` is its base URL behind the gateway."""
-
     name: str
-    url: str
+    url: str  # its base URL, behind the gateway
 
 
 class Query(Metered):
-    """One query-service: public and internal gRPC addresses as `host:port`."""
-
     name: str
-    address: str
-    shard_address: str
-
-
-class RunningProcess(Part):
-    pid: int | None
-    log: Path
+    address: str  # of its public gRPC server, as `host:port`
+    shard_address: str  # of the internal one
 
 
 class Supervisor(Part):
@@ -59,21 +50,25 @@ class Basic(Part):
 
 
 class Jwt(Part):
-    """What a token is signed with: `key` is its claim `iss`."""
-
-    key: str
+    key: str  # the claim `iss` of a token
     secret: str
     algorithm: str = "HS256"
 
 
 class Credentials(Part):
-    """One demo user of the gateway. `customer_id` is empty for staff."""
+    """One demo user of the gateway."""
 
-    customer_id: str = ""
+    customer_id: str = ""  # empty for staff
     groups: tuple[str, ...] = ()
     basic: Basic | None = None
     key: str | None = None
     jwt: Jwt | None = None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The header of basic authentication; none without a password."""
+        basic = self.basic
+        return {"Authorization": build_authorization_basic(basic.username, basic.password)} if basic else {}
 
 
 class Stack(Part):
@@ -101,32 +96,27 @@ def read_stack(path: Path) -> Stack:
 
 def stack_text(settings: Settings, credentials: Mapping[str, Credentials], entries: Mapping[str, Entry]) -> str:
     """The text of the stack file, with the processes as they are now. `settings` has a port for every server."""
+    at = settings.address_of
 
-    def at(port: int, scheme: str = "http://", path: str = "") -> str:
-        return f"{scheme}{HOST}:{port}{path}"
+    def metrics_of(server: str) -> str:
+        return f"http://{at(server)}/metrics"
 
-    def metered(port: int) -> Metered:
-        return Metered(metrics=at(port, path="/metrics"))
-
-    def query(name: str) -> Query:
-        address, shard_address = at(settings.port_of(name), ""), at(settings.port_of(name, "shard_port"), "")
-        metrics = metered(settings.port_of(name, "metrics_port")).metrics
-        return Query(name=name, address=address, shard_address=shard_address, metrics=metrics)
-
-    plain, secure = settings.gateway_http_port, settings.gateway_https_port
-    urls = {"http": at(plain), "https": at(secure, "https://"), "ws": at(plain, "ws://"), "wss": at(secure, "wss://")}
-    authority, admin = Certificates(settings.files.tls).authority, at(settings.gateway_admin_port)
-    edges = {name: settings.port_of(name) for name in EDGES}
+    plain, secure = at("gateway-http"), at("gateway-https")
+    urls = {"http": f"http://{plain}", "https": f"https://{secure}", "ws": f"ws://{plain}", "wss": f"wss://{secure}"}
+    authority, admin = Certificates(settings.files.tls).authority, f"http://{at('gateway-admin')}"
     stack = Stack(
         directory=settings.directory,
         supervisor=Supervisor(pid=os.getpid()),
-        kafka=Kafka(bootstrap=at(settings.kafka_port, "")),
+        kafka=Kafka(bootstrap=at("kafka")),
         gateway=Gateway(**urls, ca_certificate=authority, admin=admin),
-        edges=tuple(Edge(name=name, url=at(port), metrics=metered(port).metrics) for name, port in edges.items()),
-        queries=tuple(query(name) for name in QUERIES),
-        simulator=metered(settings.simulator_metrics_port),
-        processor=metered(settings.processor_metrics_port),
-        processes={name: RunningProcess(pid=entry.pid, log=entry.log) for name, entry in entries.items()},
+        edges=tuple(Edge(name=name, url=f"http://{at(name)}", metrics=metrics_of(name)) for name in EDGES),
+        queries=tuple(
+            Query(name=name, address=at(name), shard_address=at(f"{name}-shard"), metrics=metrics_of(f"{name}-metrics"))
+            for name in QUERIES
+        ),
+        simulator=Metered(metrics=metrics_of("simulator-metrics")),
+        processor=Metered(metrics=metrics_of("processor-metrics")),
+        processes=dict(entries),
         credentials=dict(credentials),
     )
     return stack.model_dump_json(indent=2)

@@ -5,15 +5,14 @@ import os
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
 from local_stack import LocalStackError
 from local_stack.settings import Settings
 from local_stack.specs import ProcessSpec
-from local_stack.stack_directory import RUN_VARIABLE, Entry, Ledger, State, write_private
+from local_stack.stack_directory import DOWN, RUN_VARIABLE, SETTLED, Entry, Ledger, State, write_private
 from local_stack.stack_file import Credentials, stack_text
 from testkit import processes
 
@@ -25,10 +24,7 @@ log = structlog.get_logger()
 
 
 def restart_pause_s(ends: deque[float], settings: Settings) -> float | None:
-    """The pause after the last of the ends (in seconds), doubled for each within the window; None to give up.
-
-    Forgets those before the window.
-    """
+    """The pause after the last of the ends, doubled for each within the window; None to give up. Forgets older ones."""
     while ends[0] <= ends[-1] - settings.restart_window_s:
         ends.popleft()
     if len(ends) >= settings.restart_limit:
@@ -37,10 +33,7 @@ def restart_pause_s(ends: deque[float], settings: Settings) -> float | None:
 
 
 class SupervisedProcess:
-    """One process of a spec, in the stack's run that is named `run`. `changed` is called after each change of `entry`.
-
-    `run_until_done` must be awaited in the main thread, because children end with the thread that started them.
-    """
+    """One process in the run `run`. `changed` follows each change of `entry`. It ends with the thread that runs it."""
 
     def __init__(self, spec: ProcessSpec, settings: Settings, run: str, changed: Callable[[], None]) -> None:
         self.spec = spec
@@ -51,45 +44,33 @@ class SupervisedProcess:
         self._settings = settings
         self._ends: deque[float] = deque()
         self._changed = changed
-        self._started_at = time.monotonic()
+        self._started_at = 0.0
         self._process: processes.Popen | None = None
 
     async def run_until_done(self, after: Sequence[asyncio.Event]) -> None:
-        """Runs the process once `after` are set, until it is done; for ever when it may not end.
-
-        Raises LocalStackError when it keeps ending, with the end of its log, or does not exist.
-        """
+        """Runs the process once `after` are set, until it is done. Raises LocalStackError when it keeps ending."""
         for event in after:
             await event.wait()
-        self._started_at = time.monotonic()
-        if self.spec.prepare:
-            self._set(state="starting", reason="preparing")
-            with _must_be_installed():
-                await asyncio.to_thread(self.spec.prepare)
-        while not await self._run_once():
-            pass
+        while self.entry.state != "done":
+            await self._run_once()
 
     async def stop(self) -> None:
         """Ends the process with all that it started. `run_until_done` must have been cancelled."""
         if self._process is not None and self.entry.pid is not None:
-            self._set(state="stopping", reason="")
+            self._set("stopping")
             began = time.monotonic()
             await asyncio.to_thread(processes.stop, self.entry.pid, self._settings.stop_grace_s)
             self._process.wait()
             processes.kill_group(self.entry.pid)
             log.info("process has ended", process=self.spec.name, after_s=round(time.monotonic() - began, 1))
-        self._set_down("stopped", "")
+        self._set("stopped")
 
-    async def _run_once(self) -> bool:
-        """Runs the process to its end, when nothing holds it down, and returns whether it is done."""
+    async def _run_once(self) -> None:
+        """Runs the process to its end, when nothing holds it down, and on to when it may start again."""
         while self._hold_file.exists():
-            self._set_down("held", "held down")
+            self._set("held", "held down")
             await asyncio.sleep(POLL_S)
-        with _must_be_installed():
-            process = self._process = processes.start(self.spec.command, self.entry.log, self._environment)
-        members = processes.family(process.pid)
-        created = members[0].create_time() if members else None
-        self._set(state="starting", pid=process.pid, created=created, reason="started")
+        process = self._process = await self._start()
         probing = asyncio.create_task(self._probe())
         try:
             while process.poll() is None:
@@ -100,29 +81,40 @@ class SupervisedProcess:
             probing.cancel()
         processes.kill_group(process.pid)
         if self._hold_file.exists():
-            return False
+            return
         if process.returncode == 0 and self.spec.may_end:
-            self._become("done", pid=None, created=None)
-            return True
-        await self._pause(process.returncode)
-        return False
+            self._set("done")
+        else:
+            await self._pause(process.returncode)
+
+    async def _start(self) -> processes.Popen:
+        self._started_at = time.monotonic()
+        try:
+            if self.spec.prepare:
+                self._set("starting", "preparing")
+                await asyncio.to_thread(self.spec.prepare)
+            process = processes.start(self.spec.command, self.entry.log, self._environment)
+        except FileNotFoundError as error:
+            missing = f"{error.filename} does not exist: run `make install`" if error.filename else str(error)
+            raise LocalStackError(missing) from None
+        created = next((each.create_time() for each in processes.family(process.pid)), None)
+        self._set("starting", "started", pid=process.pid, created=created)
+        return process
 
     async def _probe(self) -> None:
         while self.spec.probe is not None:
             reason = await asyncio.to_thread(self.spec.probe)
-            if not reason:
-                self._become("ready")
-            elif self.entry.state == "ready":
+            if reason and self.entry.state == "ready":
                 log.warning("process is not ready any more", process=self.spec.name, reason=reason)
-                self._set(state="unready", reason=reason)
+                self._set("unready", reason)
             else:
-                self._set(reason=reason)
+                self._set(self.entry.state if reason else "ready", reason)
             await asyncio.sleep(PROBE_READY_S if self.entry.state == "ready" else PROBE_STARTING_S)
 
     async def _pause(self, status: int) -> None:
         self._ends.append(time.monotonic())
         pause_s = restart_pause_s(self._ends, self._settings)
-        self._set_down("restarting", f"ended with status {status}", restarts=self.entry.restarts + 1)
+        self._set("restarting", f"ended with status {status}", restarts=self.entry.restarts + 1)
         if pause_s is None:
             raise LocalStackError(
                 f"{self.spec.name} ended {self._settings.restart_limit} times in {self._settings.restart_window_s:g} s,"
@@ -130,45 +122,33 @@ class SupervisedProcess:
             )
         log.warning("process ended", process=self.spec.name, status=status, restart_in_s=pause_s)
         await asyncio.sleep(pause_s)
-        self._started_at = time.monotonic()
 
-    def _become(self, state: State, **changes: object) -> None:
-        if self.entry.state == state:
-            return
-        after_s = round(time.monotonic() - self._started_at, 1)
-        log.info("process changed", process=self.spec.name, state=state, after_s=after_s)
-        self._set(state=state, reason="", since_start_s=after_s, **changes)
-        self.was_ready.set()
-
-    def _set_down(self, state: State, reason: str, **changes: object) -> None:
-        self._set(state=state, reason=reason, pid=None, created=None, **changes)
-
-    def _set(self, **changes: object) -> None:
-        entry = self.entry.model_copy(update=changes)
+    def _set(self, state: State, reason: str = "", **changes: object) -> None:
+        if state in SETTLED and state != self.entry.state:
+            changes["since_start_s"] = after_s = round(time.monotonic() - self._started_at, 1)
+            log.info("process changed", process=self.spec.name, state=state, after_s=after_s)
+            self.was_ready.set()
+        if state in DOWN:
+            changes |= {"pid": None, "created": None}
+        entry = self.entry.model_copy(update={"state": state, "reason": reason, **changes})
         if entry != self.entry:
             self.entry = entry
             self._changed()
 
 
 class Supervisor:
-    """Starts the processes as their dependencies allow and restarts those that end.
-
-    It writes the ledger at each change, and the stack file once all are ready and at each change from then on.
-    """
+    """Runs all processes; writes the ledger at each change, and the stack file too from when all are ready."""
 
     def __init__(self, specs: Sequence[ProcessSpec], settings: Settings, users: Mapping[str, Credentials]) -> None:
         self._settings, self._users = settings, users
         self._run = secrets.token_hex(8)
         self._announced = False
-        self._processes = [SupervisedProcess(spec, settings, self._run, self._changed) for spec in specs]
+        self._processes = {spec.name: SupervisedProcess(spec, settings, self._run, self._changed) for spec in specs}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keeps the stack until `stop` is set; everything has ended when it returns or raises.
-
-        Raises LocalStackError when a process cannot be started, keeps ending, or is not ready in time.
-        """
-        was_ready = {process.spec.name: process.was_ready for process in self._processes}
-        runs = [process.run_until_done([was_ready[name] for name in process.spec.after]) for process in self._processes]
+        """Keeps the stack until `stop` is set. All has ended when it returns, or raises a LocalStackError."""
+        every = self._processes
+        runs = [each.run_until_done([every[name].was_ready for name in each.spec.after]) for each in every.values()]
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(run) for run in (*runs, self._announce())]
@@ -178,17 +158,20 @@ class Supervisor:
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
         finally:
-            await self._stop()
+            self._announced = False
+            self._settings.files.stack_file.unlink(missing_ok=True)
+            for last in (False, True):
+                await asyncio.gather(*(each.stop() for each in every.values() if each.spec.stops_last is last))
 
     async def _announce(self) -> None:
         began = time.monotonic()
         try:
             async with asyncio.timeout(self._settings.start_timeout_s):
-                await asyncio.gather(*(process.was_ready.wait() for process in self._processes))
+                await asyncio.gather(*(process.was_ready.wait() for process in self._processes.values()))
         except TimeoutError:
             reasons = "; ".join(
-                f"{process.spec.name}: {process.entry.reason or process.entry.state} (log: {process.entry.log})"
-                for process in self._processes
+                f"{name}: {process.entry.reason or process.entry.state} (log: {process.entry.log})"
+                for name, process in self._processes.items()
                 if not process.was_ready.is_set()
             )
             raise LocalStackError(f"not ready within {self._settings.start_timeout_s:g} s: {reasons}") from None
@@ -196,23 +179,8 @@ class Supervisor:
         self._changed()
         log.info("stack is ready", after_s=round(time.monotonic() - began, 1))
 
-    async def _stop(self) -> None:
-        self._announced = False
-        self._settings.files.stack_file.unlink(missing_ok=True)
-        for last in (False, True):
-            await asyncio.gather(*(process.stop() for process in self._processes if process.spec.stops_last is last))
-
     def _changed(self) -> None:
-        entries = {process.spec.name: process.entry for process in self._processes}
+        entries = {name: process.entry for name, process in self._processes.items()}
         self._settings.files.write_ledger(Ledger(run=self._run, supervisor=os.getpid(), processes=entries))
         if self._announced:
             write_private(self._settings.files.stack_file, stack_text(self._settings, self._users, entries))
-
-
-@contextmanager
-def _must_be_installed() -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError as error:
-        missing = f"{error.filename} does not exist: run `make install`" if error.filename else str(error)
-        raise LocalStackError(missing) from None

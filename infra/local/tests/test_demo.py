@@ -162,7 +162,7 @@ async def test_the_shard_map_is_followed_as_staff(gateway: FakeGateway) -> None:
     async with gateway.running(operator=OPERATOR) as stack, following(stack, board, lambda: NOW):
         await wait_until_async(lambda: board.shards, "the shard map is read")
 
-    assert board.shards[0]["partition"] == 1
+    assert board.shards[0].partition == 1
 
 
 async def test_another_status_than_2xx_is_shown_as_a_problem(gateway: FakeGateway) -> None:

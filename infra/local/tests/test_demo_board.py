@@ -5,10 +5,11 @@ from rich.console import Console
 
 from local_stack.demo_board import Board, OrderLine, batch_line, draw
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
+from statecast.query.v1.query_pb2 import Replica, Shard
 
 NOW = 1_800_000_000.0
-REPLICAS = [{"instance": "query-2", "rank": 1, "serving": True, "lag_records": "7"}, {"instance": "query-1"}]
-SHARD = {"store": "orders-by-key", "partition": 3, "replicas": REPLICAS}
+REPLICAS = (Replica(instance="query-2", rank=1, serving=True, lag_records=7), Replica(instance="query-1"))
+SHARD = Shard(store="orders-by-key", partition=3, replicas=REPLICAS)
 
 
 def line(order_id: str = "order-1", committed_s: float = NOW) -> OrderLine:

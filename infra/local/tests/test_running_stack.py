@@ -185,7 +185,7 @@ def test_a_killed_process_that_is_held_stays_down_until_it_is_started(running: R
     pid = running.file.processes["server"].pid
     assert pid is not None
 
-    running.kill_and_hold("server")
+    running.kill("server", hold=True)
     held = running.entry("server").state
     alive = psutil.pid_exists(pid)
     running.start("server")

@@ -40,6 +40,7 @@ def test_every_instance_has_ports_of_its_own() -> None:
     settings = Settings(query_1_port=1, query_2_port=2, edge_1_port=3, edge_2_port=4)
 
     assert [settings.port_of(name) for name in ("query-1", "query-2", "edge-1", "edge-2")] == [1, 2, 3, 4]
+    assert settings.address_of("query-2") == "127.0.0.1:2"
 
 
 def test_every_server_gets_a_port_of_its_own() -> None:

@@ -22,7 +22,7 @@ def test_a_reader_finds_what_the_supervisor_wrote(tmp_path: Path) -> None:
     assert stack.gateway.ca_certificate == tmp_path / "tls" / "ca.pem"
     assert stack.queries[1].shard_address == "127.0.0.1:7"
     assert stack.edges[0].metrics == "http://127.0.0.1:8/metrics"
-    assert stack.processes["broker"].pid == 12
+    assert stack.processes["broker"].model_dump() == {"pid": 12, "log": tmp_path / "broker.log"}
     assert stack.credentials == users
 
 

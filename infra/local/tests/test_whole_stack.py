@@ -12,7 +12,6 @@ import httpx
 import psutil
 import pytest
 
-from local_stack.gateway import authorization
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
 from local_stack.stack_directory import RUN_VARIABLE
@@ -34,7 +33,7 @@ def newest_order(stack: RunningStack) -> Mapping[str, Any]:
     """The state of the order that customer-0001 changed last, as the operator sees it through the gateway."""
     file = stack.file
     path = "/v1/stores/orders-by-customer/groups/customer-0001"
-    with httpx.Client(base_url=file.gateway.http, headers=authorization(file.credentials["operator"])) as client:
+    with httpx.Client(base_url=file.gateway.http, headers=file.credentials["operator"].headers) as client:
         answer = client.get(path, params={"limit": 1, "reverse": "true"})
     states: list[Mapping[str, Any]] = answer.raise_for_status().json()["states"]
     return states[0] if states else {}

@@ -81,7 +81,7 @@ class RandomKills:
             self._under_way.result()
 
     def _carry_out(self, kill: Kill) -> None:
-        self._stack.kill_and_hold(kill.victim)
+        self._stack.kill(kill.victim, hold=True)
         due = self._made() + kill.outage
         try:
             eventually(lambda: self._assert_down(kill.victim, due), timeout_s=60)
