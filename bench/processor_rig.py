@@ -109,7 +109,6 @@ class Sink:
                 end, since = newest_end, time.monotonic()
 
     def close(self) -> None:
-        """Reads no more."""
         self._consumer.close()
 
     def _assign(self) -> None:
@@ -173,7 +172,6 @@ class Rig:
         return [file.stat().st_mtime * 1000 for file in files]
 
     def cpu_s(self) -> float:
-        """The CPU time of the processor's JVM since its start."""
         times = self.processor.jvm().cpu_times()
         return float(times.user + times.system)
 

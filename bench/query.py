@@ -177,7 +177,6 @@ class _Probe:
 
 
 def _write_others(rig: QueryRig, done: Event) -> None:
-    """Writes other rows at a steady rate."""
     sender = producer(rig.cluster.bootstrap, linger_ms=5)
 
     def write(number: int) -> None:

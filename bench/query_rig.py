@@ -25,7 +25,6 @@ class QueryRig:
     """The instances keep what they have from one measurement to the next."""
 
     def __init__(self, cluster: QueryCluster, rows: int) -> None:
-        """Fills the topic."""
         self.cluster = cluster
         self.rows = rows
         self.sequence = 0

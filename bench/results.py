@@ -106,7 +106,6 @@ class Suite:
 
 
 def repeat(measure: Callable[[], Mapping[str, float]], runs: int) -> list[Metric]:
-    """The metrics of so many runs of a measurement."""
     return combine([measure() for _ in range(runs)])
 
 
@@ -142,6 +141,5 @@ def write(suite: str, metrics: Sequence[Metric], settings: Mapping[str, object])
 
 
 def table(metrics: Sequence[Metric]) -> str:
-    """The metrics as aligned lines."""
     width = max(len(metric.metric) for metric in metrics)
     return "\n".join(f"{m.metric:<{width}}  {m.value:>12,.1f} {m.unit:<4} {m.runs}" for m in metrics)

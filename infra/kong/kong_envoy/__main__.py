@@ -26,7 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.output is None:
             sys.stdout.write(to_yaml(config))
         else:
-            options.output.touch(mode=0o600)  # for the owner alone: it holds credentials and a private key
+            options.output.touch()
+            options.output.chmod(0o600)  # for the owner alone: it holds credentials and a private key
             options.output.write_text(to_yaml(config), encoding="utf-8")
     except KongEnvoyError as error:
         sys.exit(f"kong-envoy: {error}")

@@ -135,7 +135,6 @@ def _tokens(gateway: KongFile) -> dict[str, Any] | None:
 
 
 def _clusters(gateway: KongFile, resolve: Mapping[str, str]) -> list[dict[str, Any]]:
-    """One cluster per upstream and connect time-out."""
     for address in (*resolve, *resolve.values()):
         _socket_address(address)  # also of targets that the file does not have
     upstreams = {upstream.name: upstream for upstream in gateway.upstreams}

@@ -15,6 +15,7 @@ RENDER = ["render", str(KONG_FILE), "--listen-http", "127.0.0.1:18000"]
 
 def test_the_file_is_written_for_its_owner_alone(tmp_path: Path) -> None:
     output = tmp_path / "envoy.yaml"
+    output.touch(0o644)
     main([*RENDER, "--resolve", "ws-edge-1:8080=127.0.0.1:1", "-o", str(output)])
 
     assert output.stat().st_mode & 0o777 == 0o600

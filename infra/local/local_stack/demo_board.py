@@ -72,7 +72,6 @@ class Board:
         return self.changed_after(-1)[::-1][:count]
 
     def rate(self, now: float) -> float:
-        """Updates per second over the last five seconds."""
         while self._times and self._times[0] < now - RATE_WINDOW_S:
             self._times.popleft()
         return len(self._times) / RATE_WINDOW_S

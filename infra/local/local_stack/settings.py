@@ -76,7 +76,6 @@ class Settings(ServiceSettings):
         return int(getattr(self, f"{server.replace('-', '_')}_port"))
 
     def address_of(self, server: str) -> str:
-        """The port as `host:port`."""
         return f"{HOST}:{self.port_of(server)}"
 
     def with_ports(self) -> Self:

@@ -50,7 +50,6 @@ def fields(message: Message) -> dict[str, Any]:
 
 
 def line(document: object) -> str:
-    """Returns one line of JSON."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -76,7 +75,6 @@ def value_text(answer: query.GetStateResponse, value: object, separator: str) ->
 
 
 def change_text(change: Change, value: object, separator: str) -> str:
-    """Returns a change for people."""
     gone = "deleted" if change.absence and change.absence.deleted else "has no value"
     what = gone if change.state is None else line(value)
     return f"{key_text(change.key, separator)}  {position_text(change.position)}  {what}"

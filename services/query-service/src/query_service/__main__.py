@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import gc
 import signal
 import sys
 from collections.abc import Sequence
@@ -15,12 +14,12 @@ from query_service.settings import Settings
 from query_service.storage import inspection
 from query_service.storage.store_directory import locked
 from query_service.storage.stores_file import StoreDefinition, read_stores, stores_schema
+from statecast_service.collector import collect_seldom
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
 from statecast_service.settings import describe_settings, load_settings
 
 _SWITCH_INTERVAL_S = 0.001  # so that a call never waits long for the thread that applies records
-_COLLECT_AFTER = (20_000, 50, 50)  # records come in by the thousand and make no cycles
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,7 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 sys.stdout.write(stores_schema())
                 return 0
             case "inspect":
-                return _inspect(options.directory, as_json=options.json)
+                report = inspection.inspect(options.directory)
+                sys.stdout.write(inspection.as_json(report) if options.json else inspection.as_table(report))
+                return 1 if report.unreadable else 0
         settings = load_settings(Settings)
         configure_logs(settings.log_level, settings.instance_name)
         stores = read_stores(settings.stores)
@@ -59,16 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _inspect(directory: Path, *, as_json: bool) -> int:
-    report = inspection.inspect(directory)
-    sys.stdout.write(inspection.as_json(report) if as_json else inspection.as_table(report))
-    return 1 if report.unreadable else 0
-
-
 async def _run(settings: Settings, stores: Sequence[StoreDefinition]) -> bool:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    gc.freeze()
-    gc.set_threshold(*_COLLECT_AFTER)
+    collect_seldom()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import gc
 import socket
 import sys
 import time
@@ -13,6 +12,7 @@ from functools import partial
 import structlog
 import uvloop
 
+from statecast_service.collector import collect_seldom
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
@@ -75,8 +75,7 @@ async def serve(settings: Settings, listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
     settings = settings.model_copy(update={"instance": settings.instance or f"{host}:{port}"})
     configure_logs(instance=settings.instance)
-    gc.freeze()
-    gc.set_threshold(20_000, 50, 50)
+    collect_seldom()
     edge = build(settings, writer_of(settings))
     log.info("listening", host=host, port=port, query_addresses=settings.query_addresses)
     await run(edge, listener)

@@ -71,7 +71,6 @@ class Watched(Generic[T]):
         await self._unsubscribe(self)
 
     def begin(self, confirmation: Subscribed | RangeWatched) -> None:
-        """Takes the server's confirmation."""
         self.in_force = True
         self.recovered = confirmation.start == Start.START_RECOVERED
 
@@ -100,7 +99,6 @@ class Subscription(Watched[Update]):
     """One key; only its newest update is kept unread."""
 
     def put(self, update: Update) -> None:
-        """Takes an update from the server."""
         self.position = update.position
         if (unread := self._unread.get(None)) is not None:
             update.skipped += unread.skipped + 1
@@ -121,7 +119,6 @@ class RangeSubscription(Watched[RangeUpdate]):
         """The positions of members beyond `position`: a resumption from there brings their changes again."""
 
     def begin(self, confirmation: Subscribed | RangeWatched) -> None:
-        """Takes the server's confirmation; a new snapshot makes void what is unread."""
         super().begin(confirmation)
         if not isinstance(confirmation, RangeWatched):
             return
@@ -133,7 +130,6 @@ class RangeSubscription(Watched[RangeUpdate]):
             self._advance(confirmation.through)
 
     def put(self, changed: RangeChanged) -> None:
-        """Takes a change from the server, perhaps for the second time."""
         member = changed.key.member
         last = self._ahead.get(member)
         self._ahead[member] = changed.position

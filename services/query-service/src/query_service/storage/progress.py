@@ -86,7 +86,6 @@ class Progress:
         return int(self.lag_s * 1000) + 1
 
     def note_applied(self, next_offset: int) -> None:
-        """Notes that everything before this offset has been applied."""
         with self._lock:
             self.next_offset = max(self.next_offset, next_offset)
             self._update()

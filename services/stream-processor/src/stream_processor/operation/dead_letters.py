@@ -44,7 +44,6 @@ class DeadLetter:
 
     @property
     def truncated(self) -> bool:
-        """Whether a part of the original is missing."""
         return TRUNCATED in dict(self.headers)
 
     def _text(self, name: str) -> str:

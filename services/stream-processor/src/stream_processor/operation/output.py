@@ -67,7 +67,6 @@ class SinkTail:
         return written, lags
 
     def close(self) -> None:
-        """Lets go of the connections."""
         self._consumer.close()
 
     def _read(self, samples: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Iterable[Message]:

@@ -89,7 +89,6 @@ class Poller:
                 lane.task.cancel()
 
     def take(self, watch: Watch, result: Result) -> None:
-        """Hands the hub the result of a read."""
         if result is None:
             self.hub.unchanged(watch)
         elif isinstance(result, Progress):

@@ -206,5 +206,4 @@ def _order_of_move(move: Move) -> tuple[Position, bool, str]:
 
 
 def _order(row: KeyState) -> tuple[bytes, bytes]:
-    """What the rows of a group are ordered by in the store."""
     return row.key.sort.encode(), row.key.member.encode()

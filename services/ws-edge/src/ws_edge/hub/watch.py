@@ -81,7 +81,6 @@ class Subscription:
 
     @property
     def is_in_force(self) -> bool:
-        """Whether it has begun and has not ended."""
         return self.status in IN_FORCE
 
     @property
@@ -91,7 +90,6 @@ class Subscription:
 
     @property
     def pending(self) -> int:
-        """The number of changes that wait to be taken."""
         return 0 if self.backlog is None else len(self.backlog)
 
     def take(self) -> MemberChange | None:

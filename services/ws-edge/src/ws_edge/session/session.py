@@ -188,7 +188,6 @@ class Session(Subscriber):
             self._fail(error, error.reference or reference)
 
     def _fail(self, error: RequestError, reference: str) -> None:
-        """Tells the client why a request failed."""
         self.context.metrics.errors.labels(error.code).inc()
         self.writer.reply(self.codec.failed(error, reference))
 
