@@ -12,7 +12,11 @@ BIN := $(abspath $(VENV))/bin
 MVN := mvn -q -B -ntp
 SERVICES := cdc-simulator stream-processor query-service ws-edge
 SOURCES := libs/service/src $(wildcard services/*/src) clients/python/src testkit/src infra/kafka/kafka_topics infra/kong/kong_envoy infra/local/local_stack
-TESTS := libs/service/tests $(wildcard services/*/tests) clients/python/tests infra/kafka/tests infra/kong/tests infra/local/tests infra/observability/tests tests/contract bench/tests testkit/tests
+# Those that take the longest come first: the worker that is ready with its own takes over others from the end.
+SLOW_TESTS := services/stream-processor/tests infra/local/tests
+TESTS := $(SLOW_TESTS) $(filter-out $(SLOW_TESTS),$(wildcard services/*/tests)) libs/service/tests clients/python/tests infra/kafka/tests infra/kong/tests infra/observability/tests tests/contract bench/tests testkit/tests
+WORKERS ?= 2
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done
 
 .PHONY: help
@@ -93,12 +97,12 @@ contract: install ## Lint the contract and check that it does not break its rele
 
 .PHONY: fast
 fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven, within a minute
-	$(BIN)/pytest -q -m "not kafka and not spark and not stack" $(TESTS)
+	$(PYTEST) -q -m "not kafka and not spark and not stack" $(TESTS)
 
 .PHONY: unit
 unit: install ## Unit tests and tests of single services, on a real broker and a real Spark session
 	$(MVN) -f services/stream-processor/jvm/pom.xml test
-	$(BIN)/pytest $(TESTS)
+	$(PYTEST) $(TESTS)
 
 .PHONY: e2e
 e2e: install ## End-to-end tests through the gateway, on the real stack
