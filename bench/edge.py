@@ -58,8 +58,8 @@ def upstream(rig: EdgeRig) -> dict[str, float]:
     """
     figures: dict[str, float] = {}
     for count in (rig.sockets // FEW, rig.sockets):
-        asked, _ = _asked_for_few_keys(rig, f".{count}", 1, count)
-        figures |= asked | {f"naive_calls_per_s.{count}": count}
+        rates, _ = _rates_for_few_keys(rig, f".{count}", 1, count)
+        figures |= rates | {f"naive_calls_per_s.{count}": count}
     return figures
 
 
@@ -67,8 +67,8 @@ def edges(rig: EdgeRig) -> dict[str, float]:
     """What the query service is asked, and what CPU that takes it, when several edges watch the same keys at 1 s."""
     figures: dict[str, float] = {}
     for count in EDGES:
-        asked, used_s = _asked_for_few_keys(rig, f".edges_{count}", count, rig.sockets // FEW)
-        figures |= asked | {f"query_cpu_ms_per_s.edges_{count}": round(used_s * 1000 / rig.seconds, 1)}
+        rates, used_s = _rates_for_few_keys(rig, f".edges_{count}", count, rig.sockets // FEW)
+        figures |= rates | {f"query_cpu_ms_per_s.edges_{count}": round(used_s * 1000 / rig.seconds, 1)}
     return figures
 
 
@@ -121,11 +121,11 @@ def frames(rig: EdgeRig) -> dict[str, float]:
 def _ages(rig: EdgeRig, edge: EdgeProcess, suffix: str) -> dict[str, float]:
     with rig.writer.writing(rig.keys, RATE):
         time.sleep(WARM_UP_S)
-        asked, ages_ms = _listen(rig, edge, suffix, aging=True)
-    return percentiles("age_ms", ages_ms, suffix) | asked
+        rates, ages_ms = _listen(rig, edge, suffix, aging=True)
+    return percentiles("age_ms", ages_ms, suffix) | rates
 
 
-def _asked_for_few_keys(rig: EdgeRig, suffix: str, edges: int, sockets: int) -> tuple[dict[str, float], float]:
+def _rates_for_few_keys(rig: EdgeRig, suffix: str, edges: int, sockets: int) -> tuple[dict[str, float], float]:
     """What the query service is asked when so many edges, each with its sockets, watch the keys; its CPU seconds."""
     keys = rig.keys[: len(rig.keys) // FEW]
     with ExitStack() as stack:
@@ -133,8 +133,8 @@ def _asked_for_few_keys(rig: EdgeRig, suffix: str, edges: int, sockets: int) -> 
         time.sleep(WARM_UP_S)
         with rig.writer.writing(keys, RATE / FEW):
             used_s = rig.query_cpu_s()
-            asked, _ = _listen(rig, running[0], suffix, aging=False)
-            return asked, rig.query_cpu_s() - used_s
+            rates, _ = _listen(rig, running[0], suffix, aging=False)
+            return rates, rig.query_cpu_s() - used_s
 
 
 def _listen(rig: EdgeRig, edge: EdgeProcess, suffix: str, *, aging: bool) -> tuple[dict[str, float], list[float]]:
@@ -158,7 +158,7 @@ REVOKED = 4403
 
 
 def revocation(rig: EdgeRig) -> dict[str, float]:
-    """From the call to the last frame and to the last close, while all sockets are told of ten keys all the time."""
+    """From the call to the last frame and to the last close, while all sockets keep receiving changes of ten keys."""
     consumer = f"bench-revoked-{time.time_ns()}"
     count = round(rig.sockets * REVOKED_SOCKETS / REVOKING_EDGES)
     with ExitStack() as stack:

@@ -39,16 +39,16 @@ class Measurements:
         """The figures of each of RUNS windows at each rate; with `state`, what a row takes in a checkpoint too."""
         count = ROWS + round(sum(rates) * (WARM_S + RUNS * WINDOW_S))
         windows: dict[int, list[Window]] = {}
-        with rig(self.bootstrap, SHAPES[name], mode, self.bank, count) as made:
-            _prepare(made)
-            metrics = combine([{f"state_bytes_per_row.{name}": _state_bytes(made)}]) if state else []
+        with rig(self.bootstrap, SHAPES[name], mode, self.bank, count) as bench_rig:
+            _prepare(bench_rig)
+            metrics = combine([{f"state_bytes_per_row.{name}": _state_bytes(bench_rig)}]) if state else []
             for rate in rates:
-                made.load.send_at(rate, WARM_S)
-                windows[rate] = [_window(made, rate, WINDOW_S) for _ in range(RUNS)]
-            made.read()
-            apart = pauses(made.sink.times_ms, made.commits_ms()) if mode == "realtime" else []
+                bench_rig.load.send_at(rate, WARM_S)
+                windows[rate] = [_window(bench_rig, rate, WINDOW_S) for _ in range(RUNS)]
+            bench_rig.read()
+            apart = pauses(bench_rig.sink.times_ms, bench_rig.commits_ms()) if mode == "realtime" else []
             for rate in rates:
-                samples = [_samples(made, window) for window in windows[rate]]
+                samples = [_samples(bench_rig, window) for window in windows[rate]]
                 metrics += combine([figures(mode, f".{name}.{rate}", each, _within(apart, each)) for each in samples])
             return metrics
 
@@ -56,14 +56,14 @@ class Measurements:
         """The highest of STEPS at which the p99 outside checkpoints stays bearable; 0 when it is none of them."""
         highest = 0
         count = ROWS + round(sum(STEPS) * (SETTLE_S + STEP_S))
-        with rig(self.bootstrap, SHAPES[name], "realtime", self.bank, count) as made:
-            _prepare(made)
+        with rig(self.bootstrap, SHAPES[name], "realtime", self.bank, count) as bench_rig:
+            _prepare(bench_rig)
             for rate in STEPS:
-                made.load.send_at(rate, SETTLE_S)
-                window = _window(made, rate, STEP_S)
-                made.read()
-                samples = _samples(made, window)
-                apart = pauses(made.sink.times_ms, made.commits_ms())
+                bench_rig.load.send_at(rate, SETTLE_S)
+                window = _window(bench_rig, rate, STEP_S)
+                bench_rig.read()
+                samples = _samples(bench_rig, window)
+                apart = pauses(bench_rig.sink.times_ms, bench_rig.commits_ms())
                 if p99_ms(outside(samples, _within(apart, samples))) > BEARABLE_MS:
                     break
                 highest = rate
@@ -75,40 +75,40 @@ class Measurements:
         The CPU per change is that of the whole life of the processor's JVM, its start included; unlike the rate it
         says something on a busy machine too.
         """
-        with rig(self.bootstrap, SHAPES["latest"], mode, self.bank, BACKLOG) as made:
-            made.load.send_all(BACKLOG)
-            made.start()
-            # Who reads what comes would take a core from it.
-            made.sink.wait_until_quiet()
-            used_s = made.cpu_s()
-            made.read()
-            stamps = [time for times in made.sink.times_ms.values() for time in times]
+        with rig(self.bootstrap, SHAPES["latest"], mode, self.bank, BACKLOG) as bench_rig:
+            bench_rig.load.send_all(BACKLOG)
+            bench_rig.start()
+            # Reading the output meanwhile would take a core from it.
+            bench_rig.sink.wait_until_quiet()
+            used_s = bench_rig.cpu_s()
+            bench_rig.read()
+            stamps = [time for times in bench_rig.sink.times_ms.values() for time in times]
             rate = round(BACKLOG * 1000 / (max(stamps) - min(stamps)))
             cpu_us = round(used_s * 1e6 / BACKLOG, 1)
             return combine([{f"drain_changes_per_s.{mode}": rate, f"drain_cpu_us_per_change.{mode}": cpu_us}])
 
 
-def _prepare(made: Rig) -> None:
-    made.start()
-    made.load.send_all(ROWS)
-    made.read()
+def _prepare(bench_rig: Rig) -> None:
+    bench_rig.start()
+    bench_rig.load.send_all(ROWS)
+    bench_rig.read()
 
 
-def _state_bytes(made: Rig) -> float:
-    """Right after each row was written once, and came into a checkpoint."""
-    before = len(made.commits_ms())
-    wait_until(lambda: len(made.commits_ms()) > before, lambda: made.processor.log)
-    return round(made.changelog_bytes() / ROWS, 1)
+def _state_bytes(bench_rig: Rig) -> float:
+    """Bytes of state per row, right after each row was written once and is part of a checkpoint."""
+    before = len(bench_rig.commits_ms())
+    wait_until(lambda: len(bench_rig.commits_ms()) > before, lambda: bench_rig.processor.log)
+    return round(bench_rig.changelog_bytes() / ROWS, 1)
 
 
-def _window(made: Rig, rate: int, seconds: float) -> Window:
-    first = len(made.load.sent_ms)
-    made.load.send_at(rate, seconds)
-    return first, len(made.load.sent_ms)
+def _window(bench_rig: Rig, rate: int, seconds: float) -> Window:
+    first = len(bench_rig.load.sent_ms)
+    bench_rig.load.send_at(rate, seconds)
+    return first, len(bench_rig.load.sent_ms)
 
 
-def _samples(made: Rig, window: Window) -> list[Sample]:
-    sent, at = made.load.sent_ms, made.sink.at_ms
+def _samples(bench_rig: Rig, window: Window) -> list[Sample]:
+    sent, at = bench_rig.load.sent_ms, bench_rig.sink.at_ms
     return [Sample(sent[index], at[index]) for index in range(*window) if index in at]
 
 

@@ -86,10 +86,10 @@ class Bank:
     """Serialized changes of one kind, made once and sent by many measurements, each to a topic of its own."""
 
     def __init__(self) -> None:
-        self._made: dict[Callable[[int, int], Iterator[Sent]], list[Sent]] = {}
+        self._changes: dict[Callable[[int, int], Iterator[Sent]], list[Sent]] = {}
 
     def changes(self, shape: Shape, count: int) -> list[Sent]:
-        """The first `count` changes; more may be given."""
-        made = self._made.setdefault(shape.changes, [])
-        made.extend(shape.changes(len(made), count))
-        return made
+        """The first `count` changes; there may be more."""
+        changes = self._changes.setdefault(shape.changes, [])
+        changes.extend(shape.changes(len(changes), count))
+        return changes
