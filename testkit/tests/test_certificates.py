@@ -15,9 +15,9 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 @pytest.fixture
 def certificates(tmp_path: Path) -> Certificates:
-    made = Certificates(tmp_path)
-    made.ensure(NOW)
-    return made
+    gateway_certificates = Certificates(tmp_path)
+    gateway_certificates.ensure(NOW)
+    return gateway_certificates
 
 
 def test_the_authority_has_signed_the_gateways_certificate(certificates: Certificates) -> None:

@@ -23,8 +23,8 @@ ENTERED, LEFT = MemberChange.MEMBER_CHANGE_ENTERED, MemberChange.MEMBER_CHANGE_L
 
 async def run(gateway: str, *arguments: str) -> int:
     """Runs the command in a thread of its own; returns its exit status."""
-    given = ("watch", "--push", "--gateway", gateway, "--timeout", "20", *arguments)
-    return await asyncio.to_thread(main, given, {"STATECAST_API_KEY": "a-key"})
+    argv = ("watch", "--push", "--gateway", gateway, "--timeout", "20", *arguments)
+    return await asyncio.to_thread(main, argv, {"STATECAST_API_KEY": "a-key"})
 
 
 async def tell_of_an_order(peer: Peer) -> None:
@@ -36,15 +36,15 @@ async def tell_of_an_order(peer: Peer) -> None:
 
 
 async def tell_of_a_range(peer: Peer) -> None:
-    frame = await peer.asked()
+    frame = await peer.next_frame()
     assert frame.watch_range.range == RANGE
     await peer.say(id=frame.id, range_watched=RangeWatched(range=RANGE, start=Start.START_SNAPSHOT, members=1))
     for offset, member, change in ((1, "a", ENTERED), (2, "b", LEFT)):
         key = StateKey(group=RANGE.group, sort="1", member=member)
-        told = RangeChanged(range=RANGE, change=change, key=key, position=Position(epoch=7, offset=offset))
+        changed = RangeChanged(range=RANGE, change=change, key=key, position=Position(epoch=7, offset=offset))
         if change == ENTERED:
-            told.row.Pack(Order(order_id=member))
-        await peer.say(range_changed=told)
+            changed.row.Pack(Order(order_id=member))
+        await peer.say(range_changed=changed)
     await peer.socket.wait_closed()
 
 
@@ -88,7 +88,7 @@ async def test_an_interrupt_ends_the_command_silently() -> None:
 
 async def test_an_expired_credential_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     async def expire(peer: Peer) -> None:
-        await peer.asked()
+        await peer.next_frame()
         await peer.socket.close(4401, "sign in again")
 
     async with server(expire) as gateway:
@@ -106,7 +106,7 @@ async def test_a_refused_credential_is_reported_in_one_line(capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    ("gateway", "more", "status", "told"),
+    ("gateway", "more", "status", "message"),
     [
         ("ws://127.0.0.1:1", ("--timeout", "0.5"), 3, "ws://127.0.0.1:1/v1/stream cannot be reached"),
         ("127.0.0.1:1", (), 2, "give ws://"),
@@ -115,9 +115,9 @@ async def test_a_refused_credential_is_reported_in_one_line(capsys: pytest.Captu
     ],
 )
 async def test_an_error_is_reported_in_one_line(
-    gateway: str, more: tuple[str, ...], status: int, told: str, capsys: pytest.CaptureFixture[str]
+    gateway: str, more: tuple[str, ...], status: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert await run(gateway, STORE, GROUP, *more) == status
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert len(error.splitlines()) == 1

@@ -31,22 +31,22 @@ def failed(code: grpc.StatusCode) -> query_pb2.KeyResult:
 
 async def watched(cluster: "Cluster", count: int, keys: list[str] | None = None) -> list[Change]:
     changes = cluster.client.watch("rows", keys or ["x"])
-    seen: list[Change] = []
+    received: list[Change] = []
     async with aclosing(changes), asyncio.timeout(20):
         async for change in changes:
-            seen.append(change)
-            if len(seen) == count:
+            received.append(change)
+            if len(received) == count:
                 break
-    return seen
+    return received
 
 
 async def test_a_watch_yields_the_value_and_every_change(cluster: "Cluster") -> None:
     cluster.owner("x").results = [[value(1)], [value(5)], [gone(6)]]
-    seen = await watched(cluster, 3)
+    changes = await watched(cluster, 3)
 
-    assert [change.position.offset for change in seen] == [1, 5, 6]
-    assert [change.state is not None for change in seen] == [True, True, False]
-    assert seen[2].absence is not None
+    assert [change.position.offset for change in changes] == [1, 5, 6]
+    assert [change.state is not None for change in changes] == [True, True, False]
+    assert changes[2].absence is not None
     assert [each.keys[0].after.offset for each in cluster.owner("x").batches[:3]] == [0, 1, 5]
 
 
@@ -61,9 +61,9 @@ async def test_a_watch_covers_keys_of_all_shards(cluster: "Cluster") -> None:
     others = next(group for group in map(str, range(20)) if cluster.owner(group) is cluster.instances[1])
     for instance in cluster.instances:
         instance.results = [[value(1)]]
-    seen = await watched(cluster, 2, [mine, others])
+    changes = await watched(cluster, 2, [mine, others])
 
-    assert {change.key.group for change in seen} == {mine, others}
+    assert {change.key.group for change in changes} == {mine, others}
 
 
 async def test_a_watch_goes_on_after_an_outage(cluster: "Cluster") -> None:

@@ -29,7 +29,7 @@ class RefusedError(ConnectionError):
 
 
 class Taker(Protocol):
-    """Who takes the frames of a socket."""
+    """Receives the frames of a socket."""
 
     def take(self, data: bytes, start: int, end: int) -> None:
         """A text frame's payload, from `start` to before `end`."""
@@ -77,7 +77,7 @@ class EdgeSocket(asyncio.Protocol):
             self.closed.set_result(None)
 
     def subscribe(self, store: str, key: str, interval_ms: int, after: Mapping[str, str] | None = None) -> None:
-        """Asks to be told of a key, or only of what is newer than a position."""
+        """Subscribes to a key, or only to what is newer than a position."""
         request = {"store": store, "key": {"group": key}, "interval_ms": interval_ms}
         frame = {"subscribe": request if after is None else {**request, "after": after}}
         self._transport.write(_masked(0x81, json.dumps(frame).encode()))
@@ -120,7 +120,7 @@ class EdgeSocket(asyncio.Protocol):
 
 
 class Tally:
-    """What all sockets of a crowd have been told."""
+    """What all sockets of a crowd have received."""
 
     def __init__(self) -> None:
         self.frames = 0

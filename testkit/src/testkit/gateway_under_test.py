@@ -1,4 +1,4 @@
-"""A running gateway as its checks see it: where it answers, what stands behind it, and how to knock. For tests only."""
+"""A running gateway as its checks see it: its addresses, its upstreams, and calls to it. For tests only."""
 
 import ssl
 import subprocess

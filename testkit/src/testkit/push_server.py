@@ -20,13 +20,13 @@ class Peer:
     def __init__(self, socket: ServerConnection) -> None:
         self.socket = socket
 
-    async def asked(self) -> ClientFrame:
-        """The next frame of the client."""
+    async def next_frame(self) -> ClientFrame:
+        """Receives the next frame of the client."""
         return ClientFrame.FromString(await self.socket.recv(decode=False))
 
     async def admitted(self) -> ClientFrame:
-        """The next frame of the client, a subscription to a key, which is put into force."""
-        frame = await self.asked()
+        """Receives the next frame of the client, a subscription to a key, and confirms it."""
+        frame = await self.next_frame()
         await self.say(id=frame.id, subscribed=Subscribed(start=Start.START_SNAPSHOT))
         return frame
 
@@ -35,7 +35,7 @@ class Peer:
         await self.socket.send(ServerFrame(**event).SerializeToString())  # type: ignore[arg-type]  # the tests name its fields
 
     async def change(self, offset: int, skipped: int = 0) -> None:
-        """Tells of a change of the order."""
+        """Sends a change of the order."""
         position = Position(epoch=7, offset=offset)
         changed = Changed(store=STORE, key=StateKey(group=GROUP), position=position, skipped=skipped)
         changed.row.Pack(Order(order_id=GROUP))

@@ -1,4 +1,4 @@
-"""A place on the way of connections where they can be cut, as a network does."""
+"""A relay of connections that can cut them, as a network does."""
 
 import asyncio
 from types import TracebackType
@@ -25,7 +25,7 @@ class Relay:
         await self.cut()
 
     async def cut(self) -> None:
-        """Ends every connection without a farewell; new ones are taken."""
+        """Ends every connection without a closing handshake; new ones are accepted."""
         for task in tuple(self._passing):
             task.cancel()
         await asyncio.gather(*self._passing, return_exceptions=True)

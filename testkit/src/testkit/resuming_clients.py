@@ -16,7 +16,7 @@ SETTLING_S = 20.0
 
 
 class ResumeCount(NamedTuple):
-    """What all resumers have been told since they were last asked to begin a new count."""
+    """What all resumers have received since the last new count."""
 
     recovered: int
     """Subscriptions that went on where they had been."""
@@ -43,7 +43,7 @@ class Resumer:
         self.begin_count()
 
     def begin_count(self) -> None:
-        """Forgets how often what has happened, not where it is."""
+        """Resets the counts and keeps the position."""
         self.recovered = self.snapshots = self.repeated = self.refused = 0
         self.resumed_at: float | None = None
 

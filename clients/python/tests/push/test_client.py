@@ -24,12 +24,12 @@ async def test_after_a_lost_connection_it_resumes_after_the_last_position() -> N
         frame = await peer.admitted()
         assert not frame.subscribe.HasField("after")
         await peer.change(3)
-        await peer.asked()
+        await peer.next_frame()
         peer.socket.transport.abort()
 
     async def second(peer: Peer) -> None:
         for _ in range(2):
-            frame = await peer.asked()
+            frame = await peer.next_frame()
             if frame.subscribe.key.group == GROUP:
                 resumed.append(frame.subscribe.after)
                 await peer.say(id=frame.id, subscribed=Subscribed(start=Start.START_RECOVERED))
@@ -49,26 +49,26 @@ async def test_after_a_lost_connection_it_resumes_after_the_last_position() -> N
 
 async def test_it_reads_while_it_sends_more_requests_than_the_socket_buffers() -> None:
     groups = [secrets.token_hex(4_000) for _ in range(3_000)]  # random, for sockets compress
-    asked: list[str] = []
-    all_asked = asyncio.Event()
+    requested: list[str] = []
+    all_requested = asyncio.Event()
 
     async def script(peer: Peer) -> None:
         # No request is read before the answers to those before it, which are as large, have been taken.
-        while len(asked) < len(groups):
-            frame = await peer.asked()
-            asked.append(frame.subscribe.key.group)
-            if len(asked) == 1:
+        while len(requested) < len(groups):
+            frame = await peer.next_frame()
+            requested.append(frame.subscribe.key.group)
+            if len(requested) == 1:
                 for group in groups:
                     await peer.say(error=Error(code="noise", message=group))
-        all_asked.set()
+        all_requested.set()
         await peer.socket.wait_closed()
 
     async with server(script) as address, PushClient(address) as client, asyncio.timeout(60):
         for group in groups:
             await client.subscribe(STORE, group)
-        await all_asked.wait()
+        await all_requested.wait()
 
-    assert asked == groups
+    assert requested == groups
 
 
 async def test_a_slow_reader_gets_the_newest_and_the_number_that_it_replaces() -> None:
@@ -77,9 +77,9 @@ async def test_a_slow_reader_gets_the_newest_and_the_number_that_it_replaces() -
         for offset in (1, 2):
             await peer.change(offset, skipped=2)
         await peer.say(id="0", error=Error(code="unheard_of"))
-        await peer.asked()
+        await peer.next_frame()
         await peer.change(3)
-        await peer.asked()
+        await peer.next_frame()
         await peer.socket.wait_closed()
 
     async with server(script) as address, PushClient(address) as client:
@@ -94,7 +94,7 @@ async def test_a_slow_reader_gets_the_newest_and_the_number_that_it_replaces() -
 
 async def test_a_refused_subscription_raises_to_its_reader_and_the_others_go_on() -> None:
     async def script(peer: Peer) -> None:
-        refused = await peer.asked()
+        refused = await peer.next_frame()
         await peer.say(id=refused.id, error=Error(code="unavailable", message="later"))
         await peer.say(id=refused.id, error=Error(code="forbidden", message="it belongs to somebody else"))
         await peer.admitted()
@@ -115,8 +115,8 @@ async def test_updates_of_an_earlier_subscription_do_not_reach_the_next() -> Non
     async def script(peer: Peer) -> None:
         await peer.admitted()
         await peer.change(1)
-        await peer.asked()
-        frame = await peer.asked()
+        await peer.next_frame()
+        frame = await peer.next_frame()
         await peer.change(2)
         await peer.say(id=frame.id, subscribed=Subscribed(start=Start.START_SNAPSHOT))
         await peer.change(3)

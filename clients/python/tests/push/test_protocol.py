@@ -67,9 +67,9 @@ def test_each_refusal_has_its_consequence(status: int, retry_after: str | None, 
     ],
 )
 def test_the_sentence_of_a_refusal_is_passed_on(body: object) -> None:
-    told = body if isinstance(body, str) else json.dumps(body)
+    text = body if isinstance(body, str) else json.dumps(body)
 
-    assert "(503: this edge is full)" in str(of_refusal(503, None, told.encode()).error)
+    assert "(503: this edge is full)" in str(of_refusal(503, None, text.encode()).error)
 
 
 class Credentials:
@@ -88,8 +88,8 @@ class Credentials:
 
 
 async def ended_by(client: PushClient) -> StatecastError:
-    """Waits for the end; every way to see it shows the same."""
-    with pytest.raises(StatecastError) as told:
+    """Waits for the end of the client; every method reports the same error."""
+    with pytest.raises(StatecastError) as raised:
         async with asyncio.timeout(30):
             await anext(await client.subscribe(STORE, GROUP))
     with pytest.raises(StatecastError) as again:
@@ -97,18 +97,18 @@ async def ended_by(client: PushClient) -> StatecastError:
     with pytest.raises(StatecastError):
         await client.opened()
 
-    assert told.value is again.value
-    assert client.reason is told.value
-    return told.value
+    assert raised.value is again.value
+    assert client.reason is raised.value
+    return raised.value
 
 
 async def revoke(peer: Peer) -> None:
-    await peer.asked()
+    await peer.next_frame()
     await peer.socket.close(4403, "it was ended")
 
 
 async def expire(peer: Peer) -> None:
-    await peer.asked()
+    await peer.next_frame()
     await peer.socket.close(4401, "expired")
 
 

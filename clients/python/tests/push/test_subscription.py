@@ -1,4 +1,4 @@
-"""Ranges on the live client: what an absent-minded reader is told, and how they go on after a lost connection."""
+"""Ranges on the live client: what a slow reader receives, and how they are resumed after a lost connection."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ RANGE = Range(store="orders-by-customer", group="customer-1", limit=20, reverse=
 
 
 def member(change: "MemberChange.ValueType", offset: int, name: str = "order-1") -> RangeChanged:
-    """A change that comes alone: everything through its position has been told."""
+    """A change that comes alone: the range is complete through its position."""
     position = Position(epoch=7, offset=offset)
     key = StateKey(group=RANGE.group, sort="1", member=name)
     return RangeChanged(range=RANGE, change=change, key=key, position=position, through=position)
@@ -31,7 +31,7 @@ def subscription_to_range(position: Position | None) -> RangeSubscription:
 
 
 @pytest.mark.parametrize(
-    ("unread", "newer", "told"),
+    ("unread", "newer", "reported"),
     [
         (ENTERED, CHANGED, ENTERED),
         (ENTERED, LEFT, None),
@@ -41,7 +41,7 @@ def subscription_to_range(position: Position | None) -> RangeSubscription:
     ],
 )
 async def test_unread_changes_of_a_member_become_one(
-    unread: "MemberChange.ValueType", newer: "MemberChange.ValueType", told: "MemberChange.ValueType | None"
+    unread: "MemberChange.ValueType", newer: "MemberChange.ValueType", reported: "MemberChange.ValueType | None"
 ) -> None:
     subscription = subscription_to_range(None)
     subscription.put(member(unread, 1))
@@ -50,7 +50,7 @@ async def test_unread_changes_of_a_member_become_one(
     heard = [update async for update in subscription]
 
     assert [(each.change, each.skipped) for each in heard if isinstance(each, RangeChanged)] == (
-        [] if told is None else [(told, 1)]
+        [] if reported is None else [(reported, 1)]
     )
     assert subscription.position == Position(epoch=7, offset=2)
 
@@ -72,14 +72,14 @@ async def test_a_range_is_resumed_and_a_new_snapshot_drops_what_is_unread() -> N
     resumed: list[Position] = []
 
     async def first(peer: Peer) -> None:
-        frame = await peer.asked()
+        frame = await peer.next_frame()
         await peer.say(id=frame.id, range_watched=RangeWatched(range=RANGE, start=Start.START_SNAPSHOT, members=1))
         await peer.say(range_changed=member(ENTERED, 3))
-        await peer.asked()
+        await peer.next_frame()
         peer.socket.transport.abort()
 
     async def second(peer: Peer) -> None:
-        frame = await peer.asked()
+        frame = await peer.next_frame()
         resumed.append(frame.watch_range.after)
         await peer.say(id=frame.id, range_watched=RangeWatched(range=RANGE, start=Start.START_RECOVERED))
         await peer.say(range_changed=member(CHANGED, 4))
@@ -105,8 +105,8 @@ async def test_a_range_is_resumed_and_a_new_snapshot_drops_what_is_unread() -> N
     assert heard[1].key.member == "order-2"
 
 
-def told_with_more_to_come(change: "MemberChange.ValueType", offset: int, name: str) -> RangeChanged:
-    """A change after which more wait: where it stands cannot be resumed from."""
+def change_with_more_to_come(change: "MemberChange.ValueType", offset: int, name: str) -> RangeChanged:
+    """A change that more changes follow: the range cannot be resumed after its position."""
     changed = member(change, offset, name)
     changed.ClearField("through")
     return changed
@@ -117,23 +117,23 @@ def watched(start: "Start.ValueType") -> RangeWatched:
 
 
 async def heard_of(subscription: RangeSubscription) -> list[tuple[str, int]]:
-    """The members that a reader is told from now on, with the offsets; the subscription ends."""
+    """The members of the unread changes, with their offsets; ends the subscription."""
     subscription.finish(None)
-    told = [each async for each in subscription]
-    return [(each.key.member, each.position.offset) for each in told if isinstance(each, RangeChanged)]
+    updates = [each async for each in subscription]
+    return [(each.key.member, each.position.offset) for each in updates if isinstance(each, RangeChanged)]
 
 
 async def test_changes_that_a_resumption_brings_again_are_left_out() -> None:
     subscription = subscription_to_range(Position(epoch=7, offset=1))
     subscription.begin(watched(Start.START_RECOVERED))
-    subscription.put(told_with_more_to_come(ENTERED, 2, "a"))
-    subscription.put(told_with_more_to_come(LEFT, 3, "b"))
+    subscription.put(change_with_more_to_come(ENTERED, 2, "a"))
+    subscription.put(change_with_more_to_come(LEFT, 3, "b"))
     read = [await anext(subscription), await anext(subscription)]
     resumed_from = subscription.position
     subscription.begin(watched(Start.START_RECOVERED))
-    subscription.put(told_with_more_to_come(CHANGED, 2, "a"))
-    subscription.put(told_with_more_to_come(LEFT, 3, "b"))
-    subscription.put(told_with_more_to_come(CHANGED, 4, "c"))
+    subscription.put(change_with_more_to_come(CHANGED, 2, "a"))
+    subscription.put(change_with_more_to_come(LEFT, 3, "b"))
+    subscription.put(change_with_more_to_come(CHANGED, 4, "c"))
     subscription.put(member(CHANGED, 5, "a"))
 
     assert [type(each) for each in read] == [RangeChanged, RangeChanged]
@@ -145,10 +145,10 @@ async def test_changes_that_a_resumption_brings_again_are_left_out() -> None:
 async def test_an_incomplete_snapshot_is_requested_again() -> None:
     subscription = subscription_to_range(Position(epoch=7, offset=9))
     subscription.begin(watched(Start.START_SNAPSHOT))
-    subscription.put(told_with_more_to_come(ENTERED, 2, "a"))
+    subscription.put(change_with_more_to_come(ENTERED, 2, "a"))
 
     assert subscription.position is None
     subscription.begin(watched(Start.START_SNAPSHOT))
-    subscription.put(told_with_more_to_come(ENTERED, 2, "a"))
+    subscription.put(change_with_more_to_come(ENTERED, 2, "a"))
     subscription.put(member(ENTERED, 3, "b"))
     assert await heard_of(subscription) == [("a", 2), ("b", 3)]

@@ -32,10 +32,10 @@ def order(
 def change(before: Order | None, after: Order | None, sequence: int, epoch: int = 1) -> OrderChange:
     """A sound change from one row to the other; None for no row."""
     operation = OPERATION_CREATE if before is None else OPERATION_DELETE if after is None else OPERATION_UPDATE
-    made = OrderChange(operation=operation, before=before, after=after)
-    made.source.epoch, made.source.log_sequence_number, made.source.table = epoch, sequence, "orders"
-    made.source.commit_time.FromDatetime(START)
-    return made
+    message = OrderChange(operation=operation, before=before, after=after)
+    message.source.epoch, message.source.log_sequence_number, message.source.table = epoch, sequence, "orders"
+    message.source.commit_time.FromDatetime(START)
+    return message
 
 
 def invoice(number: str = "invoice-1", items: Iterable[str] = ("item-1",), delivered: bool = True) -> Invoice:
@@ -57,7 +57,7 @@ def invoice_change(
 ) -> InvoiceChange:
     """A sound change from one row to the other; None for no row."""
     operation = OPERATION_CREATE if before is None else OPERATION_DELETE if after is None else OPERATION_UPDATE
-    made = InvoiceChange(operation=OPERATION_SNAPSHOT if snapshot else operation, before=before, after=after)
-    made.source.epoch, made.source.log_sequence_number, made.source.table = 1, sequence, "invoices"
-    made.source.commit_time.FromDatetime(START)
-    return made
+    message = InvoiceChange(operation=OPERATION_SNAPSHOT if snapshot else operation, before=before, after=after)
+    message.source.epoch, message.source.log_sequence_number, message.source.table = 1, sequence, "invoices"
+    message.source.commit_time.FromDatetime(START)
+    return message

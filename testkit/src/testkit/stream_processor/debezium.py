@@ -1,4 +1,4 @@
-"""Says a change in the JSON that Debezium's PostgreSQL connector writes of it."""
+"""Encodes a change as JSON, as Debezium's PostgreSQL connector does."""
 
 import json
 from collections.abc import Callable

@@ -36,7 +36,7 @@ class FakeQuery:
         return self.recentProgress[-1] if self.recentProgress else None
 
     def exception(self) -> Exception | None:
-        """What it has ended with."""
+        """The error with which the query has ended."""
         return self._error
 
 
@@ -55,7 +55,7 @@ class FakeTasks:
 
 @dataclass
 class FakeTail:
-    """Gives `seen` at each look, or raises it."""
+    """Returns `seen` at each look, or raises it."""
 
     seen: tuple[dict[str, int], dict[str, list[float]]] | Exception
 

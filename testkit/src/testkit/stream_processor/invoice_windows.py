@@ -30,9 +30,9 @@ def invoice_history(chance: Random, steps: int = 120) -> list[InvoiceChange]:
             after.store_id = f"store-{chance.randrange(2)}"
             after.created_at.FromDatetime(now - timedelta(minutes=chance.randrange(180)))
             rows[number] = after
-        made = invoice_change(before, after, sequence)
-        made.source.commit_time.FromDatetime(now)
-        changes.append(made)
+        change = invoice_change(before, after, sequence)
+        change.source.commit_time.FromDatetime(now)
+        changes.append(change)
     return changes
 
 

@@ -134,8 +134,8 @@ class FakeQueryService(QueryServiceServicer):
                 result.state.CopyFrom(held)
             else:
                 result.absence.CopyFrom(held)
-        for index, asked in enumerate(request.ranges):
-            self._fill_range(request.store, asked, response, index)
+        for index, range_query in enumerate(request.ranges):
+            self._fill_range(request.store, range_query, response, index)
         for n in range(PARTITIONS):
             position = Position(epoch=self.epoch, offset=self.ahead.get(n, self.offset))
             response.freshness.add(partition=n, current_through=position)
@@ -144,22 +144,22 @@ class FakeQueryService(QueryServiceServicer):
     def _fill_range(
         self,
         store: str,
-        asked: query_pb2.RangeQuery,
+        query: query_pb2.RangeQuery,
         response: query_service_pb2.BatchGetStatesResponse,
         index: int,
     ) -> None:
-        """Knows the changes after `recent_since`, and answers whole for whoever looked before."""
-        knows = asked.HasField("after") and asked.after.epoch == self.epoch and asked.after.offset >= self.recent_since
-        whole = asked.whole or not knows
-        rows = self._range(store, asked.group, asked.sort_from, asked.sort_to, asked.reverse)
-        newer = [(key, held) for key, held in rows if not knows or held.position.offset > asked.after.offset]
+        """Knows the changes after `recent_since`; an older position is answered with the whole range."""
+        knows = query.HasField("after") and query.after.epoch == self.epoch and query.after.offset >= self.recent_since
+        whole = query.whole or not knows
+        rows = self._range(store, query.group, query.sort_from, query.sort_to, query.reverse)
+        newer = [(key, held) for key, held in rows if not knows or held.position.offset > query.after.offset]
         if not whole and not newer:
             return
         result = response.ranges.add(index=index, whole=whole, removals_complete=knows)
         result.position.epoch, result.position.offset = self.epoch, self.offset
         states = [held for _, held in (rows if whole else newer) if isinstance(held, query_pb2.State)]
-        result.more = whole and len(states) > asked.limit
-        result.states.extend(states[: asked.limit] if whole else states)
+        result.more = whole and len(states) > query.limit
+        result.states.extend(states[: query.limit] if whole else states)
         for key, held in newer:
             if knows and isinstance(held, query_pb2.Absence):
                 result.removals.add(key=_key(key), absence=held)
@@ -181,8 +181,8 @@ class FakeQueryService(QueryServiceServicer):
         await self._begin("ScanStates", context)
         if request.page_token and not request.page_token.isdigit():
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "page_token is not one of ours")
-        found = self._range(request.store, request.group, request.sort_from, request.sort_to, request.reverse)
-        rows = [held for _, held in found if isinstance(held, query_pb2.State)]
+        entries = self._range(request.store, request.group, request.sort_from, request.sort_to, request.reverse)
+        rows = [held for _, held in entries if isinstance(held, query_pb2.State)]
         start = int(request.page_token or 0)
         end = start + (request.page_size or 100)
         states = rows[start:end]

@@ -1,4 +1,4 @@
-"""A range whose answers unit tests give by hand, and a phone that remembers what it is told of it."""
+"""A range whose answers unit tests give by hand, and a subscriber that records its changes."""
 
 from testkit.ws_edge.edge import Clock
 from ws_edge.authorization import Consumer
@@ -25,7 +25,7 @@ def at(offset: int, epoch: int = 1) -> Position:
 
 
 def row(name: str, offset: int, sort: str = "", owner: str = "alice", epoch: int = 1) -> KeyState:
-    """A row of the group, sorted by its name unless it is told otherwise."""
+    """A row of the group, sorted by its name unless `sort` is set."""
     key = StoreKey("orders-by-customer", "alice", sort or name, name)
     return KeyState(key, at(offset, epoch), row=object(), owner=owner)
 
@@ -62,7 +62,7 @@ class RangeRecorder:
         self.reads = True
 
     def started(self, _: Subscription, recovered: bool) -> None:
-        """How it began."""
+        """Records how the subscription started."""
         self.events.append("recovered" if recovered else "snapshot")
 
     def changed(self, subscription: Subscription, state: KeyState | None = None, snapshot: bool = False) -> None:
@@ -72,11 +72,11 @@ class RangeRecorder:
             self.events.append(word(change))
 
     def refused(self, _: Subscription, error: RequestError) -> None:
-        """The code."""
+        """Records the error code."""
         self.events.append(error.code)
 
     def delayed(self, _: Subscription) -> None:
-        """One word."""
+        """Records the delay."""
         self.events.append("delayed")
 
 
@@ -89,20 +89,20 @@ class Range:
         self.key = range_key(limit, reverse)
 
     def join(self, after: Position | None = None, consumer: Consumer = ALICE, sees_all: bool = True) -> RangeRecorder:
-        """Somebody watches the range from now on."""
+        """Subscribes a new recorder to the range."""
         phone = RangeRecorder()
         self.subscription = self.hub.subscribe(phone, consumer, self.key, after, 0.1, sees_all=sees_all)
         return phone
 
     def due(self) -> tuple[Watch, Query]:
-        """The range and the next question about it, once it is due."""
+        """Advances the clock until a query is due; returns the range's watch and the query."""
         self.clock.now += 0.2
         self.hub.advance()
         (watch,) = self.hub.take_due()
         return watch, watch.query()
 
     def answer(self, answer: RangeResult) -> Query:
-        """Answers the next question, and returns that question."""
-        watch, asked = self.due()
+        """Answers the next query, and returns that query."""
+        watch, query = self.due()
         self.hub.answered(watch, answer)
-        return asked
+        return query
