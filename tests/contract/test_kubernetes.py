@@ -68,9 +68,9 @@ def test_the_services_accept_their_variables(workload: Manifest, monkeypatch: py
     names = [each["name"] for each in container_of(workload)["env"] if each["name"] != "SPARK_CONF_DIR"]
     for name in names:
         monkeypatch.setenv(name, values_of(workload).get(name, "given-by-the-cluster"))
-    given = SETTINGS[service]().model_fields_set
+    fields = SETTINGS[service]().model_fields_set
 
-    assert {f"{prefix}{field.upper()}" for field in given} == set(names)
+    assert {f"{prefix}{field.upper()}" for field in fields} == set(names)
 
 
 @pytest.mark.parametrize("workload", SERVERS, ids=name_of)
@@ -155,9 +155,9 @@ def instances(service: str) -> set[str]:
 
 def test_the_edges_ask_the_instances_of_the_query_service() -> None:
     [edge] = [each for each in OURS if service_of(each) == "ws-edge"]
-    asked = set(values_of(edge)["WS_EDGE_QUERY_ADDRESSES"].split(","))
+    addresses = set(values_of(edge)["WS_EDGE_QUERY_ADDRESSES"].split(","))
 
-    assert asked == {f"{name}.query-service:50051" for name in instances("query-service")}
+    assert addresses == {f"{name}.query-service:50051" for name in instances("query-service")}
 
 
 def test_the_gateways_targets_are_the_edges() -> None:

@@ -182,9 +182,9 @@ def invoice(number: str, total: int, card: str = "ann", kind: "CustomerType.Valu
 
 
 def made_at(number: str, total: int, seconds: int) -> Invoice:
-    made = invoice(number, total)
-    made.created_at.CopyFrom(Timestamp(seconds=ELEVEN + seconds, nanos=999_999_000))
-    return made
+    row = invoice(number, total)
+    row.created_at.CopyFrom(Timestamp(seconds=ELEVEN + seconds, nanos=999_999_000))
+    return row
 
 
 def invoices() -> History:
