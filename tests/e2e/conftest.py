@@ -1,4 +1,4 @@
-"""The real stack that the stories are told on, and who takes part in them."""
+"""The real stack that the end-to-end tests run on, and its clients."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

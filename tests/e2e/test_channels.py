@@ -54,13 +54,13 @@ class ChannelOwner:
         """Adds an order to the channel, to be told of at once."""
         self._add({"store": STORE, "key": {"group": order_id}})
 
-    def add_range(self, asked: Frame) -> None:
+    def add_range(self, range_spec: Frame) -> None:
         """Adds a range to the channel, to be told of at once."""
-        self._add({"range": asked})
+        self._add({"range": range_spec})
 
-    def end_range(self, asked: Frame) -> None:
+    def end_range(self, range_spec: Frame) -> None:
         """Ends a range that was added."""
-        self.call("DELETE", f"{self.path}/subscriptions/range", params=asked)
+        self.call("DELETE", f"{self.path}/subscriptions/range", params=range_spec)
 
     def _add(self, subscription: Frame) -> None:
         body = {"subscriptions": [subscription | {"interval_ms": 0}]}
@@ -70,9 +70,9 @@ class ChannelOwner:
 def until_status(watch: OrderSocket, order_id: str, status: "OrderStatus.ValueType") -> Frame:
     """Reads on until the order is told with the status."""
     while True:
-        told = watch.next().get("changed", {})
-        if told.get("key") == {"group": order_id} and told["row"]["status"] == OrderStatus.Name(status):
-            return {"store": STORE, "key": {"group": order_id}, "position": told["position"]}
+        changed = watch.next().get("changed", {})
+        if changed.get("key") == {"group": order_id} and changed["row"]["status"] == OrderStatus.Name(status):
+            return {"store": STORE, "key": {"group": order_id}, "position": changed["position"]}
 
 
 def until_event(watch: OrderSocket, event: str) -> Frame:
@@ -85,13 +85,13 @@ def until_event(watch: OrderSocket, event: str) -> Frame:
 def edge_with_a_socket(stack: RunningStack) -> str:
     """The name of the edge that has an open socket."""
 
-    def found() -> str:
+    def find() -> str:
         for edge in edges_of(stack):
             if edge.metric(SOCKETS) == 1:
                 return edge.name
         raise AssertionError("no edge has exactly one socket")
 
-    return eventually(found)
+    return eventually(find)
 
 
 def read_on(watch: OrderSocket) -> NoReturn:
@@ -146,10 +146,10 @@ def test_a_channel_goes_on_at_another_edge_without_a_gap_or_a_repeat(
     stack.wait_ready(killed)
 
     starts = [frame["subscribed"]["start"] for frame in after.frames if "subscribed" in frame]
-    told = [frame["changed"] for frame in before.frames + after.frames if "changed" in frame]
+    changes = [frame["changed"] for frame in before.frames + after.frames if "changed" in frame]
     assert starts == ["START_RECOVERED", "START_RECOVERED"]
     for order_id, statuses in ((one, ("PLACED", "PAID", "PACKED")), (two, ("PLACED", "PAID"))):
-        mine = [each for each in told if each["key"]["group"] == order_id]
+        mine = [each for each in changes if each["key"]["group"] == order_id]
         offsets = [int(each["position"]["offset"]) for each in mine]
         assert offsets == sorted(set(offsets))
         assert [each["row"]["status"] for each in mine] == [f"ORDER_STATUS_{status}" for status in statuses]
@@ -159,10 +159,10 @@ def test_a_channel_goes_on_at_another_edge_without_a_gap_or_a_repeat(
 def test_a_range_of_a_channel_goes_on_at_another_edge_with_what_was_missed(
     stack: RunningStack, gateway: Gateway, source: OrderSource, alice: GatewayClient
 ) -> None:
-    owner, asked = ChannelOwner(gateway, alice), orders_of(ALICE)
+    owner, range_spec = ChannelOwner(gateway, alice), orders_of(ALICE)
     with alice.open(f"{owner.path}/stream") as socket:
         socket.next()
-        owner.add_range(asked)
+        owner.add_range(range_spec)
         before = RangeReader(socket, {"begin": {}})
         kept, changed, removed = (source.place(ALICE, {"item-a": 1}).order_id for _ in range(3))
         for order_id in (kept, changed, removed):
@@ -184,7 +184,7 @@ def test_a_range_of_a_channel_goes_on_at_another_edge_with_what_was_missed(
         after.until(changed, PACKED)
         source.delete(entered)
         after.until(entered, None)
-        owner.end_range(asked)
+        owner.end_range(range_spec)
         ended = until_event(socket, "range_unwatched")
     stack.wait_ready(killed)
 

@@ -66,10 +66,10 @@ def test_a_deleted_order_is_announced_and_gone(source: OrderSource, alice: Gatew
 def test_a_subscriber_resumes_without_gap_or_repeat(source: OrderSource, alice: GatewayClient) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.watch(order_id) as watch:
-        seen = watch.until_status(order_id, "Placed")["position"]
+        position = watch.until_status(order_id, "Placed")["position"]
 
     source.advance(order_id, OrderStatus.ORDER_STATUS_PAID)
-    with alice.watch(order_id, position=seen) as watch:
+    with alice.watch(order_id, position=position) as watch:
         missed = watch.until_status(order_id, "Paid")
 
     with alice.watch(order_id, position=missed["position"]) as watch:
@@ -79,7 +79,7 @@ def test_a_subscriber_resumes_without_gap_or_repeat(source: OrderSource, alice: 
         frame = watch.next()
 
     assert frame["data"]["status"] == "Packed"
-    assert int(frame["position"]["offset"]) > int(missed["position"]["offset"]) > int(seen["offset"])
+    assert int(frame["position"]["offset"]) > int(missed["position"]["offset"]) > int(position["offset"])
 
 
 def test_a_lookup_by_rest_gives_the_order_and_its_position(source: OrderSource, alice: GatewayClient) -> None:

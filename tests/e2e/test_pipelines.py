@@ -86,11 +86,11 @@ def _plain_topic_holds(bootstrap: str, topic: str, expected: Counter[bytes]) -> 
 
 
 def _keyed_topic_holds(bootstrap: str, topic: str, expected: dict[str, Message | list[Message]]) -> None:
-    found = materialize(read_topic(bootstrap, topic))
-    torn = [group for group, partitions in found.partitions.items() if len(partitions) > 1]
+    keyed_topic = materialize(read_topic(bootstrap, topic))
+    torn = [group for group, partitions in keyed_topic.partitions.items() if len(partitions) > 1]
     assert torn == [], "a group stands on one partition"
-    assert found.live.keys() == expected.keys()
-    wrong = [key for key, payload in found.live.items() if payload not in _choices(expected[key])]
+    assert keyed_topic.live.keys() == expected.keys()
+    wrong = [key for key, payload in keyed_topic.live.items() if payload not in _choices(expected[key])]
     assert wrong == [], f"{len(wrong)} of {len(expected)} rows differ"
 
 

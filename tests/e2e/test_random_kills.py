@@ -53,8 +53,8 @@ def test_watchers_resume_at_other_edges_without_gap_or_repeat(
 ) -> None:
     changes = OrderChanges(source, seed, CHANGES)
 
-    def made() -> int:
-        return changes.made
+    def changes_made() -> int:
+        return changes.made_count
 
     first = len(changes.busy)
     edges = plan_kills(seed, [edge.name for edge in stack.file.edges], EDGE_KILLS, first, CHANGES)
@@ -62,8 +62,8 @@ def test_watchers_resume_at_other_edges_without_gap_or_repeat(
     with PushWatchers(gateway, client_of(stack, "operator"), watchers_for(changes)) as watchers:
         eventually(lambda: _assert_begun(watchers))
         with (
-            RandomKills(stack, edges, made, lambda edge: _assert_resumed(stack, watchers, edge)) as edge_kills,
-            RandomKills(stack, queries, made, lambda _: watchers.check()) as query_kills,
+            RandomKills(stack, edges, changes_made, lambda edge: _assert_resumed(stack, watchers, edge)) as edge_kills,
+            RandomKills(stack, queries, changes_made, lambda _: watchers.check()) as query_kills,
         ):
             for number in range(CHANGES):
                 if number == first:
@@ -79,10 +79,10 @@ def test_watchers_resume_at_other_edges_without_gap_or_repeat(
     assert sum(watcher.attempts for watcher in watchers.all) > WATCHERS, "no socket broke, so the kills proved nothing"
     _assert_recovered(watchers.all)
     for watcher in watchers.all:
-        for order_id, told in watcher.told.items():
-            _assert_told_once(order_id, told, history)
-        for customer, told_of_range in watcher.ranges.items():
-            _assert_range_told_once(customer, told_of_range, history)
+        for order_id, updates in watcher.updates.items():
+            _assert_told_once(order_id, updates, history)
+        for customer, range_updates in watcher.ranges.items():
+            _assert_range_told_once(customer, range_updates, history)
 
 
 def _assert_begun(watchers: PushWatchers) -> None:
@@ -92,7 +92,9 @@ def _assert_begun(watchers: PushWatchers) -> None:
 
 def _assert_placed(watchers: PushWatchers, order_ids: Iterable[str]) -> None:
     """Before that a replica may hold nothing; killed, it comes back empty and cannot say that a key is unchanged."""
-    placed = {order_id for watcher in watchers.all for order_id, told in watcher.told.items() if row_of(told[-1])}
+    placed = {
+        order_id for watcher in watchers.all for order_id, updates in watcher.updates.items() if row_of(updates[-1])
+    }
     assert placed >= set(order_ids)
 
 
@@ -113,16 +115,16 @@ def _assert_all_told(watchers: PushWatchers, history: OrderHistory) -> None:
     watchers.check()
     for watcher in watchers.all:
         for order_id in watcher.order_ids:
-            last = watcher.told[order_id][-1]
+            last = watcher.updates[order_id][-1]
             assert history.version(order_id, last) == history.newest(order_id), f"{order_id} is shown as {last}"
         for customer in watcher.customers:
             assert _shown(customer, watcher.ranges[customer]) == history.orders_of(customer)
 
 
-def _shown(customer: str, told: Sequence[RangeUpdate]) -> dict[str, Order]:
+def _shown(customer: str, updates: Sequence[RangeUpdate]) -> dict[str, Order]:
     """What somebody holds of a customer's orders who has applied all that was told."""
     held: dict[str, Order] = {}
-    for each in told:
+    for each in updates:
         if isinstance(each, RangeWatched):
             held.clear()
             continue
@@ -136,17 +138,17 @@ def _shown(customer: str, told: Sequence[RangeUpdate]) -> dict[str, Order]:
     return held
 
 
-def _assert_told_once(order_id: str, told: Sequence[Update], history: OrderHistory) -> None:
-    versions = [history.version(order_id, each) for each in told]
+def _assert_told_once(order_id: str, updates: Sequence[Update], history: OrderHistory) -> None:
+    versions = [history.version(order_id, each) for each in updates]
     assert _is_rising(versions), f"{order_id} was told in the versions {versions}"
     if history.newest(order_id) == 0:
         assert versions == [UNKNOWN, 0]
 
 
-def _assert_range_told_once(customer: str, told: Sequence[RangeUpdate], history: OrderHistory) -> None:
-    assert [place for place, each in enumerate(told) if isinstance(each, RangeWatched)] == [0]
+def _assert_range_told_once(customer: str, updates: Sequence[RangeUpdate], history: OrderHistory) -> None:
+    assert [place for place, each in enumerate(updates) if isinstance(each, RangeWatched)] == [0]
     by_member: defaultdict[str, list[RangeChanged]] = defaultdict(list)
-    for each in told:
+    for each in updates:
         if isinstance(each, RangeChanged):
             by_member[each.key.member].append(each)
     for order_id, changes in by_member.items():

@@ -20,12 +20,12 @@ def test_orders_enter_change_and_leave_in_order(source: OrderSource, alice: Gate
         source.delete(order_id)
         mine.until(order_id, None)
 
-    told = mine.of(order_id)
+    changes = mine.of(order_id)
     assert mine.start == "START_SNAPSHOT"
-    assert (told[0], told[-1]) == (("ENTERED", PLACED), ("LEFT", ""))
+    assert (changes[0], changes[-1]) == (("ENTERED", PLACED), ("LEFT", ""))
     # The order stands under another sort value once it is paid: told as one change, or, when the edge has read between
     # the deletion of the old key and the new one, as two.
-    assert told[1:-1] in ([("CHANGED", PAID)], [("LEFT", ""), ("ENTERED", PAID)])
+    assert changes[1:-1] in ([("CHANGED", PAID)], [("LEFT", ""), ("ENTERED", PAID)])
 
 
 def test_an_order_that_is_handed_over_leaves_the_one_and_enters_the_other(
@@ -46,16 +46,16 @@ def test_an_order_that_is_handed_over_leaves_the_one_and_enters_the_other(
 
 
 def test_a_range_is_resumed_with_what_was_missed(source: OrderSource, alice: GatewayClient) -> None:
-    asked = orders_of(ALICE)
+    range_spec = orders_of(ALICE)
     with alice.open("/v1/stream") as socket:
-        before = RangeReader(socket, watch_range(asked))
+        before = RangeReader(socket, watch_range(range_spec))
         kept, removed = (source.place(ALICE, {"item-a": 1}).order_id for _ in range(2))
         for order_id in (kept, removed):
             before.until(order_id, PLACED)
     source.delete(removed)
     late = source.place(ALICE, {"item-a": 1}).order_id
     with alice.open("/v1/stream") as socket:
-        resumed = RangeReader(socket, watch_range(asked, before.through), before.through)
+        resumed = RangeReader(socket, watch_range(range_spec, before.through), before.through)
         resumed.until(late, PLACED)
         if not resumed.of(removed):
             resumed.until(removed, None)

@@ -70,18 +70,18 @@ def read_on(watch: OrderSocket) -> None:
 
 def assert_resumes(operator: GatewayClient, orders: LargeOrders, reader: StalledReader) -> None:
     """With its positions the reader is told the newest rows, unless it has read them, then the next, and no others."""
-    newest, seen = orders.round, reader.all_told()
+    newest, earlier_frames = orders.round, reader.all_frames()
     with operator.open() as watch:
-        watch_all(watch, orders, seen)
-        read_until_shown(watch, orders, seen)
+        watch_all(watch, orders, earlier_frames)
+        read_until_shown(watch, orders, earlier_frames)
         orders.change()
         read_until_shown(watch, orders)
 
     for order_id in orders.ids:
         resumed = [frame for frame in watch.frames if order_of(frame) == order_id]
-        missed = [newest] if round_of(reader.told(order_id)[-1]) < newest else []
+        missed = [newest] if round_of(reader.frames_of(order_id)[-1]) < newest else []
         assert [round_of(frame) for frame in resumed] == [*missed, newest + 1]
-        assert_rising([*reader.told(order_id), *resumed])
+        assert_rising([*reader.frames_of(order_id), *resumed])
 
 
 def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_and_what_was_skipped(
@@ -97,13 +97,13 @@ def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_and_what_wa
         # Only what was on the way before it stalled is old; of the rest there was one version of each order.
         assert (len(reader.watch.frames) - before - ORDERS) * ROW_BYTES < MAX_ON_THE_WAY
         for order_id in orders.ids:
-            late = changes_told(reader.told(order_id))
+            late = changes_told(reader.frames_of(order_id))
             assert_rising(late)
             assert skipped_in(late[-1]) > 0
             # An edge tells all who watch a key at once the same versions: what one is not told, it is told of.
             for active_reader in reader.beside:
-                assert versions_in(late) == versions_in(changes_told(active_reader.told(order_id)))
-        assert sum(map(skipped_in, reader.all_told())) == reader.skipped() - skipped
+                assert versions_in(late) == versions_in(changes_told(active_reader.frames_of(order_id)))
+        assert sum(map(skipped_in, reader.all_frames())) == reader.skipped() - skipped
 
 
 @pytest.mark.timeout(scaled(240))

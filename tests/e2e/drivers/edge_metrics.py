@@ -29,7 +29,7 @@ def opened_at(edges: list[EdgeMetrics]) -> Mapping[EdgeMetrics, float]:
 
 
 def edge_of_the_next(before: Mapping[EdgeMetrics, float]) -> EdgeMetrics:
-    """The edge that the one socket came to which has been opened since `before`, by `opened_at`."""
+    """The edge of the only socket that was opened since `before`, which `opened_at` returned."""
 
     def grown() -> EdgeMetrics:
         edges = [edge for edge, count in before.items() if edge.metric(OPENED) > count]

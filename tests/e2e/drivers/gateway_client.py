@@ -24,14 +24,14 @@ from local_stack.running_stack import RunningStack
 from testkit.waiting import scaled
 
 KERNEL_HOLDS = 8192
-"""Bytes that the kernel is to take unasked. It is told before it connects, as windows are agreed upon then."""
+"""The kernel's receive buffer, in bytes. It is set before connecting, because TCP windows are agreed upon then."""
 
 AT_ONCE = 65_536
 Frame = dict[str, Any]
 
 
 class UnreadConnection:
-    """As websockets' own client, which would read on a thread of its own; pings are answered while one reads."""
+    """Like websockets' own client, but without a thread that reads; pings are answered while a caller reads."""
 
     def __init__(self, url: str, headers: Mapping[str, str], tls: ssl.SSLContext, timeout: float) -> None:
         """Connects and opens the socket. Raises websockets' InvalidStatus when the handshake is refused."""
@@ -63,7 +63,7 @@ class UnreadConnection:
         return self._texts.popleft()
 
     def close(self) -> None:
-        """Lets go without a farewell."""
+        """Closes the connection without a closing handshake."""
         self._socket.close()
 
     def _take(self) -> None:
@@ -175,7 +175,7 @@ class GatewayClient:
 
     @contextmanager
     def open_unread(self, path: str = "/update/orders") -> Iterator[OrderSocket]:
-        """As `open`, but nothing is read except by who asks for a frame: in between, the phone is stalled."""
+        """Like `open`, but the socket is read only while a caller waits for a frame; otherwise the phone is stalled."""
         url = self._gateway.wss + path
         with closing(UnreadConnection(url, self.headers, self._gateway.tls(), scaled(10))) as connection:
             yield OrderSocket(connection)
@@ -213,9 +213,9 @@ class TokenClient(GatewayClient):
         self.headers = {"Authorization": f"Bearer {self.token}"}
 
     def ticket(self) -> Frame:
-        """What the edge answers to whoever asks for a ticket with this token."""
+        """The edge's answer to a request for a ticket with this token."""
         url = f"{self._gateway.https}/v1/tickets"
         answer = httpx.post(url, headers=self.headers, verify=self._gateway.tls(), timeout=scaled(10))
         assert answer.status_code == 200, answer.text
-        told: Frame = answer.json()
-        return told
+        ticket: Frame = answer.json()
+        return ticket

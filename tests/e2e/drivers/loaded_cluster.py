@@ -102,5 +102,5 @@ def loaded_cluster(bootstrap: str, directory: Path) -> Iterator[LoadedCluster]:
         )
 
 
-def _shown(found: Sequence[object]) -> str:
-    return "\n".join([f"{len(found)} of these:", *map(str, found[:SHOWN])])
+def _shown(items: Sequence[object]) -> str:
+    return "\n".join([f"{len(items)} of these:", *map(str, items[:SHOWN])])

@@ -81,7 +81,7 @@ class InstanceStore:
 
     def values(self, store: str, groups: Iterable[str]) -> State:
         """The values of a store with one value per group; absent groups are left out."""
-        found: State = {}
+        rows: State = {}
         pending = iter(sorted(groups))
         while chunk := list(islice(pending, BATCH)):
             keys = [KeyQuery(key=StateKey(group=group)) for group in chunk]
@@ -89,24 +89,24 @@ class InstanceStore:
             for result in self._stub.BatchGetStates(request, timeout=scaled(10)).answer.results:
                 assert not result.HasField("error"), f"{chunk[result.index]}: {result.error}"
                 if result.HasField("state"):
-                    found[(chunk[result.index], "", "")] = Order.FromString(result.state.payload)
-        return found
+                    rows[(chunk[result.index], "", "")] = Order.FromString(result.state.payload)
+        return rows
 
     def members(self, store: str, groups: Iterable[str]) -> State:
         """The members of the groups of a store with many values per group."""
         return {key: order for group in sorted(groups) for key, order in self._group(store, group).items()}
 
     def _group(self, store: str, group: str) -> State:
-        found: State = {}
+        rows: State = {}
         token = ""
         while True:
             query = ScanStatesRequest(store=store, group=group, page_size=BATCH, page_token=token)
             page = self._stub.ScanStates(ShardScanRequest(query=query), timeout=scaled(10)).answer
             for state in page.states:
-                found[(state.key.group, state.key.sort, state.key.member)] = Order.FromString(state.payload)
+                rows[(state.key.group, state.key.sort, state.key.member)] = Order.FromString(state.payload)
             token = page.next_page_token
             if not token:
-                return found
+                return rows
 
     def close(self) -> None:
         """Closes the channel."""

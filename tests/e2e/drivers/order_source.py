@@ -142,14 +142,14 @@ class OrderChanges:
         later = self.placed_once + again
         self._chance.shuffle(later)
         self._script = self.busy + later
-        self.made = 0
+        self.made_count = 0
 
     def __len__(self) -> int:
         return len(self._script)
 
     def make_next(self) -> None:
         """Makes the next change; it is acknowledged by Kafka on return."""
-        order_id, chance = self._script[self.made], self._chance
+        order_id, chance = self._script[self.made_count], self._chance
         if order_id not in self._living:
             self._living.add(order_id)
             self._source.place(chance.choice(self.customers), {f"item-{chance.randrange(50)}": 1}, order_id)
@@ -160,4 +160,4 @@ class OrderChanges:
             self._source.hand_over(order_id, chance.choice(self.customers))
         else:
             self._source.advance(order_id, chance.choice(STATUSES))
-        self.made += 1
+        self.made_count += 1

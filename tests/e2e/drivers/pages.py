@@ -60,17 +60,17 @@ class Person:
         await expect(place).to_contain_text(text, timeout=TIMEOUT_MS)
 
     async def sees_light(self, text: str) -> None:
-        """Waits until the page says so of its connection."""
+        """Waits until the page shows this text about its connection."""
         await self.sees(self.page.locator("#session"), text)
 
     async def picture(self, name: str, *, moving: bool = False, whole: bool = False) -> None:
-        """Keeps what is to be seen: while it is `moving`, or as it will be; the `whole` page, or what fits."""
+        """Saves a screenshot: with animations if `moving`; of the `whole` page, or of the part that fits."""
         SCREENSHOTS.mkdir(exist_ok=True)
         path = SCREENSHOTS / f"{name}.png"
         await self.page.screenshot(path=path, animations="allow" if moving else "disabled", full_page=whole)
 
     async def pictures(self, name: str) -> None:
-        """Keeps what is to be seen by light and in the dark."""
+        """Saves a screenshot in the dark and in the light colour scheme."""
         for scheme in ("dark", "light"):
             await self.page.emulate_media(color_scheme=scheme)
             await self.picture(f"{name}-{scheme}")
@@ -94,6 +94,6 @@ class Visits:
 
     async def person(self, **options: Any) -> Person:
         """A tab of its own; the options are those of a browser's context, for example `color_scheme`."""
-        given = {"viewport": {"width": 1280, "height": 800}} | options
-        context = await self._browser.new_context(base_url=self._address, ignore_https_errors=True, **given)
+        context_options = {"viewport": {"width": 1280, "height": 800}} | options
+        context = await self._browser.new_context(base_url=self._address, ignore_https_errors=True, **context_options)
         return Person(await context.new_page())

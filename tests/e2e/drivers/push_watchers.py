@@ -1,4 +1,4 @@
-"""Watchers of keys and ranges by the Python client, which stays connected by itself; what they were told is kept."""
+"""Watchers of keys and ranges by the Python client, which reconnects by itself; they keep all updates."""
 
 import asyncio
 import threading
@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 @dataclass(repr=False)
 class PushWatcher:
-    """One client and what it watches: orders, and all orders of customers; `told` and `ranges` are by their ids."""
+    """One client and what it watches: orders, and all orders of customers; `updates` and `ranges` are by their ids."""
 
     order_ids: Sequence[str]
     customers: Sequence[str]
     interval_ms: int
-    told: dict[str, list[Update]] = field(default_factory=lambda: defaultdict(list))
+    updates: dict[str, list[Update]] = field(default_factory=lambda: defaultdict(list))
     ranges: dict[str, list[RangeUpdate]] = field(default_factory=lambda: defaultdict(list))
     subscriptions: list[Subscription | RangeSubscription] = field(default_factory=list)
     attempts: int = 0
@@ -46,13 +46,13 @@ class PushWatcher:
             for order_id in self.order_ids:
                 order = await client.subscribe("orders-by-key", order_id, interval_ms=self.interval_ms)
                 self.subscriptions.append(order)
-                readers.create_task(_keep(order, self.told[order_id].append))
+                readers.create_task(_keep(order, self.updates[order_id].append))
 
     @property
     def has_begun(self) -> bool:
         """Whether all subscriptions are in force and have a position to go on from."""
-        asked = len(self.customers) + len(self.order_ids)
-        return len(self.subscriptions) == asked and all(each.position is not None for each in self.subscriptions)
+        count = len(self.customers) + len(self.order_ids)
+        return len(self.subscriptions) == count and all(each.position is not None for each in self.subscriptions)
 
 
 class PushWatchers:

@@ -90,7 +90,7 @@ class QueryLoad:
         return f"{'; '.join(rates)} a second; {self.written() / seconds:.0f} records a second"
 
     def assert_replicas_equal(self, shard_addresses: Mapping[str, str]) -> None:
-        """See replica_rows. Only when nobody writes."""
+        """Asserts that all replicas are equal and match the log. Call it only while nothing is written."""
         assert_replicas_equal(shard_addresses, self._writer.log)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Kills processes of a stack at moments that a seed decides: time is counted in changes, to tell a story again."""
+"""Kills processes of a stack at moments that a seed decides. Time is counted in changes, so a run can be repeated."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -46,14 +46,18 @@ class RandomKills:
     """
 
     def __init__(
-        self, stack: RunningStack, plan: Sequence[Kill], made: Callable[[], int], while_down: Callable[[str], None]
+        self,
+        stack: RunningStack,
+        plan: Sequence[Kill],
+        changes_made: Callable[[], int],
+        while_down: Callable[[str], None],
     ) -> None:
-        """`made` says how many changes have been made. `while_down` is called with each victim before it is started
-        again, and may raise AssertionError for a while.
+        """`changes_made` returns how many changes have been made. `while_down` is called with each victim before it is
+        started again, and may raise AssertionError for a while.
         """
         self._stack = stack
         self._left = list(plan)
-        self._made = made
+        self._changes_made = changes_made
         self._while_down = while_down
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kills")
         self._under_way: Future[None] | None = None
@@ -82,7 +86,7 @@ class RandomKills:
 
     def _carry_out(self, kill: Kill) -> None:
         self._stack.kill(kill.victim, hold=True)
-        due = self._made() + kill.outage
+        due = self._changes_made() + kill.outage
         try:
             eventually(lambda: self._assert_down(kill.victim, due), timeout_s=60)
         finally:
@@ -90,6 +94,6 @@ class RandomKills:
         self._stack.wait_ready(kill.victim, scaled(60))
 
     def _assert_down(self, victim: str, due: int) -> None:
-        made = self._made()
-        assert made >= due, f"{due - made} more changes are to be made while {victim} is down"
+        count = self._changes_made()
+        assert count >= due, f"{due - count} more changes are to be made while {victim} is down"
         self._while_down(victim)

@@ -18,9 +18,9 @@ def orders_of(customer: str) -> Frame:
     return {"store": "orders-by-customer", "group": customer, "sort_from": sort_value_of_now(), "limit": 1000}
 
 
-def watch_range(asked: Frame, after: Frame | None = None, interval_ms: int = 0) -> Frame:
+def watch_range(range_spec: Frame, after: Frame | None = None, interval_ms: int = 0) -> Frame:
     """The frame that asks for a range from its beginning, or after a position."""
-    return {"watch_range": {"range": asked, "interval_ms": interval_ms} | ({"after": after} if after else {})}
+    return {"watch_range": {"range": range_spec, "interval_ms": interval_ms} | ({"after": after} if after else {})}
 
 
 class RangeReader:
@@ -29,12 +29,12 @@ class RangeReader:
     def __init__(self, watch: OrderSocket, request: Frame, after: Frame | None = None) -> None:
         self._watch = watch
         self.rows: dict[str, dict[str, Any]] = {}
-        self.told: list[tuple[str, str, str]] = []
-        """Member, what has happened, and the status of the row, in the order in which it was told."""
+        self.changes: list[tuple[str, str, str]] = []
+        """Member, kind of change, and status of the row, in the order in which they were received."""
         self.offsets: list[int] = []
         """The offset of each, in the same order."""
         self.through: Frame | None = after
-        """How far the range has been told; what resumes it."""
+        """The position through which the range is complete; the range is resumed after it."""
         watch.send(request)
         began: Frame = watch.next()["range_watched"]
         self.range: Frame = began["range"]
@@ -43,25 +43,25 @@ class RangeReader:
     def until(self, member: str, status: str | None, timeout_s: float = 30.0) -> None:
         """Reads on until the member's row has the status, or, for None, is not in the range any more.
 
-        It stops where the phone can resume, so that nothing it has read is told again.
+        It stops where the phone can resume, so that nothing it has read is sent again.
         """
         deadline = time.monotonic() + scaled(timeout_s)
         while (left := deadline - time.monotonic()) > 0:
             changed = self._watch.next(left / scaled(1))["range_changed"]
             self._apply(changed)
-            is_told = any(name == member for name, _, _ in self.told)
-            if "through" in changed and is_told and self.rows.get(member, {}).get("status") == status:
+            has_changed = any(name == member for name, _, _ in self.changes)
+            if "through" in changed and has_changed and self.rows.get(member, {}).get("status") == status:
                 return
-        raise AssertionError(f"{member} never became {status}: {self.told}")
+        raise AssertionError(f"{member} never became {status}: {self.changes}")
 
     def of(self, member: str) -> list[tuple[str, str]]:
-        """What has been told of a member."""
-        return [(change, status) for name, change, status in self.told if name == member]
+        """The changes of a member: kind and status."""
+        return [(change, status) for name, change, status in self.changes if name == member]
 
     def _apply(self, changed: Frame) -> None:
         member, change = changed["key"]["member"], changed["change"].removeprefix("MEMBER_CHANGE_")
         row = changed.get("row", {})
-        self.told.append((member, change, row.get("status", "")))
+        self.changes.append((member, change, row.get("status", "")))
         self.offsets.append(int(changed["position"]["offset"]))
         self.through = changed.get("through", self.through)
         if change == "LEFT":

@@ -39,9 +39,9 @@ class Rows:
 
 
 def assert_replicas_equal(shard_addresses: Mapping[str, str], log: StateLog) -> None:
-    """Waits until every partition has all its replicas and these have everything; then holds them to be the same.
+    """Waits until every partition has all its replicas and these have everything; then asserts that they are equal.
 
-    And to be what the log says: the newest payload of each key at its offset, or the deletion.
+    They must also equal the log: the newest payload of each key at its offset, or the deletion.
     """
     with _replicas_of(shard_addresses) as replicas_now:
         replicas = eventually(lambda: _complete(replicas_now(), log), timeout_s=60)
@@ -66,7 +66,7 @@ def _replicas_of(shard_addresses: Mapping[str, str]) -> Iterator[Any]:
 
 
 def _holders(channels: Mapping[str, grpc.Channel]) -> dict[int, list[tuple[Replica, int]]]:
-    """Who serves each partition, and through which offset."""
+    """The replicas that hold each partition, with the offset through which each is current; -1 if it does not serve."""
     holders: defaultdict[int, list[tuple[Replica, int]]] = defaultdict(list)
     for name, channel in channels.items():
         stub: Any = ShardServiceStub(channel)
@@ -83,11 +83,13 @@ def _holders(channels: Mapping[str, grpc.Channel]) -> dict[int, list[tuple[Repli
 def _complete(holders: dict[int, list[tuple[Replica, int]]], log: StateLog) -> dict[int, list[Replica]]:
     ends = log.ends()
     for partition in range(PARTITIONS):
-        found = {replica.instance: through for replica, through in holders.get(partition, [])}
+        offsets = {replica.instance: through for replica, through in holders.get(partition, [])}
 
-        assert len(found) == REPLICAS, f"partition {partition} is held by {found}"
-        assert set(found.values()) == {ends[partition]}, f"partition {partition}: {found}, its end is {ends[partition]}"
-    return {partition: [replica for replica, _ in found] for partition, found in holders.items()}
+        assert len(offsets) == REPLICAS, f"partition {partition} is held by {offsets}"
+        assert set(offsets.values()) == {ends[partition]}, (
+            f"partition {partition}: {offsets}, its end is {ends[partition]}"
+        )
+    return {partition: [replica for replica, _ in replicas] for partition, replicas in holders.items()}
 
 
 def _states(stub: Any, partition: int) -> Iterator[bytes]:

@@ -51,53 +51,53 @@ class LargeOrders:
 
 
 def order_of(frame: Frame) -> str:
-    """The order that a frame is about; nothing when it tells no order."""
+    """The order that a frame is about; empty when it is about none."""
     order_id: str = frame.get("data", {}).get("order_id", "")
     return order_id
 
 
 def round_of(frame: Frame) -> int:
-    """The round of the change that a frame tells; -1 when the order is not known yet."""
+    """The round of the change in a frame; -1 when the order is not known yet."""
     if frame["data"]["status"] == "Unknown":
         return -1
     return int(frame["data"]["tracking_number"].partition("-")[0] or 0)
 
 
 def versions_in(frames: Iterable[Frame]) -> int:
-    """How many versions the frames stand for: those that they tell, and those that they say were skipped."""
+    """How many versions the frames stand for: those that they contain, and those that they report as skipped."""
     return sum(1 + skipped_in(frame) for frame in frames)
 
 
 def skipped_in(frame: Frame) -> int:
-    """The versions that a frame says were skipped before it."""
+    """The versions that a frame reports as skipped before it."""
     return int(frame.get("skipped", 0))
 
 
 @dataclass(frozen=True)
 class ActiveReader:
-    """Somebody who reads all the time, and the edge behind their one socket."""
+    """A client that reads all the time, and the edge behind its only socket."""
 
     edge: EdgeMetrics
     watchers: OrderWatchers
 
-    def told(self, order_id: str) -> Sequence[Frame]:
+    def frames_of(self, order_id: str) -> Sequence[Frame]:
         """The frames of an order so far."""
         return self.watchers.frames.get(order_id, ())
 
-    def all_told(self) -> list[Frame]:
+    def all_frames(self) -> list[Frame]:
         """The frames of all orders so far."""
         return [frame for frames in self.watchers.frames.values() for frame in frames]
 
     def assert_shown(self, orders: LargeOrders) -> None:
         """Raises AssertionError while they lack the newest row of an order that they watch, or have lost the socket."""
-        assert all(self.told(order_id) for order_id in self.watchers.order_ids)
-        assert orders.are_shown(self.told(order_id)[-1] for order_id in self.watchers.order_ids)
+        assert all(self.frames_of(order_id) for order_id in self.watchers.order_ids)
+        assert orders.are_shown(self.frames_of(order_id)[-1] for order_id in self.watchers.order_ids)
         assert self.watchers.connects == 1
 
 
 @dataclass(frozen=True)
 class StalledReader:
-    """The phone's socket, the edge behind it, and the active_readers."""
+    """The phone's socket, the edge behind it, and the active readers."""
 
     watch: OrderSocket
     edge: EdgeMetrics
@@ -105,24 +105,24 @@ class StalledReader:
 
     @property
     def beside(self) -> list[ActiveReader]:
-        """The active_readers at the same edge."""
+        """The active readers at the same edge."""
         return [active_reader for active_reader in self.active_readers if active_reader.edge == self.edge]
 
-    def told(self, order_id: str) -> list[Frame]:
+    def frames_of(self, order_id: str) -> list[Frame]:
         """The frames of an order that have been read."""
         return [frame for frame in self.watch.frames if order_of(frame) == order_id]
 
-    def all_told(self) -> list[Frame]:
+    def all_frames(self) -> list[Frame]:
         """The frames of all orders that have been read."""
         return [frame for frame in self.watch.frames if order_of(frame)]
 
     def skipped(self) -> int:
-        """The versions that its edge has skipped so far, without those that the active_readers there were told of."""
-        told = sum(skipped_in(frame) for active_reader in self.beside for frame in active_reader.all_told())
-        return int(self.edge.metric(SKIPPED)) - told
+        """The versions that its edge has skipped so far, without those reported to the active readers there."""
+        reported = sum(skipped_in(frame) for active_reader in self.beside for frame in active_reader.all_frames())
+        return int(self.edge.metric(SKIPPED)) - reported
 
     def assert_active_readers_shown(self, orders: LargeOrders) -> None:
-        """Raises AssertionError while a active_reader lacks the newest row of an order."""
+        """Raises AssertionError while an active reader lacks the newest row of an order."""
         for active_reader in self.active_readers:
             active_reader.assert_shown(orders)
 
@@ -150,16 +150,16 @@ def stalled_among_active_readers(
         yield StalledReader(watch, edge, active_readers)
 
 
-def watch_all(watch: OrderSocket, orders: LargeOrders, seen: Sequence[Frame] = ()) -> None:
-    """Asks for all orders at interval 0, each after the last of the frames `seen` that tells it."""
-    positions = {order_of(frame): frame["position"] for frame in seen if order_of(frame)}
+def watch_all(watch: OrderSocket, orders: LargeOrders, earlier_frames: Sequence[Frame] = ()) -> None:
+    """Asks for all orders at interval 0, each after the last of the `earlier_frames` about it."""
+    positions = {order_of(frame): frame["position"] for frame in earlier_frames if order_of(frame)}
     for order_id in orders.ids:
         watch.send(watch_request(order_id, AT_ONCE, positions.get(order_id)))
 
 
-def read_until_shown(watch: OrderSocket, orders: LargeOrders, seen: Sequence[Frame] = ()) -> None:
-    """Reads on until the newest row of each order has been told, on this socket or by the frames `seen`."""
-    last = {order_of(frame): frame for frame in (*seen, *watch.frames) if order_of(frame)}
+def read_until_shown(watch: OrderSocket, orders: LargeOrders, earlier_frames: Sequence[Frame] = ()) -> None:
+    """Reads on until the newest row of each order has been told, on this socket or by the `earlier_frames`."""
+    last = {order_of(frame): frame for frame in (*earlier_frames, *watch.frames) if order_of(frame)}
     while not (len(last) == len(orders.ids) and orders.are_shown(last.values())):
         frame = watch.next()
         if order_of(frame):

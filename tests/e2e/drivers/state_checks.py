@@ -1,4 +1,4 @@
-"""Holds every answer that one reader gets against what it has seen before and what had been acknowledged by then."""
+"""Checks every answer to one reader against what it has seen before and what had been acknowledged by then."""
 
 from dataclasses import dataclass
 
@@ -16,15 +16,15 @@ class Seen:
 
 
 class StateChecks:
-    """One reader's memory. What an answer breaks is kept as a sentence in `broken`, and nothing is raised."""
+    """Remembers what one reader has seen. A broken promise is added to `broken` as a sentence; nothing is raised."""
 
-    def __init__(self, log: StateLog, who: str) -> None:
-        """Compares with the log; `who` begins each sentence."""
+    def __init__(self, log: StateLog, reader_name: str) -> None:
+        """Compares with the log; `reader_name` begins each sentence."""
         self.seen: dict[str, Seen] = {}
         self.broken: list[str] = []
         self.answers = 0
         self._log = log
-        self._who = who
+        self._reader_name = reader_name
 
     def value(self, key: str, held: Seen | None, state: State, freshness: Freshness, began: float) -> None:
         """Takes a value; `held` and `began` are what the reader held, and the monotonic time, when it made the call."""
@@ -37,7 +37,7 @@ class StateChecks:
         self._take(key, held, Seen(absence.position, None), freshness, began)
 
     def unchanged(self, key: str, held: Seen, freshness: Freshness, began: float) -> None:
-        """Takes that a batch left a key out: nothing newer than what the reader held."""
+        """Takes the absence of a key from a batch's answer: nothing is newer than what the reader held."""
         self.answers += 1
         self._fresh(key, held.position.offset, freshness, began)
 
@@ -72,4 +72,6 @@ class StateChecks:
 
     def _break(self, key: str, freshness: Freshness, what: str) -> None:
         how = "forwarded" if freshness.forwarded else "itself"
-        self.broken.append(f"{self._who}: {key} {what} (by {freshness.answered_by}, {how}, lag {freshness.lag_ms} ms)")
+        self.broken.append(
+            f"{self._reader_name}: {key} {what} (by {freshness.answered_by}, {how}, lag {freshness.lag_ms} ms)"
+        )

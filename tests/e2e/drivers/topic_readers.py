@@ -107,25 +107,25 @@ class OrderHistory:
         rows = {order_id: changes[-1].after for order_id, changes in self.changes.items()}
         return {order_id: row for order_id, row in rows.items() if row.customer_id == customer}
 
-    def version(self, order_id: str, told: Update | RangeChanged) -> int:
-        """The version that an update tells, by its commit; AssertionError unless the log has it just so."""
-        row = row_of(told)
-        if not told.HasField("commit_time"):
-            assert row is None, f"{order_id}: a row without a commit: {told}"
+    def version(self, order_id: str, update: Update | RangeChanged) -> int:
+        """The version in an update, by its commit time. Raises AssertionError unless the log has the same row."""
+        row = row_of(update)
+        if not update.HasField("commit_time"):
+            assert row is None, f"{order_id}: a row without a commit: {update}"
             return UNKNOWN
         for version, change in enumerate(self.changes[order_id]):
-            if change.source.commit_time == told.commit_time:
-                assert row is None or row == change.after, f"{order_id}: {change} was told as {told}"
+            if change.source.commit_time == update.commit_time:
+                assert row is None or row == change.after, f"{order_id}: {change} was told as {update}"
                 return version
-        raise AssertionError(f"{order_id}: the log has no such change: {told}")
+        raise AssertionError(f"{order_id}: the log has no such change: {update}")
 
 
-def row_of(told: Update | RangeChanged) -> Order | None:
-    """The order in an update; None when it tells that there is none."""
-    if isinstance(told, Removed) or not told.HasField("row"):
+def row_of(update: Update | RangeChanged) -> Order | None:
+    """The order in an update; None when the update has no row."""
+    if isinstance(update, Removed) or not update.HasField("row"):
         return None
     row = Order()
-    assert told.row.Unpack(row), f"another message than an order: {told}"
+    assert update.row.Unpack(row), f"another message than an order: {update}"
     return row
 
 
