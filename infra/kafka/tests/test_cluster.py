@@ -21,10 +21,10 @@ def test_a_created_topic_is_found_with_its_settings(kafka: str) -> None:
     cluster = cluster_at(kafka)
     cluster.create([topic], None)
 
-    found = cluster.wait_for([topic.name])[topic.name]
+    topic_state = cluster.wait_for([topic.name])[topic.name]
 
-    assert found.partitions == 3
-    assert found.config["cleanup.policy"] == "compact"
+    assert topic_state.partitions == 3
+    assert topic_state.config["cleanup.policy"] == "compact"
 
 
 @pytest.mark.kafka

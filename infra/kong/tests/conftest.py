@@ -1,4 +1,4 @@
-"""A gateway to put questions to: Envoy with the rendered file, or the one that GATEWAY_HTTP and GATEWAY_HTTPS name."""
+"""The gateway under test: Envoy with the rendered file, or the one that GATEWAY_HTTP and GATEWAY_HTTPS name."""
 
 import os
 import ssl
@@ -27,9 +27,9 @@ def document() -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """A certificate for localhost, and the authority that signed it."""
-    made = Certificates(tmp_path_factory.mktemp("tls"))
-    made.ensure(datetime.now(UTC))
-    return made
+    gateway_certificates = Certificates(tmp_path_factory.mktemp("tls"))
+    gateway_certificates.ensure(datetime.now(UTC))
+    return gateway_certificates
 
 
 @pytest.fixture(scope="session")

@@ -38,7 +38,7 @@ apikey: alice-demo-key
 
 
 class FloodUpstream:
-    """Opens one socket and sends on it for as long as somebody takes it; `taken` then says how many bytes that were."""
+    """Opens one socket and sends on it while its peer reads; `taken` is then the number of bytes sent."""
 
     def __init__(self, port: int) -> None:
         self._listener = socket.create_server(("127.0.0.1", port))

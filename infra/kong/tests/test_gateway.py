@@ -23,10 +23,10 @@ def mappings(value: object, place: tuple[str | int, ...] = ()) -> Iterator[tuple
 
 
 def at(document: Document, place: tuple[str | int, ...]) -> Any:
-    found: Any = document
+    value: Any = document
     for key in place:
-        found = found[key]
-    return found
+        value = value[key]
+    return value
 
 
 def plugin(document: Document, name: str) -> Document:

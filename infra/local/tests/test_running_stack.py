@@ -53,14 +53,14 @@ def directory(settings: Settings) -> StackDirectory:
 
 
 def of_the_run(run: str) -> set[int]:
-    found = set()
+    pids = set()
     for process in psutil.process_iter():
         try:
             if process.environ().get(RUN_VARIABLE) == run:
-                found.add(process.pid)
+                pids.add(process.pid)
         except psutil.Error:
             continue
-    return found
+    return pids
 
 
 def test_a_ready_stack_has_a_stack_file_and_ends_without_a_trace(settings: Settings, directory: StackDirectory) -> None:

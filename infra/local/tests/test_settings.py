@@ -44,12 +44,12 @@ def test_every_instance_has_ports_of_its_own() -> None:
 
 
 def test_every_server_gets_a_port_of_its_own() -> None:
-    (given,) = free_ports(1)
+    (port,) = free_ports(1)
 
-    settings = Settings(gateway_https_port=given).with_ports()
+    settings = Settings(gateway_https_port=port).with_ports()
 
     ports = [value for name, value in settings if name.endswith("_port")]
-    assert settings.gateway_https_port == given
+    assert settings.gateway_https_port == port
     assert all(ports)
     assert len(set(ports)) == len(ports) == 15
 

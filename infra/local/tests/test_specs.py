@@ -86,7 +86,7 @@ def test_only_the_broker_is_stopped_last(specs: dict[str, ProcessSpec]) -> None:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Is ready for those who bring the right header."""
+    """Reports ready only to requests with the right header."""
 
     def do_GET(self) -> None:
         self.send_response(200 if self.headers.get("X-Key") == "right" else 503)

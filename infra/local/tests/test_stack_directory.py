@@ -18,9 +18,9 @@ from testkit import processes
 
 @pytest.fixture
 def directory(tmp_path: Path) -> StackDirectory:
-    made = StackDirectory(tmp_path / "stack")
-    made.create()
-    return made
+    stack_directory = StackDirectory(tmp_path / "stack")
+    stack_directory.create()
+    return stack_directory
 
 
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ Shown = Callable[[], tuple[int, str]]
 
 @pytest.fixture
 def directory(tmp_path: Path) -> StackDirectory:
-    made = StackDirectory(tmp_path)
-    made.create()
-    return made
+    stack_directory = StackDirectory(tmp_path)
+    stack_directory.create()
+    return stack_directory
 
 
 @pytest.fixture

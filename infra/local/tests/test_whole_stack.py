@@ -69,7 +69,7 @@ def test_it_leaves_nothing_goes_on_where_it_stopped_and_shows_itself(tmp_path: P
 
 
 def is_later(state: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Whether the state follows in the same log: a topic made anew would have another epoch."""
+    """Whether the state follows in the same log: a topic that was created again would have another epoch."""
     position, earlier = state["position"], before["position"]
     assert position["epoch"] == earlier["epoch"]
     return int(position["offset"]) > int(earlier["offset"])

@@ -20,7 +20,7 @@ OF_HISTOGRAMS = ("_bucket", "_sum", "_count")
 def kinds() -> dict[str, str]:
     """Every metric that the services register, with its type."""
     classes = [import_module(f"{service}.metrics").Metrics for service in SERVICES]
-    registries = [made(CollectorRegistry()) if signature(made).parameters else made() for made in classes]
+    registries = [cls(CollectorRegistry()) if signature(cls).parameters else cls() for cls in classes]
     return {family.name: family.type for metrics in registries for family in metrics.registry.collect()}
 
 
@@ -46,16 +46,16 @@ def expressions() -> Iterator[str]:
 @pytest.mark.parametrize("expression", sorted(set(expressions())))
 def test_every_metric_that_is_asked_for_exists(expression: str) -> None:
     known = {each for name, kind in kinds().items() for each in series(name, kind)}
-    asked = set(PREFIXED.findall(expression))
+    used = set(PREFIXED.findall(expression))
 
-    assert asked
-    assert asked <= known
+    assert used
+    assert used <= known
 
 
 def test_each_service_is_watched() -> None:
-    asked = " ".join(expressions())
+    queries = " ".join(expressions())
 
-    assert {name.split("_")[0] for name in kinds()} == {name.split("_")[0] for name in PREFIXED.findall(asked)}
+    assert {name.split("_")[0] for name in kinds()} == {name.split("_")[0] for name in PREFIXED.findall(queries)}
 
 
 def test_each_alert_says_what_to_do() -> None:
