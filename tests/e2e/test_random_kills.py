@@ -107,7 +107,7 @@ def _assert_resumed(stack: RunningStack, watchers: PushWatchers, victim: str) ->
 
 def _assert_recovered(watchers: Iterable[PushWatcher]) -> None:
     for watcher in watchers:
-        started_anew = [each.subject for each in watcher.subscriptions if each.recovered is not True]
+        started_anew = [each.name for each in watcher.subscriptions if each.recovered is not True]
         assert watcher.attempts == 1 or not started_anew, f"resumed with a snapshot: {started_anew}"
 
 

@@ -46,18 +46,14 @@ class RandomKills:
     """
 
     def __init__(
-        self,
-        stack: RunningStack,
-        plan: Sequence[Kill],
-        changes_made: Callable[[], int],
-        while_down: Callable[[str], None],
+        self, stack: RunningStack, plan: Sequence[Kill], changes: Callable[[], int], while_down: Callable[[str], None]
     ) -> None:
-        """`changes_made` returns how many changes have been made. `while_down` is called with each victim before it is
-        started again, and may raise AssertionError for a while.
+        """`changes` returns how many there have been. `while_down` is called with each victim before it is started
+        again, and may raise AssertionError for a while.
         """
         self._stack = stack
         self._left = list(plan)
-        self._changes_made = changes_made
+        self._changes = changes
         self._while_down = while_down
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kills")
         self._under_way: Future[None] | None = None
@@ -86,7 +82,7 @@ class RandomKills:
 
     def _carry_out(self, kill: Kill) -> None:
         self._stack.kill(kill.victim, hold=True)
-        due = self._changes_made() + kill.outage
+        due = self._changes() + kill.outage
         try:
             eventually(lambda: self._assert_down(kill.victim, due), timeout_s=60)
         finally:
@@ -94,6 +90,6 @@ class RandomKills:
         self._stack.wait_ready(kill.victim, scaled(60))
 
     def _assert_down(self, victim: str, due: int) -> None:
-        count = self._changes_made()
+        count = self._changes()
         assert count >= due, f"{due - count} more changes are to be made while {victim} is down"
         self._while_down(victim)

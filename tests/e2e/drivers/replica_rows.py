@@ -86,9 +86,7 @@ def _complete(holders: dict[int, list[tuple[Replica, int]]], log: StateLog) -> d
         offsets = {replica.instance: through for replica, through in holders.get(partition, [])}
 
         assert len(offsets) == REPLICAS, f"partition {partition} is held by {offsets}"
-        assert set(offsets.values()) == {ends[partition]}, (
-            f"partition {partition}: {offsets}, its end is {ends[partition]}"
-        )
+        assert set(offsets.values()) == {ends[partition]}, f"partition {partition}: {offsets}, not {ends[partition]}"
     return {partition: [replica for replica, _ in replicas] for partition, replicas in holders.items()}
 
 
