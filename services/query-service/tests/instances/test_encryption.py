@@ -61,10 +61,10 @@ class Encrypted:
 
 @pytest.fixture
 async def encrypted(scene: "Scene", tmp_path: Path) -> Encrypted:
-    made = Encrypted(scene, tmp_path)
+    encrypted = Encrypted(scene, tmp_path)
     scene.write(dict.fromkeys(GROUPS, b"row"))
-    await scene.until_ready(*made.instances)
-    return made
+    await scene.until_ready(*encrypted.instances)
+    return encrypted
 
 
 def stub_of(channel: grpc.aio.Channel) -> "query_grpc.QueryServiceAsyncStub":

@@ -113,9 +113,9 @@ def generations(kafka: str, create_topic: Callable[..., str]) -> Generations:
 
 @pytest.fixture
 async def scene(generations: Generations, make_scene: "MakeScene") -> AsyncIterator["Scene"]:
-    made = make_scene(generations.old, STORES.format(topic=generations.old))
-    yield made
-    await made.close()
+    scene = make_scene(generations.old, STORES.format(topic=generations.old))
+    yield scene
+    await scene.close()
 
 
 @asynccontextmanager

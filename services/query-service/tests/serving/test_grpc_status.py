@@ -82,9 +82,9 @@ def test_every_failure_has_a_status() -> None:
 async def test_a_failure_arrives_at_the_peer_as_it_was_raised(
     failure: LookupFailedError, code: grpc.StatusCode
 ) -> None:
-    seen, arrived = await over_the_wire(failure)
+    status, arrived = await over_the_wire(failure)
 
-    assert seen == code
+    assert status == code
     assert type(arrived) is type(failure)
     assert str(arrived) == str(failure)
 
