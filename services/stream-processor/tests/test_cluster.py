@@ -31,9 +31,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1200)]
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(tmp_path, free_ports(1)[0])
-    yield made
-    made.close()
+    cluster = Cluster(tmp_path, free_ports(1)[0])
+    yield cluster
+    cluster.close()
 
 
 @pytest.fixture
@@ -43,9 +43,9 @@ def processor(
     for name, value in cluster.client_environment().items():
         monkeypatch.setenv(name, value)
     files = [written(name, tmp_path, prefix) for name in KEYS]
-    made = Processor(tmp_path, kafka, free_ports(1)[0], files, checkpoint_interval="5s", master=cluster.master)
-    yield made
-    made.close()
+    processor = Processor(tmp_path, kafka, free_ports(1)[0], files, checkpoint_interval="5s", master=cluster.master)
+    yield processor
+    processor.close()
 
 
 @pytest.fixture

@@ -49,14 +49,14 @@ def history(chance: Random) -> list[OrderChange]:
         before = rows.pop(order_id, None)
         if before is not None and chance.random() < 0.1:
             rows[order_id] = before
-            made = change(None, before, sequence, epoch)
-            made.operation = OPERATION_SNAPSHOT
+            order_change = change(None, before, sequence, epoch)
+            order_change.operation = OPERATION_SNAPSHOT
         else:
             if before is None or chance.random() > 0.2:
                 items = [f"item-{chance.randrange(4)}" for _ in range(chance.randint(0, 3))]
                 rows[order_id] = order(order_id, f"customer-{chance.randrange(3)}", items, second=chance.randrange(5))
-            made = change(before, rows.get(order_id), sequence, epoch)
-        changes.append(made)
+            order_change = change(before, rows.get(order_id), sequence, epoch)
+        changes.append(order_change)
     return changes
 
 
@@ -99,8 +99,8 @@ def test_latest_ends_with_the_newest_rows(shipped: Callable[..., Pipeline], play
     changes = history(chance)
     records = play(shipped("orders-by-key"), sent(changes, chance), chance)
 
-    found = {key: Order.FromString(state.payload) for key, state in read_fenced(records).items()}
-    assert found == {key: row for row in newest(changes) for key in by_order(row)}
+    rows = {key: Order.FromString(state.payload) for key, state in read_fenced(records).items()}
+    assert rows == {key: row for row in newest(changes) for key in by_order(row)}
 
 
 @few_but_rich
@@ -111,8 +111,8 @@ def test_members_end_with_the_newest_rows_under_all_their_keys(
     changes = history(chance)
     records = play(shipped("orders-by-item"), sent(changes, chance), chance)
 
-    found = {key: Order.FromString(state.payload) for key, state in read_fenced(records).items()}
-    assert found == {key: row for row in newest(changes) for key in by_item(row)}
+    rows = {key: Order.FromString(state.payload) for key, state in read_fenced(records).items()}
+    assert rows == {key: row for row in newest(changes) for key in by_item(row)}
 
 
 @few_but_rich
@@ -124,8 +124,8 @@ def test_sums_end_as_those_of_the_newest_rows(shipped: Callable[..., Pipeline], 
     totals: dict[str, int] = defaultdict(int)
     for item in (item for row in newest(changes) for item in row.items):
         totals[item.item_id] += item.quantity * item.unit_price_cents
-    found = {key: OrderItem.FromString(state.payload) for key, state in read_fenced(records).items()}
-    assert found == {key: OrderItem(item_id=key, unit_price_cents=total) for key, total in totals.items()}
+    sums = {key: OrderItem.FromString(state.payload) for key, state in read_fenced(records).items()}
+    assert sums == {key: OrderItem(item_id=key, unit_price_cents=total) for key, total in totals.items()}
 
 
 @few_but_rich
@@ -138,6 +138,6 @@ def test_windows_end_with_what_was_committed_before_they_closed(
     repeated = sorted([*range(len(changes)), *chance.sample(range(len(changes)), 20)])
     records = play(shipped("hourly-sales-by-store", window=HOURLY), [changes[number] for number in repeated], chance)
 
-    found = {key: HourlySales.FromString(state.payload) for key, state in read_fenced(records).items()}
+    windows = {key: HourlySales.FromString(state.payload) for key, state in read_fenced(records).items()}
     wanted = sales_by_window(changes)
-    assert {key: (sales.invoices, sales.amount_cents) for key, sales in found.items()} == wanted
+    assert {key: (sales.invoices, sales.amount_cents) for key, sales in windows.items()} == wanted

@@ -101,8 +101,8 @@ def test_kills_of_driver_and_jvm_lose_nothing(
     for name, keys in KEYS.items():
         wait_for_state(partial(read_topic, kafka, prefix + name), model(changes, keys), processor)
     wanted = totals(changes)
-    found = partial(read_totals, kafka, prefix + SUMS)
-    wait_until(lambda: found() == wanted, lambda: f"{found()} is not {wanted}")
+    read_sums = partial(read_totals, kafka, prefix + SUMS)
+    wait_until(lambda: read_sums() == wanted, lambda: f"{read_sums()} is not {wanted}")
     assert processor.stop() == 0
 
 

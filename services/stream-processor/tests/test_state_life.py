@@ -64,9 +64,9 @@ def processor(tmp_path: Path, kafka: str, create_topics: Callable[[str], None]) 
     create_topics(prefix)
     file = tmp_path / "latest.yaml"
     file.write_text(PIPELINE.format(prefix=prefix))
-    made = Processor(tmp_path, kafka, free_ports(1)[0], [file], drain_s="0")
-    yield made, f"{prefix}orders"
-    made.close()
+    processor = Processor(tmp_path, kafka, free_ports(1)[0], [file], drain_s="0")
+    yield processor, f"{prefix}orders"
+    processor.close()
 
 
 @pytest.mark.kafka
@@ -76,8 +76,8 @@ def test_rows_that_are_gone_are_forgotten_in_real_time_mode(kafka: str, processo
 
     def send(first: int, *rows: tuple[str, bool]) -> None:
         for sequence, (name, lives) in enumerate(rows, first):
-            made = change(None, order(name), sequence) if lives else change(order(name), None, sequence)
-            producer.produce(source, made.SerializeToString(), name.encode())
+            order_change = change(None, order(name), sequence) if lives else change(order(name), None, sequence)
+            producer.produce(source, order_change.SerializeToString(), name.encode())
         producer.flush()
 
     def held(rows: int) -> None:
