@@ -76,10 +76,10 @@ async def test_by_a_range_of_the_stream(edge: RunningEdge, more: dict[str, Any])
 
 
 async def test_by_a_binary_frame(edge: RunningEdge) -> None:
-    asked = ClientFrame(id="a")
-    asked.subscribe.store, asked.subscribe.key.group = ORDER.store, ORDER.group
+    request = ClientFrame(id="a")
+    request.subscribe.store, request.subscribe.key.group = ORDER.store, ORDER.group
     async with edge.socket("/v1/stream", subprotocols=[BINARY_SUBPROTOCOL]) as socket:
-        await socket.send(asked.SerializeToString())
+        await socket.send(request.SerializeToString())
         frame = ServerFrame.FromString(await socket.recv(decode=False))
 
     assert (frame.id, frame.error.code) == ("a", "forbidden")
