@@ -1,4 +1,4 @@
-"""Matches and markets: their life cycles, what happens to which, and their messages."""
+"""Matches and markets: their life cycles, their mutations and their messages."""
 
 from collections import Counter
 from random import Random
@@ -39,7 +39,7 @@ MARKET_ROW = MarketRow(42 * 8 + 3, "goals", (Outcome("over", 1900), Outcome("und
 
 
 def steps_to_the_end(count: int, parameters: DatabaseParameters) -> list[tuple[MatchRow, MatchRow]]:
-    """The steps, before and after, of so many matches from scheduled to finished."""
+    """The rows before and after each step of this many matches, from scheduled to finished."""
     steps = []
     for number in range(1, count + 1):
         context = StepContext(Random(number), parameters, NOW_US)
