@@ -1,4 +1,4 @@
-"""Which topics there are, and where they end."""
+"""The topics that exist, and their end offsets."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping

@@ -129,7 +129,7 @@ class Scene:
         await self.until(applied, process)
 
     async def until_newer(self, process: Process, group: str, than: bytes) -> query.GetStateResponse:
-        """Waits until the instance answers something else than a payload."""
+        """Waits until the instance answers with a payload other than `than`."""
         request = query.GetStateRequest(store="rows", key=state_pb2.StateKey(group=group))
         answers: list[query.GetStateResponse] = []
 

@@ -73,7 +73,7 @@ def stub_of(channel: grpc.aio.Channel) -> "query_grpc.QueryServiceAsyncStub":
 
 
 async def answered_by(process: "Process", credentials: grpc.ChannelCredentials) -> set[str]:
-    """Reads all rows by one instance; returns who answered. Rows that cannot be had yet are left out."""
+    """Reads all rows by one instance; returns the instances that answered. Rows not served yet are left out."""
     names: set[str] = set()
     async with grpc.aio.secure_channel(process.address, credentials) as channel:
         for group in GROUPS:

@@ -18,7 +18,7 @@ STORE = "orders-by-key"
 EPOCH = 77
 RESOURCE_EXHAUSTED = 8
 RECENT = 8
-"""The changed rows that the hosts of these tests remember."""
+"""The number of changed rows that the replicas of these tests remember."""
 
 
 def soon() -> float:

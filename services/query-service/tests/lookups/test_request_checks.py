@@ -1,4 +1,4 @@
-"""Requests that are wrong are refused by the name of their field."""
+"""Invalid requests are refused with the name of the wrong field."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What callers are told of rows that a store retains for a time."""
+"""What callers learn about rows that a store retains for a limited time."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Which replica a lookup asks, and which next."""
+"""Which replica a lookup asks first, and which next."""
 
 import pytest
 
@@ -23,7 +23,7 @@ async def get(lookup: Lookup, until: float) -> GetResult:
 
 
 class Cluster:
-    """Three instances of which one, at a rank of choice, is the one that routes."""
+    """Three instances; the one that routes is one of them, at any rank."""
 
     def __init__(self, view: View, metrics: Metrics, clock: ManualClock) -> None:
         view.shard_map = ShardMap(frozenset({view.me, *OTHERS}), 2)
@@ -36,7 +36,7 @@ class Cluster:
         self.routing = RoutedLookup(view, self.local, self.peers.of, hedging, 0.5, limits, metrics, clock)
 
     def lookup(self, rank: int) -> FakeLookup:
-        """The lookup of whoever stands at this rank."""
+        """The lookup of the member at this rank."""
         member = self.view.shard_map.ranked(*SHARD)[rank - 1]
         return self.local if member == self.view.me else self.peers.lookups[member]
 
@@ -47,7 +47,7 @@ class Cluster:
 
     @property
     def calls(self) -> list[int]:
-        """How often each rank was asked."""
+        """The number of calls to each rank."""
         return [len(self.lookup(rank).deadlines) for rank in (1, 2, 3)]
 
 

@@ -35,7 +35,7 @@ class FakeRouting:
 
 
 class Waiting(FakeLookup):
-    """Has no news until the test gives some."""
+    """Has no new values until the test sets `news`."""
 
     def __init__(self, answered_by: str, failure: LookupFailedError | None = None) -> None:
         super().__init__(answered_by, failure, forwarded=True)

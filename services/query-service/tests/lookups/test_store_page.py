@@ -23,7 +23,7 @@ STORE = "orders-by-key"
 
 
 class Partitions:
-    """Partitions of groups without members, that are read as partition_page reads them."""
+    """Partitions in memory, of groups without members; `read` has the contract of partition_page."""
 
     def __init__(self, rows: dict[str, int]) -> None:
         self.rows = rows
@@ -112,7 +112,7 @@ class Job:
 
 @pytest.fixture
 async def job(serving_view: View, clock: ManualClock) -> Job:
-    """Query-1 holds all four partitions, and owns those that it ranks first for among two instances."""
+    """Query-1 holds all four partitions, and owns those for which it ranks first of two instances."""
     for partition in range(4):
         rows = [put(f"{partition}-{number:02d}", 1, number) for number in range(10)]
         serving_view.replicas[STORE, partition].apply(rows, 10)

@@ -27,10 +27,10 @@ ABSENT = AbsentError("nothing", Absence(Position(1, 2), deleted=True), Freshness
 
 
 class Context:
-    """A call that fails as the peer would see it."""
+    """The context of a call; `abort` raises the error that the peer would see."""
 
     def add_done_callback(self, callback: object) -> None:
-        """The call is never over."""
+        """Never calls it: the call does not end."""
 
     async def abort(
         self, code: grpc.StatusCode, details: str, trailing_metadata: tuple[tuple[str, str | bytes], ...]
