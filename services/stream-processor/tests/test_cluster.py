@@ -22,7 +22,7 @@ from testkit.topics import read_topic
 
 CHANGES = 10_000
 CORES = 16
-"""The slots of each worker: those of two are enough, those of one are not."""
+"""The task slots of each worker: two workers have enough, one has not."""
 PIPELINES = Path(__file__).parents[1] / "pipelines"
 KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer}
 
@@ -69,7 +69,7 @@ def written(name: str, directory: Path, prefix: str) -> Path:
 
 
 def history() -> Iterator[OrderChange]:
-    """Changes of 500 orders that move between customers, end, and begin anew."""
+    """Changes of 500 orders that move between customers, are deleted, and are created again."""
     chance = random.Random(7)
     rows: dict[str, Order] = {}
     for sequence in range(1, CHANGES + 1):

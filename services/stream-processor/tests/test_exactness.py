@@ -40,7 +40,7 @@ few_but_rich = settings(
 
 
 def history(chance: Random) -> list[OrderChange]:
-    """Changes of a few rows: moves between groups and sorts, deletes, new beginnings and snapshots, in two epochs."""
+    """Changes of a few rows in two epochs: moves between groups and sorts, deletes, re-creations and snapshots."""
     rows: dict[str, Order] = {}
     changes = []
     for step in range(120):
@@ -61,7 +61,7 @@ def history(chance: Random) -> list[OrderChange]:
 
 
 def sent(changes: Sequence[OrderChange], chance: Random) -> list[OrderChange]:
-    """The changes as two partitions without an order between them give them, some of them twice."""
+    """The changes as read from two partitions, with no order between the two, and some of them twice."""
     repeated = [*changes, *chance.sample(changes, 20)]
     halves = [[each for each in repeated if chance.random() < 0.5]]
     halves.append([each for each in repeated if each not in halves[0]])
@@ -72,7 +72,7 @@ def sent(changes: Sequence[OrderChange], chance: Random) -> list[OrderChange]:
 
 
 def newest(changes: Sequence[OrderChange]) -> list[Order]:
-    """The rows that there are in the end."""
+    """The rows that exist at the end."""
     ordered = sorted(changes, key=lambda each: (each.source.epoch, each.source.log_sequence_number))
     last = {(each.after if each.HasField("after") else each.before).order_id: each for each in ordered}
     return [each.after for each in last.values() if each.HasField("after")]
@@ -80,7 +80,7 @@ def newest(changes: Sequence[OrderChange]) -> list[Order]:
 
 @pytest.fixture
 def play(tmp_path: Path, spark: SparkSession, functions: Functions) -> Playing:
-    """Plays changes through the pipeline, with a crash in one of its batches: the records that it writes."""
+    """Plays changes through the pipeline with a crash in one of its batches; returns the records that it writes."""
 
     def play(pipeline: Pipeline, changes: Sequence[Message], chance: Random) -> list[Record]:
         batches = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)

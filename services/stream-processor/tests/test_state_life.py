@@ -1,4 +1,4 @@
-"""How much state is left of what is gone, and for how long."""
+"""How much state deleted rows leave, and for how long."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,11 +18,11 @@ from testkit.stream_processor.process import Processor, wait_until
 
 GROUPS = 2_000
 NAME = 32
-"""Letters of a group's name, which are random: what keys share is compressed."""
+"""Random letters in the name of a group; random, because what keys have in common is compressed."""
 BESIDE_NAME = 24
-"""Bytes: the bound that the README gives."""
+"""Bytes of state per group in addition to its name: the bound in the README."""
 GROUPING, REMEMBERING = 0, 1
-"""The operators that add up and that remember rows: Spark counts from the sink."""
+"""The operators that add up and that remember rows, by their number; Spark counts from the sink."""
 ROWS = 20
 PIPELINE = """
 name: latest

@@ -1,4 +1,4 @@
-"""What people read of a pipeline."""
+"""The explanation of a pipeline for people."""
 
 from collections.abc import Callable
 

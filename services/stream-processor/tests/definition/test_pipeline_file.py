@@ -166,7 +166,7 @@ SCHEMA = json.loads(pipeline_file.schema_text())
 
 
 def test_the_shipped_schema_is_current() -> None:
-    """If not: `stream-processor schema > pipelines/pipeline.schema.json`."""
+    """If this fails, run `stream-processor schema > pipelines/pipeline.schema.json`."""
     assert (PIPELINES / "pipeline.schema.json").read_text() == pipeline_file.schema_text()
 
 

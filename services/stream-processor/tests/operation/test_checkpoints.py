@@ -1,4 +1,4 @@
-"""A checkpoint and the meaning it was made with."""
+"""A checkpoint is used only by a pipeline of the same meaning."""
 
 from collections.abc import Callable
 from pathlib import Path

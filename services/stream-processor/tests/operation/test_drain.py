@@ -29,7 +29,7 @@ trigger: {{mode: realtime, checkpoint: 60s}}
 
 
 class Flow:
-    """Changes of rows on all partitions, one after the other, until `end`."""
+    """Sends changes of rows to all partitions, one after the other, until `end`."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})

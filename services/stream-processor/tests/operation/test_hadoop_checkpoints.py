@@ -35,7 +35,7 @@ def prefix(create_topics: Callable[[str], None]) -> str:
 
 @pytest.fixture
 def start(tmp_path: Path, kafka: str, prefix: str) -> Iterator[Callable[..., Processor]]:
-    """Starts a process with a log of its own; all of them have one place for their checkpoints."""
+    """Starts a process with its own log; all processes share one place for their checkpoints."""
     processors: list[Processor] = []
 
     def start(name: str, where: str = "") -> Processor:

@@ -1,4 +1,4 @@
-"""What is known of running queries, and the metrics that Spark's progress becomes."""
+"""The state of running queries, and the metrics that come from Spark's progress."""
 
 from collections.abc import Callable
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""Debezium's JSON in real-time mode, and dead letters that go back when what was wrong is mended."""
+"""Debezium's JSON in real-time mode, and dead letters that are replayed after their cause is fixed."""
 
 from collections.abc import Iterator
 from functools import partial

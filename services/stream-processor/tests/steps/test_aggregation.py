@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 @pytest.fixture
 def totals(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., dict[str, StateRecord | None]]:
-    """What stands on the topic after the changes, by key; None for a tombstone."""
+    """The records on the topic after the changes, by key; None for a tombstone."""
 
     def run(pipeline: Pipeline, *changes: object) -> dict[str, StateRecord | None]:
         rows = written_records(records(*changes), pipeline, 4, EPOCH, functions).collect()
@@ -152,7 +152,7 @@ def test_a_sum_that_spark_would_not_form_exactly_is_refused(
 
 
 def sold(invoice: str, hours: float, committed: float, cents: int = 100) -> bytes:
-    """An invoice made so many hours after START, and committed so many."""
+    """An invoice that was created, and committed, this many hours after START."""
     row = Invoice(invoice_number=invoice, store_id="s", total_amount_cents=cents)
     row.created_at.FromDatetime(START + timedelta(hours=hours))
     source = change(None, order(), 1).source

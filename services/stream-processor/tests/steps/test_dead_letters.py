@@ -35,12 +35,12 @@ def headers(letter: Row) -> dict[str, str]:
 
 
 def limited(pipelines: list[Pipeline], largest_letter: int) -> list[Pipeline]:
-    """The pipelines, whose dead-letter topic takes records of so many bytes."""
+    """The pipelines, with a limit in bytes for the records of their dead-letter topic."""
     return [replace(each, max_dead_letter_bytes=largest_letter) for each in pipelines]
 
 
 def traced() -> Column:
-    """The headers of a record with one of its own."""
+    """The headers of a source record that has one already."""
     return F.array(F.struct(F.lit("trace").alias("key"), F.lit(b"1").alias("value"))).cast(HEADERS)
 
 

@@ -49,7 +49,7 @@ def table(kafka: str, create_topic: Callable[..., str]) -> Table:
 
 @pytest.fixture
 def tables(spark: SparkSession) -> Iterator[Any]:
-    """The tables of Spark's JVM, which are followed no more after the test."""
+    """The tables of Spark's JVM, which are closed after the test."""
     tables = cast(Any, spark._jvm).io.statecast.spark.GlobalTables
     yield tables
     tables.closeAll()

@@ -1,4 +1,4 @@
-"""What a change does to its groups, with the keys and the condition that it rests on."""
+"""What a change does to its groups, by the pipeline's keys and condition."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ ONE_LATER = "2024-08-28T12:00:01.000001Z"
 
 @pytest.fixture
 def lines(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., list[Row]]:
-    """What the changes do when nothing is known of their rows; a line per row that a change speaks of."""
+    """What the changes do when no earlier state of their rows is known; one line per row of a change."""
 
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[Row]:
         assert isinstance(pipeline, LatestPipeline | MembersPipeline)
@@ -42,7 +42,7 @@ def lines(functions: Functions, records: Callable[..., DataFrame]) -> Callable[.
 
 @pytest.fixture
 def effects(lines: Callable[..., list[Row]]) -> Callable[..., list[Effect]]:
-    """Per change the keys that the row leaves and those that it stands under now."""
+    """For each change, the keys that the row leaves and the keys that it has now."""
 
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[Effect]:
         rows = lines(pipeline, *changes)
@@ -216,7 +216,7 @@ def test_what_does_not_match_is_not_checked(
 def batches(
     tmp_path: Path, spark: SparkSession, functions: Functions, shipped: Callable[..., Pipeline]
 ) -> Callable[..., MicroBatches]:
-    """Makes micro-batches of orders-by-customer that forget rows so soon."""
+    """Makes micro-batches of orders-by-customer that forget deleted rows after this duration."""
 
     def make(forget: str) -> MicroBatches:
         return MicroBatches(tmp_path, shipped("orders-by-customer", forget_deleted=forget), spark, functions)
