@@ -1,4 +1,4 @@
-"""Certificates of the settings are checked before anything is started, and then prove who is who."""
+"""Certificates of the settings are checked before anything is started, and then authenticate both sides."""
 
 import json
 import ssl

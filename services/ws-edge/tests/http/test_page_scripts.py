@@ -35,7 +35,7 @@ async def sign_in(page: Page) -> None:
 
 
 async def computed(page: Page, module: str, expression: str) -> Any:
-    """The value of an expression over what a module exports, as `it`."""
+    """The value of an expression in which `it` is what the module exports."""
     await page.goto("/operator")
     return await page.evaluate(f"import('/page/{module}').then((it) => {expression})")
 

@@ -43,7 +43,7 @@ class Server:
         self.close_codes: list[int] = []
         self.ticket_answers: list[tuple[int, dict[str, str]]] = []
         self.range_answers: list[list[dict[str, Any]]] = []
-        """The frames that answer the watching of a range; the socket breaks after all but the last ones."""
+        """The frames that answer each `watch_range`; the socket is closed after all of them but the last."""
         self.resume_positions: list[Any] = []
 
     async def start(self) -> None:
@@ -62,11 +62,11 @@ class Server:
         return (await self.page.evaluate(STATE_AND_REASON))[1]
 
     async def refusals(self) -> Any:
-        """All that the page was told to have been refused."""
+        """All refusals that the client has reported to the page."""
         return await self.page.evaluate("() => window.refusals")
 
     async def needs(self) -> Any:
-        """What credentials were asked for."""
+        """The reasons for which the client has requested credentials."""
         return await self.page.evaluate("() => window.needs")
 
     async def _accept(self, socket: WebSocketRoute) -> None:

@@ -32,7 +32,7 @@ def hub(clock: Clock) -> Hub:
 
 
 def watch_of(hub: Hub, answer: KeyState | None = None) -> Watch:
-    """The only key that is due, answered when there is an answer."""
+    """The watch of the only key that is due; with `answer`, the hub gets this answer for it."""
     (watch,) = hub.take_due()
     if answer is not None:
         hub.answered(watch, answer)

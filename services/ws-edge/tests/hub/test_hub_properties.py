@@ -1,4 +1,4 @@
-"""Whatever replicas answer and when: nobody sees an older value after a newer one, and all get the newest."""
+"""Whatever replicas answer and when: no reader sees an older value after a newer one, and all get the newest."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -15,7 +15,7 @@ STAFF = Consumer("", "operator", True)
 
 
 class Reader:
-    """Holds the positions that it was handed, beginning with the one it came with."""
+    """Records the positions that it receives, beginning with the one that it resumes from."""
 
     def __init__(self, after: Position | None) -> None:
         self.positions = [] if after is None else [after]
@@ -88,7 +88,7 @@ class Replicas(RuleBasedStateMachine):
             self.hub.answered(watch, KeyState(KEY, position, row=held, deleted=held is None))
 
     def _take_watch(self) -> Watch | None:
-        """A key that an answer may come for; one in a long poll stays there until it is released."""
+        """Takes a watch whose answer may arrive; a watch in a long poll stays there until it is released."""
         if self.under_way:
             return self.under_way.pop()
         for watch in [watch for watch in self.held if watch.status is not WatchStatus.HELD or watch.interval]:
@@ -98,7 +98,7 @@ class Replicas(RuleBasedStateMachine):
         return self.held[-1] if self.held else None
 
     def _a_replica_may_lag(self, watch: Watch) -> bool:
-        """Whether the edge can know that the epoch before is an old one: it has left it, or has not left it yet."""
+        """Whether the edge can tell that the previous epoch is old: it has retired it, or has seen no newer one."""
         assert isinstance(watch, KeyWatch)
         latest = watch.latest
         if self.epoch == 1 or watch.stale_answers == STALE_EPOCH_LIMIT - 1:

@@ -98,7 +98,7 @@ def test_a_window_that_has_lost_a_member_is_read_anew() -> None:
 
 
 def test_no_position_is_given_while_a_member_of_the_window_is_unknown() -> None:
-    """Who resumed from it would never get the member that has come up from behind the window."""
+    """A client that resumed from it would never get the member that moved up into the window."""
     watched = Range(limit=2)
     watched.join()
     watched.answer(whole(row("a", 1), row("b", 2), through=5, more=True))

@@ -1,4 +1,4 @@
-"""Whatever happens in a range and however it is read: a client that applies its changes has what is in the range."""
+"""Whatever happens in a range and however it is read: a client that applies its changes holds the range's rows."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -28,7 +28,7 @@ class Client:
         self.position = subscription.position or self.position
 
     def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool) -> None:
-        """Is read when the machine says so."""
+        """Does nothing: the state machine decides when the client reads."""
 
     def refused(self, subscription: Subscription, error: RequestError) -> None:
         raise AssertionError("staff see everything")
@@ -52,7 +52,7 @@ class Client:
 
 
 class Ranges(RuleBasedStateMachine):
-    """Rows of one group come, move and go; answers are those of the query service, now and then whole."""
+    """Rows of one group are created, moved and deleted; answers are those of the query service, sometimes whole."""
 
     @initialize(reverse=st.booleans())
     def begin(self, reverse: bool) -> None:

@@ -1,4 +1,4 @@
-"""The keys of a socket keep its limits, and its client is sent the newest of what waited."""
+"""The keys of a socket keep its limits, and its client gets the newest of the waiting states."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Keys are asked for at their owner, and at the next instance when that fails."""
+"""Keys are requested from their owner, and from the next instance when the owner fails."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -35,7 +35,7 @@ async def other() -> AsyncIterator[FakeQueryService]:
 
 @pytest.fixture
 async def client(owner: FakeQueryService, other: FakeQueryService) -> AsyncIterator[QueryClient]:
-    """A client that is configured with the other instance alone, and learns of the owner from it."""
+    """A client that is configured with the other instance only, and learns the owner from it."""
     client = QueryClient([other.address], timeout=30.0, batch_limit=4, clock=Clock())
     own_address, other.address = other.address, owner.address
     await client.list_shards()
