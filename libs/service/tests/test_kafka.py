@@ -1,4 +1,4 @@
-"""Clients of Kafka are quiet, and say what they have to say to a callback."""
+"""Kafka clients log nothing themselves; they pass messages to a callback."""
 
 import time
 

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """As gRPC has them."""
+    """Status codes in the form that gRPC has them."""
 
     UNAVAILABLE = 14
 
 
 class Metrics:
-    """As a service has them."""
+    """Metrics in the form that a service has them."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry

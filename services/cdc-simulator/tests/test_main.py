@@ -29,7 +29,7 @@ def run_to_its_end(*arguments: str, environment: Mapping[str, str]) -> subproces
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker of one's own that does not run yet, to be killed and started again."""
+    """A broker of the test alone that is not started yet; the test kills and restarts it."""
     broker = BrokerProcess(tmp_path / "kafka", heap="256m")
     yield broker
     broker.kill()

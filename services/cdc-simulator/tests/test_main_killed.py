@@ -34,7 +34,7 @@ UNCHANGING = {
     "stores": ("city",),
     "invoices": ("store_id", "created_at", "currency", "delivery_type", "delivery_address"),
 }
-"""What no step of a row changes, by table."""
+"""The fields that stay the same in all steps of a row, by table."""
 LEGAL_STATUSES: dict[str, dict[int, set[Any]]] = {
     "orders": {
         order_pb2.ORDER_STATUS_PLACED: {order_pb2.ORDER_STATUS_PAID, order_pb2.ORDER_STATUS_CANCELLED},
@@ -48,7 +48,7 @@ LEGAL_STATUSES: dict[str, dict[int, set[Any]]] = {
         match_pb2.MATCH_STATUS_IN_PLAY: {match_pb2.MATCH_STATUS_ENDED, match_pb2.MATCH_STATUS_CANCELLED},
     },
 }
-"""The statuses that another may follow, and which, by table; the others are followed by nothing but deletion."""
+"""The statuses that may follow each status, by table; after any other status a row can only be deleted."""
 
 Changes = Mapping[int, Any]
 """Changes by log sequence number, each as the message of its table."""
@@ -101,7 +101,7 @@ def reached(process: "Process", lsn: int) -> Callable[[], bool]:
 
 
 def without_a_kill(domain: Domain) -> Changes:
-    """What follows the snapshot, made in memory, but for times."""
+    """The changes after the snapshot, computed in memory and without times."""
     now_us = 1_724_848_496_123_456
     tables = memory_tables(domain, PARAMETERS, now_us)
     definitions = {table.name: table for table in domain.tables}
@@ -126,7 +126,7 @@ def without_times(change: Any) -> Any:
 
 
 def published(process: "Process", read_topic: "ReadTopic", domain: Domain) -> Changes:
-    """The changes of all topics without their repetitions, which must be equal but for the time of capture."""
+    """The changes of all topics without duplicates; a duplicate may differ in its capture time only."""
     changes: dict[int, Any] = {}
     for table in domain.tables:
         name_of_key = {"bookings": "customer_id", "invoices": "store_id"}.get(table.name)
@@ -154,7 +154,7 @@ def assert_the_end_is_the_tables(changes: Changes, database: Path, domain: Domai
 
 
 def assert_a_legal_step(change: Any, rows: dict[str, Any]) -> None:
-    """Holds that the change follows from the rows as they stood, and changes them."""
+    """Asserts that the change follows from the current rows, and applies it to them."""
     table = change.source.table
     if change.HasField("before"):
         before = rows.pop(primary_key(change.before))

@@ -5,14 +5,14 @@ import pytest
 from cdc_simulator.pacing import Pace
 
 
-def made_in(pace: Pace, seconds: float, tick_s: float, at_most: int = 10**9) -> int:
+def changes_in(pace: Pace, seconds: float, tick_s: float, at_most: int = 10**9) -> int:
     ticks = round(seconds / tick_s)
     return sum(pace.take(100 + (tick + 1) * tick_s, at_most) for tick in range(ticks))
 
 
 @pytest.mark.parametrize("rate", [0.5, 3, 50, 1000, 12_345])
 def test_as_many_changes_are_made_as_the_rate_says(rate: float) -> None:
-    assert made_in(Pace(rate, 100), 20, 0.02) == pytest.approx(rate * 20, abs=1.001)
+    assert changes_in(Pace(rate, 100), 20, 0.02) == pytest.approx(rate * 20, abs=1.001)
 
 
 def test_they_are_spread_evenly() -> None:

@@ -1,4 +1,4 @@
-"""The publisher, its account of what Kafka has, and the wait for topics."""
+"""The publisher, its record of what Kafka has acknowledged, and the wait for topics."""
 
 from collections.abc import Callable, Sequence
 from random import Random

@@ -1,4 +1,4 @@
-"""The steps of rows, and the tables that keep their size by them."""
+"""The steps of rows, and how they keep the size of a table."""
 
 from random import Random
 from typing import NamedTuple
@@ -55,7 +55,7 @@ PLANT_LIFE_CYCLE = RowLifeCycle("plants", sow, (Step(1, grow),), 0.2)
 def next_mutations(
     rows: MemoryRows, parameters: DatabaseParameters, count: int, life_cycle: RowLifeCycle[Plant] = PLANT_LIFE_CYCLE
 ) -> list[Mutation]:
-    """What may be next, with so many seeds."""
+    """The next mutation for each of this many random seeds."""
     contexts = [StepContext(Random(seed), parameters, NOW_US) for seed in range(count)]
     return [life_cycle.next_mutation({"plants": rows}, context) for context in contexts]
 

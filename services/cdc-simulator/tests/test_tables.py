@@ -33,12 +33,12 @@ class Opened:
         return {name: [rows.nth(index) for index in range(len(rows))] for name, rows in self.tables.rows.items()}
 
     def make(self, count: int, now_us: int = NOW_US) -> list[Mutation]:
-        made = []
+        mutations = []
         with self.tables.transaction(now_us) as commit_time_us:
             for _ in range(count):
-                made.append(self._next(commit_time_us))
-                self.tables.apply(made[-1])
-        return made
+                mutations.append(self._next(commit_time_us))
+                self.tables.apply(mutations[-1])
+        return mutations
 
     def make_and_fail(self) -> None:
         with self.tables.transaction(NOW_US):

@@ -1,4 +1,4 @@
-"""What the tests of the query service share: hosts on real RocksDB, and a view of them."""
+"""What the tests of the query service share: replicas on real RocksDB, and a view of them."""
 
 import asyncio
 import time
@@ -93,7 +93,7 @@ def open_store(request: pytest.FixtureRequest, open_directory: Callable[..., Sto
 def open_replica(
     open_directory: OpenDirectory, metrics: Metrics, clock: ManualClock, wall: ManualClock
 ) -> Iterator[OpenReplica]:
-    """Opens replicas on real stores; each serves from the start unless it is told otherwise."""
+    """Opens replicas on real stores; each serves from the start unless `serving` is false."""
     opened: list[Replica] = []
     directory = open_directory()
 
@@ -129,13 +129,13 @@ def open_replica(
 
 @pytest.fixture
 def store_fields() -> dict[str, object]:
-    """What the stores file says about the one store; a test module may say something else."""
+    """Fields of the store in the stores file; a test or its module may replace them."""
     return {}
 
 
 @pytest.fixture
 def view(store_fields: dict[str, object]) -> View:
-    """The view of query-1, alone in a group, with one store of four partitions and no hosts."""
+    """The view of query-1, alone in a group, with one store of four partitions and no replicas."""
     view = View(ME, [store_definition(STORE, **store_fields)], replicas=2)
     view.topics = {"topic": TOPIC}
     view.shard_map = ShardMap(frozenset({ME}), 2)
@@ -144,7 +144,7 @@ def view(store_fields: dict[str, object]) -> View:
 
 @pytest.fixture
 async def serving_view(view: View, open_replica: OpenReplica, store_fields: dict[str, object]) -> View:
-    """As `view`, with hosts of all partitions."""
+    """As `view`, with replicas of all partitions."""
     view.replicas = {(STORE, partition): open_replica(partition, **store_fields) for partition in range(4)}
     return view
 

@@ -78,18 +78,18 @@ def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Proces
     Its topics are the files' topics after the prefix; keys of all files can be replaced with `replaced`. `more` files
     run beside them.
     """
-    made: list[Processor] = []
+    processors: list[Processor] = []
 
     def make(
         prefix: str, replaced: dict[str, object] | None = None, more: Iterable[Path] = (), **settings: str
     ) -> Processor:
         shipped_files = sorted((PIPELINES / "orders").glob("*.yaml"))
         files = [prefixed(file, tmp_path, prefix, replaced or {}) for file in [*shipped_files, *more]]
-        made.append(Processor(tmp_path, kafka, free_ports(1)[0], files, **settings))
-        return made[-1]
+        processors.append(Processor(tmp_path, kafka, free_ports(1)[0], files, **settings))
+        return processors[-1]
 
     yield make
-    for each in made:
+    for each in processors:
         each.close()
 
 

@@ -22,7 +22,7 @@ from testkit.topics import read_topic
 
 CHANGES = 10_000
 CORES = 16
-"""The slots of each worker: those of two are enough, those of one are not."""
+"""The task slots of each worker: two workers have enough, one has not."""
 PIPELINES = Path(__file__).parents[1] / "pipelines"
 KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer}
 
@@ -31,9 +31,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1200)]
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(tmp_path, free_ports(1)[0])
-    yield made
-    made.close()
+    cluster = Cluster(tmp_path, free_ports(1)[0])
+    yield cluster
+    cluster.close()
 
 
 @pytest.fixture
@@ -43,9 +43,9 @@ def processor(
     for name, value in cluster.client_environment().items():
         monkeypatch.setenv(name, value)
     files = [written(name, tmp_path, prefix) for name in KEYS]
-    made = Processor(tmp_path, kafka, free_ports(1)[0], files, checkpoint_interval="5s", master=cluster.master)
-    yield made
-    made.close()
+    processor = Processor(tmp_path, kafka, free_ports(1)[0], files, checkpoint_interval="5s", master=cluster.master)
+    yield processor
+    processor.close()
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def written(name: str, directory: Path, prefix: str) -> Path:
 
 
 def history() -> Iterator[OrderChange]:
-    """Changes of 500 orders that move between customers, end, and begin anew."""
+    """Changes of 500 orders that move between customers, are deleted, and are created again."""
     chance = random.Random(7)
     rows: dict[str, Order] = {}
     for sequence in range(1, CHANGES + 1):

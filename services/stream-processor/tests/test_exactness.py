@@ -40,7 +40,7 @@ few_but_rich = settings(
 
 
 def history(chance: Random) -> list[OrderChange]:
-    """Changes of a few rows: moves between groups and sorts, deletes, new beginnings and snapshots, in two epochs."""
+    """Changes of a few rows in two epochs: moves between groups and sorts, deletes, re-creations and snapshots."""
     rows: dict[str, Order] = {}
     changes = []
     for step in range(120):
@@ -49,19 +49,19 @@ def history(chance: Random) -> list[OrderChange]:
         before = rows.pop(order_id, None)
         if before is not None and chance.random() < 0.1:
             rows[order_id] = before
-            made = change(None, before, sequence, epoch)
-            made.operation = OPERATION_SNAPSHOT
+            order_change = change(None, before, sequence, epoch)
+            order_change.operation = OPERATION_SNAPSHOT
         else:
             if before is None or chance.random() > 0.2:
                 items = [f"item-{chance.randrange(4)}" for _ in range(chance.randint(0, 3))]
                 rows[order_id] = order(order_id, f"customer-{chance.randrange(3)}", items, second=chance.randrange(5))
-            made = change(before, rows.get(order_id), sequence, epoch)
-        changes.append(made)
+            order_change = change(before, rows.get(order_id), sequence, epoch)
+        changes.append(order_change)
     return changes
 
 
 def sent(changes: Sequence[OrderChange], chance: Random) -> list[OrderChange]:
-    """The changes as two partitions without an order between them give them, some of them twice."""
+    """The changes as read from two partitions, with no order between the two, and some of them twice."""
     repeated = [*changes, *chance.sample(changes, 20)]
     halves = [[each for each in repeated if chance.random() < 0.5]]
     halves.append([each for each in repeated if each not in halves[0]])
@@ -72,7 +72,7 @@ def sent(changes: Sequence[OrderChange], chance: Random) -> list[OrderChange]:
 
 
 def newest(changes: Sequence[OrderChange]) -> list[Order]:
-    """The rows that there are in the end."""
+    """The rows that exist at the end."""
     ordered = sorted(changes, key=lambda each: (each.source.epoch, each.source.log_sequence_number))
     last = {(each.after if each.HasField("after") else each.before).order_id: each for each in ordered}
     return [each.after for each in last.values() if each.HasField("after")]
@@ -80,7 +80,7 @@ def newest(changes: Sequence[OrderChange]) -> list[Order]:
 
 @pytest.fixture
 def play(tmp_path: Path, spark: SparkSession, functions: Functions) -> Playing:
-    """Plays changes through the pipeline, with a crash in one of its batches: the records that it writes."""
+    """Plays changes through the pipeline with a crash in one of its batches; returns the records that it writes."""
 
     def play(pipeline: Pipeline, changes: Sequence[Message], chance: Random) -> list[Record]:
         batches = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
@@ -99,8 +99,8 @@ def test_latest_ends_with_the_newest_rows(shipped: Callable[..., Pipeline], play
     changes = history(chance)
     records = play(shipped("orders-by-key"), sent(changes, chance), chance)
 
-    found = {key: Order.FromString(state.payload) for key, state in read_fenced(records).items()}
-    assert found == {key: row for row in newest(changes) for key in by_order(row)}
+    rows = {key: Order.FromString(state.payload) for key, state in read_fenced(records).items()}
+    assert rows == {key: row for row in newest(changes) for key in by_order(row)}
 
 
 @few_but_rich
@@ -111,8 +111,8 @@ def test_members_end_with_the_newest_rows_under_all_their_keys(
     changes = history(chance)
     records = play(shipped("orders-by-item"), sent(changes, chance), chance)
 
-    found = {key: Order.FromString(state.payload) for key, state in read_fenced(records).items()}
-    assert found == {key: row for row in newest(changes) for key in by_item(row)}
+    rows = {key: Order.FromString(state.payload) for key, state in read_fenced(records).items()}
+    assert rows == {key: row for row in newest(changes) for key in by_item(row)}
 
 
 @few_but_rich
@@ -124,8 +124,8 @@ def test_sums_end_as_those_of_the_newest_rows(shipped: Callable[..., Pipeline], 
     totals: dict[str, int] = defaultdict(int)
     for item in (item for row in newest(changes) for item in row.items):
         totals[item.item_id] += item.quantity * item.unit_price_cents
-    found = {key: OrderItem.FromString(state.payload) for key, state in read_fenced(records).items()}
-    assert found == {key: OrderItem(item_id=key, unit_price_cents=total) for key, total in totals.items()}
+    sums = {key: OrderItem.FromString(state.payload) for key, state in read_fenced(records).items()}
+    assert sums == {key: OrderItem(item_id=key, unit_price_cents=total) for key, total in totals.items()}
 
 
 @few_but_rich
@@ -138,6 +138,6 @@ def test_windows_end_with_what_was_committed_before_they_closed(
     repeated = sorted([*range(len(changes)), *chance.sample(range(len(changes)), 20)])
     records = play(shipped("hourly-sales-by-store", window=HOURLY), [changes[number] for number in repeated], chance)
 
-    found = {key: HourlySales.FromString(state.payload) for key, state in read_fenced(records).items()}
+    windows = {key: HourlySales.FromString(state.payload) for key, state in read_fenced(records).items()}
     wanted = sales_by_window(changes)
-    assert {key: (sales.invoices, sales.amount_cents) for key, sales in found.items()} == wanted
+    assert {key: (sales.invoices, sales.amount_cents) for key, sales in windows.items()} == wanted

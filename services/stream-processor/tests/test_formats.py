@@ -37,15 +37,15 @@ def test_the_same_changes_in_either_format_are_the_same_records(
     def written(encoding: str, encode: Callable[[OrderChange], bytes]) -> list[tuple[object, ...]]:
         pipeline = shipped(name, source={"topic": "orders", "message": message, "format": encoding})
         rows = [(b"key", bytearray(encode(each)), "orders", 0, at, None) for at, each in enumerate(CHANGES)]
-        found = written_records(spark.createDataFrame(rows, KAFKA_COLUMNS), pipeline, 4, 1, functions).collect()
-        return sorted(((bytes(line.key), line.partition, *record(line)) for line in found), key=str)
+        lines = written_records(spark.createDataFrame(rows, KAFKA_COLUMNS), pipeline, 4, 1, functions).collect()
+        return sorted(((bytes(line.key), line.partition, *record(line)) for line in lines), key=str)
 
     assert written("debezium-json", debezium) == written("protobuf", OrderChange.SerializeToString) != []
 
 
 def record(line: Row) -> tuple[bool, StateRecord, Order]:
-    """Whether the record is a tombstone, what stands in it beside the payload, and its row."""
-    found = StateRecord.FromString(bytes(line.value or line.headers[0].value))
-    row = Order.FromString(found.payload)
-    found.payload = b""
-    return line.value is None, found, row
+    """Whether the record is a tombstone, its state record without the payload, and its row."""
+    state = StateRecord.FromString(bytes(line.value or line.headers[0].value))
+    row = Order.FromString(state.payload)
+    state.payload = b""
+    return line.value is None, state, row

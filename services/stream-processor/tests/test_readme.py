@@ -11,5 +11,5 @@ SERVICE = Path(__file__).parents[1]
 
 @pytest.mark.parametrize("document", ["README.md", "pipelines/README.md"])
 def test_the_reference_tables_are_current(document: str) -> None:
-    """If not: `python -m statecast_service.reference README.md pipelines/README.md`."""
+    """If this fails, run `python -m statecast_service.reference README.md pipelines/README.md`."""
     assert stale_blocks(SERVICE / document) == []

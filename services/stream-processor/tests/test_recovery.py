@@ -1,4 +1,4 @@
-"""Kills in the middle of a flow: nothing is lost, nothing counts twice, and nothing ends older than it was."""
+"""Kills in the middle of a flow: nothing is lost, nothing counts twice, and no row goes back to an older version."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1200)]
 
 
 def history(seed: int) -> Iterator[OrderChange]:
-    """Changes of 300 orders with moves between customers and items, deletes and new beginnings."""
+    """Changes of 300 orders with moves between customers and items, deletes and re-creations."""
     chance = random.Random(seed)
     rows: dict[str, Order] = {}
     for sequence in range(1, CHANGES + 1):
@@ -101,13 +101,13 @@ def test_kills_of_driver_and_jvm_lose_nothing(
     for name, keys in KEYS.items():
         wait_for_state(partial(read_topic, kafka, prefix + name), model(changes, keys), processor)
     wanted = totals(changes)
-    found = partial(read_totals, kafka, prefix + SUMS)
-    wait_until(lambda: found() == wanted, lambda: f"{found()} is not {wanted}")
+    read_sums = partial(read_totals, kafka, prefix + SUMS)
+    wait_until(lambda: read_sums() == wanted, lambda: f"{read_sums()} is not {wanted}")
     assert processor.stop() == 0
 
 
 def totals(changes: list[OrderChange]) -> dict[str, int]:
-    """What each item has earned with all orders that there are in the end."""
+    """The earnings of each item over all orders that exist at the end."""
     earned: dict[str, int] = {}
     for _, row in model(changes, by_order).values():
         for item in row.items:
@@ -116,7 +116,7 @@ def totals(changes: list[OrderChange]) -> dict[str, int]:
 
 
 def read_totals(bootstrap: str, topic: str) -> dict[str, int]:
-    """What a reader with the fence holds of the sums."""
+    """The sums as read by a consumer that applies the fence."""
     held = read_fenced(read_topic(bootstrap, topic))
     return {key: OrderItem.FromString(state.payload).unit_price_cents for key, state in held.items()}
 

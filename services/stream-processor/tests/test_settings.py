@@ -10,10 +10,14 @@ from stream_processor.settings import Settings
 
 
 def test_the_defaults_run_locally() -> None:
-    found = load_settings(Settings)
+    settings = load_settings(Settings)
 
-    assert (found.kafka_bootstrap, found.metrics_host, found.metrics_port) == ("127.0.0.1:9092", "127.0.0.1", 9102)
-    assert found.jars.parts[-3:] == ("jvm", "target", "jars")
+    assert (settings.kafka_bootstrap, settings.metrics_host, settings.metrics_port) == (
+        "127.0.0.1:9092",
+        "127.0.0.1",
+        9102,
+    )
+    assert settings.jars.parts[-3:] == ("jvm", "target", "jars")
 
 
 def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ LARGEST = 2**63 - 1
 def computed(spark: SparkSession, sql: str, large: int, small: int) -> object:
     row = {"large": large, "small": small, "items": [{"large": large}, {"large": 1}], "text": "text"}
     frame = spark.createDataFrame([row], "large long, small int, items array<struct<large: long>>, text string")
-    return frame.select(exact(sql, spark).alias("found")).collect()[0].found
+    return frame.select(exact(sql, spark).alias("result")).collect()[0].result
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_what_is_beyond_its_type_is_null(spark: SparkSession, sql: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "found"),
+    ("sql", "expected"),
     [
         ("large + 0", LARGEST),
         ("large - 1 + 1", LARGEST),
@@ -50,8 +50,8 @@ def test_what_is_beyond_its_type_is_null(spark: SparkSession, sql: str) -> None:
         ("coalesce(large * 2, -1)", -1),
     ],
 )
-def test_all_else_is_as_ever(spark: SparkSession, sql: str, found: object) -> None:
-    assert computed(spark, sql, LARGEST, 3) == found
+def test_all_else_is_as_ever(spark: SparkSession, sql: str, expected: object) -> None:
+    assert computed(spark, sql, LARGEST, 3) == expected
 
 
 def test_what_is_no_expression_is_refused(spark: SparkSession) -> None:

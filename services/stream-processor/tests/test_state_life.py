@@ -1,4 +1,4 @@
-"""How much state is left of what is gone, and for how long."""
+"""How much state deleted rows leave, and for how long."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,11 +18,11 @@ from testkit.stream_processor.process import Processor, wait_until
 
 GROUPS = 2_000
 NAME = 32
-"""Letters of a group's name, which are random: what keys share is compressed."""
+"""Random letters in the name of a group; random, because what keys have in common is compressed."""
 BESIDE_NAME = 24
-"""Bytes: the bound that the README gives."""
+"""Bytes of state per group in addition to its name: the bound in the README."""
 GROUPING, REMEMBERING = 0, 1
-"""The operators that add up and that remember rows: Spark counts from the sink."""
+"""The operators that add up and that remember rows, by their number; Spark counts from the sink."""
 ROWS = 20
 PIPELINE = """
 name: latest
@@ -64,9 +64,9 @@ def processor(tmp_path: Path, kafka: str, create_topics: Callable[[str], None]) 
     create_topics(prefix)
     file = tmp_path / "latest.yaml"
     file.write_text(PIPELINE.format(prefix=prefix))
-    made = Processor(tmp_path, kafka, free_ports(1)[0], [file], drain_s="0")
-    yield made, f"{prefix}orders"
-    made.close()
+    processor = Processor(tmp_path, kafka, free_ports(1)[0], [file], drain_s="0")
+    yield processor, f"{prefix}orders"
+    processor.close()
 
 
 @pytest.mark.kafka
@@ -76,8 +76,8 @@ def test_rows_that_are_gone_are_forgotten_in_real_time_mode(kafka: str, processo
 
     def send(first: int, *rows: tuple[str, bool]) -> None:
         for sequence, (name, lives) in enumerate(rows, first):
-            made = change(None, order(name), sequence) if lives else change(order(name), None, sequence)
-            producer.produce(source, made.SerializeToString(), name.encode())
+            order_change = change(None, order(name), sequence) if lives else change(order(name), None, sequence)
+            producer.produce(source, order_change.SerializeToString(), name.encode())
         producer.flush()
 
     def held(rows: int) -> None:

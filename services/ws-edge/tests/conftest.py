@@ -19,7 +19,7 @@ async def service() -> AsyncIterator[FakeQueryService]:
 
 @pytest.fixture
 async def edge() -> AsyncIterator[RunningEdge]:
-    """An edge that asks quickly, so that tests need not wait."""
+    """An edge with short poll intervals, so that tests need not wait."""
     async with RunningEdge(min_interval_ms=20, default_interval_ms=20, tick_ms=5) as running:
         yield running
 
@@ -48,5 +48,5 @@ async def operator(edge: RunningEdge) -> AsyncIterator[AsyncClient]:
 
 @pytest.fixture
 def context() -> SessionContext:
-    """What a session stands in whose hub the test answers."""
+    """The context of a session; the test answers its hub."""
     return session_context()

@@ -1,4 +1,4 @@
-"""Both clients play the same scenarios against a real edge: connections are cut, access expires and is ended."""
+"""Both clients play the same scenarios against a real edge: connections break, access expires and is revoked."""
 
 import time
 from collections.abc import Mapping

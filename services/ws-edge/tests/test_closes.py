@@ -12,7 +12,7 @@ from ws_edge.errors import REASONS, reason_of
 
 
 def closed(edge: RunningEdge) -> dict[str, int]:
-    """How many sockets were closed, by reason; those of which there were none left out."""
+    """The number of closed sockets, by reason; reasons without any are left out."""
     registry = edge.parts.metrics.registry
     counts = {each: registry.get_sample_value("ws_edge_sockets_closed_total", {"reason": each}) for each in REASONS}
     return {reason: int(count) for reason, count in counts.items() if count}
@@ -23,7 +23,7 @@ def refused(edge: RunningEdge, reason: str) -> float | None:
 
 
 async def break_off(socket: ClientConnection) -> None:
-    """As a phone that leaves its network: no close frame."""
+    """Ends the connection without a close frame, as a phone does that leaves its network."""
     socket.transport.abort()
 
 
@@ -71,7 +71,7 @@ async def test_sockets_closed_by_the_edge_are_counted_by_their_reason() -> None:
                 for _ in range(1000):
                     await flooding.send(json.dumps({"type": "order_updates_request", "order_id": "1"}))
                 while True:
-                    await flooding.recv()  # a client that does not read what was answered never comes to the close
+                    await flooding.recv()  # the close frame comes after the answers, so the client must read them
         async with edge.socket() as last:
             await until(lambda: len(edge.parts.sockets) == 1)
             await edge.parts.sockets.drain(0, 0)

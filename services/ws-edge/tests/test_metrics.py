@@ -32,18 +32,18 @@ async def test_sockets_subscriptions_keys_frames_and_ages_are_counted(edge: Runn
         await two.recv()
         await two.send("nonsense")
         await two.recv()
-        seen = await scrape(alice)
+        samples = await scrape(alice)
 
-    assert seen["ws_edge_sockets"] == 2
-    assert seen["ws_edge_sockets_opened_total"] == 2
-    assert (seen["ws_edge_subscriptions"], seen["ws_edge_unique_keys"]) == (2, 1)
-    assert seen["ws_edge_frames_sent_total"] == 5
-    assert seen["ws_edge_age_seconds_count"] == 2
-    assert seen["ws_edge_changed_keys_total"] == 2
-    assert seen["ws_edge_polled_keys_total"] >= 2
-    assert seen["ws_edge_poll_seconds_countorders-by-key"] >= 2
-    assert seen["ws_edge_errors_totalmalformed_frame"] == 1
-    assert seen["ws_edge_query_available"] == 1
+    assert samples["ws_edge_sockets"] == 2
+    assert samples["ws_edge_sockets_opened_total"] == 2
+    assert (samples["ws_edge_subscriptions"], samples["ws_edge_unique_keys"]) == (2, 1)
+    assert samples["ws_edge_frames_sent_total"] == 5
+    assert samples["ws_edge_age_seconds_count"] == 2
+    assert samples["ws_edge_changed_keys_total"] == 2
+    assert samples["ws_edge_polled_keys_total"] >= 2
+    assert samples["ws_edge_poll_seconds_countorders-by-key"] >= 2
+    assert samples["ws_edge_errors_totalmalformed_frame"] == 1
+    assert samples["ws_edge_query_available"] == 1
 
 
 async def test_every_metric_is_listed_in_the_readme(edge: RunningEdge, alice: AsyncClient) -> None:

@@ -1,4 +1,4 @@
-"""The port is taken before anything else, and a signal drains before it ends."""
+"""The port is bound before anything else, and a signal drains the sockets before the server ends."""
 
 import pytest
 

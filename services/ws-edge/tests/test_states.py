@@ -1,4 +1,4 @@
-"""What is news to whom."""
+"""Which version of a key is news after another, and how a key reads as text."""
 
 import pytest
 

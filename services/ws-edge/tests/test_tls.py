@@ -1,4 +1,4 @@
-"""Certificates of the settings are checked before anything is started, and then prove who is who."""
+"""Certificates of the settings are checked before anything is started, and then authenticate both sides."""
 
 import json
 import ssl
@@ -32,8 +32,8 @@ def files(tmp_path_factory: pytest.TempPathFactory, authority: trustme.CA) -> Pe
     return PemFiles(tmp_path_factory.mktemp("tls"), authority)
 
 
-def settings(**given: Any) -> Settings:
-    return Settings.model_validate({"gateway_secret": SECRET} | given)
+def settings(**fields: Any) -> Settings:
+    return Settings.model_validate({"gateway_secret": SECRET} | fields)
 
 
 def credentials(settings: Settings) -> grpc.ChannelCredentials:
@@ -67,7 +67,7 @@ def test_only_a_ca_makes_tls_mutual(files: PemFiles) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("fields", "named"),
     [
         ({"tls_certificate": "certificate"}, "TLS_KEY is missing"),
         ({"tls_key": "key"}, "TLS_CERTIFICATE is missing"),
@@ -84,18 +84,18 @@ def test_only_a_ca_makes_tls_mutual(files: PemFiles) -> None:
         ({"query_tls_ca": "ca", "query_tls_certificate": "certificate"}, "QUERY_TLS_KEY is missing"),
     ],
 )
-def test_a_wrong_file_is_named_in_one_line(files: PemFiles, given: dict[str, str], named: str) -> None:
-    wrong = settings(**{name: getattr(files, file) for name, file in given.items()})
+def test_a_wrong_file_is_named_in_one_line(files: PemFiles, fields: dict[str, str], named: str) -> None:
+    wrong = settings(**{name: getattr(files, file) for name, file in fields.items()})
 
     with pytest.raises(SettingsError, match=named) as refusal:
-        (query_tls if any(name.startswith("query") for name in given) else port_tls)(wrong)
+        (query_tls if any(name.startswith("query") for name in fields) else port_tls)(wrong)
     assert "\n" not in str(refusal.value)
 
 
 async def test_with_mutual_tls_the_gateways_certificate_is_its_proof(authority: trustme.CA, files: PemFiles) -> None:
     gateway = trust(authority, authority.issue_cert("gateway.example.org"))
-    given: dict[str, Any] = {"tls_certificate": files.certificate, "tls_key": files.key, "tls_client_ca": files.ca}
-    async with RunningEdge(**given) as edge:
+    tls_fields: dict[str, Any] = {"tls_certificate": files.certificate, "tls_key": files.key, "tls_client_ca": files.ca}
+    async with RunningEdge(**tls_fields) as edge:
         async with AsyncClient(base_url=f"https://{edge.address}", verify=gateway) as client:
             answer = await client.get("/update/orders/1", headers=ALICE)
             nobody = await client.get("/update/orders/1")
@@ -109,8 +109,8 @@ async def test_with_mutual_tls_the_gateways_certificate_is_its_proof(authority: 
 
 async def test_with_mutual_tls_nobody_else_can_connect(authority: trustme.CA, files: PemFiles) -> None:
     stranger = trustme.CA().issue_cert("gateway.example.org")
-    given: dict[str, Any] = {"tls_certificate": files.certificate, "tls_key": files.key, "tls_client_ca": files.ca}
-    async with RunningEdge(**given) as edge:
+    tls_fields: dict[str, Any] = {"tls_certificate": files.certificate, "tls_key": files.key, "tls_client_ca": files.ca}
+    async with RunningEdge(**tls_fields) as edge:
         for context in (trust(authority), trust(authority, stranger)):
             async with AsyncClient(base_url=f"https://{edge.address}", verify=context) as client:
                 with pytest.raises(TransportError):
@@ -135,7 +135,10 @@ async def test_the_query_service_is_asked_over_mutual_tls(files: PemFiles) -> No
     addresses = [await service.start(credentials=asks)]
     shown = settings(query_tls_ca=files.ca, query_tls_certificate=files.certificate, query_tls_key=files.key)
     nothing = settings(query_tls_ca=files.ca)
-    good, bad = (QueryClient(addresses, 30.0, 10, credentials=credentials(given)) for given in (shown, nothing))
+    good, bad = (
+        QueryClient(addresses, 30.0, 10, credentials=credentials(client_settings))
+        for client_settings in (shown, nothing)
+    )
     shards = await good.list_shards()
     with pytest.raises(UnavailableError):
         await bad.list_shards()

@@ -1,4 +1,4 @@
-"""Matches and markets: their life cycles, what happens to which, and their messages."""
+"""Matches and markets: their life cycles, their mutations and their messages."""
 
 from collections import Counter
 from random import Random
@@ -39,7 +39,7 @@ MARKET_ROW = MarketRow(42 * 8 + 3, "goals", (Outcome("over", 1900), Outcome("und
 
 
 def steps_to_the_end(count: int, parameters: DatabaseParameters) -> list[tuple[MatchRow, MatchRow]]:
-    """The steps, before and after, of so many matches from scheduled to finished."""
+    """The rows before and after each step of this many matches, from scheduled to finished."""
     steps = []
     for number in range(1, count + 1):
         context = StepContext(Random(number), parameters, NOW_US)
@@ -53,9 +53,9 @@ def steps_to_the_end(count: int, parameters: DatabaseParameters) -> list[tuple[M
 
 
 def test_each_step_leads_to_a_legal_status(parameters: DatabaseParameters) -> None:
-    seen = {(before.status, after.status) for before, after in steps_to_the_end(300, parameters)}
+    transitions = {(before.status, after.status) for before, after in steps_to_the_end(300, parameters)}
 
-    assert seen == {(before, after) for before, allowed in LEGAL.items() for after in allowed}
+    assert transitions == {(before, after) for before, allowed in LEGAL.items() for after in allowed}
 
 
 def test_a_step_of_a_match_that_keeps_its_status_moves_its_start(parameters: DatabaseParameters) -> None:
@@ -109,13 +109,13 @@ def test_while_the_match_lasts_a_market_moves_is_suspended_resumes_or_is_withdra
 ) -> None:
     open_row = market(parameters)
     suspended_row = open_row._replace(suspended=True)
-    seen = {
+    outcomes = {
         (row.suspended, kind(row, advance_market(row, MATCH, m)))
         for row in (open_row, suspended_row)
         for m in contexts(parameters)
     }
 
-    assert seen == {
+    assert outcomes == {
         (False, "moved"),
         (False, "toggled"),
         (False, "gone"),

@@ -55,7 +55,7 @@ def test_they_have_all_statuses(parameters: DatabaseParameters) -> None:
 
 
 def steps_to_the_end(count: int, parameters: DatabaseParameters) -> list[tuple[OrderRow, OrderRow]]:
-    """The steps, before and after, of so many orders from placed to finished."""
+    """The rows before and after each step of this many orders, from placed to finished."""
     steps = []
     for number in range(1, count + 1):
         random = Random(number)
@@ -69,9 +69,9 @@ def steps_to_the_end(count: int, parameters: DatabaseParameters) -> list[tuple[O
 
 
 def test_each_step_leads_to_a_legal_status(parameters: DatabaseParameters) -> None:
-    seen = {(before.status, after.status) for before, after in steps_to_the_end(400, parameters)}
+    transitions = {(before.status, after.status) for before, after in steps_to_the_end(400, parameters)}
 
-    assert seen == {(before, after) for before, allowed in LEGAL.items() for after in allowed}
+    assert transitions == {(before, after) for before, allowed in LEGAL.items() for after in allowed}
 
 
 def test_each_step_changes_more_than_the_time_and_never_the_identity(parameters: DatabaseParameters) -> None:

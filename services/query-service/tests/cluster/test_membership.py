@@ -1,4 +1,4 @@
-"""Who is in the group."""
+"""The members of the group."""
 
 import time
 from collections.abc import Callable, Iterator

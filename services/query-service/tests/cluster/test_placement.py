@@ -38,7 +38,7 @@ class FakeFactory:
 
 
 class FakeChangelog:
-    """Remembers whom it follows."""
+    """Records which replicas it follows."""
 
     def __init__(self) -> None:
         self.followed: list[int] = []

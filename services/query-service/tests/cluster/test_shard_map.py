@@ -1,4 +1,4 @@
-"""Which instance holds what, and which members left but may still answer."""
+"""Which instance holds which partition, and which members have left but may still answer."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which topics there are, and where they end."""
+"""The topics that exist, and their end offsets."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +14,7 @@ from query_service.storage.progress import EndOffset
 from query_service.storage.store_directory import Topic
 
 
-class Seen:
+class Reports:
     """What a watch has reported."""
 
     def __init__(self) -> None:
@@ -36,18 +36,18 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def watch(kafka: str) -> Iterator[Callable[..., Seen]]:
+def watch(kafka: str) -> Iterator[Callable[..., Reports]]:
     """Starts a watch of topics."""
     watches: list[TopicWatch] = []
 
-    def start(*topics: str, bootstrap: str = kafka) -> Seen:
-        seen = Seen()
+    def start(*topics: str, bootstrap: str = kafka) -> Reports:
+        reports = Reports()
         settings = Settings(kafka_bootstrap=bootstrap, end_offsets_interval_ms=50)
-        note_topics = partial(setattr, seen, "topics")
-        watching = TopicWatch(settings, frozenset(topics), note_topics, seen.note_end_offsets, 0.1)
+        note_topics = partial(setattr, reports, "topics")
+        watching = TopicWatch(settings, frozenset(topics), note_topics, reports.note_end_offsets, 0.1)
         watches.append(watching)
         watching.start()
-        return seen
+        return reports
 
     yield start
     for each in watches:
@@ -56,48 +56,48 @@ def watch(kafka: str) -> Iterator[Callable[..., Seen]]:
 
 @pytest.mark.kafka
 def test_it_reports_the_topic_and_its_end_offsets_as_they_grow(
-    kafka: str, create_topic: Callable[..., str], watch: Callable[..., Seen]
+    kafka: str, create_topic: Callable[..., str], watch: Callable[..., Reports]
 ) -> None:
     topic = create_topic("watched", partitions=2)
-    seen = watch(topic)
-    until(lambda: seen.ends == {(topic, 0): 0, (topic, 1): 0})
+    reports = watch(topic)
+    until(lambda: reports.ends == {(topic, 0): 0, (topic, 1): 0})
     producer = Producer({"bootstrap.servers": kafka})
     producer.produce(topic, b"value", partition=1)
     producer.flush(10)
-    until(lambda: seen.ends == {(topic, 0): 0, (topic, 1): 1})
+    until(lambda: reports.ends == {(topic, 0): 0, (topic, 1): 1})
 
-    assert seen.topics[topic].partitions == 2
-    assert seen.topics[topic].epoch > 0
-    assert seen.asked_at <= time.monotonic()
+    assert reports.topics[topic].partitions == 2
+    assert reports.topics[topic].epoch > 0
+    assert reports.asked_at <= time.monotonic()
 
 
 @pytest.mark.kafka
 def test_a_topic_that_is_made_anew_gets_another_epoch(
-    kafka: str, create_topic: Callable[..., str], watch: Callable[..., Seen]
+    kafka: str, create_topic: Callable[..., str], watch: Callable[..., Reports]
 ) -> None:
     topic = create_topic("anew", partitions=1)
-    seen = watch(topic)
-    until(lambda: topic in seen.topics)
-    first = seen.topics[topic]
+    reports = watch(topic)
+    until(lambda: topic in reports.topics)
+    first = reports.topics[topic]
     admin = AdminClient({"bootstrap.servers": kafka})
     admin.delete_topics([topic])[topic].result()
     until(lambda: topic not in admin.list_topics(timeout=5).topics)
     admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result()
-    until(lambda: seen.topics[topic] != first)
+    until(lambda: reports.topics[topic] != first)
 
-    assert seen.topics[topic].epoch != first.epoch
-    assert seen.topics[topic].topic_id != first.topic_id
+    assert reports.topics[topic].epoch != first.epoch
+    assert reports.topics[topic].topic_id != first.topic_id
 
 
 @pytest.mark.kafka
 def test_a_topic_that_does_not_exist_does_not_keep_others_waiting(
-    create_topic: Callable[..., str], watch: Callable[..., Seen]
+    create_topic: Callable[..., str], watch: Callable[..., Reports]
 ) -> None:
     topic = create_topic("there", partitions=1)
-    seen = watch(topic, "not-there")
-    until(lambda: (topic, 0) in seen.ends)
+    reports = watch(topic, "not-there")
+    until(lambda: (topic, 0) in reports.ends)
 
-    assert set(seen.topics) == {topic}
+    assert set(reports.topics) == {topic}
 
 
 class StuckConsumer(Consumer):
@@ -109,7 +109,7 @@ class StuckConsumer(Consumer):
 
 @pytest.mark.kafka
 def test_a_consumer_that_lost_its_way_is_replaced(
-    create_topic: Callable[..., str], watch: Callable[..., Seen], monkeypatch: pytest.MonkeyPatch
+    create_topic: Callable[..., str], watch: Callable[..., Reports], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = create_topic("watched", partitions=1)
     kinds = [Consumer, StuckConsumer]
@@ -118,7 +118,7 @@ def test_a_consumer_that_lost_its_way_is_replaced(
         return kinds.pop()(settings)
 
     monkeypatch.setattr("query_service.cluster.topic_watch.Consumer", connect)
-    seen = watch(topic)
-    until(lambda: seen.ends == {(topic, 0): 0})
+    reports = watch(topic)
+    until(lambda: reports.ends == {(topic, 0): 0})
 
     assert kinds == []

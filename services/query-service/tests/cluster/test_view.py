@@ -1,4 +1,4 @@
-"""What this instance knows, and in which thread it changes."""
+"""An instance's view of the cluster, and the thread that changes it."""
 
 import asyncio
 from collections.abc import Callable

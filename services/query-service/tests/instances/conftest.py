@@ -129,7 +129,7 @@ class Scene:
         await self.until(applied, process)
 
     async def until_newer(self, process: Process, group: str, than: bytes) -> query.GetStateResponse:
-        """Waits until the instance answers something else than a payload."""
+        """Waits until the instance answers with a payload other than `than`."""
         request = query.GetStateRequest(store="rows", key=state_pb2.StateKey(group=group))
         answers: list[query.GetStateResponse] = []
 
@@ -152,9 +152,9 @@ class Scene:
 @pytest.fixture
 async def scene(kafka: str, create_topic: Callable[..., str], tmp_path: Path) -> AsyncIterator[Scene]:
     """A topic, and instances that the test launches."""
-    made = Scene(kafka, create_topic("rows", partitions=4, cleanup_policy="compact"), tmp_path)
-    yield made
-    await made.close()
+    scene = Scene(kafka, create_topic("rows", partitions=4, cleanup_policy="compact"), tmp_path)
+    yield scene
+    await scene.close()
 
 
 MakeScene = Callable[[str, str], Scene]

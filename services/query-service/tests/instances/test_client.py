@@ -43,20 +43,20 @@ async def test_reads_and_watches_go_on_when_an_instance_is_killed(scene: "Scene"
     await scene.until_applied(other, len(GROUPS))
     async with StatecastClient([one.address, other.address]) as client, asyncio.timeout(60):
         changes = client.watch("rows", GROUPS, wait_s=1)
-        seen: dict[str, list[bytes]] = {group: [] for group in GROUPS}
+        payloads: dict[str, list[bytes]] = {group: [] for group in GROUPS}
 
         def note(change: Change) -> None:
             assert change.state is not None
-            seen[change.key.group].append(change.state.payload)
+            payloads[change.key.group].append(change.state.payload)
 
         async with aclosing(changes):
-            while not all(seen.values()):
+            while not all(payloads.values()):
                 note(await anext(changes))
             other.kill()
             for group in GROUPS:
                 assert (await client.get("rows", group)).freshness.answered_by == "query-1"
             scene.write(dict.fromkeys(GROUPS, b"after"), sequence=2)
-            while not all(values[-1] == b"after" for values in seen.values()):
+            while not all(values[-1] == b"after" for values in payloads.values()):
                 note(await anext(changes))
 
-    assert set(map(tuple, seen.values())) == {(b"before", b"after")}
+    assert set(map(tuple, payloads.values())) == {(b"before", b"after")}

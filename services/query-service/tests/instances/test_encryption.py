@@ -61,10 +61,10 @@ class Encrypted:
 
 @pytest.fixture
 async def encrypted(scene: "Scene", tmp_path: Path) -> Encrypted:
-    made = Encrypted(scene, tmp_path)
+    encrypted = Encrypted(scene, tmp_path)
     scene.write(dict.fromkeys(GROUPS, b"row"))
-    await scene.until_ready(*made.instances)
-    return made
+    await scene.until_ready(*encrypted.instances)
+    return encrypted
 
 
 def stub_of(channel: grpc.aio.Channel) -> "query_grpc.QueryServiceAsyncStub":
@@ -73,7 +73,7 @@ def stub_of(channel: grpc.aio.Channel) -> "query_grpc.QueryServiceAsyncStub":
 
 
 async def answered_by(process: "Process", credentials: grpc.ChannelCredentials) -> set[str]:
-    """Reads all rows by one instance; returns who answered. Rows that cannot be had yet are left out."""
+    """Reads all rows by one instance; returns the instances that answered. Rows not served yet are left out."""
     names: set[str] = set()
     async with grpc.aio.secure_channel(process.address, credentials) as channel:
         for group in GROUPS:

@@ -24,12 +24,12 @@ async def test_it_counts_what_a_running_instance_has_written(scene: "Scene", tmp
     scene.write({f"order-{number}": b"row" for number in range(20)})
     scene.write({"order-0": None}, sequence=2)
     await scene.until_applied(one, 21)
-    found = json.loads(inspect(tmp_path / "query-1", "--json").stdout)
+    report = json.loads(inspect(tmp_path / "query-1", "--json").stdout)
     table = inspect(tmp_path / "query-1")
 
-    assert sum(each["rows"] for each in found["partitions"]) == 19
-    assert sum(each["deletions"] for each in found["partitions"]) == 1
-    assert sum(each["next_offset"] for each in found["partitions"]) == 21
+    assert sum(each["rows"] for each in report["partitions"]) == 19
+    assert sum(each["deletions"] for each in report["partitions"]) == 1
+    assert sum(each["next_offset"] for each in report["partitions"]) == 21
     assert table.returncode == 0
     assert table.stdout.count("rows ") >= 4
     assert one.running
@@ -45,7 +45,7 @@ def test_a_directory_that_there_is_not_ends_with_one_line(tmp_path: Path) -> Non
 
 def test_a_directory_with_something_unreadable_ends_with_status_one(tmp_path: Path) -> None:
     (tmp_path / "rows" / "thesis").mkdir(parents=True)
-    told = inspect(tmp_path)
+    completed = inspect(tmp_path)
 
-    assert told.returncode == 1
-    assert "rows/thesis" in told.stdout
+    assert completed.returncode == 1
+    assert "rows/thesis" in completed.stdout

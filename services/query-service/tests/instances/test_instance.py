@@ -62,8 +62,8 @@ async def test_reads_do_not_stop_when_an_instance_is_killed(scene: "Scene") -> N
     await scene.until_ready(one, other)
     await scene.until_applied(one, len(GROUPS))
     await scene.until_applied(other, len(GROUPS))
-    asked_both = {(await one.stub.GetState(get(group))).freshness.answered_by for group in GROUPS}
-    assert asked_both == {"query-1", "query-2"}
+    instances = {(await one.stub.GetState(get(group))).freshness.answered_by for group in GROUPS}
+    assert instances == {"query-1", "query-2"}
 
     other.kill()
     for _ in range(10):
@@ -100,12 +100,12 @@ async def test_a_new_instance_takes_its_share_without_a_failed_read(scene: "Scen
     await scene.until_ready(one)
     await scene.until_applied(one, len(GROUPS))
     scene.launch("query-2", replicas=1)
-    seen: set[str] = set()
+    instances: set[str] = set()
     async with asyncio.timeout(60):
-        while seen != {"query-1", "query-2"}:
-            seen = {(await one.stub.GetState(get(group), timeout=5)).freshness.answered_by for group in GROUPS}
+        while instances != {"query-1", "query-2"}:
+            instances = {(await one.stub.GetState(get(group), timeout=5)).freshness.answered_by for group in GROUPS}
 
-    assert seen == {"query-1", "query-2"}
+    assert instances == {"query-1", "query-2"}
 
 
 async def test_a_killed_instance_goes_on_from_its_disk(scene: "Scene") -> None:

@@ -1,4 +1,4 @@
-"""A store goes over to the topic of a new generation, one instance after the other, while somebody reads."""
+"""A store moves to the topic of a new generation, one instance after the other, while clients read."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -28,7 +28,7 @@ STORES = "stores: [{{name: rows, topic: {topic}, message: statecast.orders.v1.Or
 
 
 class Generations:
-    """Two topics of the same rows, as two pipelines write them: each version to the new one first."""
+    """Two topics of the same rows, as two pipelines write them; each version goes to the new topic first."""
 
     def __init__(self, kafka: str, old: str) -> None:
         self.old, self.new = old, f"{old}.g2"
@@ -56,9 +56,9 @@ class Generations:
 
 
 class Reader:
-    """Reads every key through one instance, over and over, until that is no longer the one to read from.
+    """Reads every key through one instance, over and over, until `move_to` names another instance.
 
-    Every failed read, and every value older than one that it has seen, ends it with an error.
+    A failed read ends it with an error, and so does a value that is older than one that it has read.
     """
 
     def __init__(self, process: "Process") -> None:
@@ -78,7 +78,7 @@ class Reader:
             await asyncio.sleep(0)
 
     async def move_to(self, process: "Process") -> None:
-        """Reads elsewhere from now on: in another generation, once that has all that has been read here."""
+        """Reads from another instance; one of another generation must first hold all that was read so far."""
         async with self._turn:
             await asyncio.sleep(SETTLED_S)
             self.process = process
@@ -113,14 +113,14 @@ def generations(kafka: str, create_topic: Callable[..., str]) -> Generations:
 
 @pytest.fixture
 async def scene(generations: Generations, make_scene: "MakeScene") -> AsyncIterator["Scene"]:
-    made = make_scene(generations.old, STORES.format(topic=generations.old))
-    yield made
-    await made.close()
+    scene = make_scene(generations.old, STORES.format(topic=generations.old))
+    yield scene
+    await scene.close()
 
 
 @asynccontextmanager
 async def running(work: Callable[[], Coroutine[None, None, None]]) -> AsyncIterator["asyncio.Task[None]"]:
-    """Runs something meanwhile; what it raises is raised here."""
+    """Runs a coroutine in the background and cancels it at the end; an error that it raises is raised here."""
     task = asyncio.create_task(work())
     try:
         yield task

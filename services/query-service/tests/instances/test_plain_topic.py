@@ -22,7 +22,7 @@ PARTITIONS = 9
 
 
 class Bookings:
-    """The railway's topic, and who reads it."""
+    """The railway's topic, and the instances that read it."""
 
     def __init__(self, kafka: str, topic: str, scene: "Scene") -> None:
         self.scene = scene
@@ -31,7 +31,7 @@ class Bookings:
         self.records = 0
 
     def book(self, customer: str, booked_at: str | None) -> None:
-        """Writes the customer's latest booking, or takes it away."""
+        """Writes the customer's latest booking, or deletes it."""
         value = None if booked_at is None else json.dumps({"customer": customer, "booked_at": booked_at}).encode()
         self._producer.produce(self._topic, value, customer.encode())
         self.records += 1

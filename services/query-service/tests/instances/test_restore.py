@@ -49,7 +49,7 @@ async def test_a_kill_in_the_middle_costs_time_and_no_row(scene: "Scene", tmp_pa
     one.kill()
     again = scene.launch("query-1", replicas=1)
     await scene.until_applied(again, 2 * len(GROUPS))
-    found = inspect(tmp_path / "query-1")
+    inspection = inspect(tmp_path / "query-1")
     restored = again.metric("query_service_restore_records_total")
     left = again.metric("query_service_restore_left")
     await scene.close()
@@ -57,6 +57,6 @@ async def test_a_kill_in_the_middle_costs_time_and_no_row(scene: "Scene", tmp_pa
 
     assert restored > 0
     assert left == 0
-    assert found.unreadable == ()
+    assert inspection.unreadable == ()
     assert sum(each.rows for each in settled.partitions) == len(GROUPS)
     assert sum(each.next_offset for each in settled.partitions) == 2 * len(GROUPS)

@@ -27,7 +27,7 @@ async def get(lookup: Lookup, until: float) -> GetResult:
 
 
 class Cluster:
-    """Three peers that hold everything, and a router that holds nothing."""
+    """Three peers that hold all partitions, and a router that holds none."""
 
     def __init__(
         self, view: View, metrics: Metrics, clock: ManualClock, share: float = 0.0, after_s: float = 0.001
@@ -48,7 +48,7 @@ class Cluster:
         return lookup
 
     def peer_speaks(self) -> None:
-        """The owner has just answered somebody else."""
+        """The owner has just answered another caller."""
         self.clock.now += 1
         self.peers.of(self.ranked[0]).answered(None)
 
@@ -76,7 +76,7 @@ async def cluster(view: View, metrics: Metrics, clock: ManualClock) -> Cluster:
 
 @pytest.fixture
 def ticking(cluster: Cluster) -> Iterator[None]:
-    """Lets the owner speak to others all the time: it is slow, and not dead."""
+    """Lets the owner answer other callers all the time: it is slow, not down."""
 
     async def tick() -> None:
         while True:

@@ -18,18 +18,18 @@ STORE = "orders-by-key"
 EPOCH = 77
 RESOURCE_EXHAUSTED = 8
 RECENT = 8
-"""The changed rows that the hosts of these tests remember."""
+"""The number of changed rows that the replicas of these tests remember."""
 
 
 def soon() -> float:
     return time.monotonic() + 10
 
 
-def asked(group: str = "alice", after: int | None = None, **fields: object) -> query_pb2.RangeQuery:
-    found = query_pb2.RangeQuery(group=group, **fields)  # type: ignore[arg-type]
+def range_query(group: str = "alice", after: int | None = None, **fields: object) -> query_pb2.RangeQuery:
+    message = query_pb2.RangeQuery(group=group, **fields)  # type: ignore[arg-type]
     if after is not None:
-        found.after.CopyFrom(state_pb2.Position(epoch=EPOCH, offset=after))
-    return found
+        message.after.CopyFrom(state_pb2.Position(epoch=EPOCH, offset=after))
+    return message
 
 
 def batch(*ranges: query_pb2.RangeQuery, wait: int = 0) -> query.BatchGetStatesRequest:
@@ -61,7 +61,7 @@ async def test_a_range_that_is_new_to_the_caller_is_answered_whole(lookup: Messa
     for offset, name in enumerate("bac"):
         put(serving_view, offset, name)
     put(serving_view, 3, "b", None)
-    result = await one(lookup, asked())
+    result = await one(lookup, range_query())
 
     assert members(result) == [("a", 1), ("c", 2)]
     assert result.whole
@@ -76,18 +76,18 @@ async def test_a_whole_answer_has_the_first_or_the_last_within_the_limit(
     for offset, name in enumerate("abcde"):
         put(serving_view, offset, name)
 
-    first = await one(lookup, asked(limit=3))
+    first = await one(lookup, range_query(limit=3))
     assert (members(first), first.more) == ([("a", 0), ("b", 1), ("c", 2)], True)
-    last = await one(lookup, asked(limit=3, reverse=True))
+    last = await one(lookup, range_query(limit=3, reverse=True))
     assert (members(last), last.more) == ([("e", 4), ("d", 3), ("c", 2)], True)
-    part = await one(lookup, asked(limit=3, sort_from="b", sort_to="d"))
+    part = await one(lookup, range_query(limit=3, sort_from="b", sort_to="d"))
     assert (members(part), part.more) == ([("b", 1), ("c", 2)], False)
 
 
 async def test_a_range_in_which_nothing_changed_is_left_out(lookup: MessageLookup, serving_view: View) -> None:
     put(serving_view, 0, "a")
     put(serving_view, 1, "z")
-    answer = await lookup.batch(batch(asked(after=1), asked(after=0, sort_to="m")), soon())
+    answer = await lookup.batch(batch(range_query(after=1), range_query(after=0, sort_to="m")), soon())
 
     assert not answer.ranges
     assert [each.partition for each in answer.freshness] == [partition_of("alice", 4)]
@@ -99,7 +99,7 @@ async def test_only_what_changed_since_is_told_with_what_was_removed(lookup: Mes
     put(serving_view, 3, "a", b"newer")
     put(serving_view, 4, "b", None)
     put(serving_view, 5, "d")
-    result = await one(lookup, asked(after=2, limit=10))
+    result = await one(lookup, range_query(after=2, limit=10))
 
     assert members(result) == [("a", 3), ("d", 5)]
     assert removed(result) == [("b", 4)]
@@ -110,7 +110,7 @@ async def test_what_is_no_longer_in_memory_is_found_in_the_store(lookup: Message
     for offset, name in enumerate("abcdefghijkl"):
         put(serving_view, offset, name)
     put(serving_view, 12, "b", None)
-    result = await one(lookup, asked(after=1, limit=12))
+    result = await one(lookup, range_query(after=1, limit=12))
 
     assert [member for member, _ in members(result)] == list("cdefghijkl")
     assert removed(result) == [("b", 12)]
@@ -127,7 +127,7 @@ async def test_a_caller_from_before_the_deletions_that_are_known_gets_all(
     put(serving_view, 13, "c")
     for host in serving_view.replicas.values():
         host.store.purge_deletions(2**62, 10)
-    result = await one(lookup, asked(after=1, limit=20))
+    result = await one(lookup, range_query(after=1, limit=20))
 
     assert (result.whole, result.removals_complete) == (True, False)
     assert len(result.states) == 11
@@ -136,7 +136,7 @@ async def test_a_caller_from_before_the_deletions_that_are_known_gets_all(
 async def test_more_changes_than_the_limit_are_answered_whole(lookup: MessageLookup, serving_view: View) -> None:
     for offset, name in enumerate("abc"):
         put(serving_view, offset, name)
-    result = await one(lookup, asked(after=-1, limit=2))
+    result = await one(lookup, range_query(after=-1, limit=2))
 
     assert (result.whole, result.more, len(result.states)) == (True, True, 2)
 
@@ -145,7 +145,7 @@ async def test_whoever_asks_for_all_is_also_told_what_was_removed(lookup: Messag
     for offset, name in enumerate("ab"):
         put(serving_view, offset, name)
     put(serving_view, 2, "a", None)
-    result = await one(lookup, asked(after=1, whole=True))
+    result = await one(lookup, range_query(after=1, whole=True))
 
     assert (members(result), removed(result)) == ([("b", 1)], [("a", 2)])
     assert (result.whole, result.removals_complete) == (True, True)
@@ -159,7 +159,7 @@ async def test_a_deletion_that_is_no_longer_remembered_is_told_as_of_the_answer(
     put(serving_view, 2, "b")
     for host in serving_view.replicas.values():
         host.store.purge_deletions(2**62, 10)
-    result = await one(lookup, asked(after=0))
+    result = await one(lookup, range_query(after=0))
 
     assert removed(result) == [("a", 2)]
     assert not result.removals[0].absence.deleted
@@ -167,7 +167,7 @@ async def test_a_deletion_that_is_no_longer_remembered_is_told_as_of_the_answer(
 
 async def test_a_position_of_another_epoch_is_answered_whole(lookup: MessageLookup, serving_view: View) -> None:
     put(serving_view, 0, "a")
-    range_ = asked()
+    range_ = range_query()
     range_.after.CopyFrom(state_pb2.Position(epoch=1, offset=99))
 
     assert (await one(lookup, range_)).whole
@@ -177,7 +177,7 @@ async def test_a_long_poll_wakes_on_the_first_change_in_the_range_and_on_no_othe
     lookup: MessageLookup, serving_view: View
 ) -> None:
     put(serving_view, 0, "a")
-    request = batch(asked(after=0, sort_to="m"), wait=5)
+    request = batch(range_query(after=0, sort_to="m"), wait=5)
     waiting = asyncio.create_task(lookup.batch(request, time.monotonic() + 10))
     await asyncio.sleep(0.05)
     put(serving_view, 1, "z")
@@ -193,7 +193,7 @@ async def test_keys_and_ranges_of_many_groups_go_in_one_batch(lookup: MessageLoo
     groups = [f"customer-{number}" for number in range(8)]
     for group in groups:
         put(serving_view, 0, "a", group=group)
-    request = batch(*(asked(group) for group in groups))
+    request = batch(*(range_query(group) for group in groups))
     request.keys.add(key=state_pb2.StateKey(group=groups[0], sort="a", member="a"))
     answer = await lookup.batch(request, soon())
 
@@ -203,7 +203,7 @@ async def test_keys_and_ranges_of_many_groups_go_in_one_batch(lookup: MessageLoo
 
 @pytest.mark.parametrize("store_fields", [{"format": "plain", "message": "bytes", "retain": "1h"}])
 async def test_rows_that_leave_without_a_record_cannot_be_watched(lookup: MessageLookup) -> None:
-    result = await one(lookup, asked())
+    result = await one(lookup, range_query())
 
     assert result.error.code == 3
     assert "leave it in time" in result.error.message
@@ -215,11 +215,11 @@ async def test_ranges_that_would_hold_up_all_others_fail_by_themselves(
     for offset, name in enumerate("abcd"):
         put(serving_view, offset, name)
     monkeypatch.setattr(local_lookup, "_MAX_VISITS_OF_RANGE", 3)
-    answer = await lookup.batch(batch(asked(limit=9), asked(limit=9, sort_from="c")), soon())
+    answer = await lookup.batch(batch(range_query(limit=9), range_query(limit=9, sort_from="c")), soon())
     by_index = {each.index: each for each in answer.ranges}
 
     assert by_index[0].error.code == RESOURCE_EXHAUSTED
     assert members(by_index[1]) == [("c", 2), ("d", 3)]
     monkeypatch.setattr(local_lookup, "_MAX_VISITS", 3)
-    answer = await lookup.batch(batch(asked(limit=9, sort_from="c"), asked(limit=9, sort_from="b")), soon())
+    answer = await lookup.batch(batch(range_query(limit=9, sort_from="c"), range_query(limit=9, sort_from="b")), soon())
     assert [each.error.code for each in sorted(answer.ranges, key=lambda each: each.index)] == [0, RESOURCE_EXHAUSTED]

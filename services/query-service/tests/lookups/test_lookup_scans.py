@@ -89,11 +89,11 @@ async def test_rows_that_stay_are_read_once_while_others_are_written(lookup: Mes
     for offset, key in enumerate(ROWS):
         apply_row(serving_view, STORE, key, 1, offset, b"row")
     request = query.ScanStatesRequest(store=STORE, page_size=5)
-    seen: list[str] = []
+    keys: list[str] = []
     number = 100
     while True:
         answer = await lookup.scan(request, soon())
-        seen += [state.key.group for state in answer.states if state.key.group.startswith("single-")]
+        keys += [state.key.group for state in answer.states if state.key.group.startswith("single-")]
         for key in ("a", "g3\x00new\x00m", f"h{number}", f"single-{number}"):
             apply_row(serving_view, STORE, key, number, number, b"new")
         apply_row(serving_view, STORE, ROWS[number % 40], number, number, None)
@@ -102,8 +102,8 @@ async def test_rows_that_stay_are_read_once_while_others_are_written(lookup: Mes
             break
         request.page_token = answer.next_page_token
 
-    assert [key for key in seen if len(key) == len("single-0")] == [f"single-{number}" for number in range(9)]
-    assert len(seen) == len(set(seen))
+    assert [key for key in keys if len(key) == len("single-0")] == [f"single-{number}" for number in range(9)]
+    assert len(keys) == len(set(keys))
 
 
 async def test_a_prefix_of_the_sort_value_is_read(lookup: MessageLookup, serving_view: View) -> None:

@@ -1,4 +1,4 @@
-"""What all reads of a replica share: bounds, and what a deletion tells."""
+"""What all reads of a replica share: bounds, and the absence that a deletion becomes."""
 
 import asyncio
 from collections.abc import Callable

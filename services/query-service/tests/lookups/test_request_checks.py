@@ -1,4 +1,4 @@
-"""Requests that are wrong are refused by the name of their field."""
+"""Invalid requests are refused with the name of the wrong field."""
 
 import pytest
 
@@ -79,6 +79,6 @@ def test_right_requests_pass() -> None:
     request_checks.check_scan(ScanQuery("s", "a", sort_from="1", sort_to="1"))
 
 
-@pytest.mark.parametrize(("asked", "size"), [(0, 10), (7, 7), (51, 50)])
-def test_the_page_size_has_a_default_and_a_maximum(asked: int, size: int) -> None:
-    assert LIMITS.rows(asked) == size
+@pytest.mark.parametrize(("page_size", "size"), [(0, 10), (7, 7), (51, 50)])
+def test_the_page_size_has_a_default_and_a_maximum(page_size: int, size: int) -> None:
+    assert LIMITS.rows(page_size) == size

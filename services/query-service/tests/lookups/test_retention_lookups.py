@@ -1,4 +1,4 @@
-"""What callers are told of rows that a store retains for a time."""
+"""What callers learn about rows that a store retains for a limited time."""
 
 import time
 
@@ -58,7 +58,7 @@ async def test_who_polls_is_told_once_and_with_the_next_record_of_the_partition(
     assert not (await poll(lookup, 0)).results
     host.apply([FakeRecord(b"another", b"{}", 1, record_ms=int(wall.now * 1000))], 2)
     host.run_maintenance(0, 10)
-    (told,) = (await poll(lookup, 0)).results
+    (result,) = (await poll(lookup, 0)).results
 
-    assert told.absence.position.offset == 1
-    assert not (await poll(lookup, told.absence.position.offset)).results
+    assert result.absence.position.offset == 1
+    assert not (await poll(lookup, result.absence.position.offset)).results

@@ -1,4 +1,4 @@
-"""What failed at a peer lately."""
+"""A peer, or one of its partitions, is not used for a while after a failure."""
 
 from query_service.lookups.routed_peer import RoutedPeer
 from testkit.query_service import FakeLookup, ManualClock

@@ -1,4 +1,4 @@
-"""Which replica a lookup asks, and which next."""
+"""Which replica a lookup asks first, and which next."""
 
 import pytest
 
@@ -23,7 +23,7 @@ async def get(lookup: Lookup, until: float) -> GetResult:
 
 
 class Cluster:
-    """Three instances of which one, at a rank of choice, is the one that routes."""
+    """Three instances; the one that routes is one of them, at any rank."""
 
     def __init__(self, view: View, metrics: Metrics, clock: ManualClock) -> None:
         view.shard_map = ShardMap(frozenset({view.me, *OTHERS}), 2)
@@ -36,7 +36,7 @@ class Cluster:
         self.routing = RoutedLookup(view, self.local, self.peers.of, hedging, 0.5, limits, metrics, clock)
 
     def lookup(self, rank: int) -> FakeLookup:
-        """The lookup of whoever stands at this rank."""
+        """The lookup of the member at this rank."""
         member = self.view.shard_map.ranked(*SHARD)[rank - 1]
         return self.local if member == self.view.me else self.peers.lookups[member]
 
@@ -46,8 +46,8 @@ class Cluster:
         return result.freshness.answered_by
 
     @property
-    def asked(self) -> list[int]:
-        """How often each rank was asked."""
+    def calls(self) -> list[int]:
+        """The number of calls to each rank."""
         return [len(self.lookup(rank).deadlines) for rank in (1, 2, 3)]
 
 
@@ -58,7 +58,7 @@ def cluster(view: View, metrics: Metrics, clock: ManualClock) -> Cluster:
 
 async def test_the_owner_is_asked_and_nobody_else(cluster: Cluster) -> None:
     assert await cluster.answered_by() == cluster.lookup(1).answered_by
-    assert cluster.asked == [1, 0, 0]
+    assert cluster.calls == [1, 0, 0]
 
 
 @pytest.mark.parametrize("failure", [NotServedError("still reading"), UnreachableError("gone")])
@@ -81,7 +81,7 @@ async def test_an_absence_is_an_answer_and_ends_the_search(cluster: Cluster) -> 
     with pytest.raises(AbsentError):
         await cluster.answered_by()
 
-    assert cluster.asked == [1, 0, 0]
+    assert cluster.calls == [1, 0, 0]
 
 
 async def test_a_wrong_request_ends_the_search(cluster: Cluster) -> None:
@@ -90,7 +90,7 @@ async def test_a_wrong_request_ends_the_search(cluster: Cluster) -> None:
     with pytest.raises(InvalidRequestError):
         await cluster.answered_by()
 
-    assert cluster.asked == [1, 0, 0]
+    assert cluster.calls == [1, 0, 0]
 
 
 async def test_when_the_owner_is_behind_a_fresher_replica_answers(cluster: Cluster) -> None:
@@ -106,7 +106,7 @@ async def test_when_all_are_behind_the_owner_gets_the_rest_of_the_time(cluster: 
     with pytest.raises(BoundsError):
         await cluster.answered_by(10)
 
-    assert cluster.asked == [2, 1, 1]
+    assert cluster.calls == [2, 1, 1]
     assert cluster.lookup(1).deadlines == [cluster.clock.now + 0.5, cluster.clock.now + 10]
 
 
@@ -153,7 +153,7 @@ async def test_when_nobody_serves_a_second_round_is_tried_and_then_it_says_so(cl
     with pytest.raises(NotServedError, match="is still reading"):
         await cluster.answered_by()
 
-    assert cluster.asked == [2, 2, 2]
+    assert cluster.calls == [2, 2, 2]
 
 
 async def test_before_it_has_joined_it_says_so(cluster: Cluster) -> None:

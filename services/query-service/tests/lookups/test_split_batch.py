@@ -27,15 +27,15 @@ class FakeRouting:
         self.lookups: dict[int, Lookup] = {
             partition: FakeLookup(f"query-{partition}", forwarded=True) for partition in range(4)
         }
-        self.asked: list[int] = []
+        self.partitions: list[int] = []
 
     async def look_up(self, partition: int, query: BatchQuery) -> BatchResult:
-        self.asked.append(partition)
+        self.partitions.append(partition)
         return await self.lookups[partition].batch(query, 0.0)
 
 
 class Waiting(FakeLookup):
-    """Has no news until the test gives some."""
+    """Has no new values until the test sets `news`."""
 
     def __init__(self, answered_by: str, failure: LookupFailedError | None = None) -> None:
         super().__init__(answered_by, failure, forwarded=True)
@@ -75,7 +75,7 @@ async def answer(
 async def test_each_partition_is_asked_once_and_every_key_answered(routing: FakeRouting, clock: ManualClock) -> None:
     merged = await answer(routing, GROUPS, clock)
 
-    assert sorted(routing.asked) == [0, 1, 2, 3]
+    assert sorted(routing.partitions) == [0, 1, 2, 3]
     assert {result.index: result.state.key.group for result in merged.results} == dict(enumerate(GROUPS))
     assert [each.answered_by for each in merged.freshness] == ["query-0", "query-1", "query-2", "query-3"]
     assert all(each.forwarded for each in merged.freshness)
@@ -114,4 +114,4 @@ async def test_news_at_the_first_look_ends_the_poll_at_once(routing: FakeRouting
 
 async def test_no_keys_are_no_calls(routing: FakeRouting, clock: ManualClock) -> None:
     assert await answer(routing, [], clock, wait=1) == query_service_pb2.BatchGetStatesResponse()
-    assert routing.asked == []
+    assert routing.partitions == []

@@ -23,7 +23,7 @@ STORE = "orders-by-key"
 
 
 class Partitions:
-    """Partitions of groups without members, that are read as partition_page reads them."""
+    """Partitions in memory, of groups without members; `read` has the contract of partition_page."""
 
     def __init__(self, rows: dict[str, int]) -> None:
         self.rows = rows
@@ -53,20 +53,20 @@ def test_every_row_that_stays_is_read_exactly_once_and_in_order(
     async def read_all() -> list[str]:
         partitions = Partitions(dict(stay))
         query = ScanQuery(STORE)
-        seen: list[str] = []
+        keys: list[str] = []
         writes = iter(come)
         while True:
             page = await store_page(query, view, Limits(10, size, size, 10), partitions.read)
-            seen += [row.key.decode() for row in page.rows]
+            keys += [row.key.decode() for row in page.rows]
             if not page.next_page_token:
-                return seen
+                return keys
             query = query._replace(page_token=page.next_page_token)
             partitions.rows = {**next(writes, {}), **stay}
 
-    seen = asyncio.run(read_all())
+    keys = asyncio.run(read_all())
 
-    assert [row for row in seen if row in stay] == sorted(stay)
-    assert seen == sorted(set(seen))
+    assert [row for row in keys if row in stay] == sorted(stay)
+    assert keys == sorted(set(keys))
 
 
 async def test_the_failure_of_one_partition_is_that_of_the_page(view: View) -> None:
@@ -112,7 +112,7 @@ class Job:
 
 @pytest.fixture
 async def job(serving_view: View, clock: ManualClock) -> Job:
-    """Query-1 holds all four partitions, and owns those that it ranks first for among two instances."""
+    """Query-1 holds all four partitions, and owns those for which it ranks first of two instances."""
     for partition in range(4):
         rows = [put(f"{partition}-{number:02d}", 1, number) for number in range(10)]
         serving_view.replicas[STORE, partition].apply(rows, 10)

@@ -16,10 +16,10 @@ RESOURCE_EXHAUSTED = 8
 
 
 def response() -> query.BatchGetStatesResponse:
-    made = query.BatchGetStatesResponse()
+    message = query.BatchGetStatesResponse()
     for index in range(10):
-        made.results.add(index=index).state.payload = b"x" * 1000
-    return made
+        message.results.add(index=index).state.payload = b"x" * 1000
+    return message
 
 
 def test_a_small_response_stays_as_it_is() -> None:

@@ -27,10 +27,10 @@ ABSENT = AbsentError("nothing", Absence(Position(1, 2), deleted=True), Freshness
 
 
 class Context:
-    """A call that fails as the peer would see it."""
+    """The context of a call; `abort` raises the error that the peer would see."""
 
     def add_done_callback(self, callback: object) -> None:
-        """The call is never over."""
+        """Never calls it: the call does not end."""
 
     async def abort(
         self, code: grpc.StatusCode, details: str, trailing_metadata: tuple[tuple[str, str | bytes], ...]
@@ -82,9 +82,9 @@ def test_every_failure_has_a_status() -> None:
 async def test_a_failure_arrives_at_the_peer_as_it_was_raised(
     failure: LookupFailedError, code: grpc.StatusCode
 ) -> None:
-    seen, arrived = await over_the_wire(failure)
+    status, arrived = await over_the_wire(failure)
 
-    assert seen == code
+    assert status == code
     assert type(arrived) is type(failure)
     assert str(arrived) == str(failure)
 

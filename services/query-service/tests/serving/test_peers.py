@@ -38,9 +38,9 @@ async def member(serving_view: View, metrics: Metrics, clock: ManualClock) -> As
 
 @pytest.fixture
 async def peers(clock: ManualClock) -> AsyncIterator[Peers]:
-    made = Peers(1.0, 5.0, clock)
-    yield made
-    await made.keep(())
+    peers = Peers(1.0, 5.0, clock)
+    yield peers
+    await peers.keep(())
 
 
 async def test_a_peer_tells_what_it_serves(peers: Peers, member: Member) -> None:

@@ -46,12 +46,12 @@ class Instance:
 
 @pytest.fixture
 async def instance() -> AsyncIterator[Instance]:
-    made = Instance()
-    await made.servers.start()
-    yield made
-    made.gate.opened.set()
-    await made.channel.close()
-    await made.servers.stop(0)
+    instance = Instance()
+    await instance.servers.start()
+    yield instance
+    instance.gate.opened.set()
+    await instance.channel.close()
+    await instance.servers.stop(0)
 
 
 async def test_a_call_too_many_is_refused_at_once_and_those_in_work_end_well(instance: Instance) -> None:

@@ -56,11 +56,11 @@ class Service:
 
 @pytest.fixture
 async def service(view: View, metrics: Metrics, clock: ManualClock) -> AsyncIterator[Service]:
-    made = Service(view, metrics, clock)
-    await made.server.start()
-    yield made
-    await made.channel.close()
-    await made.server.stop(None)
+    service = Service(view, metrics, clock)
+    await service.server.start()
+    yield service
+    await service.channel.close()
+    await service.server.stop(None)
 
 
 async def test_a_right_call_is_looked_up_and_counted(service: Service) -> None:

@@ -1,4 +1,4 @@
-"""Who serves what, and how fresh each of them is."""
+"""Which instances serve each shard, and how fresh each of them is."""
 
 import pytest
 

@@ -19,10 +19,10 @@ def test_a_scan_shows_what_there_was_when_it_began(
     engine.write([(key, b"old") for key in rows])
     expected = sorted(((key, b"old") for key in rows if first <= key < end), reverse=reverse)
     scan = engine.scan(first, end, reverse=reverse)
-    seen = list(islice(scan, 1))
+    scanned = list(islice(scan, 1))
     for puts, deletes, read in writes:
         engine.write([(key, b"new") for key in puts], deletes)
-        seen += islice(scan, read)
-    seen += scan
+        scanned += islice(scan, read)
+    scanned += scan
 
-    assert seen == expected
+    assert scanned == expected

@@ -43,12 +43,16 @@ def test_a_partition_is_counted_also_while_an_instance_uses_it(
     if not running:
         store.close()
     before = files_of(tmp_path / "data")
-    (found,) = inspect(tmp_path / "data").partitions
+    (inspected,) = inspect(tmp_path / "data").partitions
 
-    assert (found.store, found.partition, found.topic_id) == ("orders-by-key", 3, "the-topic")
-    assert (found.rows, found.deletions, found.versions, found.next_offset) == (2, 1, 1, 5)
-    assert (found.format, found.kind, found.current_ms) == ("1", "state-record versions", int(wall.now * 1000))
-    assert found.size > 0
+    assert (inspected.store, inspected.partition, inspected.topic_id) == ("orders-by-key", 3, "the-topic")
+    assert (inspected.rows, inspected.deletions, inspected.versions, inspected.next_offset) == (2, 1, 1, 5)
+    assert (inspected.format, inspected.kind, inspected.current_ms) == (
+        "1",
+        "state-record versions",
+        int(wall.now * 1000),
+    )
+    assert inspected.size > 0
     assert files_of(tmp_path / "data") == before
     store.close()
 
@@ -65,11 +69,13 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_read(
     open_directory().open(store_definition("orders-by-key"), "the-topic", 6, 0).close()
     (root / "orders-by-key" / "6" / "CURRENT").write_bytes(b"garbage")
     (root / "orders-by-key" / "thesis").mkdir()
-    found = inspect(root)
+    inspection = inspect(root)
 
-    assert [each.partition for each in found.partitions] == [3]
-    assert [each.path for each in found.unreadable] == [f"orders-by-key/{name}" for name in ("4", "5", "6", "thesis")]
-    reasons = [each.reason for each in found.unreadable]
+    assert [each.partition for each in inspection.partitions] == [3]
+    assert [each.path for each in inspection.unreadable] == [
+        f"orders-by-key/{name}" for name in ("4", "5", "6", "thesis")
+    ]
+    reasons = [each.reason for each in inspection.unreadable]
     assert reasons[0] == "its format is 999, not 1"
     assert reasons[1] == "it is not a store of this service"
     assert reasons[2].startswith("it cannot be read: ")
@@ -80,10 +86,10 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_read(
 def test_what_was_set_aside_is_listed(store: PartitionStore, tmp_path: Path, open_directory: OpenDirectory) -> None:
     store.close()
     open_directory().discard(store_definition("orders-by-key"), 3, "it is corrupt")
-    found = inspect(tmp_path / "data")
+    inspection = inspect(tmp_path / "data")
 
-    assert (found.partitions, found.unreadable) == ((), ())
-    (aside,) = found.set_aside
+    assert (inspection.partitions, inspection.unreadable) == ((), ())
+    (aside,) = inspection.set_aside
     assert aside.path.startswith("set-aside/orders-by-key-3-")
     assert aside.size > 0
 
@@ -109,7 +115,7 @@ def partition(number: int, rows: int) -> InspectedPartition:
     )
 
 
-FOUND = Inspection(
+INSPECTION = Inspection(
     "data",
     (partition(0, 7), partition(1, 1_234_567)),
     (OtherDirectory("set-aside/x-0-1", 5, "set aside; it may be removed"),),
@@ -118,7 +124,7 @@ FOUND = Inspection(
 
 
 def test_the_table_lines_up_and_sums_up() -> None:
-    lines = as_table(FOUND).splitlines()
+    lines = as_table(INSPECTION).splitlines()
     heading, first, second, total = lines[2:6]
 
     assert first[: heading.index("deletions")].split() == ["orders-by-key", "0", "7"]
@@ -128,7 +134,7 @@ def test_the_table_lines_up_and_sums_up() -> None:
 
 
 def test_what_is_no_partition_is_listed_below_with_its_reason() -> None:
-    assert as_table(FOUND).splitlines()[6:] == [
+    assert as_table(INSPECTION).splitlines()[6:] == [
         "",
         "set aside:",
         "  set-aside/x-0-1  5 bytes: set aside; it may be removed",
@@ -143,9 +149,9 @@ def test_an_empty_directory_says_so() -> None:
 
 
 def test_programs_get_one_object_with_plain_numbers() -> None:
-    found = json.loads(as_json(FOUND))
+    document = json.loads(as_json(INSPECTION))
 
-    assert found["directory"] == "data"
-    assert found["partitions"][1]["rows"] == 1_234_567
-    assert found["unreadable"] == [{"path": "x/1", "size": 6, "reason": "its format is 999, not 1"}]
-    assert len(found["set_aside"]) == 1
+    assert document["directory"] == "data"
+    assert document["partitions"][1]["rows"] == 1_234_567
+    assert document["unreadable"] == [{"path": "x/1", "size": 6, "reason": "its format is 999, not 1"}]
+    assert len(document["set_aside"]) == 1

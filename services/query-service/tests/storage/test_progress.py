@@ -1,4 +1,4 @@
-"""How far a replica has applied its partition, and how old that is."""
+"""How far a replica has applied its partition, and how far it lags."""
 
 from query_service.storage.progress import Progress
 from testkit.query_service import ManualClock

@@ -136,14 +136,14 @@ def test_a_long_scan_shows_one_moment_while_rows_come_change_and_go(store: Parti
     store.write({b"0600": deletion(2, 2000)}, 2001, arrived_ms=1000)
     before[b"0600"] = deletion(2, 2000)
     rows = store.scan(b"0", b"9", reverse=reverse)
-    seen = [next(rows)]
+    scanned = [next(rows)]
     store.write({b"%04d" % number: value(3, number, b"new") for number in range(1, 2000, 3)}, 2002, 0)
-    seen += [next(rows) for _ in range(300)]
+    scanned += [next(rows) for _ in range(300)]
     store.purge_deletions(before_ms=2000, limit=10)
     store.write({b"%04d" % number: value(4, number, b"newer") for number in range(0, 2000, 5)}, 2003, 0)
-    seen += rows
+    scanned += rows
 
-    assert seen == sorted(before.items(), reverse=reverse)
+    assert scanned == sorted(before.items(), reverse=reverse)
 
 
 def test_what_is_written_while_restoring_is_there_at_once_and_after_it(store: PartitionStore) -> None:

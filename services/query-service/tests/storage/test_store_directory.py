@@ -184,7 +184,7 @@ def test_a_store_in_memory_has_no_directory_and_starts_empty(open_directory: Ope
 
 
 def take(directory: Path) -> None:
-    """Takes the directory and lets it go at once."""
+    """Locks the directory and releases it at once."""
     with locked(directory):
         assert directory.is_dir()
 

@@ -1,4 +1,4 @@
-"""What people read of a pipeline."""
+"""The explanation of a pipeline for people."""
 
 from collections.abc import Callable
 
@@ -18,26 +18,26 @@ def test_members_are_told_from_source_to_sink(shipped: Callable[..., Pipeline]) 
 
 
 def test_an_aggregate_tells_its_numbers_and_its_window(shipped: Callable[..., Pipeline]) -> None:
-    found = explain(shipped("hourly-sales-by-store", trigger={"mode": "micro-batch", "interval": "500ms"}))
+    lines = explain(shipped("hourly-sales-by-store", trigger={"mode": "micro-batch", "interval": "500ms"}))
 
-    assert found[2:7] == [
+    assert lines[2:7] == [
         "  remember    per invoice_number: what the row adds to its groups; for 7d after it is gone",
         "  window      1h by created_at; final 7d after its end",
         "  keep        per group: invoices = count(*)",
         "  keep        per group: amount_cents = sum(total_amount_cents)",
         "  keep        per group: average_cents = avg(total_amount_cents)",
     ]
-    assert "under store_id + window_start + window_end" in found[7]
-    assert found[-1] == "  run         micro-batch, a batch every 500ms"
+    assert "under store_id + window_start + window_end" in lines[7]
+    assert lines[-1] == "  run         micro-batch, a batch every 500ms"
 
 
 def test_a_route_tells_that_it_keeps_nothing(shipped: Callable[..., Pipeline]) -> None:
-    found = "\n".join(explain(shipped("masked-lines")))
+    text = "\n".join(explain(shipped("masked-lines")))
 
-    assert "  explode     lines: a record per element" in found
-    assert "  select      item_code = element.item_code" in found
-    assert "passed on, at least once: create, update, snapshot" in found
-    assert "remember" not in found
+    assert "  explode     lines: a record per element" in text
+    assert "  select      item_code = element.item_code" in text
+    assert "passed on, at least once: create, update, snapshot" in text
+    assert "remember" not in text
 
 
 def test_a_joined_table_is_told(shipped: Callable[..., Pipeline]) -> None:

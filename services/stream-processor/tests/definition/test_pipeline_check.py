@@ -19,19 +19,19 @@ MESSAGE = "statecast.orders.v1.OrderChange"
 
 
 def test_latest_has_a_group_alone(shipped: Callable[..., Pipeline]) -> None:
-    found = shipped("orders-by-key")
+    pipeline = shipped("orders-by-key")
 
-    assert isinstance(found, LatestPipeline)
-    assert str(found.group) == "order_id"
-    assert "under order_id" in explain(found)[-3]
-    assert found.row.full_name == "statecast.orders.v1.Order"
+    assert isinstance(pipeline, LatestPipeline)
+    assert str(pipeline.group) == "order_id"
+    assert "under order_id" in explain(pipeline)[-3]
+    assert pipeline.row.full_name == "statecast.orders.v1.Order"
 
 
 def test_members_have_a_key_and_a_sort(shipped: Callable[..., Pipeline]) -> None:
-    found = shipped("orders-by-item")
+    pipeline = shipped("orders-by-item")
 
-    assert isinstance(found, MembersPipeline)
-    assert (str(found.group), str(found.member), str(found.sort)) == ("items.item_id", "order_id", "placed_at")
+    assert isinstance(pipeline, MembersPipeline)
+    assert (str(pipeline.group), str(pipeline.member), str(pipeline.sort)) == ("items.item_id", "order_id", "placed_at")
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_what_does_not_fit_the_contract_is_named(
 
 
 def test_the_rows_key_is_the_groups_or_the_members_unless_said(shipped: Callable[..., Pipeline]) -> None:
-    found = [shipped(name) for name in ("orders-by-key", "orders-by-item", "us-share-holders")]
+    pipelines = [shipped(name) for name in ("orders-by-key", "orders-by-item", "us-share-holders")]
 
-    assert {each.name: str(each.primary_key) for each in found if not isinstance(each, RoutePipeline)} == {
+    assert {each.name: str(each.primary_key) for each in pipelines if not isinstance(each, RoutePipeline)} == {
         "orders-by-key": "order_id",
         "orders-by-item": "order_id",
         "us-share-holders": "position_id",
@@ -68,18 +68,18 @@ def test_the_rows_key_is_the_groups_or_the_members_unless_said(shipped: Callable
 
 
 def test_an_aggregate_knows_its_numbers_and_its_window(shipped: Callable[..., Pipeline]) -> None:
-    found = shipped("hourly-sales-by-store")
+    pipeline = shipped("hourly-sales-by-store")
 
-    assert isinstance(found, AggregatePipeline)
-    assert found.definition.keep.shape == "aggregate"
-    assert [(each.field.name, each.function, each.argument) for each in found.aggregates] == [
+    assert isinstance(pipeline, AggregatePipeline)
+    assert pipeline.definition.keep.shape == "aggregate"
+    assert [(each.field.name, each.function, each.argument) for each in pipeline.aggregates] == [
         ("invoices", "count", None),
         ("amount_cents", "sum", "total_amount_cents"),
         ("average_cents", "avg", "total_amount_cents"),
     ]
-    assert found.group_field.full_name == "statecast.sales.v1.HourlySales.store_id"
-    assert found.window is not None
-    assert (str(found.window.time), found.window.size, found.window.lateness) == (
+    assert pipeline.group_field.full_name == "statecast.sales.v1.HourlySales.store_id"
+    assert pipeline.window is not None
+    assert (str(pipeline.window.time), pipeline.window.size, pipeline.window.lateness) == (
         "created_at",
         timedelta(hours=1),
         timedelta(days=7),
@@ -87,14 +87,14 @@ def test_an_aggregate_knows_its_numbers_and_its_window(shipped: Callable[..., Pi
 
 
 def test_a_join_and_a_selection_are_resolved(shipped: Callable[..., Pipeline]) -> None:
-    found = shipped("invoices-with-store")
+    pipeline = shipped("invoices-with-store")
 
-    assert isinstance(found, LatestPipeline)
-    assert [(join.topic, join.message.name, str(join.key), join.name) for join in found.joins] == [
+    assert isinstance(pipeline, LatestPipeline)
+    assert [(join.topic, join.message.name, str(join.key), join.name) for join in pipeline.joins] == [
         ("stores-by-key", "Store", "store_id", "store")
     ]
-    assert found.select == {"invoice": "row", "store": "store"}
-    assert found.sink.full_name == "statecast.sales.v1.InvoiceWithStore"
+    assert pipeline.select == {"invoice": "row", "store": "store"}
+    assert pipeline.sink.full_name == "statecast.sales.v1.InvoiceWithStore"
 
 
 def test_a_route_remembers_no_rows(shipped: Callable[..., Pipeline]) -> None:
@@ -174,5 +174,5 @@ def test_a_nested_group_is_summed_over_its_elements(shipped: Callable[..., Pipel
     pipeline = shipped("us-share-holders", **replaced)
 
     assert isinstance(pipeline, AggregatePipeline)
-    [found] = pipeline.aggregates
-    assert found.argument == "element.item_price_cents * element.item_quantity"
+    [aggregate] = pipeline.aggregates
+    assert aggregate.argument == "element.item_price_cents * element.item_quantity"

@@ -31,10 +31,10 @@ def file(tmp_path: Path) -> Path:
 def test_what_is_left_out_has_its_default(file: Path) -> None:
     file.write_text(SOUND)
 
-    found = read(file)
+    definition = read(file)
 
-    assert (found.trigger.mode, found.trigger.checkpoint) == ("realtime", timedelta(seconds=60))
-    assert (found.source.format, found.where, found.dead_letters.limit) == ("protobuf", None, 1000)
+    assert (definition.trigger.mode, definition.trigger.checkpoint) == ("realtime", timedelta(seconds=60))
+    assert (definition.source.format, definition.where, definition.dead_letters.limit) == ("protobuf", None, 1000)
 
 
 def test_members_have_their_paths(file: Path) -> None:
@@ -166,7 +166,7 @@ SCHEMA = json.loads(pipeline_file.schema_text())
 
 
 def test_the_shipped_schema_is_current() -> None:
-    """If not: `stream-processor schema > pipelines/pipeline.schema.json`."""
+    """If this fails, run `stream-processor schema > pipelines/pipeline.schema.json`."""
     assert (PIPELINES / "pipeline.schema.json").read_text() == pipeline_file.schema_text()
 
 

@@ -19,7 +19,7 @@ def scope(contract: Contract) -> Scope:
 
 
 @pytest.mark.parametrize(
-    ("sql", "found"),
+    ("sql", "type_name"),
     [
         ("total_amount_cents", "integer"),
         ("row", "statecast.sales.v1.Invoice"),
@@ -51,8 +51,8 @@ def scope(contract: Contract) -> Scope:
         ("my_function(currency)", "None"),
     ],
 )
-def test_the_contract_tells_the_type(scope: Scope, sql: str, found: str) -> None:
-    assert str(type_of(sql, scope)) == found
+def test_the_contract_tells_the_type(scope: Scope, sql: str, type_name: str) -> None:
+    assert str(type_of(sql, scope)) == type_name
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The places of checkpoints, in both of their forms, and the lease."""
+"""The places of checkpoints, as a directory and through Hadoop, and the lease."""
 
 import json
 from collections.abc import Callable
@@ -116,7 +116,7 @@ class MemoryFiles(LocalFiles):
 
 
 class Time:
-    """A clock that moves when somebody waits, and then lets the others act."""
+    """A clock that moves on when a lease pauses, and then calls `then`, in which others may act."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -139,7 +139,7 @@ def time() -> Time:
 
 @pytest.fixture
 def make(files: MemoryFiles, time: Time) -> Callable[[], LeasedCheckpoints]:
-    """A lease of another process, each time."""
+    """Makes the lease of another process at each call."""
     return lambda: LeasedCheckpoints(PLACE, files, lambda: time.now, time.pause)
 
 

@@ -1,4 +1,4 @@
-"""A checkpoint and the meaning it was made with."""
+"""A checkpoint is used only by a pipeline of the same meaning."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -85,13 +85,13 @@ def test_a_topic_that_was_made_anew_is_refused(
 def test_a_checkpoint_keeps_its_epoch_and_the_next_one_has_a_higher(
     tmp_path: Path, shipped: Callable[..., Pipeline]
 ) -> None:
-    made = planned(shipped("orders-by-key"))
+    query_plan = planned(shipped("orders-by-key"))
 
-    first = claim(Checkpoints(str(tmp_path), LocalFiles()), made, IDS, clock=lambda: 2.0)
+    first = claim(Checkpoints(str(tmp_path), LocalFiles()), query_plan, IDS, clock=lambda: 2.0)
     (tmp_path / "orders-by-key").mkdir()
-    again = claim(Checkpoints(str(tmp_path), LocalFiles()), made, IDS, clock=lambda: 9.0)
+    again = claim(Checkpoints(str(tmp_path), LocalFiles()), query_plan, IDS, clock=lambda: 9.0)
     (tmp_path / "orders-by-key").rmdir()
-    second = claim(Checkpoints(str(tmp_path), LocalFiles()), made, IDS, clock=lambda: 1.0)
+    second = claim(Checkpoints(str(tmp_path), LocalFiles()), query_plan, IDS, clock=lambda: 1.0)
 
     assert (first, again, second) == (2000, 2000, 2001)
 

@@ -1,4 +1,4 @@
-"""Dead letters as a real broker gives them, and their limit."""
+"""Dead letters as a real broker returns them, and their limit."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ def topics() -> FakeTopics:
 
 @pytest.fixture
 def begin(tmp_path: Path, topics: FakeTopics, shipped: Callable[..., Pipeline]) -> Callable[[], DeadLetterLimits]:
-    """Starts the process again, so to say."""
+    """Makes the limits as a restarted process would."""
     strict = shipped("orders-by-item", dead_letters={"limit": 5})
     return lambda: DeadLetterLimits(
         [shipped("orders-by-key"), strict], topics.end, Checkpoints(str(tmp_path), LocalFiles())

@@ -29,7 +29,7 @@ trigger: {{mode: realtime, checkpoint: 60s}}
 
 
 class Flow:
-    """Changes of rows on all partitions, one after the other, until `end`."""
+    """Sends changes of rows to all partitions, one after the other, until `end`."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
@@ -50,18 +50,18 @@ class Flow:
 
 @pytest.fixture
 def prefix(create_topics: Callable[[str], None]) -> str:
-    made = f"{uuid4().hex[:8]}."
-    create_topics(made)
-    return made
+    prefix = f"{uuid4().hex[:8]}."
+    create_topics(prefix)
+    return prefix
 
 
 @pytest.fixture
 def processor(tmp_path: Path, kafka: str, prefix: str) -> Iterator[Processor]:
     file = tmp_path / "latest.yaml"
     file.write_text(PIPELINE.format(prefix=prefix))
-    made = Processor(tmp_path, kafka, free_ports(1)[0], [file], drain_s="50")
-    yield made
-    made.close()
+    processor = Processor(tmp_path, kafka, free_ports(1)[0], [file], drain_s="50")
+    yield processor
+    processor.close()
 
 
 def test_after_a_stop_and_a_start_no_record_is_written_twice(kafka: str, prefix: str, processor: Processor) -> None:

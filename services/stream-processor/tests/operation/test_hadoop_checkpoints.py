@@ -28,15 +28,15 @@ trigger: {{mode: realtime, checkpoint: 5s}}
 
 @pytest.fixture
 def prefix(create_topics: Callable[[str], None]) -> str:
-    made = f"{uuid4().hex[:8]}."
-    create_topics(made)
-    return made
+    prefix = f"{uuid4().hex[:8]}."
+    create_topics(prefix)
+    return prefix
 
 
 @pytest.fixture
 def start(tmp_path: Path, kafka: str, prefix: str) -> Iterator[Callable[..., Processor]]:
-    """Starts a process with a log of its own; all of them have one place for their checkpoints."""
-    made: list[Processor] = []
+    """Starts a process with its own log; all processes share one place for their checkpoints."""
+    processors: list[Processor] = []
 
     def start(name: str, where: str = "") -> Processor:
         directory = tmp_path / name
@@ -44,12 +44,12 @@ def start(tmp_path: Path, kafka: str, prefix: str) -> Iterator[Callable[..., Pro
         file = directory / "latest.yaml"
         file.write_text(PIPELINE.format(prefix=prefix) + where)
         place = (tmp_path / "checkpoints").as_uri()
-        made.append(Processor(directory, kafka, free_ports(1)[0], [file], checkpoints=place, drain_s="0"))
-        made[-1].start()
-        return made[-1]
+        processors.append(Processor(directory, kafka, free_ports(1)[0], [file], checkpoints=place, drain_s="0"))
+        processors[-1].start()
+        return processors[-1]
 
     yield start
-    for each in made:
+    for each in processors:
         each.close()
 
 
@@ -58,7 +58,7 @@ def test_a_restart_goes_on_and_nobody_else_does(
 ) -> None:
     changes = [change(None, order(f"order-{number}"), number) for number in range(1, 5)]
     producer = Producer({"bootstrap.servers": kafka})
-    found = partial(read_topic, kafka, f"{prefix}orders-by-key")
+    read_state = partial(read_topic, kafka, f"{prefix}orders-by-key")
 
     first = start("first")
     first.wait_ready()
@@ -66,7 +66,7 @@ def test_a_restart_goes_on_and_nobody_else_does(
     for each in changes[:2]:
         producer.produce(f"{prefix}orders", value=each.SerializeToString(), partition=0)
     producer.flush()
-    wait_for_state(found, model(changes[:2], by_order), first)
+    wait_for_state(read_state, model(changes[:2], by_order), first)
     before = commits(tmp_path)
     # The next batch may have begun before the last record was written; the one after it has not.
     wait_until(lambda: commits(tmp_path) >= before + 2, lambda: first.log)
@@ -87,9 +87,9 @@ def test_a_restart_goes_on_and_nobody_else_does(
     for each in changes[2:]:
         producer.produce(f"{prefix}orders", value=each.SerializeToString(), partition=1)
     producer.flush()
-    wait_for_state(found, model(changes, by_order), again)
+    wait_for_state(read_state, model(changes, by_order), again)
 
-    assert len(found()) == len(changes)
+    assert len(read_state()) == len(changes)
     assert again.stop() == 0
 
 

@@ -1,4 +1,4 @@
-"""What is known of running queries, and the metrics that Spark's progress becomes."""
+"""The state of running queries, and the metrics that come from Spark's progress."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -49,13 +49,13 @@ def test_it_is_ready_once_all_tasks_have_run_together_and_stays_so(
 
 def test_a_micro_batch_query_has_started_when_it_waits_for_data(watched: Callable[..., WatchedQuery]) -> None:
     query = FakeQuery([])
-    seen = watched(query, FakeTasks(0), trigger={"mode": "micro-batch"})
+    watched_query = watched(query, FakeTasks(0), trigger={"mode": "micro-batch"})
 
-    seen.look()
-    assert not seen.started
+    watched_query.look()
+    assert not watched_query.started
     query.status = {"message": "Waiting for data to arrive"}
-    seen.look()
-    assert seen.started
+    watched_query.look()
+    assert watched_query.started
 
 
 def test_the_end_of_a_query_is_told_in_one_line(watched: Callable[..., WatchedQuery]) -> None:
@@ -93,21 +93,21 @@ def test_a_batch_is_counted(watched: Callable[..., WatchedQuery], metrics: Metri
 
 def test_the_same_batch_is_counted_once(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
     query = FakeQuery([])
-    seen = watched(query, FakeTasks(8))
+    watched_query = watched(query, FakeTasks(8))
     for batch in (5, 5, 6, 6):
         query.recentProgress = [progress_of(batch)]
-        seen.look()
+        watched_query.look()
 
     assert value(metrics, "input_rows_total") == 200
 
 
 def test_batches_between_two_looks_are_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
     query = FakeQuery([progress_of(5)])
-    seen = watched(query, FakeTasks(8))
-    seen.look()
+    watched_query = watched(query, FakeTasks(8))
+    watched_query.look()
     query.recentProgress = [progress_of(5), progress_of(6), progress_of(7)]
-    seen.look()
-    seen.look()
+    watched_query.look()
+    watched_query.look()
 
     assert value(metrics, "checkpoints_total") == 3
 

@@ -66,11 +66,11 @@ def producer(kafka: str) -> Producer:
 @pytest.fixture
 def topic(create_topic: Callable[..., str], producer: Producer) -> str:
     """A topic whose partitions have a record each, so that they have leaders."""
-    made = create_topic("keyed", partitions=2)
+    topic = create_topic("keyed", partitions=2)
     for partition in (0, 1):
-        producer.produce(made, encoded(), partition=partition)
+        producer.produce(topic, encoded(), partition=partition)
     producer.flush()
-    return made
+    return topic
 
 
 def encoded() -> bytes:

@@ -89,12 +89,12 @@ def test_without_a_master_it_is_a_local_one_of_the_right_size() -> None:
     assert choose_master("", 28, cores=2) == "local[28]"
 
 
-@pytest.mark.parametrize("given", ["local[28]", "local[40,3]", "spark://master:7077", "k8s://https://host"])
-def test_a_master_that_can_be_large_enough_is_taken(given: str) -> None:
-    assert choose_master(given, 28, cores=2) == given
+@pytest.mark.parametrize("master", ["local[28]", "local[40,3]", "spark://master:7077", "k8s://https://host"])
+def test_a_master_that_can_be_large_enough_is_taken(master: str) -> None:
+    assert choose_master(master, 28, cores=2) == master
 
 
-@pytest.mark.parametrize(("given", "offered"), [("local[8]", 8), ("local", 1), ("local[*]", 2)])
-def test_a_local_master_that_is_too_small_is_refused(given: str, offered: int) -> None:
+@pytest.mark.parametrize(("master", "offered"), [("local[8]", 8), ("local", 1), ("local[*]", 2)])
+def test_a_local_master_that_is_too_small_is_refused(master: str, offered: int) -> None:
     with pytest.raises(TooFewSlotsError, match=f"gives {offered} task slots, the pipelines need 28"):
-        choose_master(given, 28, cores=2)
+        choose_master(master, 28, cores=2)

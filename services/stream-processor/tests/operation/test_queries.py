@@ -1,4 +1,4 @@
-"""Spark's plan of a pipeline, made without Kafka."""
+"""Spark's plan of a pipeline, without Kafka."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Dead letters that are put back, and which of them are done."""
+"""Dead letters that are replayed, and which of them count as done."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Debezium's JSON in real-time mode, and dead letters that go back when what was wrong is mended."""
+"""Debezium's JSON in real-time mode, and dead letters that are replayed after their cause is fixed."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -62,9 +62,9 @@ def processor(kafka: str, prefix: str, tmp_path: Path) -> Iterator[Processor]:
     }
     file = tmp_path / "orders-by-key.yaml"
     file.write_text(yaml.safe_dump(content))
-    made = Processor(tmp_path, kafka, free_ports(1)[0], [file])
-    yield made
-    made.close()
+    processor = Processor(tmp_path, kafka, free_ports(1)[0], [file])
+    yield processor
+    processor.close()
 
 
 def test_a_row_that_was_too_large_is_put_back_when_its_topic_takes_it(

@@ -33,11 +33,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 @pytest.fixture
 def totals(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., dict[str, StateRecord | None]]:
-    """What stands on the topic after the changes, by key; None for a tombstone."""
+    """The records on the topic after the changes, by key; None for a tombstone."""
 
     def run(pipeline: Pipeline, *changes: object) -> dict[str, StateRecord | None]:
-        found = written_records(records(*changes), pipeline, 4, EPOCH, functions).collect()
-        return {bytes(line.key).decode(): _record(line) for line in found}
+        rows = written_records(records(*changes), pipeline, 4, EPOCH, functions).collect()
+        return {bytes(line.key).decode(): _record(line) for line in rows}
 
     return run
 
@@ -55,8 +55,10 @@ def held(client: str, amount: int) -> OpenPosition:
 
 
 def moved(before: OpenPosition | None, after: OpenPosition | None, sequence: int) -> bytes:
-    made = change(before and order(), after and order(), sequence)
-    envelope = OpenPositionChange(operation=made.operation, source=made.source, before=before, after=after)
+    order_change = change(before and order(), after and order(), sequence)
+    envelope = OpenPositionChange(
+        operation=order_change.operation, source=order_change.source, before=before, after=after
+    )
     return envelope.SerializeToString()
 
 
@@ -66,7 +68,7 @@ def test_rows_add_up_and_a_group_without_rows_is_deleted(
     one, other = held("a", 5), held("b", 7)
     second = OpenPosition(position_id="q", client="b", amount=2**62, exchange="NASDAQ")
 
-    found = totals(
+    state_records = totals(
         shipped("us-share-holders"),
         moved(None, one, 1),
         moved(None, second, 2),
@@ -74,10 +76,10 @@ def test_rows_add_up_and_a_group_without_rows_is_deleted(
         moved(one, other, 3),
     )
 
-    assert found["a"] is None
-    assert found["b"] is not None
-    assert ShareHolder.FromString(found["b"].payload) == ShareHolder(client="b", positions=2, shares=2**62 + 7)
-    assert (found["b"].epoch, found["b"].source.log_sequence_number) == (EPOCH, 3)
+    assert state_records["a"] is None
+    assert state_records["b"] is not None
+    assert ShareHolder.FromString(state_records["b"].payload) == ShareHolder(client="b", positions=2, shares=2**62 + 7)
+    assert (state_records["b"].epoch, state_records["b"].source.log_sequence_number) == (EPOCH, 3)
 
 
 def test_a_sum_beyond_its_field_ends_the_query_and_names_the_group(
@@ -96,9 +98,9 @@ def test_every_element_of_a_repeated_group_counts(
     first.items[1].quantity = 3
     pipeline = by_item(shipped, unit_price_cents="sum(element.quantity * size(items))")
 
-    found = totals(pipeline, change(None, first, 1), change(None, second, 2))
+    state_records = totals(pipeline, change(None, first, 1), change(None, second, 2))
 
-    items = {key: OrderItem.FromString(record.payload) for key, record in found.items() if record}
+    items = {key: OrderItem.FromString(record.payload) for key, record in state_records.items() if record}
     assert items == {
         "x": OrderItem(item_id="x", unit_price_cents=4 * 3 + 1),
         "y": OrderItem(item_id="y", unit_price_cents=3),
@@ -118,19 +120,21 @@ def test_extremes_are_those_of_the_rows(
     for row, quantity in zip(rows, (1, 5, 3), strict=True):
         row.items[0].quantity = quantity
 
-    found = totals(pipeline, *[change(None, row, sequence) for sequence, row in enumerate(rows, 1)])
+    state_records = totals(pipeline, *[change(None, row, sequence) for sequence, row in enumerate(rows, 1)])
 
-    assert found["item-1"] is not None
-    assert OrderItem.FromString(found["item-1"].payload) == OrderItem(item_id="item-1", quantity=5, unit_price_cents=1)
+    assert state_records["item-1"] is not None
+    assert OrderItem.FromString(state_records["item-1"].payload) == OrderItem(
+        item_id="item-1", quantity=5, unit_price_cents=1
+    )
 
 
 def test_a_change_of_an_insert_only_row_is_a_problem(
     shipped: Callable[..., Pipeline], functions: Functions, records: Callable[..., DataFrame]
 ) -> None:
     pipeline = shipped("us-share-holders", insert_only=True)
-    made = records(moved(None, held("a", 1), 1), moved(held("a", 1), held("a", 2), 2))
+    changes = records(moved(None, held("a", 1), 1), moved(held("a", 1), held("a", 2), 2))
 
-    problems = [line.problem for line in checked_changes(decode(made, pipeline, functions), pipeline).collect()]
+    problems = [line.problem for line in checked_changes(decode(changes, pipeline, functions), pipeline).collect()]
 
     assert problems == [None, "insert_only is true, but operation is OPERATION_UPDATE"]
 
@@ -148,7 +152,7 @@ def test_a_sum_that_spark_would_not_form_exactly_is_refused(
 
 
 def sold(invoice: str, hours: float, committed: float, cents: int = 100) -> bytes:
-    """An invoice made so many hours after START, and committed so many."""
+    """An invoice that was created, and committed, this many hours after START."""
     row = Invoice(invoice_number=invoice, store_id="s", total_amount_cents=cents)
     row.created_at.FromDatetime(START + timedelta(hours=hours))
     source = change(None, order(), 1).source
@@ -166,11 +170,11 @@ def test_a_window_takes_what_was_committed_before_it_closed(
     pipeline = shipped("hourly-sales-by-store", window=window)
     changes = [sold("a", 0, 0), sold("b", 0.9, 1.5, cents=201), sold("c", 1, 1), sold("d", 0.5, 1.51)]
 
-    found = totals(pipeline, *changes)
+    state_records = totals(pipeline, *changes)
     checked = checked_changes(decode(records(*changes), pipeline, functions), pipeline).orderBy("offset").collect()
 
-    first = found["s\0" + "2024-08-28T12:00:00.000000Z\0" + "2024-08-28T13:00:00.000000Z"]
-    assert len(found) == 2
+    first = state_records["s\0" + "2024-08-28T12:00:00.000000Z\0" + "2024-08-28T13:00:00.000000Z"]
+    assert len(state_records) == 2
     assert first is not None
     sales = HourlySales.FromString(first.payload)
     assert (sales.store_id, sales.invoices, sales.amount_cents, sales.average_cents) == ("s", 2, 301, 150.5)
@@ -195,9 +199,9 @@ def test_a_row_leaves_its_window_with_a_new_sequence_though_its_last_change_came
     steps = [(None, first, 1.1), (first, late, 2.05), (late, None, 2.06), (None, last, 2.07)]
     changes = []
     for sequence, (before, after, committed) in enumerate(steps, 1):
-        made = invoice_change(before, after, sequence)
-        made.source.commit_time.FromDatetime(START + timedelta(hours=committed))
-        changes.append(made.SerializeToString())
+        envelope = invoice_change(before, after, sequence)
+        envelope.source.commit_time.FromDatetime(START + timedelta(hours=committed))
+        changes.append(envelope.SerializeToString())
 
     written = written_records(records(*changes), pipeline, 4, EPOCH, functions).orderBy("key").collect()
 

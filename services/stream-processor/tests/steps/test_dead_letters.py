@@ -35,12 +35,12 @@ def headers(letter: Row) -> dict[str, str]:
 
 
 def limited(pipelines: list[Pipeline], largest_letter: int) -> list[Pipeline]:
-    """The pipelines, whose dead-letter topic takes records of so many bytes."""
+    """The pipelines, with a limit in bytes for the records of their dead-letter topic."""
     return [replace(each, max_dead_letter_bytes=largest_letter) for each in pipelines]
 
 
 def traced() -> Column:
-    """The headers of a record with one of its own."""
+    """The headers of a source record that has one already."""
     return F.array(F.struct(F.lit("trace").alias("key"), F.lit(b"1").alias("value"))).cast(HEADERS)
 
 
@@ -51,12 +51,12 @@ def test_what_nobody_can_use_is_one_letter_with_its_origin(
 
     [letter] = dead_letters(records(sound, b"\xff\xff"), pipelines, functions).collect()
 
-    found = headers(letter)
+    letter_headers = headers(letter)
     assert (bytes(letter.key), bytes(letter.value)) == (b"key", b"\xff\xff")
-    assert (found[TOPIC], found[PARTITION], found[OFFSET]) == ("orders", "0", "1")
-    assert found[PIPELINES] == "orders-by-key,orders-by-customer,orders-by-item"
-    assert found[REASON].startswith("not a statecast.orders.v1.OrderChange")
-    assert "\n" not in found[REASON]
+    assert (letter_headers[TOPIC], letter_headers[PARTITION], letter_headers[OFFSET]) == ("orders", "0", "1")
+    assert letter_headers[PIPELINES] == "orders-by-key,orders-by-customer,orders-by-item"
+    assert letter_headers[REASON].startswith("not a statecast.orders.v1.OrderChange")
+    assert "\n" not in letter_headers[REASON]
 
 
 def test_what_some_cannot_use_names_them_and_their_reasons(

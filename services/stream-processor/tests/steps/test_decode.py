@@ -120,7 +120,7 @@ def test_sound_changes_have_no_problem(problems: Callable[..., list[str | None]]
 def test_an_operation_has_exactly_its_rows(problems: Callable[..., list[str | None]]) -> None:
     source = change(None, ROW, 1).source
 
-    found = problems(
+    error_texts = problems(
         OrderChange(source=source, operation=OPERATION_UNSPECIFIED, after=ROW),
         OrderChange(source=source, operation=OPERATION_CREATE),
         OrderChange(source=source, operation=OPERATION_CREATE, before=ROW, after=ROW),
@@ -128,7 +128,7 @@ def test_an_operation_has_exactly_its_rows(problems: Callable[..., list[str | No
         OrderChange(source=source, operation=OPERATION_DELETE),
     )
 
-    assert found == [
+    assert error_texts == [
         "operation is not set",
         "after is not set, but operation is OPERATION_CREATE",
         "before is set, but operation is OPERATION_CREATE",

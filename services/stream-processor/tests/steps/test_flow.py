@@ -20,8 +20,8 @@ def keyed(functions: Functions, records: Callable[..., DataFrame]) -> Callable[.
     """The records that the changes become, by key."""
 
     def run(pipeline: Pipeline, *changes: object) -> dict[str, Row]:
-        found = written_records(records(*changes), pipeline, 4, 1, functions).collect()
-        return {bytes(line.key).decode(): line for line in found}
+        rows = written_records(records(*changes), pipeline, 4, 1, functions).collect()
+        return {bytes(line.key).decode(): line for line in rows}
 
     return run
 
@@ -29,28 +29,28 @@ def keyed(functions: Functions, records: Callable[..., DataFrame]) -> Callable[.
 def test_a_row_is_the_payload_of_its_record(
     shipped: Callable[..., Pipeline], keyed: Callable[..., dict[str, Row]]
 ) -> None:
-    made = change(None, order(items=["item-1", "item-2"]), sequence=7, epoch=3)
+    order_change = change(None, order(items=["item-1", "item-2"]), sequence=7, epoch=3)
 
-    found = keyed(shipped("orders-by-key"), made)["order-1"]
+    row = keyed(shipped("orders-by-key"), order_change)["order-1"]
 
-    record = StateRecord.FromString(bytes(found.value))
-    assert (record.epoch, record.sequence, record.source) == (3, 7, made.source)
-    assert Order.FromString(record.payload) == made.after
-    assert found.headers is None
+    record = StateRecord.FromString(bytes(row.value))
+    assert (record.epoch, record.sequence, record.source) == (3, 7, order_change.source)
+    assert Order.FromString(record.payload) == order_change.after
+    assert row.headers is None
 
 
 def test_a_tombstone_carries_its_record_in_a_header(
     shipped: Callable[..., Pipeline], keyed: Callable[..., dict[str, Row]]
 ) -> None:
-    made = change(order(), None, sequence=7)
+    order_change = change(order(), None, sequence=7)
 
-    found = keyed(shipped("orders-by-key"), made)["order-1"]
+    row = keyed(shipped("orders-by-key"), order_change)["order-1"]
 
-    assert found.value is None
-    [header] = found.headers
+    assert row.value is None
+    [header] = row.headers
     record = StateRecord.FromString(bytes(header.value))
     assert header.key == "statecast-state-record"
-    assert (record.sequence, record.source, record.payload) == (7, made.source, b"")
+    assert (record.sequence, record.source, record.payload) == (7, order_change.source, b"")
 
 
 def test_the_newest_wins_in_any_order_and_an_epoch_wins_over_sequences(
@@ -64,10 +64,10 @@ def test_the_newest_wins_in_any_order_and_an_epoch_wins_over_sequences(
         change(None, order("b", second=1), 2, epoch=2),
     ]
 
-    found = keyed(shipped("orders-by-key"), *reversed(changes), *changes)
+    rows = keyed(shipped("orders-by-key"), *reversed(changes), *changes)
 
-    assert found["a"].value is None
-    record = StateRecord.FromString(bytes(found["b"].value))
+    assert rows["a"].value is None
+    record = StateRecord.FromString(bytes(rows["b"].value))
     assert (record.epoch, record.sequence) == (2, 2)
 
 
@@ -76,16 +76,14 @@ def test_the_members_of_a_group_are_on_the_partition_of_the_group(
 ) -> None:
     changes = [change(None, order(f"order-{n}", customer="abc", second=n), n) for n in range(1, 9)]
 
-    found = keyed(shipped("orders-by-customer"), *changes)
+    rows = keyed(shipped("orders-by-customer"), *changes)
 
-    assert len(found) == 8
+    assert len(rows) == 8
     # murmur2("abc") is 479470107 in Kafka's own tests.
-    assert {line.partition for line in found.values()} == {479470107 % 4}
+    assert {line.partition for line in rows.values()} == {479470107 % 4}
 
 
 def test_poison_makes_no_record(shipped: Callable[..., Pipeline], keyed: Callable[..., dict[str, Row]]) -> None:
-    found = keyed(
-        shipped("orders-by-item"), b"\xff", None, change(None, order(items=[""]), 1), change(None, order(), 2)
-    )
+    rows = keyed(shipped("orders-by-item"), b"\xff", None, change(None, order(items=[""]), 1), change(None, order(), 2))
 
-    assert set(found) == {"item-1\0" + "2024-08-28T12:00:00.000000Z" + "\0order-1"}
+    assert set(rows) == {"item-1\0" + "2024-08-28T12:00:00.000000Z" + "\0order-1"}

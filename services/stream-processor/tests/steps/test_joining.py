@@ -49,10 +49,10 @@ def table(kafka: str, create_topic: Callable[..., str]) -> Table:
 
 @pytest.fixture
 def tables(spark: SparkSession) -> Iterator[Any]:
-    """The tables of Spark's JVM, which are followed no more after the test."""
-    found = cast(Any, spark._jvm).io.statecast.spark.GlobalTables
-    yield found
-    found.closeAll()
+    """The tables of Spark's JVM, which are closed after the test."""
+    tables = cast(Any, spark._jvm).io.statecast.spark.GlobalTables
+    yield tables
+    tables.closeAll()
 
 
 @pytest.fixture
@@ -78,9 +78,9 @@ def joined(
 
     def now() -> Store | None:
         [line] = written.collect()
-        found = InvoiceWithStore.FromString(bytes(line.payload))
-        assert found.invoice == invoice()
-        return found.store if found.HasField("store") else None
+        row = InvoiceWithStore.FromString(bytes(line.payload))
+        assert row.invoice == invoice()
+        return row.store if row.HasField("store") else None
 
     return now
 

@@ -1,4 +1,4 @@
-"""What a change does to its groups, with the keys and the condition that it rests on."""
+"""What a change does to its groups, by the pipeline's keys and condition."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ ONE_LATER = "2024-08-28T12:00:01.000001Z"
 
 @pytest.fixture
 def lines(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., list[Row]]:
-    """What the changes do when nothing is known of their rows; a line per row that a change speaks of."""
+    """What the changes do when no earlier state of their rows is known; one line per row of a change."""
 
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[Row]:
         assert isinstance(pipeline, LatestPipeline | MembersPipeline)
@@ -42,11 +42,11 @@ def lines(functions: Functions, records: Callable[..., DataFrame]) -> Callable[.
 
 @pytest.fixture
 def effects(lines: Callable[..., list[Row]]) -> Callable[..., list[Effect]]:
-    """Per change the keys that the row leaves and those that it stands under now."""
+    """For each change, the keys that the row leaves and the keys that it has now."""
 
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[Effect]:
-        found = lines(pipeline, *changes)
-        by_change = [[line for line in found if line.sequence == n] for n in sorted({line.sequence for line in found})]
+        rows = lines(pipeline, *changes)
+        by_change = [[line for line in rows if line.sequence == n] for n in sorted({line.sequence for line in rows})]
         return [
             ({key for line in one for key in line.left}, {key for line in one for key in line.entered})
             for one in by_change
@@ -67,7 +67,7 @@ def problems(functions: Functions, records: Callable[..., DataFrame]) -> Callabl
 def test_latest_sets_and_deletes_the_group(
     shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
 ) -> None:
-    found = effects(
+    key_changes = effects(
         shipped("orders-by-key"),
         change(None, order(), 1),
         change(order(), order(second=1), 2),
@@ -75,7 +75,7 @@ def test_latest_sets_and_deletes_the_group(
         change(order("order-1"), order("order-2"), 4),
     )
 
-    assert found == [
+    assert key_changes == [
         (set(), {"order-1"}),
         (set(), {"order-1"}),
         ({"order-1"}, set()),
@@ -86,7 +86,7 @@ def test_latest_sets_and_deletes_the_group(
 def test_a_member_moves_with_its_sort_and_its_group(
     shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
 ) -> None:
-    found = effects(
+    key_changes = effects(
         shipped("orders-by-customer"),
         change(order(), order(second=1.000001), 1),
         change(order(), order(customer="customer-2"), 2),
@@ -94,7 +94,7 @@ def test_a_member_moves_with_its_sort_and_its_group(
     )
 
     first = f"customer-1\0{PLACED}\0order-1"
-    assert found == [
+    assert key_changes == [
         ({first}, {f"customer-1\0{ONE_LATER}\0order-1"}),
         ({first}, {f"customer-2\0{PLACED}\0order-1"}),
         (set(), {first}),
@@ -104,12 +104,12 @@ def test_a_member_moves_with_its_sort_and_its_group(
 def test_a_repeated_group_changes_only_where_its_elements_do(
     shipped: Callable[..., Pipeline], effects: Callable[..., list[Effect]]
 ) -> None:
-    [found] = effects(
+    [key_change] = effects(
         shipped("orders-by-item"),
         change(order(items=["item-1", "item-2", "item-2"]), order(items=["item-2", "item-3", "item-3"]), 1),
     )
 
-    assert found == (
+    assert key_change == (
         {f"item-1\0{PLACED}\0order-1"},
         {f"item-2\0{PLACED}\0order-1", f"item-3\0{PLACED}\0order-1"},
     )
@@ -136,7 +136,7 @@ def test_a_row_that_stops_to_match_leaves_and_one_that_starts_enters(
 ) -> None:
     matching, other = order(), order()
     other.currency = "USD"
-    found = effects(
+    key_changes = effects(
         shipped("orders-by-key", where="currency = 'EUR' and size(items) > 0"),
         change(matching, other, 1),
         change(other, matching, 2),
@@ -144,7 +144,7 @@ def test_a_row_that_stops_to_match_leaves_and_one_that_starts_enters(
         change(matching, matching, 4),
     )
 
-    assert found == [({"order-1"}, set()), (set(), {"order-1"}), (set(), set()), (set(), {"order-1"})]
+    assert key_changes == [({"order-1"}, set()), (set(), {"order-1"}), (set(), set()), (set(), {"order-1"})]
 
 
 def test_a_condition_that_cannot_be_computed_is_not_true(
@@ -168,7 +168,7 @@ def test_a_row_that_cannot_have_a_key_has_a_problem(
 ) -> None:
     unsorted = order()
     unsorted.ClearField("updated_at")
-    found = problems(
+    error_texts = problems(
         shipped("orders-by-customer"),
         change(None, order(customer=""), 1),
         change(order(customer="a\0b"), order(), 2),
@@ -177,7 +177,7 @@ def test_a_row_that_cannot_have_a_key_has_a_problem(
         change(None, order(), 5),
     )
 
-    assert found == [
+    assert error_texts == [
         "after.customer_id is empty, a key needs it",
         "before.customer_id holds a NUL, which separates the parts of a key",
         "after.order_id is empty, a key needs it",
@@ -189,9 +189,9 @@ def test_a_row_that_cannot_have_a_key_has_a_problem(
 def test_each_element_of_a_repeated_group_is_checked(
     shipped: Callable[..., Pipeline], problems: Callable[..., list[str | None]]
 ) -> None:
-    found = problems(shipped("orders-by-item"), change(None, order(items=["item-1", ""]), 1))
+    error_texts = problems(shipped("orders-by-item"), change(None, order(items=["item-1", ""]), 1))
 
-    assert found == ["after.items.item_id is empty, a key needs it"]
+    assert error_texts == ["after.items.item_id is empty, a key needs it"]
 
 
 def test_a_negative_number_cannot_be_sorted_by(
@@ -216,7 +216,7 @@ def test_what_does_not_match_is_not_checked(
 def batches(
     tmp_path: Path, spark: SparkSession, functions: Functions, shipped: Callable[..., Pipeline]
 ) -> Callable[..., MicroBatches]:
-    """Makes micro-batches of orders-by-customer that forget rows so soon."""
+    """Makes micro-batches of orders-by-customer that forget deleted rows after this duration."""
 
     def make(forget: str) -> MicroBatches:
         return MicroBatches(tmp_path, shipped("orders-by-customer", forget_deleted=forget), spark, functions)

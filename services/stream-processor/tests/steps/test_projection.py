@@ -1,4 +1,4 @@
-"""Selecting: what only Spark finds wrong with an expression, and which types stand in for which."""
+"""Selecting: errors in an expression that only Spark detects, and which types can replace which."""
 
 from collections.abc import Callable
 

@@ -25,9 +25,9 @@ def routed(functions: Functions, records: Callable[..., DataFrame]) -> Routed:
 
     def run(pipeline: Pipeline, *changes: InvoiceChange) -> list[tuple[str, bytes]]:
         values = [each.SerializeToString() for each in changes]
-        found = written_records(records(*values), pipeline, 4, 1, functions)
-        assert found.columns == ["key", "value"]
-        return [(bytes(line.key).decode(), bytes(line.value)) for line in found.collect()]
+        frame = written_records(records(*values), pipeline, 4, 1, functions)
+        assert frame.columns == ["key", "value"]
+        return [(bytes(line.key).decode(), bytes(line.value)) for line in frame.collect()]
 
     return run
 
@@ -44,7 +44,7 @@ def test_a_selected_row_is_written_under_its_group(shipped: Callable[..., Pipeli
 def test_rows_that_do_not_match_and_deletes_are_passed_over(shipped: Callable[..., Pipeline], routed: Routed) -> None:
     taken, sent = invoice("taken", delivered=False), invoice("sent")
 
-    found = routed(
+    records = routed(
         shipped("home-delivery"),
         invoice_change(None, taken, 1),
         invoice_change(taken, invoice("taken"), 2),
@@ -53,14 +53,14 @@ def test_rows_that_do_not_match_and_deletes_are_passed_over(shipped: Callable[..
         invoice_change(None, sent, 5, snapshot=True),
     )
 
-    assert [HomeDelivery.FromString(value).invoice_number for _, value in found] == ["taken", "sent"]
+    assert [HomeDelivery.FromString(value).invoice_number for _, value in records] == ["taken", "sent"]
 
 
 def test_only_the_routes_operations_are_passed_on(shipped: Callable[..., Pipeline], routed: Routed) -> None:
     other = invoice("other")
     other.customer_type = CUSTOMER_TYPE_NON_PRIME
 
-    found = routed(
+    records = routed(
         shipped("loyalty-notifications"),
         invoice_change(None, invoice("new"), 1),
         invoice_change(invoice("new"), invoice("new", ["a", "b"]), 2),
@@ -68,19 +68,19 @@ def test_only_the_routes_operations_are_passed_on(shipped: Callable[..., Pipelin
         invoice_change(None, other, 4),
     )
 
-    notifications = [LoyaltyNotification.FromString(value) for _, value in found]
+    notifications = [LoyaltyNotification.FromString(value) for _, value in records]
     assert [(each.invoice_number, each.earned_points) for each in notifications] == [("new", 2), ("read", 7)]
-    assert {key for key, _ in found} == {"1234567890"}
+    assert {key for key, _ in records} == {"1234567890"}
 
 
 def test_each_element_gives_a_record_without_what_is_personal(shipped: Callable[..., Pipeline], routed: Routed) -> None:
-    found = routed(shipped("masked-lines"), invoice_change(None, invoice(items=["a", "b"])))
+    records = routed(shipped("masked-lines"), invoice_change(None, invoice(items=["a", "b"])))
 
-    lines = [MaskedLine.FromString(value) for _, value in found]
+    lines = [MaskedLine.FromString(value) for _, value in records]
     assert [(line.item_code, line.item_price_cents) for line in lines] == [("a", 250), ("b", 250)]
     assert {(line.customer_card_masked, line.city) for line in lines} == {("******7890", "Pune")}
     assert {line.delivery_type for line in lines} == {DELIVERY_TYPE_HOME_DELIVERY}
-    assert not any(b"1234567890" in value or b"411001" in value for _, value in found)
+    assert not any(b"1234567890" in value or b"411001" in value for _, value in records)
 
 
 def test_what_is_absent_stays_unset(shipped: Callable[..., Pipeline], routed: Routed) -> None:

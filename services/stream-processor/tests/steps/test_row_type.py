@@ -39,9 +39,9 @@ message_type {
 
 
 def test_an_order_has_the_types_of_spark_protobuf(contract: Contract) -> None:
-    found = row_type(contract.message("statecast.orders.v1.Order"))
+    order_type = row_type(contract.message("statecast.orders.v1.Order"))
 
-    assert found.simpleString() == (
+    assert order_type.simpleString() == (
         "struct<order_id:string,customer_id:string,status:string,"
         "items:array<struct<item_id:string,quantity:int,unit_price_cents:bigint>>,total_cents:bigint,"
         "currency:string,placed_at:timestamp,updated_at:timestamp,estimated_delivery:string,tracking_number:string>"
@@ -58,7 +58,7 @@ def test_what_a_row_cannot_hold_is_refused(name: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted", "fit"),
+    ("actual", "wanted", "fit"),
     [
         (StringType(), StringType(), True),
         (NullType(), StringType(), True),
@@ -76,5 +76,5 @@ def test_what_a_row_cannot_hold_is_refused(name: str, problem: str) -> None:
         (StructType().add("a", LongType()), StructType().add("a", LongType()).add("b", LongType()), False),
     ],
 )
-def test_a_type_fits_where_no_value_would_change(found: DataType, wanted: DataType, fit: bool) -> None:
-    assert fits(found, wanted) is fit
+def test_a_type_fits_where_no_value_would_change(actual: DataType, wanted: DataType, fit: bool) -> None:
+    assert fits(actual, wanted) is fit

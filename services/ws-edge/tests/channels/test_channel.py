@@ -1,4 +1,4 @@
-"""A channel is read from the records of its group, in any order and among other records."""
+"""A channel is decoded from the records of its group, in any order and among other records."""
 
 import pytest
 

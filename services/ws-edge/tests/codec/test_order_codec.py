@@ -1,4 +1,4 @@
-"""The frames of `/update/orders` are the contract's messages, and whatever cannot be read is answered with why."""
+"""The frames of `/update/orders` are the contract's messages, and bad frames are answered with the reason."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The edge says how it is, and its OpenAPI document is valid and true."""
+"""The edge reports its health, and its OpenAPI document is valid and describes its calls."""
 
 import grpc
 from httpx import AsyncClient

@@ -39,7 +39,7 @@ def references(part: object) -> Iterator[str]:
         yield from references(child)
 
 
-def found(reference: str) -> object:
+def resolve(reference: str) -> object:
     part: Any = DOCUMENT
     for name in reference.removeprefix("#/").split("/"):
         part = part[name]
@@ -68,7 +68,7 @@ async def test_the_document_is_served_to_everybody(edge: RunningEdge) -> None:
 
 
 def test_every_reference_resolves_and_every_schema_is_valid() -> None:
-    assert all(found(reference) for reference in references(DOCUMENT))
+    assert all(resolve(reference) for reference in references(DOCUMENT))
     for schema in DOCUMENT["components"]["schemas"].values():
         Draft7Validator.check_schema(schema)
         assert schema["description"]
@@ -88,18 +88,18 @@ async def test_the_frames_of_a_session_on_the_stream_are_as_described(edge: Runn
     edge.query.put(StoreKey("orders-by-customer", CUSTOMER, "2024-08-28T12:34:56.123456Z", ORDER.group), row)
     async with edge.socket("/v1/stream") as socket:
         subscribe = {"store": ORDER.store, "key": KEY, "interval_ms": 20}
-        told = await say(socket, {"id": "a", "subscribe": subscribe}, 2)
+        frames = await say(socket, {"id": "a", "subscribe": subscribe}, 2)
         edge.query.delete(ORDER)
-        told.append(check(json.loads(await socket.recv()), "ServerFrame"))
-        told += await say(socket, {"id": "b", "subscribe": {**subscribe, "after": {"epoch": "7", "offset": 1}}}, 2)
-        told += await say(socket, {"id": "c", "unsubscribe": {"store": ORDER.store, "key": KEY}})
-        told += await say(socket, {"id": "d", "subscribe": {**subscribe, "store": "nowhere"}})
-        told += await say(socket, {"id": "e", "auth_refresh": {"ticket": "made-up"}})
-        told += await say(socket, {"id": "f", "watch_range": {"range": RANGE, "interval_ms": 0}}, 2)
-        told += await say(socket, {"id": "g", "unwatch_range": {"range": RANGE}})
-    events = {event for frame in told for event in frame if event != "id"}
+        frames.append(check(json.loads(await socket.recv()), "ServerFrame"))
+        frames += await say(socket, {"id": "b", "subscribe": {**subscribe, "after": {"epoch": "7", "offset": 1}}}, 2)
+        frames += await say(socket, {"id": "c", "unsubscribe": {"store": ORDER.store, "key": KEY}})
+        frames += await say(socket, {"id": "d", "subscribe": {**subscribe, "store": "nowhere"}})
+        frames += await say(socket, {"id": "e", "auth_refresh": {"ticket": "made-up"}})
+        frames += await say(socket, {"id": "f", "watch_range": {"range": RANGE, "interval_ms": 0}}, 2)
+        frames += await say(socket, {"id": "g", "unwatch_range": {"range": RANGE}})
+    events = {event for frame in frames for event in frame if event != "id"}
 
-    assert [frame["id"] for frame in told if "id" in frame] == ["a", "b", "c", "d", "e", "f", "g"]
+    assert [frame["id"] for frame in frames if "id" in frame] == ["a", "b", "c", "d", "e", "f", "g"]
     assert events == {
         "subscribed",
         "changed",
@@ -122,21 +122,21 @@ async def test_the_frames_of_a_session_on_a_channel_are_as_described(keeping_edg
         "after_ranges": [{"range": RANGE, "through": position}],
     }
     async with keeping_edge.socket(f"{channel}/stream") as socket:
-        told = [check(json.loads(await socket.recv()), "ServerFrame")]
-        told += await say(socket, {"id": "a", "begin": after}, 3)
+        frames = [check(json.loads(await socket.recv()), "ServerFrame")]
+        frames += await say(socket, {"id": "a", "begin": after}, 3)
 
-    events = {event for frame in told for event in frame}
+    events = {event for frame in frames for event in frame}
     assert events == {"id", "channel_attached", "subscribed", "removed", "range_watched"}
 
 
 async def test_the_frames_of_a_session_about_orders_are_as_described(edge: RunningEdge) -> None:
     edge.query.put(ORDER, Order(order_id=ORDER.group, customer_id=CUSTOMER))
     async with edge.socket() as socket:
-        told = await say(socket, {"type": "order_status_updates_request", "data": {"order_id": ORDER.group}})
-        told += await say(socket, {"type": "order_updates_cancel", "order_id": ORDER.group})
-        told += await say(socket, {"type": "make_me_rich", "order_id": ORDER.group})
+        frames = await say(socket, {"type": "order_status_updates_request", "data": {"order_id": ORDER.group}})
+        frames += await say(socket, {"type": "order_updates_cancel", "order_id": ORDER.group})
+        frames += await say(socket, {"type": "make_me_rich", "order_id": ORDER.group})
 
-    assert [frame["type"] for frame in told] == ["order_status_update", "order_updates_cancelled", "error"]
+    assert [frame["type"] for frame in frames] == ["order_status_update", "order_updates_cancelled", "error"]
 
 
 @pytest.mark.parametrize(

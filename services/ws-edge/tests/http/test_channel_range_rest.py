@@ -36,10 +36,10 @@ async def shown(client: AsyncClient, channel: str) -> list[dict[str, Any]]:
 
 
 async def test_a_channel_shows_its_ranges_as_they_were_asked_for(alice: AsyncClient) -> None:
-    asked = [orders_of(ME), orders_of(ME, **WINDOW), order("12345")]
-    channel = await channel_of(alice, *asked)
+    subscriptions = [orders_of(ME), orders_of(ME, **WINDOW), order("12345")]
+    channel = await channel_of(alice, *subscriptions)
 
-    assert await shown(alice, channel) == asked
+    assert await shown(alice, channel) == subscriptions
 
 
 async def test_adding_a_range_again_changes_its_interval(alice: AsyncClient) -> None:
@@ -129,9 +129,9 @@ async def test_a_channel_has_as_many_ranges_as_a_socket_and_they_count_as_subscr
 async def test_staff_may_have_any_group(edge: RunningEdge, operator: AsyncClient) -> None:
     operator.headers.update(edge.headers("operator", "staff"))
     channel = await channel_of(operator, orders_of("customer-0002"), orders_of("item", store="orders-by-item"))
-    found = ChannelDocument.model_validate((await operator.get(channel)).json())
+    document = ChannelDocument.model_validate((await operator.get(channel)).json())
 
-    assert [key_or_range(each) for each in found.subscriptions] == [
+    assert [key_or_range(each) for each in document.subscriptions] == [
         RangeKey(STORE, "customer-0002", "", "", 0, False),
         RangeKey("orders-by-item", "item", "", "", 0, False),
     ]

@@ -42,8 +42,8 @@ async def test_a_channel_holds_what_was_added_to_it(alice: AsyncClient) -> None:
     await add(alice, channel, MEMBER)
     answer = await alice.get(f"/v1/channels/{channel}")
 
-    found = ChannelDocument.model_validate(answer.json())
-    assert [(key_or_range(each), each.interval_ms) for each in found.subscriptions] == [
+    document = ChannelDocument.model_validate(answer.json())
+    assert [(key_or_range(each), each.interval_ms) for each in document.subscriptions] == [
         (StoreKey(**MEMBER), None),
         (StoreKey(**KEY), 250),
     ]
@@ -65,9 +65,9 @@ async def test_additions_at_two_edges_at_the_same_time_are_all_kept(edge: Runnin
     ):
         keys = [KEY | {"group": str(number)} for number in range(20)]
         await asyncio.gather(*(add((alice, elsewhere)[at % 2], channel, key) for at, key in enumerate(keys)))
-        found = (await elsewhere.get(f"/v1/channels/{channel}")).json()["subscriptions"]
+        subscriptions = (await elsewhere.get(f"/v1/channels/{channel}")).json()["subscriptions"]
 
-    assert {each["key"]["group"] for each in found} == {key["group"] for key in keys}
+    assert {each["key"]["group"] for each in subscriptions} == {key["group"] for key in keys}
 
 
 async def test_a_subscription_is_removed_and_an_unknown_one_is_ignored(alice: AsyncClient) -> None:

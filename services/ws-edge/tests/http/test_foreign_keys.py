@@ -1,4 +1,4 @@
-"""Another customer's rows are refused on every way in, known or not, with or without a position."""
+"""Another customer's rows are refused on every way in, whether they exist or not, with or without a position."""
 
 import json
 from typing import Any
@@ -15,12 +15,12 @@ from ws_edge.states import StoreKey
 ORDER = StoreKey("orders-by-key", "12345")
 MEMBER = StoreKey("orders-by-customer", "customer-0002", "2024-08-28T12:34:56.123456Z", ORDER.group)
 POSITION = {"epoch": "7", "offset": "1"}
-"""Where the order stands: whoever names it must not learn that nothing is newer."""
+"""The position of the order: a caller that sends it must not learn that there is nothing newer."""
 
 
 @pytest.fixture
 def edge(keeping_edge: RunningEdge) -> RunningEdge:
-    """An edge that all ways lead to, with an order of customer-0002."""
+    """An edge with all ways in (sockets, calls and channels), and with an order of customer-0002."""
     for key in (ORDER, MEMBER):
         keeping_edge.query.put(key, Order(order_id=ORDER.group, customer_id="customer-0002"))
     return keeping_edge
@@ -76,10 +76,10 @@ async def test_by_a_range_of_the_stream(edge: RunningEdge, more: dict[str, Any])
 
 
 async def test_by_a_binary_frame(edge: RunningEdge) -> None:
-    asked = ClientFrame(id="a")
-    asked.subscribe.store, asked.subscribe.key.group = ORDER.store, ORDER.group
+    request = ClientFrame(id="a")
+    request.subscribe.store, request.subscribe.key.group = ORDER.store, ORDER.group
     async with edge.socket("/v1/stream", subprotocols=[BINARY_SUBPROTOCOL]) as socket:
-        await socket.send(asked.SerializeToString())
+        await socket.send(request.SerializeToString())
         frame = ServerFrame.FromString(await socket.recv(decode=False))
 
     assert (frame.id, frame.error.code) == ("a", "forbidden")

@@ -1,4 +1,4 @@
-"""The pages while a sign-in ends: they ask for another token, and go on as they are."""
+"""The pages while a sign-in ends: they ask for another token, and go on without a reload."""
 
 import time
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ class Tab:
     async def is_given_a_token(
         self, seconds: float, consumer: str = "customer-0001", groups: str = "customers"
     ) -> None:
-        """From now on the gateway tells of another token."""
+        """From now on the gateway sends the headers of another token."""
         headers = self._edge.headers(consumer, groups, expires_at=time.time() + seconds)
         await self._context.set_extra_http_headers(headers)
 

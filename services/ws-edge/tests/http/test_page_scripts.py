@@ -35,7 +35,7 @@ async def sign_in(page: Page) -> None:
 
 
 async def computed(page: Page, module: str, expression: str) -> Any:
-    """The value of an expression over what a module exports, as `it`."""
+    """The value of an expression in which `it` is what the module exports."""
     await page.goto("/operator")
     return await page.evaluate(f"import('/page/{module}').then((it) => {expression})")
 
@@ -54,12 +54,14 @@ async def test_rates_are_what_an_edge_has_done_between_two_reports(page: Page) -
     report = "{ instance: 'edge-1', uptime_s: %s, totals: { frames_sent: %s }, ages: { counts: [%s] } }"
     steps = [report % (10, 100, 5), report % (12, 150, 8), report % (1, 3, 1)]
     takes = ", ".join(f"edges.take({step}, {at})" for at, step in enumerate(steps))
-    told = f"((edges) => [[{takes}], edges.list()[0].rates])(new it.Edges())"
+    script = f"((edges) => [[{takes}], edges.list()[0].rates])(new it.Edges())"
 
-    assert await computed(page, "rates.js", told) == [[None, [3], None], None], "an edge that has restarted begins anew"
+    assert await computed(page, "rates.js", script) == [[None, [3], None], None], (
+        "an edge that has restarted begins anew"
+    )
     takes = ", ".join(f"edges.take({step}, 0)" for step in steps[:2])
-    told = f"((edges) => [[{takes}], edges.list()[0].rates])(new it.Edges())"
-    assert await computed(page, "rates.js", told) == [[None, [3]], {"frames_sent": 25}]
+    script = f"((edges) => [[{takes}], edges.list()[0].rates])(new it.Edges())"
+    assert await computed(page, "rates.js", script) == [[None, [3]], {"frames_sent": 25}]
 
 
 @pytest.mark.parametrize(
@@ -140,8 +142,8 @@ async def test_the_developers_page_shows_every_call_socket_and_document(edge: Ru
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    addresses: list[str] = []
+    page.on("request", lambda request: addresses.append(request.url))
     await page.goto("/docs")
     await page.get_by_role("heading", name="Interface").wait_for()
     described = await page.evaluate("""async () => {
@@ -161,7 +163,7 @@ async def test_the_developers_page_shows_every_call_socket_and_document(edge: Ru
 
     assert sorted(shown) == sorted(described)
     assert (dangling, complaints) == (0, [])
-    assert all(address.startswith(f"http://{edge.address}/") for address in asked)
+    assert all(address.startswith(f"http://{edge.address}/") for address in addresses)
 
 
 async def test_a_link_to_a_document_opens_it(page: Page) -> None:

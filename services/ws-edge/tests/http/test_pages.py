@@ -1,4 +1,4 @@
-"""The pages for people: every file is served, safe by policy, whole by its references, and cached by its ETag."""
+"""The pages for people: each file is served under the policy, cached by its ETag, and refers only to served files."""
 
 import re
 

@@ -31,7 +31,7 @@ CONNECT = """async (tokens) => {
     for (const group of ["a", "b"]) window.live.subscribe("orders-by-key", { group }, { onError });
 }"""
 RANGE = {"store": "orders-by-customer", "group": "customer-1"}
-SEEN = "() => [window.live.state, window.live.reason?.code ?? null]"
+STATE_AND_REASON = "() => [window.live.state, window.live.reason?.code ?? null]"
 
 
 class Server:
@@ -43,8 +43,8 @@ class Server:
         self.close_codes: list[int] = []
         self.ticket_answers: list[tuple[int, dict[str, str]]] = []
         self.range_answers: list[list[dict[str, Any]]] = []
-        """The frames that answer the watching of a range; the socket breaks after all but the last ones."""
-        self.asked_after: list[Any] = []
+        """The frames that answer each `watch_range`; the socket is closed after all of them but the last."""
+        self.resume_positions: list[Any] = []
 
     async def start(self) -> None:
         await self.page.route(f"{ORIGIN}/**", self._answer)
@@ -56,17 +56,17 @@ class Server:
         """Makes a client; without tokens it has no credentials."""
         await self.page.evaluate(CONNECT, list(tokens) or None)
 
-    async def seen(self, state: str) -> Any:
+    async def reason_in(self, state: str) -> Any:
         """Waits for the state; returns the code of the reason."""
         await self.page.wait_for_function("(state) => window.live.state === state", arg=state, polling=10)
-        return (await self.page.evaluate(SEEN))[1]
+        return (await self.page.evaluate(STATE_AND_REASON))[1]
 
-    async def told(self) -> Any:
-        """All that the page was told to have been refused."""
+    async def refusals(self) -> Any:
+        """All refusals that the client has reported to the page."""
         return await self.page.evaluate("() => window.refusals")
 
     async def needs(self) -> Any:
-        """What credentials were asked for."""
+        """The reasons for which the client has requested credentials."""
         return await self.page.evaluate("() => window.needs")
 
     async def _accept(self, socket: WebSocketRoute) -> None:
@@ -77,7 +77,7 @@ class Server:
 
     async def _hear(self, socket: WebSocketRoute, frame: dict[str, Any]) -> None:
         if "watch_range" in frame:
-            self.asked_after.append(frame["watch_range"]["after"])
+            self.resume_positions.append(frame["watch_range"]["after"])
             for answer in self.range_answers.pop(0):
                 socket.send(json.dumps({"id": frame["id"], **answer}))
             if self.range_answers:
@@ -108,8 +108,8 @@ async def test_a_fatal_close_code_ends_all_subscriptions_with_its_reason(server:
     server.close_codes = [code]
     await server.connect("a", "b")
 
-    assert await server.seen("closed") == str(code)
-    assert await server.told() == [str(code), f"of a key: {code}", f"of a key: {code}"]
+    assert await server.reason_in("closed") == str(code)
+    assert await server.refusals() == [str(code), f"of a key: {code}", f"of a key: {code}"]
     assert await server.needs() == ["connect"]
 
 
@@ -117,17 +117,17 @@ async def test_a_fatal_close_code_ends_all_subscriptions_with_its_reason(server:
 async def test_after_other_close_codes_the_client_connects_again(server: Server, code: int) -> None:
     server.close_codes = [code]
     await server.connect()
-    await server.seen("open")
+    await server.reason_in("open")
 
     assert server.sockets == ["/v1/stream", "/v1/stream"]
-    assert await server.told() == []
+    assert await server.refusals() == []
 
 
 async def test_expired_credentials_are_requested_again_once(server: Server) -> None:
     server.close_codes = [4401, 4401]
     await server.connect("old", "new", "another")
 
-    assert await server.seen("closed") == "4401"
+    assert await server.reason_in("closed") == "4401"
     assert await server.needs() == ["connect", "expired"]
     assert server.sockets == ["/v1/tickets/stream?ticket=t"] * 2
 
@@ -136,7 +136,7 @@ async def test_without_credentials_an_expiry_ends_the_client(server: Server) -> 
     server.close_codes = [4401]
     await server.connect()
 
-    assert await server.seen("closed") == "4401"
+    assert await server.reason_in("closed") == "4401"
 
 
 @pytest.mark.parametrize(("status", "needs"), [(401, ["connect", "expired"]), (403, ["connect"]), (404, ["connect"])])
@@ -144,7 +144,7 @@ async def test_refused_credentials_end_the_client(server: Server, status: int, n
     server.ticket_answers = [(status, {})] * 2
     await server.connect("old", "new")
 
-    assert await server.seen("closed") == str(status)
+    assert await server.reason_in("closed") == str(status)
     assert await server.needs() == needs
     assert server.sockets == []
 
@@ -153,30 +153,30 @@ async def test_after_a_flood_the_client_waits_half_a_minute(server: Server) -> N
     server.close_codes = [4429]
     await server.connect()
 
-    assert await server.seen("waiting") == "4429"
+    assert await server.reason_in("waiting") == "4429"
     await server.page.clock.run_for(25_000)
-    assert await server.seen("waiting") == "4429"
+    assert await server.reason_in("waiting") == "4429"
     await server.page.clock.run_for(6_000)
-    assert await server.seen("open") is None
+    assert await server.reason_in("open") is None
 
 
 async def test_the_client_reconnects_when_the_server_said(server: Server) -> None:
     server.ticket_answers = [(503, {"Retry-After": "20"})]
     await server.connect("a")
 
-    assert await server.seen("waiting") == "503"
+    assert await server.reason_in("waiting") == "503"
     await server.page.clock.run_for(15_000)
-    assert await server.seen("waiting") == "503"
+    assert await server.reason_in("waiting") == "503"
     await server.page.clock.run_for(6_000)
-    assert await server.seen("open") is None
+    assert await server.reason_in("open") is None
 
 
 async def test_credentials_that_are_unavailable_are_requested_again(server: Server) -> None:
     await server.connect("no issuer", "a")
-    await server.seen("open")
+    await server.reason_in("open")
 
     assert await server.needs() == ["connect", "connect"]
-    assert await server.told() == []
+    assert await server.refusals() == []
 
 
 async def test_a_wrong_address_is_refused_at_once(server: Server) -> None:
@@ -189,18 +189,18 @@ async def test_a_wrong_address_is_refused_at_once(server: Server) -> None:
 async def test_credentials_of_a_signed_out_person_end_the_client(server: Server) -> None:
     await server.connect("signed out")
 
-    assert await server.seen("closed") == "signed_out"
-    assert await server.told() == ["signed_out"] + ["of a key: signed_out"] * 2
+    assert await server.reason_in("closed") == "signed_out"
+    assert await server.refusals() == ["signed_out"] + ["of a key: signed_out"] * 2
 
 
 async def test_an_interrupted_snapshot_of_a_range_is_requested_again(server: Server) -> None:
-    told_through = {"epoch": "7", "offset": "9"}
+    through = {"epoch": "7", "offset": "9"}
     begun = {"range": RANGE, "start": "START_SNAPSHOT"}
     entered = {"range": RANGE, "change": "MEMBER_CHANGE_ENTERED", "key": {"member": "a"}, "position": {"epoch": "7"}}
     server.range_answers = [
-        [{"range_watched": {**begun, "through": told_through}}],
+        [{"range_watched": {**begun, "through": through}}],
         [{"range_watched": begun}, {"range_changed": entered}],
-        [{"range_watched": {**begun, "through": told_through}}],
+        [{"range_watched": {**begun, "through": through}}],
     ]
     await server.connect()
     await server.page.evaluate("([store, group]) => { window.live.watchRange(store, group); }", list(RANGE.values()))
@@ -208,4 +208,4 @@ async def test_an_interrupted_snapshot_of_a_range_is_requested_again(server: Ser
     while server.range_answers:
         await server.page.wait_for_timeout(10)
 
-    assert server.asked_after == [None, told_through, None]
+    assert server.resume_positions == [None, through, None]

@@ -32,7 +32,7 @@ def hub(clock: Clock) -> Hub:
 
 
 def watch_of(hub: Hub, answer: KeyState | None = None) -> Watch:
-    """The only key that is due, answered when there is an answer."""
+    """The watch of the only key that is due; with `answer`, the hub gets this answer for it."""
     (watch,) = hub.take_due()
     if answer is not None:
         hub.answered(watch, answer)
@@ -65,16 +65,16 @@ def test_a_key_is_asked_for_at_the_fastest_interval_of_its_subscribers(hub: Hub,
     hub.subscribe(Recorder(), ALICE, KEY, None, 1.0)
     fast = hub.subscribe(Recorder(), ALICE, KEY, None, 0.1)
     hub.unchanged(watch_of(hub))
-    asked = []
+    due_steps = []
     for step in range(40):
         clock.now += 0.025
         if step == 19:
             hub.unsubscribe(fast)
         for watch in hub.take_due():
-            asked.append(step)
+            due_steps.append(step)
             hub.unchanged(watch)
 
-    assert asked == [3, 7, 11, 15, 19]
+    assert due_steps == [3, 7, 11, 15, 19]
 
 
 def test_a_faster_subscriber_brings_the_next_read_forward(hub: Hub, clock: Clock) -> None:

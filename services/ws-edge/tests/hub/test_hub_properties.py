@@ -1,4 +1,4 @@
-"""Whatever replicas answer and when: nobody sees an older value after a newer one, and all get the newest."""
+"""Whatever replicas answer and when: no reader sees an older value after a newer one, and all get the newest."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -15,18 +15,18 @@ STAFF = Consumer("", "operator", True)
 
 
 class Reader:
-    """Holds the positions that it was handed, beginning with the one it came with."""
+    """Records the positions that it receives, beginning with the one that it resumes from."""
 
     def __init__(self, after: Position | None) -> None:
-        self.seen = [] if after is None else [after]
+        self.positions = [] if after is None else [after]
 
     def started(self, subscription: Subscription, recovered: bool) -> None:
         if not recovered:
-            self.seen.clear()
+            self.positions.clear()
 
     def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool) -> None:
         assert state is not None
-        self.seen.append(state.position)
+        self.positions.append(state.position)
 
     def refused(self, subscription: Subscription, error: RequestError) -> None:
         raise AssertionError("staff see everything")
@@ -79,7 +79,7 @@ class Replicas(RuleBasedStateMachine):
 
     @rule(lag=st.integers(0, 5), old_epoch=st.booleans(), row=st.booleans())
     def answer(self, lag: int, old_epoch: bool, row: bool) -> None:
-        watch = self._asked()
+        watch = self._take_watch()
         if watch is not None:
             epoch = self.epoch - (old_epoch and self._a_replica_may_lag(watch))
             position = Position(epoch, max(1, self.newest - lag))
@@ -87,8 +87,8 @@ class Replicas(RuleBasedStateMachine):
             held = object() if row and position.offset % 3 else None
             self.hub.answered(watch, KeyState(KEY, position, row=held, deleted=held is None))
 
-    def _asked(self) -> Watch | None:
-        """A key that an answer may come for; one in a long poll stays there until it is released."""
+    def _take_watch(self) -> Watch | None:
+        """Takes a watch whose answer may arrive; a watch in a long poll stays there until it is released."""
         if self.under_way:
             return self.under_way.pop()
         for watch in [watch for watch in self.held if watch.status is not WatchStatus.HELD or watch.interval]:
@@ -98,7 +98,7 @@ class Replicas(RuleBasedStateMachine):
         return self.held[-1] if self.held else None
 
     def _a_replica_may_lag(self, watch: Watch) -> bool:
-        """Whether the edge can know that the epoch before is an old one: it has left it, or has not left it yet."""
+        """Whether the edge can tell that the previous epoch is old: it has retired it, or has seen no newer one."""
         assert isinstance(watch, KeyWatch)
         latest = watch.latest
         if self.epoch == 1 or watch.stale_answers == STALE_EPOCH_LIMIT - 1:
@@ -107,15 +107,15 @@ class Replicas(RuleBasedStateMachine):
 
     @rule()
     def fail(self) -> None:
-        watch = self._asked()
+        watch = self._take_watch()
         if watch is not None:
             self.hub.failed(watch)
 
     @invariant()
     def nobody_is_taken_back(self) -> None:
         for reader, _ in getattr(self, "readers", []):
-            for earlier, later in zip(reader.seen, reader.seen[1:], strict=False):
-                assert later > earlier, f"{reader.seen} goes backwards"
+            for earlier, later in zip(reader.positions, reader.positions[1:], strict=False):
+                assert later > earlier, f"{reader.positions} goes backwards"
 
     def teardown(self) -> None:
         if not hasattr(self, "readers"):
@@ -126,10 +126,10 @@ class Replicas(RuleBasedStateMachine):
             self.hub.advance()
             self._take_due()
             for _ in range(len(self.under_way) + 1):
-                if (watch := self._asked()) is not None:
+                if (watch := self._take_watch()) is not None:
                     self.hub.answered(watch, last)
 
-        assert all(reader.seen[-1] == last.position for reader, _ in self.readers)
+        assert all(reader.positions[-1] == last.position for reader, _ in self.readers)
 
 
 TestReplicas = Replicas.TestCase

@@ -1,4 +1,4 @@
-"""What has happened to a member, for a consumer that may see the row and for one that may not."""
+"""The change of a member, for a consumer that may see the row and for one that may not."""
 
 from ws_edge.authorization import Consumer
 from ws_edge.hub.member_changes import HeldRow, MemberChange, Move, move

@@ -90,15 +90,15 @@ def test_a_window_that_has_lost_a_member_is_read_anew() -> None:
     phone = watched.join()
     watched.answer(whole(row("a", 1), row("b", 2), through=5, more=True))
     watched.answer(news(gone("a", 6), row("z", 7), after=5, through=7))
-    asked = watched.answer(whole(row("b", 2), row("c", 3), through=7, more=True))
+    query = watched.answer(whole(row("b", 2), row("c", 3), through=7, more=True))
 
-    assert asked.whole
+    assert query.whole
     assert phone.events[3:] == ["-a@6", "+c@3"]
     assert not watched.due()[1].whole
 
 
 def test_no_position_is_given_while_a_member_of_the_window_is_unknown() -> None:
-    """Who resumed from it would never get the member that has come up from behind the window."""
+    """A client that resumed from it would never get the member that moved up into the window."""
     watched = Range(limit=2)
     watched.join()
     watched.answer(whole(row("a", 1), row("b", 2), through=5, more=True))
@@ -167,7 +167,7 @@ def test_a_slow_reader_gets_the_newest_of_each_member_and_nothing_of_members_tha
 
 def test_a_row_that_becomes_somebody_elses_leaves_for_the_one_and_enters_for_the_other() -> None:
     watched = Range()
-    phones = {who.id: watched.join(consumer=who, sees_all=False) for who in (ALICE, BOB, STAFF)}
+    phones = {consumer.id: watched.join(consumer=consumer, sees_all=False) for consumer in (ALICE, BOB, STAFF)}
     watched.answer(whole(row("a", 1), row("b", 2, owner="bob"), through=5))
     watched.answer(news(row("a", 6, owner="bob"), after=5, through=6))
     watched.answer(news(gone("a", 7), after=6, through=7))
@@ -190,12 +190,12 @@ def test_a_resuming_subscriber_gets_what_it_missed_and_nothing_else() -> None:
 def test_an_edge_that_does_not_know_the_range_asks_for_the_removals_that_a_resuming_subscriber_missed() -> None:
     watched = Range()
     resumed = watched.join(after=at(6))
-    watch, asked = watched.due()
+    watch, query = watched.due()
     removals = [gone("b", 7)]
     watched.hub.answered(watch, RangeResult(at(6), at(9), True, False, [row("a", 1), row("d", 8)], removals, True))
     again = watched.join(after=at(6))
 
-    assert (asked.after, asked.whole) == (at(6), True)
+    assert (query.after, query.whole) == (at(6), True)
     assert resumed.events == again.events == ["recovered", "-b@7", "~d@8"]
 
 
@@ -205,12 +205,12 @@ def test_a_subscriber_that_resumes_from_further_back_makes_the_edge_ask_again() 
     watch, _ = watched.due()
     late = watched.join(after=at(6))
     watched.hub.answered(watch, RangeResult(at(8), at(9), True, False, [row("a", 1)], [], True))
-    told_at_first = list(late.events)
-    asked = watched.answer(RangeResult(at(6), at(9), True, False, [row("a", 1)], [gone("b", 7)], True))
+    events_at_first = list(late.events)
+    query = watched.answer(RangeResult(at(6), at(9), True, False, [row("a", 1)], [gone("b", 7)], True))
 
     assert first.events == ["recovered"]
-    assert told_at_first == []
-    assert (asked.after, asked.whole) == (at(6), True)
+    assert events_at_first == []
+    assert (query.after, query.whole) == (at(6), True)
     assert late.events == ["recovered", "-b@7"]
 
 
@@ -279,10 +279,10 @@ def test_the_removals_that_are_remembered_are_bounded() -> None:
     for offset in range(1, MAX_EXTRA_REMOVALS + 10):
         watched.answer(news(gone(f"m{offset}", offset), after=offset - 1, through=offset))
     resumed = watched.join(after=at(1))
-    asked = watched.due()[1]
+    query = watched.due()[1]
 
     assert resumed.events == []
-    assert (asked.after, asked.whole) == (at(1), True)
+    assert (query.after, query.whole) == (at(1), True)
 
 
 def test_a_subscriber_that_is_ahead_of_the_replica_is_not_taken_back() -> None:

@@ -1,4 +1,4 @@
-"""Whatever happens in a range and however it is read: a client that applies its changes has what is in the range."""
+"""Whatever happens in a range and however it is read: a client that applies its changes holds the range's rows."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -28,7 +28,7 @@ class Client:
         self.position = subscription.position or self.position
 
     def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool) -> None:
-        """Is read when the machine says so."""
+        """Does nothing: the state machine decides when the client reads."""
 
     def refused(self, subscription: Subscription, error: RequestError) -> None:
         raise AssertionError("staff see everything")
@@ -52,7 +52,7 @@ class Client:
 
 
 class Ranges(RuleBasedStateMachine):
-    """Rows of one group come, move and go; answers are those of the query service, now and then whole."""
+    """Rows of one group are created, moved and deleted; answers are those of the query service, sometimes whole."""
 
     @initialize(reverse=st.booleans())
     def begin(self, reverse: bool) -> None:
@@ -121,21 +121,21 @@ class Ranges(RuleBasedStateMachine):
     def _window(self, rows: dict[StoreKey, KeyState]) -> list[KeyState]:
         return [rows[key] for key in sorted(rows, reverse=self.key.reverse)]
 
-    def _answer(self, asked: Query, through: int, forgetful: bool) -> RangeResult | None:
+    def _answer(self, query: Query, through: int, forgetful: bool) -> RangeResult | None:
         position = Position(1, through - 1)
         rows = self._rows(through)
-        knows = asked.after is not None and not forgetful
-        first = asked.after.offset + 1 if asked.after is not None else 0
+        knows = query.after is not None and not forgetful
+        first = query.after.offset + 1 if query.after is not None else 0
         changed = {key: offset for offset, (key, _) in enumerate(self.log[:through]) if offset >= first}
         ours = {key: at for key, at in changed.items() if self.key.sort_from <= key.sort < self.key.sort_to}
         removals = [KeyState(key, Position(1, at)) for key, at in ours.items() if key not in rows] if knows else []
-        if asked.whole or not knows:
+        if query.whole or not knows:
             window = self._window(rows)
-            return RangeResult(asked.after, position, True, len(window) > LIMIT, window[:LIMIT], removals, knows)
+            return RangeResult(query.after, position, True, len(window) > LIMIT, window[:LIMIT], removals, knows)
         if not ours:
             return None
         newer = [rows[key] for key in ours if key in rows]
-        return RangeResult(asked.after, position, False, False, newer, removals, True)
+        return RangeResult(query.after, position, False, False, newer, removals, True)
 
     def teardown(self) -> None:
         if not hasattr(self, "clients"):

@@ -1,4 +1,4 @@
-"""A subscription lacks what is newer, and a watch knows its fastest subscriber."""
+"""A subscription lacks states newer than its own, and a watch knows its fastest subscriber."""
 
 from testkit.ws_edge.edge import Recorder
 from ws_edge.authorization import Consumer

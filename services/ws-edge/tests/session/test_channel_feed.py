@@ -1,4 +1,4 @@
-"""A socket that is attached to a channel is fed what is added to it, from wherever."""
+"""A socket that is attached to a channel gets what is added to it, wherever the addition is made."""
 
 import json
 

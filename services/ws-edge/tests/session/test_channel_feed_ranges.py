@@ -62,19 +62,19 @@ async def test_later_additions_and_removals_follow(edge: RunningEdge, alice: Asy
         await begin(socket)
         await add(alice, channel, orders_of(ME))
         started = await next_frame(socket)
-        seen = [await change(socket)]
+        changes = [await change(socket)]
         put(edge, "b")
-        seen.append(await change(socket))
+        changes.append(await change(socket))
         put(edge, "a")
-        seen.append(await change(socket))
+        changes.append(await change(socket))
         edge.query.delete(member("b"))
-        seen.append(await change(socket))
+        changes.append(await change(socket))
         await alice.delete(f"{channel}/subscriptions/range", params=MINE)
         ended = await next_frame(socket)
         await until(lambda: edge.parts.hub.unique_keys == 2)  # the channel's revision and the consumer's revocation
 
     assert (started["id"], started["range_watched"]["range"]) == ("b", IN_FORCE)
-    assert [(what, name) for what, name, _ in seen] == [
+    assert [(what, name) for what, name, _ in changes] == [
         ("ENTERED", "a"),
         ("ENTERED", "b"),
         ("CHANGED", "a"),

@@ -15,7 +15,7 @@ from ws_edge.states import KeyState, Position, RangeKey, StoreKey
 
 
 class Nobody:
-    """A subscriber of a range that hears nothing."""
+    """A subscriber of a range that ignores everything."""
 
     def started(self, _: Subscription, recovered: bool) -> None: ...
     def changed(self, _: Subscription, state: KeyState | None, snapshot: bool) -> None: ...

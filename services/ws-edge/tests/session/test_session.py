@@ -85,7 +85,7 @@ PARTS = (Session, SocketWriter, Outbox, ExpiryTimer, QuotaReservation, ChannelFe
 
 @pytest.fixture
 def _no_collector() -> Iterator[None]:
-    """Only reference counts free anything while a test runs."""
+    """Disables the garbage collector: only reference counts free objects during the test."""
     gc.collect()
     gc.disable()
     yield
@@ -93,7 +93,7 @@ def _no_collector() -> Iterator[None]:
 
 
 def parts() -> Counter[str]:
-    """How many parts of sessions are in memory."""
+    """The number of objects of sessions in memory, by type."""
     return Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, PARTS))
 
 

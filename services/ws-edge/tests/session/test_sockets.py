@@ -1,4 +1,4 @@
-"""Sockets through real uvicorn with a real client: which are opened, what they bring, and how they end."""
+"""Sockets through real uvicorn with a real client: which are opened, what they deliver, and how they end."""
 
 import asyncio
 import json
@@ -76,11 +76,11 @@ async def test_many_sockets_on_one_key_make_one_read_per_tick(edge: RunningEdge)
     for socket in sockets:
         await ask(socket)
     assert all([(await receive(socket))["data"]["status"] == "Placed" for socket in sockets])
-    asked_before, calls_before = edge.query.asked[KEY], edge.query.calls["BatchGetStates"]
-    await until(lambda: edge.query.asked[KEY] >= asked_before + 10)
+    reads_before, calls_before = edge.query.asked[KEY], edge.query.calls["BatchGetStates"]
+    await until(lambda: edge.query.asked[KEY] >= reads_before + 10)
 
-    # One call may have begun and not asked yet.
-    assert edge.query.calls["BatchGetStates"] - calls_before <= edge.query.asked[KEY] - asked_before + 1
+    # A call may have begun whose keys are not counted yet.
+    assert edge.query.calls["BatchGetStates"] - calls_before <= edge.query.asked[KEY] - reads_before + 1
     assert edge.parts.hub.unique_keys == 1
     for socket in sockets:
         await socket.close()

@@ -1,4 +1,4 @@
-"""The keys of a socket keep its limits, and its client is sent the newest of what waited."""
+"""The keys of a socket keep its limits, and its client gets the newest of the waiting states."""
 
 import asyncio
 from dataclasses import replace
@@ -17,12 +17,12 @@ def deliver(watch: Watch, news: KeyState) -> None:
     only(watch).subscriber.changed(only(watch), news, False)
 
 
-@pytest.mark.parametrize(("asked", "granted"), [(None, 1.0), (0, 0.0), (1, 0.1), (250, 0.25), (90_000, 5.0)])
+@pytest.mark.parametrize(("interval_ms", "granted"), [(None, 1.0), (0, 0.0), (1, 0.1), (250, 0.25), (90_000, 5.0)])
 async def test_an_interval_is_kept_within_its_limits(
-    context: SessionContext, asked: int | None, granted: float
+    context: SessionContext, interval_ms: int | None, granted: float
 ) -> None:
     socket, _, task = begin(context)
-    socket.asks(**({} if asked is None else {"interval_ms": asked}))
+    socket.asks(**({} if interval_ms is None else {"interval_ms": interval_ms}))
     (watch,) = await due(context)
 
     assert watch.interval == granted

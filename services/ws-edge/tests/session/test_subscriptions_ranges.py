@@ -32,8 +32,8 @@ async def ask(socket: ClientConnection, **request: Any) -> None:
 
 async def watch(socket: ClientConnection, frame_id: str = "1", **request: Any) -> dict[str, Any]:
     """Watches my own orders, and returns the frame that confirms it."""
-    asked = {"range": MINE, "interval_ms": 0} | request
-    await ask(socket, id=frame_id, watch_range=asked)
+    range_request = {"range": MINE, "interval_ms": 0} | request
+    await ask(socket, id=frame_id, watch_range=range_request)
     frame = await receive(socket)
     return dict(frame["range_watched"])
 
@@ -51,25 +51,25 @@ async def test_members_enter_change_and_leave_in_order(edge: RunningEdge) -> Non
     edge.query.put(key("a"), order("a"))
     async with edge.socket("/v1/stream") as socket:
         started = await watch(socket)
-        seen = [await change(socket)]
+        changes = [await change(socket)]
         edge.query.put(key("b"), order("b"))
-        seen.append(await change(socket))
+        changes.append(await change(socket))
         edge.query.put(key("a"), order("a"))
-        seen.append(await change(socket))
+        changes.append(await change(socket))
         edge.query.delete(key("b"))
-        seen.append(await change(socket))
+        changes.append(await change(socket))
 
     assert started["range"] == MINE | {"limit": 100}
     assert (started["start"], started["members"]) == ("START_SNAPSHOT", 1)
-    assert [(each["change"].rpartition("_")[2], each["key"]["member"]) for each in seen] == [
+    assert [(each["change"].rpartition("_")[2], each["key"]["member"]) for each in changes] == [
         ("ENTERED", "a"),
         ("ENTERED", "b"),
         ("CHANGED", "a"),
         ("LEFT", "b"),
     ]
-    assert [int(each["through"]["offset"]) for each in seen] == [1, 2, 3, 4]
-    assert seen[0]["row"]["order_id"] == "a"
-    assert "row" not in seen[3]
+    assert [int(each["through"]["offset"]) for each in changes] == [1, 2, 3, 4]
+    assert changes[0]["row"]["order_id"] == "a"
+    assert "row" not in changes[3]
 
 
 async def test_a_range_is_resumed_on_a_new_socket(edge: RunningEdge) -> None:
@@ -99,13 +99,13 @@ async def test_any_number_of_sockets_cost_one_long_poll_of_the_range(edge: Runni
             await watch(socket)
             await change(socket)
         await until(lambda: edge.query.waiting == 1)
-        asked = edge.query.ranges[ME]
+        polls = edge.query.ranges[ME]
         edge.query.put(key("a"), order("a"))
         frames = [await change(one), await change(other)]
         await until(lambda: edge.query.waiting == 1)
 
     assert frames[0] == frames[1]
-    assert edge.query.ranges[ME] == asked + 1
+    assert edge.query.ranges[ME] == polls + 1
 
 
 async def test_an_unwatched_range_is_silent_and_leaves_nothing_behind(edge: RunningEdge) -> None:
@@ -134,11 +134,11 @@ async def test_a_range_that_is_watched_again_begins_again(edge: RunningEdge) -> 
 
 async def test_binary_frames_say_the_same(edge: RunningEdge) -> None:
     edge.query.put(key("a"), order("a"))
-    asked = ClientFrame(
+    request = ClientFrame(
         id="1", watch_range=WatchRange(range=Range(store="orders-by-customer", group=ME, limit=5_000), interval_ms=0)
     )
     async with edge.socket("/v1/stream", subprotocols=[BINARY_SUBPROTOCOL]) as socket:
-        await socket.send(asked.SerializeToString())
+        await socket.send(request.SerializeToString())
         frames = [ServerFrame.FromString(bytes(await socket.recv(decode=False))) for _ in range(2)]
 
     assert frames[0].range_watched.start == Start.START_SNAPSHOT
@@ -150,9 +150,9 @@ async def test_binary_frames_say_the_same(edge: RunningEdge) -> None:
     assert "range_changed" in json_format.MessageToDict(frames[1], preserving_proto_field_name=True)
 
 
-async def refusal(edge: RunningEdge, **asked: Any) -> dict[str, Any]:
+async def refusal(edge: RunningEdge, **fields: Any) -> dict[str, Any]:
     async with edge.socket("/v1/stream") as socket:
-        await ask(socket, id="9", watch_range={"range": MINE | asked})
+        await ask(socket, id="9", watch_range={"range": MINE | fields})
         frame = await receive(socket)
     assert frame["id"] == "9"
     return dict(frame["error"])
@@ -168,8 +168,8 @@ async def test_a_refused_request_says_why(edge: RunningEdge) -> None:
         "swap them": {"sort_from": "2", "sort_to": "1"},
         "there is no store": {"store": "orders-by-costumer"},
     }
-    for text, asked in texts.items():
-        assert text in (await refusal(edge, **asked))["message"]
+    for text, fields in texts.items():
+        assert text in (await refusal(edge, **fields))["message"]
 
 
 async def test_the_ranges_of_a_socket_are_limited() -> None:

@@ -33,11 +33,11 @@ def test_joined_queries_are_one_request() -> None:
 
 
 def test_a_query_is_kept_while_its_position_stays() -> None:
-    asked = Query.of(A, Position(7, 1))
+    query = Query.of(A, Position(7, 1))
 
-    assert asked.newer_than(Position(7, 1)) is asked
-    assert asked.newer_than(Position(7, 2)).after == Position(7, 2)
-    assert asked.newer_than(Position(7, 2)).group == asked.group
+    assert query.newer_than(Position(7, 1)) is query
+    assert query.newer_than(Position(7, 2)).after == Position(7, 2)
+    assert query.newer_than(Position(7, 2)).group == query.group
 
 
 def test_results_stand_where_their_queries_stand() -> None:
@@ -49,14 +49,14 @@ def test_results_stand_where_their_queries_stand() -> None:
     state.commit_time.seconds = 5
     deleted = response.results.add(index=2).absence
     deleted.deleted, deleted.position.epoch, deleted.position.offset = True, 7, 43
-    found = results(STORE, [Query.of(A), Query.of(B), Query.of(A)], response, ShardMap())
+    answers = results(STORE, [Query.of(A), Query.of(B), Query.of(A)], response, ShardMap())
 
-    assert found[0] is None
-    assert isinstance(found[1], KeyState)
-    assert (found[1].row, found[1].owner, found[1].position) == (order, "customer-0001", Position(7, 42))
-    assert found[1].commit_ns == 5_000_000_000
-    assert isinstance(found[2], KeyState)
-    assert (found[2].row, found[2].deleted, found[2].commit_ns) == (None, True, None)
+    assert answers[0] is None
+    assert isinstance(answers[1], KeyState)
+    assert (answers[1].row, answers[1].owner, answers[1].position) == (order, "customer-0001", Position(7, 42))
+    assert answers[1].commit_ns == 5_000_000_000
+    assert isinstance(answers[2], KeyState)
+    assert (answers[2].row, answers[2].deleted, answers[2].commit_ns) == (None, True, None)
 
 
 def test_an_unknown_key_says_since_when_that_is_certain() -> None:
@@ -64,18 +64,18 @@ def test_an_unknown_key_says_since_when_that_is_certain() -> None:
     certain, uncertain = (response.results.add(index=index).absence for index in (0, 1))
     certain.unchanged_since.epoch, certain.unchanged_since.offset = 7, 3
     uncertain.position.epoch, uncertain.position.offset = 7, 9
-    found = results(STORE, [Query.of(A), Query.of(B)], response, ShardMap())
+    answers = results(STORE, [Query.of(A), Query.of(B)], response, ShardMap())
 
-    assert [each.absent_after for each in found if isinstance(each, KeyState)] == [Position(7, 3), None]
+    assert [each.absent_after for each in answers if isinstance(each, KeyState)] == [Position(7, 3), None]
 
 
 def test_a_row_of_another_message_is_a_failure_that_names_the_key() -> None:
     result = KeyResult(index=0)
     result.state.payload = b"\xff\xff\xff"
-    (found,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), ShardMap())
+    (answer,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), ShardMap())
 
-    assert isinstance(found, UnavailableError)
-    assert "orders-by-key/a" in str(found)
+    assert isinstance(answer, UnavailableError)
+    assert "orders-by-key/a" in str(answer)
 
 
 def test_statuses_of_the_query_service_become_the_edges_errors() -> None:
@@ -83,59 +83,59 @@ def test_statuses_of_the_query_service_become_the_edges_errors() -> None:
     for code, error in expected.items():
         result = KeyResult(index=0)
         result.error.code, result.error.message = code, "the reason"
-        (found,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), ShardMap())
+        (answer,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), ShardMap())
 
-        assert isinstance(found, error)
-        assert "the reason" in str(found)
+        assert isinstance(answer, error)
+        assert "the reason" in str(answer)
     assert not isinstance(failure_of(7, ""), ForbiddenError)
 
 
 def test_keys_and_ranges_are_one_request_and_their_results_stand_where_they_were_asked() -> None:
     members = read_stores(SHIPPED)["orders-by-customer"]
     quiet, moved = (RangeKey("orders-by-customer", group, "1", "2", 5, True) for group in ("quiet", "moved"))
-    asked: list[Query] = [
+    queries: list[Query] = [
         Query.of(quiet, None, False),
         Query.of(A),
         Query.of(moved, Position(7, 3), True),
     ]
-    request = BatchGetStatesRequest.FromString(batch(members, asked))
+    request = BatchGetStatesRequest.FromString(batch(members, queries))
     response = BatchGetStatesResponse()
     response.results.add(index=0).state.position.offset = 9
     result = response.ranges.add(index=1, whole=True, more=True, removals_complete=True)
     result.position.epoch, result.position.offset = 7, 9
     result.states.add(payload=Order(order_id="o", customer_id="moved").SerializeToString()).key.member = "o"
     result.removals.add(key=StateKey(group="moved", sort="1", member="p")).absence.position.offset = 8
-    found = results(members, asked, response, ShardMap())
+    answers = results(members, queries, response, ShardMap())
 
     assert [(each.group, each.limit, each.reverse, each.whole) for each in request.ranges] == [
         ("quiet", 5, True, False),
         ("moved", 5, True, True),
     ]
     assert request.ranges[1].after.offset == 3
-    assert found[0] is None
-    assert isinstance(found[1], KeyState)
-    assert isinstance(found[2], RangeResult)
-    assert (found[2].after, found[2].position) == (Position(7, 3), Position(7, 9))
-    assert (found[2].whole, found[2].more, found[2].removals_complete) == (True, True, True)
-    assert [version.key.member for version in found[2].states] == ["o"]
-    assert [(removal.key.member, removal.position.offset) for removal in found[2].removals] == [("p", 8)]
+    assert answers[0] is None
+    assert isinstance(answers[1], KeyState)
+    assert isinstance(answers[2], RangeResult)
+    assert (answers[2].after, answers[2].position) == (Position(7, 3), Position(7, 9))
+    assert (answers[2].whole, answers[2].more, answers[2].removals_complete) == (True, True, True)
+    assert [version.key.member for version in answers[2].states] == ["o"]
+    assert [(removal.key.member, removal.position.offset) for removal in answers[2].removals] == [("p", 8)]
 
 
 def test_a_range_that_is_left_out_is_as_far_as_its_partition() -> None:
     members = read_stores(SHIPPED)["orders-by-customer"]
-    asked = Query.of(RangeKey("orders-by-customer", "alice", "", "", 5, False), Position(7, 3), False)
+    query = Query.of(RangeKey("orders-by-customer", "alice", "", "", 5, False), Position(7, 3), False)
     response = BatchGetStatesResponse()
-    partition = SHARDS.partition("orders-by-customer", asked.group)
+    partition = SHARDS.partition("orders-by-customer", query.group)
     response.freshness.add(partition=partition, current_through=PositionProto(epoch=7, offset=50))
 
-    assert results(members, [asked], response, SHARDS) == [Progress(Position(7, 50))]
-    assert results(members, [asked], response, ShardMap()) == [None]
+    assert results(members, [query], response, SHARDS) == [Progress(Position(7, 50))]
+    assert results(members, [query], response, ShardMap()) == [None]
 
 
 def test_a_range_that_fails_is_a_failure() -> None:
-    asked = Query.of(RangeKey("orders-by-customer", "alice", "", "", 5, False), None, False)
+    query = Query.of(RangeKey("orders-by-customer", "alice", "", "", 5, False), None, False)
     response = BatchGetStatesResponse()
     response.ranges.add(index=0).error.message = "too many rows"
-    (found,) = results(STORE, [asked], response, SHARDS)
+    (answer,) = results(STORE, [query], response, SHARDS)
 
-    assert isinstance(found, UnavailableError)
+    assert isinstance(answer, UnavailableError)

@@ -1,4 +1,4 @@
-"""Keys are asked for at their owner, and at the next instance when that fails."""
+"""Keys are requested from their owner, and from the next instance when the owner fails."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -35,7 +35,7 @@ async def other() -> AsyncIterator[FakeQueryService]:
 
 @pytest.fixture
 async def client(owner: FakeQueryService, other: FakeQueryService) -> AsyncIterator[QueryClient]:
-    """A client that is configured with the other instance alone, and learns of the owner from it."""
+    """A client that is configured with the other instance only, and learns the owner from it."""
     client = QueryClient([other.address], timeout=30.0, batch_limit=4, clock=Clock())
     own_address, other.address = other.address, owner.address
     await client.list_shards()
@@ -53,9 +53,9 @@ async def test_the_owner_is_asked_straight_in_batches_within_the_limit(
     client: QueryClient, owner: FakeQueryService, other: FakeQueryService
 ) -> None:
     fill(owner)
-    found = await client.poll(STORE, [Query.of(key) for key in KEYS])
+    answers = await client.poll(STORE, [Query.of(key) for key in KEYS])
 
-    assert [answer.row.order_id for answer in found if isinstance(answer, KeyState)] == [key.group for key in KEYS]
+    assert [answer.row.order_id for answer in answers if isinstance(answer, KeyState)] == [key.group for key in KEYS]
     assert owner.calls["BatchGetStates"] == 3
     assert other.calls["BatchGetStates"] == 0
 
@@ -63,8 +63,8 @@ async def test_the_owner_is_asked_straight_in_batches_within_the_limit(
 async def test_a_key_without_a_newer_value_has_no_result(client: QueryClient, owner: FakeQueryService) -> None:
     fill(owner)
     queries = [Query.of(key) for key in KEYS]
-    found = await client.poll(STORE, queries)
-    known = [query.newer_than(answer.position) for query, answer in zip(queries, found, strict=True) if answer]  # type: ignore[union-attr]
+    answers = await client.poll(STORE, queries)
+    known = [query.newer_than(answer.position) for query, answer in zip(queries, answers, strict=True) if answer]  # type: ignore[union-attr]
     owner.put(KEYS[3], Order(order_id="newer"))
     again = await client.poll(STORE, known)
 
@@ -76,22 +76,22 @@ async def test_when_the_owner_is_gone_the_next_instance_answers_the_same_call(
 ) -> None:
     fill(other)
     await owner.stop()
-    found = await client.poll(STORE, [Query.of(key) for key in KEYS])
+    answers = await client.poll(STORE, [Query.of(key) for key in KEYS])
 
-    assert all(isinstance(answer, KeyState) and answer.row is not None for answer in found)
+    assert all(isinstance(answer, KeyState) and answer.row is not None for answer in answers)
     assert client.failed.is_set()
-    asked_before = owner.calls["BatchGetStates"]
+    calls_before = owner.calls["BatchGetStates"]
     await client.poll(STORE, [Query.of(KEYS[0])])
-    assert owner.calls["BatchGetStates"] == asked_before
+    assert owner.calls["BatchGetStates"] == calls_before
 
 
 async def test_when_no_instance_answers_every_key_has_its_error(
     client: QueryClient, owner: FakeQueryService, other: FakeQueryService
 ) -> None:
     owner.failing = other.failing = grpc.StatusCode.UNAVAILABLE
-    found = await client.poll(STORE, [Query.of(key) for key in KEYS])
+    answers = await client.poll(STORE, [Query.of(key) for key in KEYS])
 
-    assert all(isinstance(answer, UnavailableError) for answer in found)
+    assert all(isinstance(answer, UnavailableError) for answer in answers)
     with pytest.raises(UnavailableError, match="scripted to fail"):
         await client.list_shards()
 
