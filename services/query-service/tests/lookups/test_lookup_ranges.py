@@ -125,8 +125,8 @@ async def test_a_caller_from_before_the_deletions_that_are_known_gets_all(
         put(serving_view, offset, name)
     put(serving_view, 12, "b", None)
     put(serving_view, 13, "c")
-    for host in serving_view.replicas.values():
-        host.store.purge_deletions(2**62, 10)
+    for replica in serving_view.replicas.values():
+        replica.store.purge_deletions(2**62, 10)
     result = await one(lookup, range_query(after=1, limit=20))
 
     assert (result.whole, result.removals_complete) == (True, False)
@@ -157,8 +157,8 @@ async def test_a_deletion_that_is_no_longer_remembered_is_told_as_of_the_answer(
     put(serving_view, 0, "a")
     put(serving_view, 1, "a", None)
     put(serving_view, 2, "b")
-    for host in serving_view.replicas.values():
-        host.store.purge_deletions(2**62, 10)
+    for replica in serving_view.replicas.values():
+        replica.store.purge_deletions(2**62, 10)
     result = await one(lookup, range_query(after=0))
 
     assert removed(result) == [("a", 2)]

@@ -15,7 +15,7 @@ from testkit.query_service import FakeRecord, ManualClock, MessageLookup
 
 STORE = "orders-by-key"
 KEY = state_pb2.StateKey(group="customer-1")
-HOST = (STORE, partition_of("customer-1", 4))
+REPLICA = (STORE, partition_of("customer-1", 4))
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def store_fields() -> dict[str, object]:
 def lookup(serving_view: View, wall: ManualClock) -> MessageLookup:
     """Lookups in a store with one booking, at offset 0."""
     record = FakeRecord(b"customer-1", b"{}", 0, record_ms=int(wall.now * 1000))
-    serving_view.replicas[HOST].apply([record], 1)
+    serving_view.replicas[REPLICA].apply([record], 1)
     return MessageLookup(LocalLookup(serving_view, Limits(10, 10, 10, 0), time.monotonic))
 
 
@@ -52,12 +52,12 @@ async def test_a_row_that_is_too_old_is_not_answered(lookup: MessageLookup, wall
 async def test_who_polls_is_told_once_and_with_the_next_record_of_the_partition(
     lookup: MessageLookup, serving_view: View, wall: ManualClock
 ) -> None:
-    host = serving_view.replicas[HOST]
+    replica = serving_view.replicas[REPLICA]
     wall.now += 3601
-    host.run_maintenance(0, 10)
+    replica.run_maintenance(0, 10)
     assert not (await poll(lookup, 0)).results
-    host.apply([FakeRecord(b"another", b"{}", 1, record_ms=int(wall.now * 1000))], 2)
-    host.run_maintenance(0, 10)
+    replica.apply([FakeRecord(b"another", b"{}", 1, record_ms=int(wall.now * 1000))], 2)
+    replica.run_maintenance(0, 10)
     (result,) = (await poll(lookup, 0)).results
 
     assert result.absence.position.offset == 1

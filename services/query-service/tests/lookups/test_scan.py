@@ -17,7 +17,7 @@ OpenReplica = Callable[..., Replica]
 
 
 @pytest.fixture
-async def host(open_replica: OpenReplica) -> Replica:
+async def replica(open_replica: OpenReplica) -> Replica:
     """Five members of the group g with sort values 1 to 5, and neighbours."""
     opened = open_replica()
     keys = ["f\x001\x00m", *(f"g\x00{sort}\x00m" for sort in range(1, 6)), "g0\x001\x00m", "h\x001\x00m"]
@@ -25,9 +25,9 @@ async def host(open_replica: OpenReplica) -> Replica:
     return opened
 
 
-def read_page(host: Replica, query: ScanQuery, size: int) -> PageResult:
+def read_page(replica: Replica, query: ScanQuery, size: int) -> PageResult:
     cursor = page_token.decode_scan(query, query.page_token)
-    return partition_page(query, host, cursor, size, host.freshness("query-1"))
+    return partition_page(query, replica, cursor, size, replica.freshness("query-1"))
 
 
 def sort_of(row: Row) -> str:
@@ -39,70 +39,70 @@ def payload_of(row: Row) -> bytes:
     return row.value[HEADER_SIZE:]
 
 
-def pages(host: Replica, size: int, **fields: Any) -> list[list[str]]:
+def pages(replica: Replica, size: int, **fields: Any) -> list[list[str]]:
     """Reads to the end and returns the sort values of each page."""
     query = ScanQuery("s", "g", **fields)
     read: list[list[str]] = []
     while True:
-        page = read_page(host, query, size)
+        page = read_page(replica, query, size)
         read.append([sort_of(row) for row in page.rows])
         if not page.next_page_token:
             return read
         query = query._replace(page_token=page.next_page_token)
 
 
-async def test_a_group_is_read_page_by_page_without_its_neighbours(host: Replica) -> None:
-    assert pages(host, 2) == [["1", "2"], ["3", "4"], ["5"]]
+async def test_a_group_is_read_page_by_page_without_its_neighbours(replica: Replica) -> None:
+    assert pages(replica, 2) == [["1", "2"], ["3", "4"], ["5"]]
 
 
-async def test_the_last_full_page_has_no_next_one(host: Replica) -> None:
-    assert pages(host, 5) == [["1", "2", "3", "4", "5"]]
+async def test_the_last_full_page_has_no_next_one(replica: Replica) -> None:
+    assert pages(replica, 5) == [["1", "2", "3", "4", "5"]]
 
 
-async def test_in_reverse_the_highest_come_first(host: Replica) -> None:
-    assert pages(host, 2, reverse=True) == [["5", "4"], ["3", "2"], ["1"]]
+async def test_in_reverse_the_highest_come_first(replica: Replica) -> None:
+    assert pages(replica, 2, reverse=True) == [["5", "4"], ["3", "2"], ["1"]]
 
 
-async def test_a_sub_range_includes_its_start_and_excludes_its_end(host: Replica) -> None:
-    assert pages(host, 2, sort_from="2", sort_to="5") == [["2", "3"], ["4"]]
-    assert pages(host, 9, sort_from="2", sort_to="5", reverse=True) == [["4", "3", "2"]]
-    assert pages(host, 9, sort_from="3", sort_to="3") == [[]]
+async def test_a_sub_range_includes_its_start_and_excludes_its_end(replica: Replica) -> None:
+    assert pages(replica, 2, sort_from="2", sort_to="5") == [["2", "3"], ["4"]]
+    assert pages(replica, 9, sort_from="2", sort_to="5", reverse=True) == [["4", "3", "2"]]
+    assert pages(replica, 9, sort_from="3", sort_to="3") == [[]]
 
 
-async def test_a_prefix_reads_the_sort_values_that_begin_with_it(host: Replica) -> None:
-    host.apply([put(f"g\x00{sort}\x00m", 1, 20) for sort in ("20", "2é", "2\U0010ffff")], 21)
+async def test_a_prefix_reads_the_sort_values_that_begin_with_it(replica: Replica) -> None:
+    replica.apply([put(f"g\x00{sort}\x00m", 1, 20) for sort in ("20", "2é", "2\U0010ffff")], 21)
 
-    assert pages(host, 2, sort_prefix="2") == [["2", "20"], ["2é", "2\U0010ffff"]]
-    assert pages(host, 9, sort_prefix="2", reverse=True) == [["2\U0010ffff", "2é", "20", "2"]]
-    assert pages(host, 9, sort_prefix="2", sort_from="20", sort_to="2é") == [["20"]]
-    assert pages(host, 9, sort_prefix="2", sort_from="3") == [[]]
-    assert pages(host, 9, sort_prefix="2", sort_from="3", reverse=True) == [[]]
+    assert pages(replica, 2, sort_prefix="2") == [["2", "20"], ["2é", "2\U0010ffff"]]
+    assert pages(replica, 9, sort_prefix="2", reverse=True) == [["2\U0010ffff", "2é", "20", "2"]]
+    assert pages(replica, 9, sort_prefix="2", sort_from="20", sort_to="2é") == [["20"]]
+    assert pages(replica, 9, sort_prefix="2", sort_from="3") == [[]]
+    assert pages(replica, 9, sort_prefix="2", sort_from="3", reverse=True) == [[]]
 
 
-async def test_without_a_group_all_rows_of_the_partition_are_read(host: Replica) -> None:
-    page = read_page(host, ScanQuery("s"), 10)
+async def test_without_a_group_all_rows_of_the_partition_are_read(replica: Replica) -> None:
+    page = read_page(replica, ScanQuery("s"), 10)
 
     assert [key_parts(row.key)[0] for row in page.rows] == ["f", *["g"] * 5, "g0", "h"]
 
 
-async def test_deleted_members_are_left_out(host: Replica) -> None:
-    host.apply([tombstone("g\x003\x00m", 2, 20)], 21)
+async def test_deleted_members_are_left_out(replica: Replica) -> None:
+    replica.apply([tombstone("g\x003\x00m", 2, 20)], 21)
 
-    assert pages(host, 9) == [["1", "2", "4", "5"]]
-
-
-async def test_a_page_full_of_deletions_is_short_and_goes_on(host: Replica) -> None:
-    host.apply([tombstone(f"g\x000{number:03d}\x00m", 2, 20 + number) for number in range(25)], 45)
-
-    assert [sort for page in pages(host, 1) for sort in page] == ["1", "2", "3", "4", "5"]
-    assert pages(host, 1)[:2] == [[], []]
+    assert pages(replica, 9) == [["1", "2", "4", "5"]]
 
 
-async def test_a_page_sees_what_was_applied_since_the_page_before(host: Replica) -> None:
+async def test_a_page_full_of_deletions_is_short_and_goes_on(replica: Replica) -> None:
+    replica.apply([tombstone(f"g\x000{number:03d}\x00m", 2, 20 + number) for number in range(25)], 45)
+
+    assert [sort for page in pages(replica, 1) for sort in page] == ["1", "2", "3", "4", "5"]
+    assert pages(replica, 1)[:2] == [[], []]
+
+
+async def test_a_page_sees_what_was_applied_since_the_page_before(replica: Replica) -> None:
     query = ScanQuery("s", "g")
-    first = read_page(host, query, 2)
-    host.apply([put("g\x004\x00m", 2, 30, b"changed"), put("g\x001x\x00m", 1, 31)], 32)
-    second = read_page(host, query._replace(page_token=first.next_page_token), 9)
+    first = read_page(replica, query, 2)
+    replica.apply([put("g\x004\x00m", 2, 30, b"changed"), put("g\x001x\x00m", 1, 31)], 32)
+    second = read_page(replica, query._replace(page_token=first.next_page_token), 9)
 
     assert [(sort_of(row), payload_of(row)) for row in second.rows] == [
         ("3", b"row"),
@@ -111,21 +111,21 @@ async def test_a_page_sees_what_was_applied_since_the_page_before(host: Replica)
     ]
 
 
-async def test_a_group_of_one_value_is_a_page_of_one(host: Replica) -> None:
-    host.apply([put("single", 1, 40, b"alone")], 41)
-    page = read_page(host, ScanQuery("s", "single"), 10)
+async def test_a_group_of_one_value_is_a_page_of_one(replica: Replica) -> None:
+    replica.apply([put("single", 1, 40, b"alone")], 41)
+    page = read_page(replica, ScanQuery("s", "single"), 10)
 
     assert [(*key_parts(row.key)[:2], payload_of(row)) for row in page.rows] == [("single", "", b"alone")]
 
 
-async def test_a_token_outside_of_the_range_is_refused(host: Replica) -> None:
+async def test_a_token_outside_of_the_range_is_refused(replica: Replica) -> None:
     with pytest.raises(InvalidRequestError, match="outside the range"):
-        partition_page(ScanQuery("s", "g"), host, Cursor(b"z"), 10, host.freshness("query-1"))
+        partition_page(ScanQuery("s", "g"), replica, Cursor(b"z"), 10, replica.freshness("query-1"))
 
 
-async def test_a_large_page_ends_early(host: Replica) -> None:
-    host.apply([put(f"big\x00{number}\x00m", 1, 50 + number, b"x" * 400_000) for number in range(5)], 55)
-    page = read_page(host, ScanQuery("s", "big"), 100)
+async def test_a_large_page_ends_early(replica: Replica) -> None:
+    replica.apply([put(f"big\x00{number}\x00m", 1, 50 + number, b"x" * 400_000) for number in range(5)], 55)
+    page = read_page(replica, ScanQuery("s", "big"), 100)
 
     assert len(page.rows) == 3
     assert page.next_page_token
