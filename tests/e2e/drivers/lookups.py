@@ -68,7 +68,6 @@ class Lookups:
                 return members
 
     def close(self) -> None:
-        """Closes the channel."""
         self._channel.close()
 
 
