@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 import structlog
 from confluent_kafka import Consumer
@@ -58,7 +59,7 @@ class Instance:
         tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
         factory = _factory(settings, metrics)
         changelog = self._changelog = Changelog(
-            _consumer(settings), factory.reopen, _wall_ms, settings.deletions_s * 1000
+            partial(_consumer, settings), factory.reopen, _wall_ms, settings.deletions_s * 1000
         )
         placement = self._placement = Placement(
             view, factory.open, changelog.follow, changelog.unfollow, peers.served_by

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from query_service.cluster.placement import ReplicaFactory
@@ -20,6 +20,16 @@ from query_service.storage.store_keys import HEADER_SIZE
 from testkit.query_service import encoded_state, store_definition
 
 pytestmark = pytest.mark.kafka
+
+
+class DeafConsumer(Consumer):
+    """Brings nothing while it is deaf, as a client that takes its partitions for unknown."""
+
+    deaf = False
+
+    def poll(self, timeout: float = -1) -> Message | None:
+        message = super().poll(timeout)
+        return None if self.deaf else message
 
 
 class Log:
@@ -66,22 +76,24 @@ class Log:
         return None if value is None else value[HEADER_SIZE:]
 
 
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 @pytest.fixture
 def log(
     kafka: str, create_topic: Callable[..., str], open_directory: Callable[..., StoreDirectory], metrics: Metrics
 ) -> Iterator[Log]:
     loop = asyncio.new_event_loop()
     factory = ReplicaFactory(open_directory(), loop, metrics, 60.0, 100)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": kafka,
-            "group.id": "unused",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-        }
-    )
-    changelog = Changelog(consumer, factory.reopen, lambda: time.time_ns() // 1_000_000, 600_000)
+    options = {
+        "bootstrap.servers": kafka,
+        "group.id": "unused",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "error",
+    }
+    changelog = Changelog(lambda: DeafConsumer(options), factory.reopen, now_ms, 600_000, stall_s=1.0)
     changelog.start()
     yield Log(kafka, create_topic("log", partitions=1), factory, changelog)
     changelog.stop(30)
@@ -96,6 +108,25 @@ def test_records_are_applied_as_they_come(log: Log) -> None:
     log.until_applied(1)
 
     assert log.payload(b"a") == b"two"
+
+
+def test_a_partition_that_brings_nothing_while_its_topic_grows_is_read_by_another_consumer(log: Log) -> None:
+    log.changelog.follow(log.replica)
+    log.write("a", 1)
+    log.until_applied(0)
+    deaf = log.changelog.consumer
+    assert isinstance(deaf, DeafConsumer)
+    deaf.deaf = True
+    deadline = time.monotonic() + 60
+    sequence = 1
+    while log.changelog.consumer is deaf and time.monotonic() < deadline:
+        sequence += 1
+        log.write("a", sequence)
+        log.replica.progress.note_end_offset(sequence, time.monotonic())
+        time.sleep(0.2)
+    log.until_applied(sequence - 1)
+
+    assert log.replica.progress.lag_records == 0
 
 
 def test_reading_goes_on_where_the_store_stopped(log: Log) -> None:

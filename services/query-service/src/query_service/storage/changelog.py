@@ -35,15 +35,20 @@ class Changelog(Thread):
     markers that arrived more than `deletions_ms` ago are purged.
     """
 
-    consumer: Consumer
+    new_consumer: Callable[[], Consumer]
     reopen: Callable[[Replica, str | None], None]
     wall_ms: Callable[[], int]
     deletions_ms: int
+    stall_s: float = 10.0
+    """How long a partition may bring nothing while its topic grows, until another consumer reads all of them."""
 
     def __post_init__(self) -> None:
+        self.consumer = self.new_consumer()
         self._commands: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._replicas: dict[TopicPartition, Replica] = {}
         self._retries: dict[TopicPartition, tuple[float, Callable[[], None]]] = {}
+        self._waiting: dict[TopicPartition, tuple[int, int | None, float]] = {}
+        """The next offset of each replica, the end at that time, and since when."""
         self._next_maintenance = 0.0
         self._stopping = Event()
         super().__init__(name="changelog", daemon=True)
@@ -96,7 +101,8 @@ class Changelog(Thread):
 
     def _remove(self, replica: Replica, done: "Future[None]") -> None:
         del self._replicas[replica.topic_partition]
-        self._retries.pop(replica.topic_partition, None)
+        for remembered in (self._retries, self._waiting):
+            remembered.pop(replica.topic_partition, None)
         self.consumer.incremental_unassign([confluent_kafka.TopicPartition(*replica.topic_partition)])
         replica.store.close()
         done.set_result(None)
@@ -142,8 +148,22 @@ class Changelog(Thread):
     def _retry_later(self, replica: Replica, action: Callable[[], None]) -> None:
         self._retries[replica.topic_partition] = (time.monotonic() + _RETRY_S, action)
 
+    def _resume_if_stalled(self, replica: Replica) -> None:
+        """A broker that restarts can leave a consumer with a partition that it takes for unknown for ever."""
+        key, next_offset, end_offset = replica.topic_partition, replica.store.next_offset, replica.progress.end_offset
+        offset, end_before, since = self._waiting.get(key, (-1, None, 0.0))
+        if offset != next_offset or not replica.progress.lag_records or key in self._retries:
+            self._waiting[key] = next_offset, end_offset, time.monotonic()
+        elif end_offset != end_before and time.monotonic() - since >= self.stall_s:
+            _log.warning("a partition brings nothing; all are read anew", topic=key[0], partition=key[1])
+            self._waiting.clear()
+            self.consumer.close()
+            self.consumer = self.new_consumer()
+            self.consumer.incremental_assign([_start_of(each) for each in self._replicas.values()])
+
     def _run_maintenance(self) -> None:
         for replica in self._replicas.values():
+            self._resume_if_stalled(replica)
             try:
                 if replica.run_maintenance(self.wall_ms() - self.deletions_ms, _MAX_DUE):
                     self._next_maintenance = 0.0
