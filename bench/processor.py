@@ -113,7 +113,6 @@ def _samples(bench_rig: Rig, window: Window) -> list[Sample]:
 
 
 def _within(apart: Sequence[Pause], samples: Sequence[Sample]) -> list[Pause]:
-    """The pauses that may delay one of the samples."""
     first = min((sample.sent_ms for sample in samples), default=0.0)
     last = max((sample.appended_ms for sample in samples), default=0.0)
     return [pause for pause in apart if pause.from_ms < last and pause.recovered_ms > first]

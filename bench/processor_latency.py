@@ -58,7 +58,6 @@ def pauses(times_ms: Mapping[int, Sequence[float]], commits_ms: Iterable[float])
 
 
 def outside(samples: Iterable[Sample], apart: Sequence[Pause]) -> list[Sample]:
-    """The samples that no pause delays."""
     return [sample for sample in samples if not any(pause.delays(sample) for pause in apart)]
 
 

@@ -49,7 +49,6 @@ def scan(rig: QueryRig) -> dict[str, float]:
 
 
 def _spread_keys(rows: int, count: int) -> list[str]:
-    """So many keys at most, all over the store."""
     return [row_key(number) for number in range(0, rows, max(1, rows // count))][:count]
 
 

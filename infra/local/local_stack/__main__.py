@@ -90,7 +90,6 @@ def show_status(directory: StackDirectory, console: Console) -> int:
 
 
 def addresses(stack: Stack) -> RenderableType:
-    """Where to reach the stack, and as whom."""
     grid, gateway = Table.grid(padding=(0, 2)), stack.gateway
     grid.add_row("gateway", f"{gateway.https}  {gateway.wss}  {gateway.http}  {gateway.ws}")
     grid.add_row("pages", f"{gateway.http}/  {gateway.http}/operator")

@@ -68,7 +68,6 @@ class Board:
         return sorted(changed, key=lambda line: (line.changed_s, line.order.order_id))
 
     def latest(self, count: int) -> list[OrderLine]:
-        """The orders that changed last, the newest first."""
         return self.changed_after(-1)[::-1][:count]
 
     def rate(self, now: float) -> float:

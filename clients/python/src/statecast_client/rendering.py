@@ -61,7 +61,6 @@ def state_document(state: query_pb2.State, value: object) -> dict[str, Any]:
 
 
 def key_text(key: state_pb2.StateKey, separator: str) -> str:
-    """Returns a key as the command takes it."""
     return separator.join((key.group, key.sort, key.member)) if key.member else key.group
 
 
@@ -85,7 +84,6 @@ def position_text(position: state_pb2.Position) -> str:
 
 
 def shards_text(listing: query.ListShardsResponse) -> list[str]:
-    """Returns the shard map as a table, a line for each replica."""
     rows = [("STORE", "PARTITION", "RANK", "INSTANCE", "ADDRESS", "SERVING", "LAG_RECORDS", "LAG_MS")]
     for shard in listing.shards:
         for replica in shard.replicas:

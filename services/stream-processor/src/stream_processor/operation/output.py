@@ -129,7 +129,6 @@ class Output:
 
     @property
     def rate(self) -> float:
-        """Records a look, over the recent ones."""
         return sum(count for count, _ in self._recent) / max(len(self._recent), 1)
 
     def quantile(self, share: float) -> float | None:

@@ -50,7 +50,6 @@ def start_session(settings: Settings, master: str = "local[1]") -> SparkSession:
 
 
 def configuration(jars: list[Path], driver_memory: str, java_options: str) -> dict[str, str]:
-    """Spark's settings: those of spark.yaml, and those of this run."""
     fixed = yaml.safe_load(SPARK_SETTINGS.read_text(encoding="utf-8"))
     return {
         **{name: ",".join(value) if isinstance(value, list) else value for name, value in fixed.items()},

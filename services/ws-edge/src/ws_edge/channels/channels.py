@@ -90,7 +90,6 @@ class Channels:
         await self._writer().write(dict.fromkeys(keys))
 
     async def _change(self, channel_id: str, consumer: Consumer, rows: Rows) -> Channel:
-        """Writes the rows and returns the channel with them."""
         offset = await self._writer().write(rows)
         _, position = await self._read(channel_id)
         return await self.open(channel_id, consumer, Position(position.epoch, offset))

@@ -81,7 +81,6 @@ class Hub:
 
     @property
     def unique_keys(self) -> int:
-        """The number of keys and ranges that are watched."""
         return len(self._watches)
 
     def subscribe(

@@ -61,7 +61,6 @@ class Poller:
 
     @property
     def held_keys(self) -> int:
-        """The number of keys and ranges in long polls."""
         return sum(len(lane.watches) for lane in chain(*self._lanes.values()) if isinstance(lane, LongPollLane))
 
     def spacing(self) -> float:
