@@ -96,7 +96,7 @@ contract: install ## Lint the contract and check that it does not break its rele
 	$(BIN)/buf breaking --against released.binpb
 
 .PHONY: fast
-fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven, within a minute
+fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven, in a minute or two
 	$(PYTEST) -q -m "not kafka and not spark and not stack" $(TESTS)
 
 .PHONY: unit
