@@ -114,6 +114,7 @@ def test_a_partition_that_brings_nothing_while_its_topic_grows_is_read_by_anothe
     log.changelog.follow(log.replica)
     log.write("a", 1)
     log.until_applied(0)
+    log.replica.progress.note_end_offset(1, time.monotonic())
     deaf = log.changelog.consumer
     assert isinstance(deaf, DeafConsumer)
     deaf.deaf = True

@@ -40,15 +40,14 @@ class Changelog(Thread):
     wall_ms: Callable[[], int]
     deletions_ms: int
     stall_s: float = 10.0
-    """How long a partition may bring nothing while its topic grows, until another consumer reads all of them."""
+    """How long a partition that had caught up may bring nothing while its topic grows; then all are read anew."""
 
     def __post_init__(self) -> None:
         self.consumer = self.new_consumer()
         self._commands: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._replicas: dict[TopicPartition, Replica] = {}
         self._retries: dict[TopicPartition, tuple[float, Callable[[], None]]] = {}
-        self._waiting: dict[TopicPartition, tuple[int, int | None, float]] = {}
-        """The next offset of each replica, the end at that time, and since when."""
+        self._waiting: dict[TopicPartition, tuple[int, int | None, float]] = {}  # next offset, end then, since when
         self._next_maintenance = 0.0
         self._stopping = Event()
         super().__init__(name="changelog", daemon=True)
@@ -86,8 +85,11 @@ class Changelog(Thread):
             self._commands.get()()
         first = self.consumer.poll(_POLL_S)
         if first is not None:
-            for key, messages in _by_partition([first, *self.consumer.consume(_MAX_BATCH, 0)]).items():
-                self._handle_batch(key, messages)
+            messages = [first, *self.consumer.consume(_MAX_BATCH, 0)]
+            if len(messages) > _MAX_BATCH:
+                self._waiting.clear()  # more is queued: a partition may only be waiting for its turn
+            for key, batch in _by_partition(messages).items():
+                self._handle_batch(key, batch)
         now = time.monotonic()
         for key in [key for key, (due_at, _) in self._retries.items() if due_at <= now]:
             self._retries.pop(key)[1]()
@@ -152,7 +154,8 @@ class Changelog(Thread):
         """A broker that restarts can leave a consumer with a partition that it takes for unknown for ever."""
         key, next_offset, end_offset = replica.topic_partition, replica.store.next_offset, replica.progress.end_offset
         offset, end_before, since = self._waiting.get(key, (-1, None, 0.0))
-        if offset != next_offset or not replica.progress.lag_records or key in self._retries:
+        is_behind = replica.progress.serving and replica.progress.lag_records  # a restore may bring others for long
+        if offset != next_offset or not is_behind or key in self._retries:
             self._waiting[key] = next_offset, end_offset, time.monotonic()
         elif end_offset != end_before and time.monotonic() - since >= self.stall_s:
             _log.warning("a partition brings nothing; all are read anew", topic=key[0], partition=key[1])
