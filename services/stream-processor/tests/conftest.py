@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import yaml
@@ -116,3 +117,11 @@ def create_topics(kafka: str) -> Callable[..., None]:
             result.result()
 
     return create
+
+
+@pytest.fixture
+def prefix(create_topics: Callable[..., None]) -> str:
+    """A prefix of its own, with the topics of the orders' pipelines after it."""
+    prefix = f"{uuid4().hex[:8]}."
+    create_topics(prefix)
+    return prefix

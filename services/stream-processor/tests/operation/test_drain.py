@@ -1,10 +1,9 @@
 """Stopping in the middle of a flow: what is written is checkpointed, so that nothing is written twice."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
-from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
@@ -46,13 +45,6 @@ class Flow:
 
     def end(self) -> None:
         self._ended.set()
-
-
-@pytest.fixture
-def prefix(create_topics: Callable[[str], None]) -> str:
-    prefix = f"{uuid4().hex[:8]}."
-    create_topics(prefix)
-    return prefix
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
@@ -24,13 +23,6 @@ keep: latest
 sink: {{topic: {prefix}orders-by-key}}
 trigger: {{mode: realtime, checkpoint: 5s}}
 """
-
-
-@pytest.fixture
-def prefix(create_topics: Callable[[str], None]) -> str:
-    prefix = f"{uuid4().hex[:8]}."
-    create_topics(prefix)
-    return prefix
 
 
 @pytest.fixture
