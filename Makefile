@@ -115,7 +115,7 @@ format: install ## Rewrite Python files to the house format
 
 .PHONY: reference
 reference: install ## Rewrite the generated tables of the services' READMEs
-	$(BIN)/python -m statecast_service.reference services/*/README.md services/*/pipelines/README.md
+	$(BIN)/python -m testkit.reference services/*/README.md services/*/pipelines/README.md
 
 ## Releases and measurements
 
