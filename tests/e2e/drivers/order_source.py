@@ -29,7 +29,7 @@ class OrderSource:
             {
                 "bootstrap.servers": bootstrap,
                 "partitioner": "murmur2_random",
-                "acks": "all",
+                "enable.idempotence": True,  # a broker that dies must not make one change two
                 "linger.ms": 0,
                 "log_level": 0,
             }
