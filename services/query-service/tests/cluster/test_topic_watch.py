@@ -100,6 +100,25 @@ def test_a_topic_that_does_not_exist_does_not_keep_others_waiting(
     assert set(reports.topics) == {topic}
 
 
+@pytest.mark.kafka
+def test_end_offsets_are_read_while_no_description_comes(
+    kafka: str, create_topic: Callable[..., str], watch: Callable[..., Reports], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = create_topic("watched", partitions=1)
+    reports = watch(topic)
+    until(lambda: reports.ends == {(topic, 0): 0})
+
+    def silent(*_: object, **__: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    monkeypatch.setattr(AdminClient, "describe_topics", silent)
+    producer = Producer({"bootstrap.servers": kafka})
+    producer.produce(topic, b"value", partition=0)
+    producer.flush(10)
+
+    until(lambda: reports.ends == {(topic, 0): 1})
+
+
 class StuckConsumer(Consumer):
     """What librdkafka's consumer can become when the broker shuts down: every partition is unknown to it."""
 

@@ -49,7 +49,6 @@ class Membership(BrokerThread):
                 "session.timeout.ms": self.settings.session_timeout_ms,
                 "heartbeat.interval.ms": max(100, self.settings.session_timeout_ms // 6),
                 "enable.auto.commit": False,
-                "topic.metadata.refresh.interval.ms": 5000,
             }
         )
         consumer.subscribe(sorted(self.topics), on_assign=lambda consumer, _: consumer.assign([]))

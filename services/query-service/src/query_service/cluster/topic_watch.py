@@ -58,12 +58,13 @@ class TopicWatch(BrokerThread):
         while not self.stopping.wait(interval_s):
             try:
                 if time.monotonic() >= next_description:
+                    # First, so that the end offsets are read although a silent broker is asked for the description.
+                    next_description = time.monotonic() + (self.describe_s if self._topics else interval_s)
                     self._describe()
                     if self._end_offsets_failed:
                         # One that asked while the broker was shutting down reports the partitions as unknown for ever.
                         self._consumer.close()
                         self._consumer = Consumer(self._consumer_settings)
-                    next_description = time.monotonic() + (self.describe_s if self._topics else interval_s)
                 self._read_end_offsets()
             except KafkaException as error:
                 self.failed(error)
