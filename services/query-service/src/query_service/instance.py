@@ -21,6 +21,7 @@ from query_service.cluster.topic_watch import TopicWatch
 from query_service.cluster.view import ClusterEvents, View
 from query_service.lookups.hedging import Hedging
 from query_service.lookups.local_lookup import LocalLookup
+from query_service.lookups.preference import Preference
 from query_service.lookups.request_checks import Limits
 from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
@@ -105,7 +106,8 @@ class Instance:
                 defect = placing.exception() if placing.done() else None
                 _log.error("a part has ended; stopping, so that the instance is started again", exc_info=defect)
                 return False
-            await self._peers.keep(self._view.shard_map.members | self._view.shard_map.departed)
+            shard_map = self._view.shard_map
+            await self._peers.keep((shard_map.members | shard_map.departed) - {self._view.me})
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _UPDATE_S)
         return True
@@ -142,8 +144,9 @@ def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> 
     limits = Limits(settings.max_batch_keys, settings.max_page_size, settings.default_page_size, settings.max_wait_ms)
     local = LocalLookup(view, limits, monotonic)
     hedging = Hedging(settings.hedge_after_ms / 1000, peer_timeout_s, settings.hedge_share, metrics, monotonic)
-    routed = RoutedLookup(view, local, peers.of, hedging, peer_timeout_s, limits, metrics, monotonic)
-    listing = ShardListing(view, peers.freshness_at)
+    preference = Preference(view, peers.of, settings.demoted_lag_ms / 1000, settings.caught_up_ms / 1000)
+    routed = RoutedLookup(view, local, peers.of, preference, hedging, peer_timeout_s, limits, metrics, monotonic)
+    listing = ShardListing(view, preference, monotonic)
     in_flight = InFlight(settings.max_in_flight_mb << 20, metrics)
     timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)

@@ -58,6 +58,8 @@ class Settings(ServiceSettings):
     """How often the ends of the topics are read: the floor of `lag_ms`."""
     caught_up_ms: Annotated[int, Field(ge=100, le=3_600_000)] = 2000
     """A partition is served once its `lag_ms` has been below this."""
+    demoted_lag_ms: Annotated[int, Field(ge=100, le=3_600_000)] = 10_000
+    """A replica that lags this much more than another is asked after it, until it is CAUGHT_UP_MS behind at most."""
     deletions_s: Annotated[int, Field(ge=1, le=604_800)] = 600
     """How long deletions are remembered: longer than any replay of the processor."""
     resume_limit_s: Annotated[int, Field(ge=1)] = 43_200
@@ -118,7 +120,11 @@ class Settings(ServiceSettings):
 
     @model_validator(mode="after")
     def _check_pairs(self) -> Self:
-        pairs = (("default_page_size", "max_page_size"), ("call_timeout_ms", "max_call_ms"))
+        pairs = (
+            ("default_page_size", "max_page_size"),
+            ("call_timeout_ms", "max_call_ms"),
+            ("caught_up_ms", "demoted_lag_ms"),
+        )
         problems = [
             f"{self.variable(lower)} is above {self.variable(upper)}: lower it"
             for lower, upper in pairs

@@ -12,7 +12,7 @@ from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
 from query_service.storage.progress import Absence, Freshness
 from statecast.position import Position
-from testkit.query_service import FakeLookup, FakePeers, ManualClock
+from testkit.query_service import FakeLookup, FakePeers, ManualClock, preference_of
 
 SHARD = ("orders-by-key", 0)
 OTHERS = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 1) for number in (2, 3)]
@@ -33,7 +33,8 @@ class Cluster:
         self.peers = FakePeers({member: FakeLookup(member.instance, forwarded=True) for member in OTHERS}, clock)
         hedging = Hedging(5.0, 5.0, 0.1, metrics, clock)
         limits = Limits(1000, 100, 2, 10_000)
-        self.routing = RoutedLookup(view, self.local, self.peers.of, hedging, 0.5, limits, metrics, clock)
+        order = preference_of(view, self.peers.of)
+        self.routing = RoutedLookup(view, self.local, self.peers.of, order, hedging, 0.5, limits, metrics, clock)
 
     def lookup(self, rank: int) -> FakeLookup:
         """The lookup of the member at this rank."""

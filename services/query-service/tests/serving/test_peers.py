@@ -17,7 +17,7 @@ from query_service.serving.shard_listing import ShardListing
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from testkit.ports import free_ports
-from testkit.query_service import ManualClock, call_limits
+from testkit.query_service import ManualClock, call_limits, preference_of
 
 
 @pytest.fixture
@@ -26,9 +26,8 @@ async def member(serving_view: View, metrics: Metrics, clock: ManualClock) -> As
     serving_view.replicas["orders-by-key", 2].progress.serving = False
     local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
     server = grpc.aio.server()
-    servicer = ShardServicer(
-        local, ShardListing(serving_view, Peers(1.0, 1.0, clock).freshness_at), call_limits(metrics, clock)
-    )
+    listing = ShardListing(serving_view, preference_of(serving_view, Peers(1.0, 1.0, clock).of), clock)
+    servicer = ShardServicer(local, listing, call_limits(metrics, clock))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()
@@ -47,14 +46,22 @@ async def test_a_peer_tells_what_it_serves(peers: Peers, member: Member) -> None
     store = "orders-by-key"
 
     assert await peers.served_by(member) == {(store, 0), (store, 1), (store, 3)}
-    assert [serving for serving, _ in (await peers.freshness_at(member)).values()] == [True, True, False, True]
+
+
+async def test_what_a_peer_holds_is_known_soon_after_it_is_kept(peers: Peers, member: Member) -> None:
+    await peers.keep([member])
+    async with asyncio.timeout(30):
+        while not peers.of(member).held:  # noqa: ASYNC110  a peer tells nobody
+            await asyncio.sleep(0.01)
+
+    assert [serving for serving, _ in peers.of(member).held.values()] == [True, True, False, True]
 
 
 async def test_a_peer_that_does_not_answer_serves_nothing(peers: Peers) -> None:
     nobody = Member("query-2", "127.0.0.1:1", "127.0.0.1:1", 1)
 
     assert await peers.served_by(nobody) == frozenset()
-    assert await peers.freshness_at(nobody) == {}
+    assert peers.of(nobody).held == {}
 
 
 async def test_one_connection_per_member_is_kept_until_it_is_dropped(peers: Peers, member: Member) -> None:
@@ -84,11 +91,11 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
     peer = peers.of(Member("query-1", address, address, 1))
     peer.failed(None)
     assert peer.unreachable
-    assert await peers.freshness_at(Member("query-1", address, address, 1)) == {}
 
     local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
     server = grpc.aio.server()
-    servicer = ShardServicer(local, ShardListing(serving_view, peers.freshness_at), call_limits(metrics, clock))
+    listing = ShardListing(serving_view, preference_of(serving_view, peers.of), clock)
+    servicer = ShardServicer(local, listing, call_limits(metrics, clock))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     server.add_insecure_port(address)
     await server.start()
@@ -101,7 +108,7 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
     await server.stop(None)
 
 
-async def test_a_peer_that_is_dropped_is_probed_no_longer(peers: Peers) -> None:
+async def test_a_peer_that_is_dropped_is_asked_no_longer(peers: Peers) -> None:
     peers.of(Member("query-2", "127.0.0.1:1", "127.0.0.1:1", 1)).failed(None)
     before = len(asyncio.all_tasks())
     await peers.keep([])

@@ -125,7 +125,7 @@ async def test_the_connection_to_an_instance_that_left_the_map_is_closed(
     fill(other)
     await client.poll(STORE, [Query.of(KEYS[0])])
     owner.address = other.address
-    await client.list_shards()
+    await client.refresh()
     await client.poll(STORE, [Query.of(KEYS[0])])
 
     assert (owner.calls["BatchGetStates"], other.calls["BatchGetStates"]) == (1, 1)

@@ -63,10 +63,14 @@ class View:
             raise NotServedError(f"{self.me.instance} is still reading partition {partition} of `{store}`: try again")
         return replica
 
-    def owned(self, store: str) -> frozenset[int]:
-        """Returns the partitions of a store that this instance owns. Raises NotServedError outside of the group."""
+    def check_joined(self) -> None:
+        """Raises NotServedError outside of the group."""
         if not self.shard_map.members:
             raise NotServedError(f"{self.me.instance} has not joined the group yet: try again")
+
+    def owned(self, store: str) -> frozenset[int]:
+        """Returns the partitions of a store that this instance owns. Raises NotServedError outside of the group."""
+        self.check_joined()
         partitions = range(self.topic(store).partitions)
         return frozenset(each for each in partitions if self.shard_map.ranked(store, each)[0] == self.me)
 

@@ -15,6 +15,7 @@ from query_service.cluster.view import View
 from query_service.errors import BoundsError, LookupFailedError, NotServedError, UnreachableError
 from query_service.lookups import page_token, scan
 from query_service.lookups.hedging import Hedging
+from query_service.lookups.preference import Preference
 from query_service.lookups.replica_reads import check_history
 from query_service.lookups.request_checks import Limits
 from query_service.lookups.routed_peer import RoutedPeer
@@ -31,16 +32,17 @@ Call = Callable[[lookups.Lookup, float], Awaitable[Result]]
 class RoutedLookup(lookups.Lookup):
     """Looks up in all partitions of all stores. Raises UnknownStoreError for a store that there is not.
 
-    It asks the owner first and then the other replicas; each call makes at most one hop, because peers never forward. A
-    replica that failed lately is asked last. When a peer is slow, the next replica that has not failed lately is
-    asked as well (see Hedging); each holds itself to the bounds of the query. A second round, a moment later, covers
-    the time in which the instances disagree about who holds the partition. Each replica gets `peer_timeout_s` while
-    there are others left to ask.
+    It asks the owner first and then the other replicas, in the order of the Preference; each call makes at most one
+    hop, because peers never forward. A replica that failed lately is asked last. When a peer is slow, the next replica
+    that has not failed lately is asked as well (see Hedging); each holds itself to the bounds of the query. A second
+    round, a moment later, covers the time in which the instances disagree about who holds the partition. Each replica
+    gets `peer_timeout_s` while there are others left to ask.
     """
 
     view: View
     local: lookups.Lookup
     peer_of: Callable[[Member], RoutedPeer]
+    preference: Preference
     hedging: Hedging
     peer_timeout_s: float
     limits: Limits
@@ -103,7 +105,7 @@ class RoutedLookup(lookups.Lookup):
     ) -> Result:
         failures: dict[Member, LookupFailedError] = {}
         me = self.view.me
-        ranked = self.view.shard_map.ranked(*shard)
+        ranked = self.preference.order(shard)
         usable = [member for member in ranked if member == me or self.peer_of(member).usable(shard)]
         left = deque(sorted(ranked, key=lambda member: member not in usable))
         hedges = {*usable}.intersection(self.view.shard_map.holders(*shard))

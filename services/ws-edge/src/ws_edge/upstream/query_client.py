@@ -99,10 +99,13 @@ class QueryClient:
         return page(store, response)
 
     async def list_shards(self) -> ListShardsResponse:
-        """Returns the shard map as an instance reports it, and routes by it from now on. Raises RequestError."""
-        listing = await self._router.list_shards(2 * timeout for timeout in self._timeouts)
+        """Returns the shard map as an instance reports it, with the lag of each replica. Raises RequestError."""
+        return await self._router.list_shards(2 * timeout for timeout in self._timeouts)
+
+    async def refresh(self) -> None:
+        """Routes by the shard map as it is now. Raises RequestError."""
+        await self._router.refresh(2 * timeout for timeout in self._timeouts)
         await self._router.close_unused(self._timeout)
-        return listing
 
     async def close(self) -> None:
         await self._router.close()
@@ -140,7 +143,7 @@ class ShardWatch:
             self.client.failed.clear()
             reason = None
             try:
-                await self.client.list_shards()
+                await self.client.refresh()
             except RequestError as error:
                 reason = str(error)
             if reason is not None and self.reason is None:
