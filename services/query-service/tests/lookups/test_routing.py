@@ -4,7 +4,14 @@ import pytest
 
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
-from query_service.errors import AbsentError, BoundsError, InvalidRequestError, NotServedError, UnreachableError
+from query_service.errors import (
+    AbsentError,
+    BoundsError,
+    InvalidRequestError,
+    NotServedError,
+    TimedOutError,
+    UnreachableError,
+)
 from query_service.lookups import GetQuery, GetResult, Key, Lookup
 from query_service.lookups.hedging import Hedging
 from query_service.lookups.request_checks import Limits
@@ -145,6 +152,18 @@ async def test_a_replica_that_failed_lately_is_asked_last(cluster: Cluster) -> N
         await cluster.answered_by()
 
     assert cluster.peers.lookups[dead].deadlines == []
+
+
+@pytest.mark.parametrize(("seconds", "unreachable"), [(0.1, False), (10, True)])
+async def test_a_peer_that_had_little_time_is_not_taken_for_dead(
+    cluster: Cluster, seconds: float, unreachable: bool
+) -> None:
+    slow = next(member for member in cluster.view.shard_map.ranked(*SHARD) if member != cluster.view.me)
+    cluster.local.failure = NotServedError("still reading")
+    cluster.peers.lookups[slow].failure = TimedOutError("no answer in time")
+    await cluster.answered_by(seconds)
+
+    assert cluster.peers.of(slow).unreachable is unreachable
 
 
 async def test_when_nobody_serves_a_second_round_is_tried_and_then_it_says_so(cluster: Cluster) -> None:

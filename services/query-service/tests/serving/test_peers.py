@@ -1,23 +1,30 @@
 """The connections to the other instances."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import grpc
 import pytest
 
-from query_service.cluster.shard_map import Member
+from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
+from query_service.errors import UnreachableError
+from query_service.lookups.hedging import Hedging
 from query_service.lookups.local_lookup import LocalLookup
 from query_service.lookups.request_checks import Limits
+from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
+from query_service.serving import messages
 from query_service.serving.peers import Peers
 from query_service.serving.servicers import ShardServicer
 from query_service.serving.shard_listing import ShardListing
+from statecast.query.v1 import query_service_pb2
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
+from statecast.state.v1 import state_pb2
 from testkit.ports import free_ports
-from testkit.query_service import ManualClock, call_limits, preference_of
+from testkit.query_service import FakeLookup, GatedLookup, ManualClock, call_limits, preference_of
 
 
 @pytest.fixture
@@ -104,6 +111,38 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
             await asyncio.sleep(0.01)
 
     assert peer.usable(("orders-by-key", 0))
+    await peers.keep(())
+    await server.stop(None)
+
+
+async def test_a_call_that_ends_by_its_own_deadline_leaves_its_peer_in_use(
+    view: View, metrics: Metrics, clock: ManualClock
+) -> None:
+    slow = GatedLookup("query-1")
+    server = grpc.aio.server()
+    listing = ShardListing(view, preference_of(view, Peers(1.0, 1.0, clock).of), clock)
+    servicer = ShardServicer(slow, listing, call_limits(metrics, time.monotonic))
+    shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    holder = Member("query-1", address, address, 1)
+    elsewhere = View(Member("query-2", "h:1", "h:2", 1), view.stores.values(), 1)
+    elsewhere.topics, elsewhere.shard_map = view.topics, ShardMap(frozenset({holder}), 1)
+    peers, limits = Peers(1.0, 5.0, time.monotonic), Limits(10, 10, 10, 10)
+    hedging = Hedging(0.0, 5.0, 0.1, metrics, time.monotonic)
+    routed = RoutedLookup(
+        elsewhere, FakeLookup("query-2"), peers.of, preference_of(elsewhere, peers.of), hedging, 5.0, limits, metrics,
+        time.monotonic,
+    )  # fmt: skip
+    message = query_service_pb2.GetStateRequest(store="orders-by-key", key=state_pb2.StateKey(group="g"))
+    query = messages.get_query(message)
+    await routed.get(query, time.monotonic() + 30)
+
+    slow.gate.clear()
+    with pytest.raises(UnreachableError):
+        await routed.get(query, time.monotonic() + 0.05)
+
+    assert peers.of(holder).usable(("orders-by-key", 0))
     await peers.keep(())
     await server.stop(None)
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 from query_service import lookups
 from query_service.cluster.shard_map import Member, StorePartition
 from query_service.cluster.view import View
-from query_service.errors import BoundsError, LookupFailedError, NotServedError, UnreachableError
+from query_service.errors import BoundsError, LookupFailedError, NotServedError, TimedOutError, UnreachableError
 from query_service.lookups import page_token, scan
 from query_service.lookups.hedging import Hedging
 from query_service.lookups.preference import Preference
@@ -113,7 +113,7 @@ class RoutedLookup(lookups.Lookup):
         async def attempt() -> Result | None:
             member = left.popleft()
             try:
-                return await self._ask(member, shard, call, self._until(deadline, len(left), wait_s))
+                return await self._ask(member, shard, call, deadline, wait_s, others=len(left))
             except (NotServedError, UnreachableError, BoundsError) as failure:
                 failures[member] = failure
                 return None
@@ -147,28 +147,35 @@ class RoutedLookup(lookups.Lookup):
         while silent and self.monotonic() + 2 * _PAUSE_S < deadline:
             for member in (*silent, behind):
                 with suppress(NotServedError, UnreachableError, BoundsError):
-                    return await self._ask(member, shard, call, self._until(deadline, 1, wait_s))
+                    return await self._ask(member, shard, call, deadline, wait_s, others=1)
             await asyncio.sleep(_PAUSE_S)
         try:
-            return await self._ask(behind, shard, call, deadline)
+            return await self._ask(behind, shard, call, deadline, wait_s, others=0)
         except UnreachableError as gone:  # that it is behind says more than that it did not say so again
             raise failures[behind] from gone
 
-    def _until(self, deadline: float, others: int, wait_s: float) -> float:
-        if not others:
-            return deadline
+    async def _ask(
+        self,
+        member: Member,
+        shard: StorePartition,
+        call: Call[Result],
+        deadline: float,
+        wait_s: float,
+        *,
+        others: int,
+    ) -> Result:
         now = self.monotonic()
-        return min(now + wait_s + self.peer_timeout_s, now + (deadline - now) / 2 + wait_s, deadline)
-
-    async def _ask(self, member: Member, shard: StorePartition, call: Call[Result], until: float) -> Result:
+        silent_at = now + wait_s + self.peer_timeout_s  # who has not answered by then does not answer at all
+        until = min(silent_at, now + (deadline - now) / 2 + wait_s, deadline) if others else deadline
         if member == self.view.me:
             return await call(self.local, until)
         peer = self.peer_of(member)
         try:
             result = await call(peer.lookup, until)
-        except UnreachableError:
+        except UnreachableError as failure:
             self.metrics.forwards.labels("unreachable").inc()
-            peer.failed(None)
+            if until >= silent_at or not isinstance(failure, TimedOutError):
+                peer.failed(None)
             raise
         except NotServedError:
             self.metrics.forwards.labels("not_served").inc()

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from query_service import lookups
 from query_service.cluster.shard_map import Member, StorePartition
-from query_service.errors import UnreachableError
+from query_service.errors import TimedOutError
 from query_service.lookups import Encoded, Row
 from query_service.lookups.routed_peer import Held, RoutedPeer
 from query_service.serving.grpc_status import failure_of
@@ -85,7 +85,7 @@ class RemoteLookup(lookups.Lookup):
     async def _call(self, method: Callable[..., Awaitable[_Response]], request: Message, deadline: float) -> _Response:
         left_s = deadline - self.monotonic()
         if left_s <= 0:
-            raise UnreachableError(f"{self.peer} was not asked: the deadline has passed")
+            raise TimedOutError(f"{self.peer} was not asked: the deadline has passed")
         try:
             return await method(request, timeout=left_s)
         except grpc.aio.AioRpcError as error:
@@ -134,7 +134,9 @@ class Peer(RoutedPeer):
             self._has_failed.clear()
             held = await self.partitions(self._backoff_s)
             self.held = held or {}
-            if held is not None:
+            if held is None:
+                super().failed(None)
+            else:
                 self.answered(None)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._backoff_s if self.unreachable else _WATCH_S):
