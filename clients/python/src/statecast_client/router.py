@@ -101,11 +101,13 @@ class Router:
             self.shards = ShardMap.of(listing)
         return listing
 
-    async def refresh(self, timeouts: Iterable[float]) -> None:
-        """Routes calls by the shard map as it is now, which is sent only when it is another than before."""
+    async def refresh(self, timeouts: Iterable[float]) -> query.ListShardsResponse | None:
+        """Routes calls by the shard map as it is now; returns the listing, or None when it is as before."""
         listing = await self._listing(query.ListShardsRequest(known_version=self.shards.version), timeouts)
-        if not listing.version or listing.version != self.shards.version:
-            self.shards = ShardMap.of(listing)
+        if listing.version and listing.version == self.shards.version:
+            return None
+        self.shards = ShardMap.of(listing)
+        return listing
 
     async def _listing(self, request: query.ListShardsRequest, timeouts: Iterable[float]) -> query.ListShardsResponse:
         # Every instance has the map: each is asked by its share of the clients.
