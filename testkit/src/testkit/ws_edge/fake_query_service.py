@@ -204,7 +204,7 @@ class FakeQueryService(QueryServiceServicer):
         """Answers that this instance owns everything."""
         await self._begin("ListShards", context)
         replica = query_pb2.Replica(instance="fake", address=self.address, rank=1, serving=True)
-        rows = {name: "statecast.orders.v1.Order" for name in STORES}
+        rows = dict.fromkeys(STORES, "statecast.orders.v1.Order")
         rows |= {name: store.message.DESCRIPTOR.full_name for name, store in EDGE_STORES.items()}
         stores = [
             query_pb2.Store(
