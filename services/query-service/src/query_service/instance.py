@@ -76,7 +76,8 @@ class Instance:
             liveness=lambda: None if changelog.is_alive() else "the changelog has ended",
             readiness=lambda: readiness.reason,
         )
-        self._topic_watch = TopicWatch(settings, view.topic_names, events.topics, events.end_offsets)
+        names = view.topic_names
+        self._topic_watch = TopicWatch(settings, names, lambda: view.wanted, events.topics, events.end_offsets)
         self._membership = Membership(settings, me, view.topic_names, events.members)
 
     async def run(self, stop: asyncio.Event) -> bool:

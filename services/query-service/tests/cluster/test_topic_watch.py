@@ -22,6 +22,9 @@ class Reports:
         self.ends: dict[tuple[str, int], int] = {}
         self.asked_at = 0.0
 
+    def wanted(self) -> list[tuple[str, int]]:
+        return [(topic.name, partition) for topic in self.topics.values() for partition in range(topic.partitions)]
+
     def note_end_offsets(self, end_offsets: Mapping[tuple[str, int], EndOffset]) -> None:
         for key, end in end_offsets.items():
             self.ends[key] = end.offset
@@ -44,7 +47,9 @@ def watch(kafka: str) -> Iterator[Callable[..., Reports]]:
         reports = Reports()
         settings = Settings(kafka_bootstrap=bootstrap, end_offsets_interval_ms=50)
         note_topics = partial(setattr, reports, "topics")
-        watching = TopicWatch(settings, frozenset(topics), note_topics, reports.note_end_offsets, 0.1)
+        watching = TopicWatch(
+            settings, frozenset(topics), reports.wanted, note_topics, reports.note_end_offsets, describe_s=0.1
+        )
         watches.append(watching)
         watching.start()
         return reports

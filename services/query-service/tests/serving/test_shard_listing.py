@@ -30,7 +30,7 @@ async def listing(serving_view: View, peers: FakePeers, clock: ManualClock) -> S
 
 
 async def test_each_partition_names_its_replicas_by_rank(listing: ShardListing) -> None:
-    answer = listing.shards(STORE)
+    answer = await listing.shards(STORE)
 
     assert [(store.store, store.topic, store.partitions) for store in answer.stores] == [(STORE, "topic", 4)]
     assert [shard.partition for shard in answer.shards] == [0, 1, 2, 3]
@@ -40,7 +40,7 @@ async def test_each_partition_names_its_replicas_by_rank(listing: ShardListing) 
 
 
 async def test_a_replica_tells_its_own_lag(listing: ShardListing) -> None:
-    replicas = {replica.instance: replica for replica in (listing.shards("")).shards[0].replicas}
+    replicas = {replica.instance: replica for replica in (await listing.shards("")).shards[0].replicas}
 
     assert (replicas["query-2"].serving, replicas["query-2"].lag_records, replicas["query-2"].lag_ms) == (True, 3, 9)
     assert replicas["query-1"].serving
@@ -48,7 +48,7 @@ async def test_a_replica_tells_its_own_lag(listing: ShardListing) -> None:
 
 
 async def test_a_replica_that_holds_nothing_yet_or_does_not_answer_has_no_lag(listing: ShardListing) -> None:
-    replicas = {replica.instance: replica for replica in (listing.shards("")).shards[1].replicas}
+    replicas = {replica.instance: replica for replica in (await listing.shards("")).shards[1].replicas}
 
     assert (replicas["query-2"].serving, replicas["query-2"].lag_records, replicas["query-2"].lag_ms) == (False, -1, -1)
     assert not replicas["query-2"].HasField("current_through")
@@ -57,12 +57,12 @@ async def test_a_replica_that_holds_nothing_yet_or_does_not_answer_has_no_lag(li
 async def test_a_replica_that_lags_behind_another_one_is_listed_after_it(
     listing: ShardListing, peers: FakePeers, clock: ManualClock
 ) -> None:
-    shards = listing.shards(STORE).shards
+    shards = (await listing.shards(STORE)).shards
     owned = next(each.partition for each in shards if each.replicas[0].instance == "query-2")
     clock.now += 1
 
     peers.of(OTHER).held = {(STORE, owned): (True, Freshness(owned, 5000, 3_600_000, 77, 5, "query-2"))}
-    replicas = listing.shards(STORE).shards[owned].replicas
+    replicas = (await listing.shards(STORE)).shards[owned].replicas
 
     assert [(replica.instance, replica.rank) for replica in replicas] == [("query-1", 1), ("query-2", 2)]
 
@@ -70,13 +70,13 @@ async def test_a_replica_that_lags_behind_another_one_is_listed_after_it(
 async def test_who_has_the_map_gets_no_more_than_its_version_until_another_replica_is_to_be_asked(
     listing: ShardListing, peers: FakePeers, clock: ManualClock
 ) -> None:
-    version = listing.shards("").version
+    version = (await listing.shards("")).version
     clock.now += 1
     peers.of(OTHER).held = {(STORE, 0): (True, Freshness(0, 4, 20, 77, 5, "query-2"))}
-    unchanged = listing.shards("", version)
+    unchanged = await listing.shards("", version)
     clock.now += 1
     peers.of(OTHER).held = {}
-    changed = listing.shards("", version)
+    changed = await listing.shards("", version)
 
     assert unchanged.version == version
     assert not unchanged.shards
@@ -88,12 +88,12 @@ async def test_outside_of_the_group_there_is_no_map(listing: ShardListing, servi
     serving_view.shard_map = ShardMap(frozenset(), 2)
 
     with pytest.raises(NotServedError, match="has not joined the group yet"):
-        listing.shards("")
+        await listing.shards("")
 
 
 async def test_a_store_that_there_is_not_is_named(listing: ShardListing) -> None:
     with pytest.raises(UnknownStoreError, match="did you mean"):
-        listing.shards("orders")
+        await listing.shards("orders")
 
 
 async def test_a_store_without_its_topic_is_left_out_of_the_list_of_all(
@@ -101,9 +101,9 @@ async def test_a_store_without_its_topic_is_left_out_of_the_list_of_all(
 ) -> None:
     serving_view.topics = {}
 
-    assert not (listing.shards("")).stores
+    assert not (await listing.shards("")).stores
     with pytest.raises(NotServedError):
-        listing.shards(STORE)
+        await listing.shards(STORE)
 
 
 async def test_the_own_partitions_are_listed_in_order(listing: ShardListing) -> None:
@@ -126,7 +126,7 @@ async def test_a_store_says_whose_its_rows_are_and_how_its_groups_are_spread(
     }
     definition = StoreDefinition.model_validate({"name": STORE, "topic": "topic", **plain})
     serving_view.stores[STORE] = definition
-    (store,) = (listing.shards(STORE)).stores
+    (store,) = (await listing.shards(STORE)).stores
 
     assert (store.message, store.owner, store.history) == ("json", "customer", True)
     assert store.partitioner == query_pb2.PARTITIONER_CRC32

@@ -61,6 +61,8 @@ class Placement:
         """Opens and closes what the view asks for now; what cannot be done yet is left to the next time."""
         view = self.view
         assigned = view.assigned()
+        places = sorted(assigned | view.replicas.keys())
+        view.wanted = tuple((view.stores[store].topic, partition) for store, partition in places)
         for key, replica in list(view.replicas.items()):
             if view.topics[replica.topic.name].topic_id != replica.topic.topic_id:
                 _log.warning("the topic was made anew; the store is rebuilt", store=key[0], partition=key[1])

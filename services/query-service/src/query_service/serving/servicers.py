@@ -66,7 +66,7 @@ class QueryServicer(QueryServiceServicer):
     @served
     async def ListShards(self, request: api.ListShardsRequest, _call: Context) -> api.ListShardsResponse:
         with self.metrics.measured("ListShards"):
-            return self.listing.shards(request.store, request.known_version)
+            return await self.listing.shards(request.store, request.known_version)
 
 
 @dataclass(eq=False)
