@@ -22,6 +22,8 @@ CLUSTER_ID = "c3RhdGVjYXN0LWxvY2FsMQ"
 QUORUM = 3
 """Of so many brokers on each is a controller, too, so that any one may go; of fewer only the first is."""
 
+METADATA_TIMEOUT_S = 10.0
+
 SMALL_HEAP = "160m"
 """Enough for a broker of a cluster that tests use."""
 
@@ -202,18 +204,27 @@ class BrokerCluster:
         """The addresses of all, as `host:port,host:port`."""
         return ",".join(broker.bootstrap for broker in self.brokers.values())
 
-    def leader(self, topic: str, partition: int) -> int | None:
-        """The node that leads a partition now, as the brokers that answer say; None while there is none."""
-        described = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}).list_topics(topic, timeout=10)
-        leader = described.topics[topic].partitions[partition].leader
-        return leader if leader in self.brokers else None
+    def out_of_sync(self) -> list[str]:
+        """The partitions that a broker has to catch up with, as `topic/partition`."""
+        topics = self._admin().list_topics(timeout=METADATA_TIMEOUT_S).topics
+        return [
+            f"{name}/{number}"
+            for name, topic in topics.items()
+            for number, partition in topic.partitions.items()
+            if len(partition.isrs) < len(partition.replicas)
+        ]
 
     def coordinator(self, group: str) -> int:
         """The node that coordinates a consumer group now. Raises KafkaException while there is none."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        coordinator = admin.describe_consumer_groups([group], request_timeout=10)[group].result().coordinator
+        admin = self._admin()
+        coordinator = (
+            admin.describe_consumer_groups([group], request_timeout=METADATA_TIMEOUT_S)[group].result().coordinator
+        )
         assert coordinator is not None
         return int(coordinator.id)
+
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
 
 @contextmanager
@@ -263,4 +274,5 @@ def _settings_of_cluster(count: int) -> dict[str, str]:
         "transaction.state.log.min.isr": in_sync,
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
+        "log.cleaner.dedupe.buffer.size": str(4 << 20),  # by default most of a small heap
     }
