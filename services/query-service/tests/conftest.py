@@ -115,7 +115,7 @@ def open_replica(
             partition,
             store,
             progress,
-            Changes(loop or asyncio.get_running_loop(), RECENT, store.next_offset - 1),
+            Changes(loop or asyncio.get_running_loop(), lambda: RECENT, store.next_offset - 1),
             metrics,
             lambda: int(wall.now * 1000),
         )

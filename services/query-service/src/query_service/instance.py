@@ -58,7 +58,7 @@ class Instance:
         backoff_s, timeout_s = settings.peer_backoff_ms / 1000, settings.peer_timeout_ms / 1000
         peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
         tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
-        factory = _factory(settings, metrics)
+        factory = _factory(settings, metrics, view)
         changelog = self._changelog = Changelog(
             partial(_consumer, settings), factory.reopen, _wall_ms, settings.deletions_s * 1000
         )
@@ -155,7 +155,10 @@ def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> 
     return Servers(settings, queries, ShardServicer(local, listing, call_limits._replace(max_s=math.inf)))
 
 
-def _factory(settings: Settings, metrics: Metrics) -> ReplicaFactory:
+def _factory(settings: Settings, metrics: Metrics, view: View) -> ReplicaFactory:
+    def max_recent_rows() -> int:
+        return settings.recent_changes // max(1, len(view.replicas))
+
     directory = StoreDirectory(
         settings.data_directory,
         RocksdbOpener(settings.block_cache_mb << 20, settings.write_buffers_mb << 20),
@@ -164,7 +167,7 @@ def _factory(settings: Settings, metrics: Metrics) -> ReplicaFactory:
         on_set_aside=metrics.set_aside.inc,
     )
     caught_up_s, loop = settings.caught_up_ms / 1000, asyncio.get_running_loop()
-    return ReplicaFactory(directory, loop, metrics, caught_up_s, settings.recent_changes)
+    return ReplicaFactory(directory, loop, metrics, caught_up_s, max_recent_rows)
 
 
 def _consumer(settings: Settings) -> Consumer:

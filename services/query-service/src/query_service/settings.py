@@ -98,8 +98,8 @@ class Settings(ServiceSettings):
     """The states of a page whose request names no size."""
     max_wait_ms: Annotated[int, Field(ge=0, le=3_600_000)] = 60_000
     """The longest `max_wait` of a batch."""
-    recent_changes: Annotated[int, Field(ge=0, le=10_000_000)] = 10_000
-    """How many changed rows each partition remembers in memory, to tell what is new in a range."""
+    recent_changes: Annotated[int, Field(ge=0, le=10_000_000)] = 100_000
+    """How many changed rows the instance remembers in memory (0.5 KB each), to tell what is new in a range."""
     max_request_bytes: Annotated[int, Field(ge=1024, le=1_073_741_824)] = 4_194_304
     """The largest request."""
     max_answer_bytes: Annotated[int, Field(ge=1024, le=1_073_741_824)] = 16_777_216

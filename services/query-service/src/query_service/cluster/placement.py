@@ -111,13 +111,16 @@ class Placement:
 
 @dataclass(frozen=True)
 class ReplicaFactory:
-    """Opens replicas with all that they share; each serves once its lag has been below `caught_up_s`."""
+    """Opens replicas with all that they share; each serves once its lag has been below `caught_up_s`.
+
+    `max_recent_rows` says how many changed rows each may remember now.
+    """
 
     directory: StoreDirectory
     loop: asyncio.AbstractEventLoop
     metrics: Metrics
     caught_up_s: float
-    max_recent_rows: int
+    max_recent_rows: Callable[[], int]
 
     def open(self, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica:
         """Returns a replica that resumes from what is on disk. Blocks on the disk; raises StoreFailedError."""
