@@ -17,7 +17,8 @@ def assert_all_told(watchers: PushWatchers, history: OrderHistory) -> None:
     for watcher in watchers.all:
         for order_id in watcher.order_ids:
             last = watcher.updates[order_id][-1]
-            assert history.version(order_id, last) == history.newest(order_id), f"{order_id} is shown as {last}, not {history.changes[order_id][-1]}"
+            newest = history.changes[order_id][-1]
+            assert history.version(order_id, last) == history.newest(order_id), f"{last} is shown, not {newest}"
         for customer in watcher.customers:
             assert _shown(customer, watcher.ranges[customer]) == history.orders_of(customer)
 
