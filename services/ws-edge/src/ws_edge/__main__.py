@@ -105,7 +105,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
     client = _query_client(settings)
     all_stores = {**stores, **EDGE_STORES}
-    shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000, partial(disagreement, all_stores))
+    shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000, partial(disagreement, all_stores, EDGE_STORES))
     poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
     poller = Poller(hub, client, all_stores, metrics, clock, woken, *poll_limits)
     channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges

@@ -25,27 +25,27 @@ def stores_with(owner: str, directory: Path) -> Stores:
 def test_the_shipped_files_agree() -> None:
     names = ("orders-by-key", "orders-by-customer", "orders-by-item")
 
-    assert disagreement(read_stores(SHIPPED), [listed(name, owner="customer_id") for name in names]) is None
+    assert disagreement(read_stores(SHIPPED), (), [listed(name, owner="customer_id") for name in names]) is None
 
 
 @pytest.mark.parametrize("owner", ["everyone", "{field: order_id}"])
 def test_a_store_whose_rows_would_be_shown_to_others_than_their_owner_is_named(owner: str, tmp_path: Path) -> None:
-    difference = disagreement(stores_with(owner, tmp_path), [listed(owner="customer_id")])
+    difference = disagreement(stores_with(owner, tmp_path), (), [listed(owner="customer_id")])
 
     assert "the owner in the store orders-by-key is customer_id at the query service" in str(difference)
 
 
 @pytest.mark.parametrize("owner", ["staff", "{field: customer_id}"])
 def test_the_same_owner_and_staff_alone_are_fine(owner: str, tmp_path: Path) -> None:
-    assert disagreement(stores_with(owner, tmp_path), [listed(owner="customer_id")]) is None
+    assert disagreement(stores_with(owner, tmp_path), (), [listed(owner="customer_id")]) is None
 
 
 def test_who_says_nothing_of_owners_disagrees_with_nobody(tmp_path: Path) -> None:
-    assert disagreement(stores_with("everyone", tmp_path), [listed()]) is None
+    assert disagreement(stores_with("everyone", tmp_path), (), [listed()]) is None
 
 
 def test_a_store_of_other_rows_is_named() -> None:
-    difference = disagreement(read_stores(SHIPPED), [listed(message="statecast.bookings.v1.Booking")])
+    difference = disagreement(read_stores(SHIPPED), (), [listed(message="statecast.bookings.v1.Booking")])
 
     assert "holds statecast.bookings.v1.Booking at the query service" in str(difference)
 
@@ -53,8 +53,8 @@ def test_a_store_of_other_rows_is_named() -> None:
 def test_the_edges_own_stores_must_be_spread_as_edges_write_them() -> None:
     channels = listed("push-channels", "statecast.push.v1.ChannelRecord", partitioner=query_pb2.PARTITIONER_CRC32)
 
-    assert "push-channels has the partitioner crc32" in str(disagreement(EDGE_STORES, [channels]))
+    assert "push-channels has the partitioner crc32" in str(disagreement(EDGE_STORES, EDGE_STORES, [channels]))
 
 
 def test_a_store_that_the_edge_does_not_have_is_not_compared() -> None:
-    assert disagreement(read_stores(SHIPPED), [listed("others", "json", owner="x")]) is None
+    assert disagreement(read_stores(SHIPPED), (), [listed("others", "json", owner="x")]) is None
