@@ -9,7 +9,8 @@ from ws_edge.stores import Store, Stores
 def disagreement(stores: Stores, written: Collection[str], listed: Iterable[query_pb2.Store]) -> str | None:
     """Returns what the edge's stores and those of the query service do not agree on; None when they agree.
 
-    `written` are the names of those that the edge writes, with murmur2. Stores that the other side does not have do not count. Staff alone may be shown a store that has an owner there.
+    `written` are the names of those that the edge writes, with murmur2. Stores that the other side does not have do not
+    count. Staff alone may be shown a store that has an owner there.
     """
     for theirs in listed:
         if theirs.store in written and theirs.partitioner == query_pb2.PARTITIONER_CRC32:
