@@ -5,9 +5,7 @@ A seed decides the changes and the kills. It stands in the test's name; RANDOM_K
 
 import os
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable
 
 import pytest
 from drivers.edge_metrics import SOCKETS, edges_of
@@ -15,12 +13,10 @@ from drivers.gateway_client import Gateway, client_of
 from drivers.order_source import OrderChanges, OrderSource
 from drivers.push_watchers import PushWatcher, PushWatchers
 from drivers.random_kills import RandomKills, plan_kills
-from drivers.topic_readers import UNKNOWN, OrderHistory, read_history, row_of
+from drivers.told_updates import assert_all_told, assert_range_told_once, assert_told_once
+from drivers.topic_readers import read_history, row_of
 
 from local_stack.running_stack import RunningStack
-from statecast.orders.v1.order_pb2 import Order
-from statecast.push.v1.range_pb2 import MemberChange, RangeChanged, RangeWatched
-from statecast_client.push import RangeUpdate, Update
 from testkit.waiting import eventually, scaled
 
 SEED = int(os.environ.get("RANDOM_KILLS_SEED", "1"))
@@ -78,16 +74,16 @@ def test_watchers_go_on_without_gap_or_repeat(
                 changes.make_next()
                 time.sleep(1 / CHANGES_PER_S)
         history = read_history(stack.file.kafka.bootstrap, changes.prefix)
-        eventually(lambda: _assert_all_told(watchers, history), timeout_s=60)
+        eventually(lambda: assert_all_told(watchers, history), timeout_s=60)
 
     assert sum(map(len, history.changes.values())) == CHANGES
     assert sum(watcher.attempts for watcher in watchers.all) > WATCHERS, "no socket broke, so the kills proved nothing"
     _assert_recovered(watchers.all)
     for watcher in watchers.all:
         for order_id, updates in watcher.updates.items():
-            _assert_told_once(order_id, updates, history)
+            assert_told_once(order_id, updates, history)
         for customer, range_updates in watcher.ranges.items():
-            _assert_range_told_once(customer, range_updates, history)
+            assert_range_told_once(customer, range_updates, history)
 
 
 def _assert_begun(watchers: PushWatchers) -> None:
@@ -114,58 +110,3 @@ def _assert_recovered(watchers: Iterable[PushWatcher]) -> None:
     for watcher in watchers:
         started_anew = [each.name for each in watcher.subscriptions if each.recovered is not True]
         assert watcher.attempts == 1 or not started_anew, f"resumed with a snapshot: {started_anew}"
-
-
-def _assert_all_told(watchers: PushWatchers, history: OrderHistory) -> None:
-    watchers.check()
-    for watcher in watchers.all:
-        for order_id in watcher.order_ids:
-            last = watcher.updates[order_id][-1]
-            assert history.version(order_id, last) == history.newest(order_id), f"{order_id} is shown as {last}"
-        for customer in watcher.customers:
-            assert _shown(customer, watcher.ranges[customer]) == history.orders_of(customer)
-
-
-def _shown(customer: str, updates: Sequence[RangeUpdate]) -> dict[str, Order]:
-    """What somebody holds of a customer's orders who has applied all that was told."""
-    held: dict[str, Order] = {}
-    for each in updates:
-        if isinstance(each, RangeWatched):
-            held.clear()
-            continue
-        member, row = each.key.member, row_of(each)
-        if each.change == MemberChange.MEMBER_CHANGE_ENTERED:
-            assert member not in held, f"{member} has entered the range of {customer} twice"
-        if row is None:
-            held.pop(member, None)
-        else:
-            held[member] = row
-    return held
-
-
-def _assert_told_once(order_id: str, updates: Sequence[Update], history: OrderHistory) -> None:
-    versions = [history.version(order_id, each) for each in updates]
-    assert _is_rising(versions), f"{order_id} was told in the versions {versions}"
-    if history.newest(order_id) == 0:
-        assert versions == [UNKNOWN, 0]
-
-
-def _assert_range_told_once(customer: str, updates: Sequence[RangeUpdate], history: OrderHistory) -> None:
-    assert [place for place, each in enumerate(updates) if isinstance(each, RangeWatched)] == [0]
-    by_member: defaultdict[str, list[RangeChanged]] = defaultdict(list)
-    for each in updates:
-        if isinstance(each, RangeChanged):
-            by_member[each.key.member].append(each)
-    for order_id, changes in by_member.items():
-        assert _is_rising([each.position.offset for each in changes]), f"told more than once: {changes}"
-        versions = [history.version(order_id, each) for each in changes]
-        assert versions == sorted(versions), f"{order_id} was told to watchers of {customer} in the versions {versions}"
-        rows = [history.version(order_id, each) for each in changes if each.HasField("row")]
-        assert _is_rising(rows), f"{order_id} was told to watchers of {customer} in the versions {rows}"
-    placed_once = {order for order, changes in history.changes.items() if len(changes) == 1}
-    for order_id in placed_once & history.orders_of(customer).keys():
-        assert len(by_member[order_id]) == 1, f"{order_id} was told to watchers of {customer}: {by_member[order_id]}"
-
-
-def _is_rising(numbers: Sequence[int]) -> bool:
-    return all(older < newer for older, newer in pairwise(numbers))

@@ -17,8 +17,8 @@ COSTLY_FIXTURES = {"kafka": "kafka", "spark": "spark", "stack": "stack", "gatewa
 """The marker of each fixture that starts something large."""
 
 STARTS_LARGE_PROCESSES = frozenset(
-    {"Broker", "BrokerProcess", "browser_client", "chromium", "running_broker", "running_envoy", "running_gateway"}
-    | {"running_stack", "start_stack"}
+    {"Broker", "BrokerProcess", "browser_client", "chromium", "running_broker", "running_brokers", "running_envoy"}
+    | {"running_gateway", "running_stack", "start_stack"}
 )
 """Names that a test module imports to start a broker, a browser, a gateway or a stack of its own: marked `stack`."""
 

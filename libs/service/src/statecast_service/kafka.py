@@ -6,6 +6,9 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 MAX_RECONNECT_MS = 1000
+METADATA_REFRESH_MS = 5000
+REQUEST_TIMEOUT_MS = 10_000
+"""A broker that accepts connections and says nothing is left after this, for the new leader of its partitions."""
 
 
 def client_options(bootstrap: str, on_error: Callable[[KafkaError], None] | None = None) -> dict[str, Any]:
@@ -17,6 +20,8 @@ def client_options(bootstrap: str, on_error: Callable[[KafkaError], None] | None
     options = {
         "bootstrap.servers": bootstrap,
         "reconnect.backoff.max.ms": MAX_RECONNECT_MS,
+        "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
+        "socket.timeout.ms": REQUEST_TIMEOUT_MS,
         "log_level": 0,  # what the client has to say comes as errors
     }
     return options if on_error is None else {**options, "error_cb": on_error}

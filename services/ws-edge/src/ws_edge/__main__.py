@@ -36,6 +36,7 @@ from ws_edge.session.session import SessionContext
 from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
 from ws_edge.stores import read_stores
+from ws_edge.upstream.agreement import disagreement
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
 
 log = structlog.get_logger(__name__)
@@ -103,9 +104,10 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     stores, metrics, tls, woken = read_stores(settings.stores), Metrics(), port_tls(settings), asyncio.Event()
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
     client = _query_client(settings)
-    shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000)
+    all_stores = {**stores, **EDGE_STORES}
+    shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000, partial(disagreement, all_stores, EDGE_STORES))
     poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
-    poller = Poller(hub, client, {**stores, **EDGE_STORES}, metrics, clock, woken, *poll_limits)
+    poller = Poller(hub, client, all_stores, metrics, clock, woken, *poll_limits)
     channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges
     channels = Channels(client, stores, writer, wall_clock, *channel_limits)
     revocations = Revocations(hub, client, writer is not None, settings.unavailable_after_ms / 1000)

@@ -125,7 +125,7 @@ async def test_the_connection_to_an_instance_that_left_the_map_is_closed(
     fill(other)
     await client.poll(STORE, [Query.of(KEYS[0])])
     owner.address = other.address
-    await client.list_shards()
+    await client.refresh()
     await client.poll(STORE, [Query.of(KEYS[0])])
 
     assert (owner.calls["BatchGetStates"], other.calls["BatchGetStates"]) == (1, 1)
@@ -154,7 +154,7 @@ async def test_a_range_of_a_crc32_store_follows_the_partition_that_holds_it(serv
 async def test_a_failure_is_noticed_at_once_and_recovery_soon(service: FakeQueryService) -> None:
     service.failing = grpc.StatusCode.UNAVAILABLE
     client = QueryClient([service.address], timeout=30.0, batch_limit=10, backoff_s=0.0)
-    watch = ShardWatch(client, interval=3600.0)
+    watch = ShardWatch(client, 3600.0, lambda _: None)
     assert watch.reason == "the query service has not answered yet"
 
     task = asyncio.create_task(watch.run())
@@ -166,6 +166,16 @@ async def test_a_failure_is_noticed_at_once_and_recovery_soon(service: FakeQuery
     calls = service.calls["ListShards"]
     client.failed.set()
     await until(lambda: service.calls["ListShards"] > calls)
+
+    task.cancel()
+    await client.close()
+
+
+async def test_a_query_service_that_means_something_else_by_a_store_is_not_used(service: FakeQueryService) -> None:
+    client = QueryClient([service.address], timeout=30.0, batch_limit=10)
+    watch = ShardWatch(client, 0.01, lambda stores: f"{stores[0].store} is another store here")
+    task = asyncio.create_task(watch.run())
+    await until(lambda: "is another store here" in str(watch.reason))
 
     task.cancel()
     await client.close()

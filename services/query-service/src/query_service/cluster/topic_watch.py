@@ -1,7 +1,7 @@
 """Reads from the broker which incarnation of each topic exists, and the end offsets of its partitions."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 
 @dataclass(eq=False, repr=False)
 class TopicWatch(BrokerThread):
-    """Asks for the ends often and for the topics every two seconds.
+    """Asks for the ends of the `wanted` partitions often, and for the topics every two seconds.
 
     A topic that is gone keeps its last description: its rows are still the newest there are. A topic that was made
     anew has another id, and so another epoch. The thread calls `on_topics` with all topics after any has changed, and
@@ -35,6 +35,7 @@ class TopicWatch(BrokerThread):
 
     settings: Settings
     names: frozenset[str]
+    wanted: Callable[[], Collection[TopicPartition]]
     on_topics: Callable[[dict[str, Topic]], None]
     on_end_offsets: Callable[[dict[TopicPartition, EndOffset]], None]
     describe_s: float = 2.0
@@ -58,12 +59,13 @@ class TopicWatch(BrokerThread):
         while not self.stopping.wait(interval_s):
             try:
                 if time.monotonic() >= next_description:
+                    # First, so that the end offsets are read although a silent broker is asked for the description.
+                    next_description = time.monotonic() + (self.describe_s if self._topics else interval_s)
                     self._describe()
                     if self._end_offsets_failed:
                         # One that asked while the broker was shutting down reports the partitions as unknown for ever.
                         self._consumer.close()
                         self._consumer = Consumer(self._consumer_settings)
-                    next_description = time.monotonic() + (self.describe_s if self._topics else interval_s)
                 self._read_end_offsets()
             except KafkaException as error:
                 self.failed(error)
@@ -88,14 +90,13 @@ class TopicWatch(BrokerThread):
             self.on_topics(dict(topics))
 
     def _read_end_offsets(self) -> None:
-        if not self._topics:
-            return
         asked_at = time.monotonic()
         partitions = [
-            confluent_kafka.TopicPartition(topic.name, partition, OFFSET_END)  # "time" of the end: gives the end itself
-            for topic in self._topics.values()
-            for partition in range(topic.partitions)
+            confluent_kafka.TopicPartition(*wanted, OFFSET_END)  # "time" of the end: gives the end itself
+            for wanted in self.wanted()
         ]
+        if not partitions:
+            return
         self._end_offsets_failed = True
         answers = self._consumer.offsets_for_times(partitions, timeout=_REQUEST_TIMEOUT_S)
         end_offsets = {}
