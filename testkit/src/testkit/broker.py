@@ -1,9 +1,9 @@
 """A real Kafka broker: one node, KRaft, from the jars that Maven fetched for the local stack."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -26,12 +26,17 @@ LOGGING = """
 
 @dataclass(frozen=True)
 class Broker:
-    """One broker that keeps its data in `directory` and listens on 127.0.0.1 only."""
+    """One broker that keeps its data in `directory` and listens on 127.0.0.1 only.
+
+    `listeners` are its ports by name beside the plain one; `settings` are Kafka's, on top of those that fit a test.
+    """
 
     directory: Path
     port: int
     controller_port: int
     heap: str = "512m"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    listeners: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def bootstrap(self) -> str:
@@ -95,17 +100,27 @@ class Broker:
             "transaction.state.log.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
             "group.min.session.timeout.ms": "1000",
+            **self.settings,
         }
+        for name, port in self.listeners.items():
+            for listening in ("listeners", "advertised.listeners"):
+                settings[listening] += f",{name}://127.0.0.1:{port}"
         return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
 class BrokerProcess:
     """A broker that runs as a child process and keeps its data and its port from one start to the next."""
 
-    def __init__(self, directory: Path, heap: str = "512m") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        heap: str = "512m",
+        settings: Mapping[str, str] | None = None,
+        listeners: Mapping[str, int] | None = None,
+    ) -> None:
         """Formats the storage below `directory`; `start` runs the broker."""
         port, controller_port = free_ports(2)
-        self._broker = Broker(directory, port, controller_port, heap)
+        self._broker = Broker(directory, port, controller_port, heap, settings or {}, listeners or {})
         self._broker.prepare()
         self._log_file = directory / "broker.log"
         self._process: processes.Popen | None = None

@@ -147,7 +147,7 @@ def revoke(settings: Settings, principal: str, *, lift: bool) -> int:
 
 def writer_of(settings: Settings) -> KafkaWriter | None:
     """The writer to Kafka; None when the settings name no broker."""
-    return KafkaWriter(settings.kafka_bootstrap, settings.kafka_timeout_ms / 1000) if settings.kafka_bootstrap else None
+    return KafkaWriter(settings, settings.kafka_timeout_ms / 1000) if settings.kafka_bootstrap else None
 
 
 def _arguments() -> argparse.Namespace:

@@ -7,7 +7,8 @@ from typing import Annotated, Self, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
-from statecast_service.settings import Port, ServiceSettings
+from statecast_service.kafka import KafkaSettings
+from statecast_service.settings import Port
 from ws_edge.auth.admission import ANY_ORIGIN
 from ws_edge.stores import SHIPPED
 
@@ -37,7 +38,7 @@ def _origin(value: str) -> str:
 CommaSeparated = Annotated[tuple[Item, ...], NoDecode, BeforeValidator(_split)]
 
 
-class Settings(ServiceSettings):
+class Settings(KafkaSettings):
     """The settings of one edge. The defaults run on one machine; only the gateway's secret has none."""
 
     model_config = SettingsConfigDict(env_prefix="WS_EDGE_", use_attribute_docstrings=True)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from typing_extensions import override
 
 from query_service.cluster.broker_thread import BrokerThread
 from query_service.cluster.shard_map import Member, newest_of_each
 from query_service.settings import Settings
-from statecast_service.kafka import client_options
+from statecast_service.kafka import connect, reason
 
 _POLL_S = 0.05
 _REQUEST_TIMEOUT_S = 3.0
@@ -37,33 +37,41 @@ class Membership(BrokerThread):
 
     def __post_init__(self) -> None:
         super().__init__("membership", "members of the group", self.settings.kafka_bootstrap)
+        self._refused = ""
 
     @override
     def run(self) -> None:
-        consumer = Consumer(
-            {
-                **client_options(self.bootstrap),
-                "group.id": self.settings.group_id,
-                "client.id": self.me.client_id(),
-                "session.timeout.ms": self.settings.session_timeout_ms,
-                "heartbeat.interval.ms": max(100, self.settings.session_timeout_ms // 6),
-                "enable.auto.commit": False,
-                "topic.metadata.refresh.interval.ms": 5000,
-            }
-        )
+        options = {
+            "group.id": self.settings.group_id,
+            "client.id": self.me.client_id(),
+            "session.timeout.ms": self.settings.session_timeout_ms,
+            "heartbeat.interval.ms": max(100, self.settings.session_timeout_ms // 6),
+            "enable.auto.commit": False,
+            "topic.metadata.refresh.interval.ms": 5000,
+        }
+        consumer = connect(Consumer, self.settings, options)
         consumer.subscribe(sorted(self.topics), on_assign=lambda consumer, _: consumer.assign([]))
-        admin = AdminClient(client_options(self.bootstrap))
+        admin = connect(AdminClient, self.settings)
         next_read = 0.0
         try:
             while not self.stopping.is_set():
-                error = consumer.poll(_POLL_S)
-                if error is not None and error.error() is not None:
-                    _log.debug("membership", reason=str(error.error()))
+                message = consumer.poll(_POLL_S)
+                self._note(None if message is None else message.error())
                 if time.monotonic() >= next_read:
                     next_read = time.monotonic() + self.settings.membership_interval_ms / 1000
                     self._read_members(admin)
         finally:
             consumer.close()
+
+    def _note(self, error: KafkaError | None) -> None:
+        if error is None:
+            return
+        why = reason(error, "Read", self.settings.group_id)
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and why != self._refused:
+            self._refused = why
+            _log.warning("the group cannot be joined; trying on", reason=why)
+        else:
+            _log.debug("membership", reason=why)
 
     def _read_members(self, admin: AdminClient) -> None:
         try:
@@ -71,6 +79,7 @@ class Membership(BrokerThread):
             # it (librdkafka issue 4605); this older call does not.
             groups: list[Any] = admin.list_groups(self.settings.group_id, timeout=_REQUEST_TIMEOUT_S)
         except KafkaException as error:
+            admin.poll(0)
             self.failed(error)
             return
         self.answered()
