@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from drivers.secured_stack import SecuredStack, grant
 
 from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
+from statecast.sales.v1.store_pb2 import StoreChange
 from statecast.state.v1.state_pb2 import StateRecord
 from testkit.secured_broker import SecuredBroker, secured_broker
 from testkit.service_process import ServiceProcess
@@ -15,7 +17,6 @@ from testkit.waiting import eventually, wait_until
 
 pytestmark = pytest.mark.timeout(600)
 
-ORDER = "order-000001"
 START_S = 120.0
 
 
@@ -46,23 +47,23 @@ def running(stack: SecuredStack) -> SecuredStack:
 
 
 def test_a_change_reaches_a_socket_when_all_sign_in_by_password(running: SecuredStack) -> None:
-    order = eventually(lambda: running.order(ORDER), timeout_s=60)
+    order_id, frame = eventually(lambda: seen_from(running, ""), timeout_s=60)
 
-    assert order["data"]["order_id"] == ORDER
-    assert ORDER in running.first_frame(ORDER)
+    assert order_id in frame
     assert running.revoke("customer-0099").is_success
     assert "password-of-" not in running.logs()
 
 
 def test_passwords_are_changed_while_the_services_run(running: SecuredStack, broker: SecuredBroker) -> None:
-    before = running.order(ORDER)
+    before = running.newest_order()
     for service in ("cdc-simulator", "stream-processor", "query-service", "ws-edge"):
         broker.set_password(service, f"newer-password-of-{service}")
     # Connections outlive a password; none outlives its broker.
     broker.stop()
     broker.start()
-    wait_until(lambda: running.order(ORDER)["data"] != before["data"], running.logs, timeout_s=90)
+    after, _ = eventually(lambda: seen_from(running, before), timeout_s=90)
 
+    assert after > before
     assert running.revoke("customer-0098").is_success
     assert running.processor.running
     running.processor.stop()
@@ -73,18 +74,38 @@ def test_a_change_is_joined_and_served_when_all_show_certificates(broker: Secure
     stack = SecuredStack(tmp_path, broker, broker.with_certificate)
     assert stack.kafka_topics().returncode == 0
     stack.simulator = stack.new_simulator("invoices")
-    stack.processor = stack.new_processor("stores-by-key", "invoices-with-store")
+    stack.processor = stack.new_processor("invoices-with-store")
     try:
         for process in (stack.simulator, stack.processor, stack.query, stack.edge):
             process.start()
+        stack.simulator.wait_ready()
+        fill_table(broker)
         for process in (stack.simulator, stack.processor, stack.query, stack.edge):
             process.wait_ready(START_S)
         wait_until(lambda: any(joined(broker)), stack.logs)
 
-        assert stack.order(ORDER)["data"]["order_id"] == ORDER
+        assert eventually(lambda: seen_from(stack, ""))
         assert stack.revoke("customer-0097").is_success
     finally:
         stack.close()
+
+
+def seen_from(stack: SecuredStack, older: str) -> tuple[str, str]:
+    """The newest order that came after `older`, as a lookup and a socket show it."""
+    order_id = stack.newest_order()
+    assert order_id > older, f"nothing came after {older!r}\n{stack.logs()[-4000:]}"
+    assert stack.order(order_id)["data"]["order_id"] == order_id
+    return order_id, stack.first_frame(order_id)
+
+
+def fill_table(broker: SecuredBroker) -> None:
+    """Writes the keyed topic of the stores, which is joined, as its pipeline would."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for record in read_topic(broker.bootstrap, "stores"):
+        store = StoreChange.FromString(record.value or b"").after
+        value = StateRecord(epoch=1, sequence=record.offset + 1, payload=store.SerializeToString())
+        producer.produce("stores-by-key", value.SerializeToString(), store.store_id)
+    assert producer.flush(30) == 0
 
 
 def joined(broker: SecuredBroker) -> Iterator[bool]:
@@ -118,3 +139,31 @@ def test_a_service_with_one_acl_less_says_which(
 
         assert process.unready_reason() is not None
     process.close()
+
+
+def test_an_edge_that_may_not_write_says_so(stack: SecuredStack, broker: SecuredBroker) -> None:
+    with broker.without("ws-edge", "Write", "topic", "revoked-consumers"), pytest.raises(AssertionError) as refused:
+        stack.edge.run_command("revoke", "customer-0096")
+
+    assert "the ACLs of Kafka do not allow Write on the topic revoked-consumers" in str(refused.value)
+
+
+def test_kafka_topics_that_may_not_create_says_so(stack: SecuredStack, tmp_path: Path) -> None:
+    file = tmp_path / "topics.yaml"
+    file.write_text("topics: [{name: nobody-may-create-it, partitions: 1}]")
+    refused = stack.kafka_topics(file)
+
+    assert refused.returncode == 1
+    assert "the ACLs of Kafka do not allow Create on the topic nobody-may-create-it" in refused.stderr
+
+
+def test_a_wrong_password_is_logged_and_not_shown(stack: SecuredStack, tmp_path: Path) -> None:
+    wrong = tmp_path / "password"
+    wrong.write_text("hunter2")
+    stack.query.close()
+    stack.query.start(kafka_sasl_password_location=wrong)
+    wait_until(lambda: "kafka refuses the connection" in stack.query.log, stack.query.log_tail, timeout_s=30)
+    stack.query.close()
+
+    assert "Authentication failed" in stack.query.log
+    assert "hunter2" not in stack.query.log

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import trustme
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not all in its __all__
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -28,6 +30,7 @@ from testkit.ports import free_ports
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+B = TypeVar("B", AclBinding, AclBindingFilter)
 OPERATIONS = {each.name.title().replace("_", ""): each for each in AclOperation}
 
 
@@ -87,14 +90,14 @@ class SecuredBroker:
 
     def allow(self, service: str, operations: Iterable[str], kind: str, names: Iterable[str]) -> None:
         """Adds ACLs, by Kafka's names of operations; those of a group are for all whose names begin so."""
-        bindings = [_binding(service, operation, kind, name) for operation in operations for name in names]
+        bindings = [_binding(service, operation, kind, name, AclBinding) for operation in operations for name in names]
         for added in self._admin.create_acls(bindings).values():
             added.result()
 
     @contextmanager
     def without(self, service: str, operation: str, kind: str, name: str) -> Iterator[None]:
         """Takes one ACL away for the block."""
-        binding = _binding(service, operation, kind, name)
+        binding = _binding(service, operation, kind, name, AclBindingFilter)
         [removed] = self._admin.delete_acls([binding]).values()
         assert len(removed.result()) == 1, f"there is no ACL {binding}"
         try:
@@ -129,10 +132,10 @@ class SecuredBroker:
         }
 
 
-def _binding(service: str, operation: str, kind: str, name: str) -> AclBinding:
+def _binding(service: str, operation: str, kind: str, name: str, binding: type[B]) -> B:
     pattern = ResourcePatternType.PREFIXED if kind == "group" else ResourcePatternType.LITERAL
     user, allow = f"User:{service}", AclPermissionType.ALLOW
-    return AclBinding(ResourceType[kind.upper()], name, pattern, user, "*", OPERATIONS[operation], allow)
+    return binding(ResourceType[kind.upper()], name, pattern, user, "*", OPERATIONS[operation], allow)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from kafka_topics.topics_file import read_topics
 from testkit.ports import free_port, free_ports
 from testkit.secured_broker import SecuredBroker
 from testkit.service_process import ServiceProcess
+from testkit.topics import read_topic
 from testkit.waiting import scaled
 
 REPOSITORY = Path(__file__).parents[3]
@@ -87,6 +88,12 @@ class SecuredStack:
         properties.write_text("\n".join(lines).replace("bootstrap=", "bootstrap.servers="))
         command = [sys.executable, "-m", "kafka_topics", str(file), "--command-config", str(properties)]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=scaled(60))
+
+    def newest_order(self) -> str:
+        """The highest order id of the keyed topic, of an order that is not deleted; empty when there is none."""
+        records = read_topic(self.broker.bootstrap, "orders-by-key")
+        live = {record.key.decode(): record.value is not None for record in records}
+        return max((key for key, stands in live.items() if stands), default="")
 
     def order(self, order_id: str) -> dict[str, Any]:
         """The order, as staff get it from the edge. Raises AssertionError while it is not there."""

@@ -6,6 +6,7 @@ A property has librdkafka's name in the properties file, and that name in capita
 
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeVar
 
@@ -16,17 +17,6 @@ from pydantic import Field, FilePath, model_validator
 from statecast_service.settings import ServiceSettings, suggest
 
 MAX_RECONNECT_MS = 1000
-SECURITY = (
-    "security.protocol",
-    "sasl.mechanism",
-    "sasl.username",
-    "sasl.password.location",
-    "ssl.ca.location",
-    "ssl.certificate.location",
-    "ssl.key.location",
-)
-PROPERTIES = {name: f"kafka_{name.replace('.', '_')}" for name in SECURITY} | {"bootstrap.servers": "kafka_bootstrap"}
-"""The setting of each property that a properties file may have."""
 SASL = {"kafka_sasl_username", "kafka_sasl_password_location"}
 SSL = {"kafka_ssl_ca_location", "kafka_ssl_certificate_location", "kafka_ssl_key_location"}
 LOGIN_MODULES = {"PLAIN": "plain.PlainLoginModule"}
@@ -100,6 +90,14 @@ class KafkaSettings(ServiceSettings):
         return password
 
 
+PROPERTIES = {
+    "bootstrap.servers" if field == "kafka_bootstrap" else field.removeprefix("kafka_").replace("_", "."): field
+    for field in KafkaSettings.model_fields
+    if field != "kafka_properties"
+}
+"""The setting of each property that a properties file may have."""
+
+
 def client_options(kafka: KafkaSettings) -> dict[str, Any]:
     """Returns the options of every client of librdkafka.
 
@@ -114,7 +112,7 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
     if "SASL" in kafka.kafka_security_protocol:
         options |= {"sasl.mechanism": kafka.kafka_sasl_mechanism, "sasl.username": kafka.kafka_sasl_username}
         options["sasl.password"] = kafka.kafka_password()
-    files = {name: getattr(kafka, PROPERTIES[name]) for name in SECURITY if PROPERTIES[name] in SSL}
+    files = {name: getattr(kafka, field) for name, field in PROPERTIES.items() if field in SSL}
     return options | {name: str(file) for name, file in files.items() if file}
 
 
@@ -169,7 +167,9 @@ def connect(
     def hear(error: KafkaError) -> None:
         if error.code() == KafkaError._AUTHENTICATION and "SASL" in kafka.kafka_security_protocol:
             try:
-                made.set_sasl_credentials(kafka.kafka_sasl_username, kafka.kafka_password())
+                # In a thread of its own: a client that is called by its own callback ends the process.
+                with ThreadPoolExecutor(1) as thread:
+                    thread.submit(made.set_sasl_credentials, kafka.kafka_sasl_username, kafka.kafka_password()).result()
             except ValueError as problem:
                 _log.warning("the password of kafka is not there", reason=str(problem))
         if on_error is not None:
