@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic  # type: ignore[attr-defined]  # not in __all__
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from kafka_topics import BrokerAwayError, TopicRefusedError
 from kafka_topics.topics_file import Topic
@@ -85,7 +86,7 @@ class Cluster:
         return max(1.0, self._remaining())
 
 
-def _config(topic: str, answer: "Future[dict[str, ConfigEntry]]") -> dict[str, str]:
+def _config(topic: str, answer: "Future[dict[str, Any]]") -> dict[str, str]:
     try:
         return {key: entry.value for key, entry in answer.result().items()}
     except KafkaException as error:

@@ -71,9 +71,9 @@ class KafkaSettings(ServiceSettings):
                 needed = f"needs {variable('kafka_security_protocol')} with {part}, which is {protocol}"
                 raise ValueError(f"{variable(min(given & names))} {needed}")
         key_pair = SSL - {"kafka_ssl_ca_location"}
-        for names, needed in ((SASL, "SASL" in protocol), (key_pair, bool(given & key_pair))):
-            if needed and names - given:
-                raise ValueError(f"{variable(min(names - given))}: it must be set beside the other settings of Kafka")
+        wanted = (SASL if "SASL" in protocol else set()) | (key_pair if given & key_pair else set())
+        if wanted - given:
+            raise ValueError(f"{variable(min(wanted - given))}: it must be set beside the other settings of Kafka")
         if "SASL" in protocol:
             self.kafka_password()
         return self
@@ -202,10 +202,14 @@ def _properties_of(file: Path) -> dict[str, str]:
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{file} cannot be read: {error}") from error
-    pairs = dict(map(str.strip, line.partition("=")[::2]) for line in lines if line and line[0] not in "#!")
-    for name in pairs.keys() - PROPERTIES.keys():
-        raise ValueError(f"{file}: {name}: there is no such property; {suggest(name, PROPERTIES)}")
-    return {PROPERTIES[name]: value for name, value in pairs.items() if value}
+    values = {}
+    for line in lines:
+        name, _, value = map(str.strip, line.partition("="))
+        if name in PROPERTIES:
+            values[PROPERTIES[name]] = value
+        elif name and name[0] not in "#!":
+            raise ValueError(f"{file}: {name}: there is no such property; {suggest(name, PROPERTIES)}")
+    return {setting: value for setting, value in values.items() if value}
 
 
 def _content(file: Path) -> str:

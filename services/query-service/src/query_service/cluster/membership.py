@@ -37,7 +37,7 @@ class Membership(BrokerThread):
 
     def __post_init__(self) -> None:
         super().__init__("membership", "members of the group", self.settings.kafka_bootstrap)
-        self._refused = ""
+        self._refused = False
 
     @override
     def run(self) -> None:
@@ -56,20 +56,19 @@ class Membership(BrokerThread):
         try:
             while not self.stopping.is_set():
                 message = consumer.poll(_POLL_S)
-                self._note(None if message is None else message.error())
+                if message is not None and (error := message.error()) is not None:
+                    self._note(error)
                 if time.monotonic() >= next_read:
                     next_read = time.monotonic() + self.settings.membership_interval_ms / 1000
                     self._read_members(admin)
         finally:
             consumer.close()
 
-    def _note(self, error: KafkaError | None) -> None:
-        if error is None:
-            return
+    def _note(self, error: KafkaError) -> None:
         why = reason(error, "Read", self.settings.group_id)
-        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and why != self._refused:
-            self._refused = why
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and not self._refused:
             _log.warning("the group cannot be joined; trying on", reason=why)
+            self._refused = True
         else:
             _log.debug("membership", reason=why)
 
