@@ -40,7 +40,7 @@ class Broker:
     """One broker that keeps its data in `directory` and listens on 127.0.0.1 only.
 
     `controllers` has the ports of the cluster's controllers by node; none make the broker a cluster of its own.
-    `settings` are Kafka's, on top of those that fit a cluster of one.
+    `listeners` are its ports by name beside the plain one; `settings` are Kafka's, on top of those that fit a test.
     """
 
     directory: Path
@@ -50,6 +50,7 @@ class Broker:
     node: int = 1
     controllers: Mapping[int, int] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    listeners: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def bootstrap(self) -> str:
@@ -119,6 +120,9 @@ class Broker:
             "group.min.session.timeout.ms": "1000",
             **self.settings,
         }
+        for name, port in self.listeners.items():
+            for listening in ("listeners", "advertised.listeners"):
+                settings[listening] += f",{name}://127.0.0.1:{port}"
         return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
@@ -132,9 +136,11 @@ class BrokerProcess:
         node: int = 1,
         controllers: Mapping[int, int] | None = None,
         settings: Mapping[str, str] | None = None,
+        listeners: Mapping[str, int] | None = None,
     ) -> None:
         """Formats the storage below `directory`, for a broker with these fields; `start` runs the broker."""
-        self._broker = Broker(directory, free_port(), free_port(), heap, node, controllers or {}, settings or {})
+        ports = free_port(), free_port()
+        self._broker = Broker(directory, *ports, heap, node, controllers or {}, settings or {}, listeners or {})
         self._broker.prepare()
         self._log_file = directory / "broker.log"
         self._process: processes.Popen | None = None

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from statecast_service.kafka import KafkaSettings
 from testkit import topics
 from testkit.broker import running_broker
 
@@ -54,6 +55,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The bootstrap address of a real broker that lives as long as the test run."""
     with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker.bootstrap
+
+
+@pytest.fixture
+def brokers(kafka: str) -> KafkaSettings:
+    """How a client reaches that broker."""
+    return KafkaSettings(kafka_bootstrap=kafka)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.stores_file import StoreDefinition
 from statecast_service.health import HealthServer
-from statecast_service.kafka import client_options
+from statecast_service.kafka import connect
 
 _UPDATE_S = 0.1
 _SEEN_BY_PEERS_S = 0.5
@@ -171,19 +171,17 @@ def _factory(settings: Settings, metrics: Metrics, view: View) -> ReplicaFactory
 
 
 def _consumer(settings: Settings) -> Consumer:
-    return Consumer(
-        {
-            **client_options(settings.kafka_bootstrap),
-            "group.id": f"{settings.group_id}.changelog",  # required by the client, never joined
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-            "fetch.queue.backoff.ms": 5,
-            "fetch.message.max.bytes": 4 << 20,
-            "queued.max.messages.kbytes": 65_536,
-        }
-    )
+    options = {
+        "group.id": f"{settings.group_id}.changelog",  # required by the client, never joined
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "error",
+        "fetch.queue.backoff.ms": 5,
+        "fetch.message.max.bytes": 4 << 20,
+        "queued.max.messages.kbytes": 65_536,
+    }
+    return connect(Consumer, settings, options)
 
 
 def _wall_ms() -> int:

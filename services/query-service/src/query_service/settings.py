@@ -6,8 +6,10 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from statecast_service.kafka import KafkaSettings
 from statecast_service.logs import LogLevel
-from statecast_service.settings import Port, ServiceSettings
+from statecast_service.settings import Port
+from statecast_service.tls import PortSettings
 
 SHIPPED_STORES = Path(__file__).with_name("stores.yaml")
 
@@ -16,13 +18,11 @@ OwnPort = Annotated[int, Field(ge=1, le=65_535)]
 """A port that other processes are configured with, so 0 is not one."""
 
 
-class Settings(ServiceSettings):
+class Settings(KafkaSettings, PortSettings):
     """Each field is the environment variable of its name in capitals after QUERY_SERVICE_."""
 
     model_config = SettingsConfigDict(env_prefix="QUERY_SERVICE_", use_attribute_docstrings=True)
 
-    kafka_bootstrap: NonEmpty = "127.0.0.1:9092"
-    """Kafka brokers, as host:port,host:port."""
     stores: Path = SHIPPED_STORES
     """The stores file: which keyed topics are served, and as what."""
     data_directory: Path = Path(".run/query-service")
@@ -32,8 +32,6 @@ class Settings(ServiceSettings):
 
     instance: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9._:-]{1,200}$")] = None
     """The name of the instance, unique and stable; empty takes host:port."""
-    host: NonEmpty = "127.0.0.1"
-    """Where the public and the internal service listen."""
     port: OwnPort = 50_051
     """The port of the public QueryService."""
     shard_port: OwnPort = 50_061

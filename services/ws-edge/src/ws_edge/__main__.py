@@ -101,7 +101,8 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     Raises SettingsError when the stores file or a certificate is wrong.
     """
     clock = time.monotonic
-    stores, metrics, tls, woken = read_stores(settings.stores), Metrics(), port_tls(settings), asyncio.Event()
+    port_tls(settings)  # uvicorn reads the files itself
+    stores, metrics, woken = read_stores(settings.stores), Metrics(), asyncio.Event()
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
     client = _query_client(settings)
     all_stores = {**stores, **EDGE_STORES}
@@ -111,7 +112,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges
     channels = Channels(client, stores, writer, wall_clock, *channel_limits)
     revocations = Revocations(hub, client, writer is not None, settings.unavailable_after_ms / 1000)
-    gateway = Gateway(settings.gateway_secrets, certified=tls is not None and tls.mutual)
+    gateway = Gateway(settings.gateway_secrets)
     tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
     context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
     sockets = Sockets(context, channels, revocations, gateway, _admission(settings), settings.stall_timeout_s)
@@ -149,7 +150,7 @@ def revoke(settings: Settings, principal: str, *, lift: bool) -> int:
 
 def writer_of(settings: Settings) -> KafkaWriter | None:
     """The writer to Kafka; None when the settings name no broker."""
-    return KafkaWriter(settings.kafka_bootstrap, settings.kafka_timeout_ms / 1000) if settings.kafka_bootstrap else None
+    return KafkaWriter(settings, settings.kafka_timeout_ms / 1000) if settings.kafka_bootstrap else None
 
 
 def _arguments() -> argparse.Namespace:

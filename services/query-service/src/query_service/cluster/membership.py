@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from typing_extensions import override
 
 from query_service.cluster.broker_thread import BrokerThread
 from query_service.cluster.shard_map import Member, newest_of_each
 from query_service.settings import Settings
-from statecast_service.kafka import client_options
+from statecast_service.kafka import connect, reason
 
 _POLL_S = 0.05
 _REQUEST_TIMEOUT_S = 3.0
@@ -38,42 +38,50 @@ class Membership(BrokerThread):
 
     def __post_init__(self) -> None:
         super().__init__("membership", "members of the group", self.settings.kafka_bootstrap)
+        self._refused = False
 
     @override
     def run(self) -> None:
-        consumer = Consumer(
-            {
-                **client_options(self.bootstrap),
-                "group.id": self.settings.group_id,
-                "client.id": self.me.client_id(),
-                "session.timeout.ms": self.settings.session_timeout_ms,
-                "heartbeat.interval.ms": max(100, self.settings.session_timeout_ms // 6),
-                "enable.auto.commit": False,
-            }
-        )
+        options = {
+            "group.id": self.settings.group_id,
+            "client.id": self.me.client_id(),
+            "session.timeout.ms": self.settings.session_timeout_ms,
+            "heartbeat.interval.ms": max(100, self.settings.session_timeout_ms // 6),
+            "enable.auto.commit": False,
+        }
+        consumer = connect(Consumer, self.settings, options)
         consumer.subscribe(sorted(self.topics), on_assign=lambda consumer, _: consumer.assign([]))
         next_read = 0.0
         try:
             while not self.stopping.is_set():
-                error = consumer.poll(_POLL_S)
-                if error is not None and error.error() is not None:
-                    _log.debug("membership", reason=str(error.error()))
+                message = consumer.poll(_POLL_S)
+                if message is not None and (error := message.error()) is not None:
+                    self._note(error)
                 if time.monotonic() >= next_read:
                     next_read = time.monotonic() + self.settings.membership_interval_ms / 1000
                     self._read_members()
         finally:
             consumer.close()
 
+    def _note(self, error: KafkaError) -> None:
+        why = reason(error, "Read", self.settings.group_id)
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and not self._refused:
+            _log.warning("the group cannot be joined; trying on", reason=why)
+            self._refused = True
+        else:
+            _log.debug("membership", reason=why)
+
     def _read_members(self) -> None:
         # librdkafka aborts the process when its own time-out of this call passes before the coordinator is found, and
         # one is found later (librdkafka issue 4605). So that time-out never comes: a client whose call does not end is
         # thrown away with it.
-        self._admin = self._admin or AdminClient(client_options(self.bootstrap))
+        admin = self._admin = self._admin or connect(AdminClient, self.settings)
         group = self.settings.group_id
-        called = self._admin.describe_consumer_groups([group], request_timeout=_LIBRDKAFKA_TIMEOUT_S)[group]
+        called = admin.describe_consumer_groups([group], request_timeout=_LIBRDKAFKA_TIMEOUT_S)[group]
         try:
             described = called.result(_REQUEST_TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:
+            admin.poll(0)  # says that the broker refuses the connection, if it does
             self._admin = None
             self.failed(str(error) or "no answer in time")
             return

@@ -17,7 +17,7 @@ from query_service.storage.progress import EndOffset
 from query_service.storage.replica import TopicPartition
 from query_service.storage.store_directory import Topic
 from statecast.position import topic_epoch
-from statecast_service.kafka import client_options
+from statecast_service.kafka import connect, reason
 
 _REQUEST_TIMEOUT_S = 3.0
 
@@ -42,15 +42,14 @@ class TopicWatch(BrokerThread):
 
     def __post_init__(self) -> None:
         super().__init__("topic-watch", "topics", self.settings.kafka_bootstrap)
-        client = client_options(self.bootstrap)
-        self._admin = AdminClient(client)
+        self._admin = connect(AdminClient, self.settings)
         # AdminClient.list_offsets needs half a minute to find its way after a restart of the broker; a consumer does
         # not. The group is required by the client, and never joined.
-        self._consumer_settings = {**client, "group.id": "query-service.ends", "enable.auto.commit": False}
-        self._consumer = Consumer(self._consumer_settings)
+        self._consumer_settings = {"group.id": f"{self.settings.group_id}.ends", "enable.auto.commit": False}
+        self._consumer = connect(Consumer, self.settings, self._consumer_settings)
         self._end_offsets_failed = False
         self._topics: dict[str, Topic] = {}
-        self._missing: set[str] = set()
+        self._missing: dict[str, int] = {}
 
     @override
     def run(self) -> None:
@@ -65,9 +64,10 @@ class TopicWatch(BrokerThread):
                     if self._end_offsets_failed:
                         # One that asked while the broker was shutting down reports the partitions as unknown for ever.
                         self._consumer.close()
-                        self._consumer = Consumer(self._consumer_settings)
+                        self._consumer = connect(Consumer, self.settings, self._consumer_settings)
                 self._read_end_offsets()
             except KafkaException as error:
+                self._admin.poll(0)  # says that the broker refuses the connection, if it does
                 self.failed(error)
         self._consumer.close()
 
@@ -77,13 +77,15 @@ class TopicWatch(BrokerThread):
         for name, future in described.items():
             try:
                 topics[name] = _topic(name, future.result(), topics.get(name))
-                self._missing.discard(name)
+                self._missing.pop(name, None)
             except KafkaException as error:
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                code = error.args[0].code()
+                if code not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED):
                     raise
-                if name not in self._missing:
-                    self._missing.add(name)
-                    _log.warning("the topic does not exist; waiting for it", topic=name)
+                if self._missing.get(name) != code:
+                    self._missing[name] = code
+                    why = reason(error.args[0], "Read", name)
+                    _log.warning("the topic is not there; waiting for it", topic=name, reason=why)
         self.answered()
         if topics != self._topics:
             self._topics = topics
