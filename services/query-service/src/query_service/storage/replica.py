@@ -80,6 +80,13 @@ class Replica:
         except StoreError as error:
             raise NotServedError(str(error)) from error
 
+    def deletions(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yields the deletion markers of rows with first <= key < end; a row may have come since. Raises as `read`."""
+        try:
+            yield from self.store.deletions(first, end)
+        except StoreError as error:
+            raise NotServedError(str(error)) from error
+
     def versions(self, key: bytes, before_offset: int = MAX_OFFSET) -> Iterator[bytes]:
         """Yields the stored values that a key had, from the newest before this offset on. Raises as `read` does."""
         newest = self.read([key])[0]
