@@ -272,6 +272,7 @@ def test_while_no_empty_store_can_be_made_the_other_work_goes_on(log: Log, monke
         raise StoreFailedError("no space left on device")
 
     monkeypatch.setattr(log.changelog, "reopen", reopen_on_a_full_disk)
+    log.changelog._next_maintenance = 0.0
     log.changelog.follow(log.replica)
     log.write("a", 1)
     log.until_applied(0)

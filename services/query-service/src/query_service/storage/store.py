@@ -45,12 +45,11 @@ class PartitionStore:
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
         """Returns the stored values of rows, in their order; a deletion marker is one, too."""
         values = self._engine.get_many(keys)
-        if self._has_markers and None in values:
-            absent = [index for index, value in enumerate(values) if value is None]
-            markers = self._engine.get_many([MARKER_PREFIX + keys[index] for index in absent])
-            for index, marker in zip(absent, markers, strict=True):
-                values[index] = marker
-        return values
+        if not self._has_markers or None not in values:
+            return values
+        absent = [MARKER_PREFIX + key for key, value in zip(keys, values, strict=True) if value is None]
+        markers = iter(self._engine.get_many(absent))
+        return [next(markers) if value is None else value for value in values]
 
     def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """Yields keys and stored values of the rows with first <= key < end, as of one moment."""

@@ -151,13 +151,15 @@ class RangeWatch(Watch):
             row = self.members.get(member)
             if row is not None and row.position >= state.position:
                 continue
-            if row is not None and row.key != state.key:
-                (self._doubled.add if state.row is not None else self._doubled.discard)(member)
             if state.row is not None:
+                if row is not None and row.key != state.key:
+                    self._doubled.add(member)
                 self.members[member] = state
             elif row is not None and row.key == state.key:
                 del self.members[member]
                 self._is_outdated = self._is_outdated or member in self._doubled
+            else:
+                self._doubled.discard(member)
         ordered = sorted(self.members.values(), key=_order, reverse=self.key.reverse)
         if orders:
             last, is_behind = (min(orders), lt) if self.key.reverse else (max(orders), gt)
