@@ -11,7 +11,7 @@ from query_service.lookups.page_token import Cursor
 from query_service.lookups.scan import key_range, partition_page
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import HEADER_SIZE, key_parts
-from testkit.query_service import put, tombstone
+from testkit.query_service import FakeRecord, ManualClock, put, tombstone
 
 OpenReplica = Callable[..., Replica]
 
@@ -91,11 +91,21 @@ async def test_deleted_members_are_left_out(replica: Replica) -> None:
     assert pages(replica, 9) == [["1", "2", "4", "5"]]
 
 
-async def test_a_page_full_of_deletions_is_short_and_goes_on(replica: Replica) -> None:
+async def test_many_deletions_make_no_page_short(replica: Replica) -> None:
     replica.apply([tombstone(f"g\x000{number:03d}\x00m", 2, 20 + number) for number in range(25)], 45)
 
-    assert [sort for page in pages(replica, 1) for sort in page] == ["1", "2", "3", "4", "5"]
-    assert pages(replica, 1)[:2] == [[], []]
+    assert pages(replica, 2) == [["1", "2"], ["3", "4"], ["5"]]
+
+
+async def test_a_page_full_of_expired_rows_is_short_and_goes_on(open_replica: OpenReplica, wall: ManualClock) -> None:
+    replica = open_replica(format="plain", message="bytes", retain="1h")
+    now_ms = int(wall.now * 1000)
+    for number in range(26):
+        key = f"g\x00{number:02d}\x00m".encode()
+        replica.apply([FakeRecord(key, b"x", number, record_ms=now_ms + 1000 * (number // 25))], number + 1)
+    wall.now += 3600.5
+
+    assert pages(replica, 1) == [[], [], ["25"]]
 
 
 async def test_a_page_sees_what_was_applied_since_the_page_before(replica: Replica) -> None:

@@ -35,8 +35,9 @@ def partition_page(
 ) -> PageResult:
     """Returns at most `size` rows after `cursor`, and the token of the next page when there are more rows.
 
-    A page also ends at 1 MiB, and after ten remembered deletions per row: it never holds the event loop for long, so
-    a page may be short, or even empty, and still have a next one. Raises NotServedError when the store has moved away.
+    A page also ends at 1 MiB, and after ten expired rows per row: it never holds the event loop for long, so a page may
+    be short, or, where rows expire, even empty, and still have a next one. Raises NotServedError when the store has
+    moved away.
     """
     first, end = key_range(query)
     last_key = cursor.last_key if cursor else b""
