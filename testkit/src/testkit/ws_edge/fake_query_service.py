@@ -10,6 +10,7 @@ import grpc.aio
 from google.protobuf.message import Message
 from typing_extensions import override
 
+from statecast.partitioning import PARTITIONERS, partition_of
 from statecast.query.v1 import query_pb2, query_service_pb2
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceServicer, add_QueryServiceServicer_to_server
 from statecast.state.v1.state_pb2 import Position, StateKey
@@ -19,7 +20,6 @@ from ws_edge.errors import UnavailableError
 from ws_edge.states import StoreKey
 
 Context = grpc.aio.ServicerContext[Message, Message]
-PARTITIONS = 4
 STORES = ("orders-by-key", "orders-by-customer", "orders-by-item", *EDGE_STORES)
 
 
@@ -39,7 +39,9 @@ class FakeQueryService(QueryServiceServicer):
         self.calls: Counter[str] = Counter()
         self.ranges: Counter[str] = Counter()
         self.recent_since = 0
-        self.partitioner = query_pb2.PARTITIONER_UNSPECIFIED
+        self.has_crc32 = False
+        """Whether the partitioner is librdkafka's."""
+        self.partitions = 4
         self.ahead: dict[int, int] = {}
         """The applied offset of each partition that is further than the others."""
         self.most_at_once = 0
@@ -136,10 +138,15 @@ class FakeQueryService(QueryServiceServicer):
                 result.absence.CopyFrom(held)
         for index, range_query in enumerate(request.ranges):
             self._fill_range(request.store, range_query, response, index)
-        for n in range(PARTITIONS):
+        for n in range(self.partitions):
             position = Position(epoch=self.epoch, offset=self.ahead.get(n, self.offset))
-            response.freshness.add(partition=n, current_through=position)
+            ranges = [index for index, each in enumerate(request.ranges) if self.partition_of(each.group) == n]
+            response.freshness.add(partition=n, current_through=position, ranges=ranges)
         return response
+
+    def partition_of(self, group: str) -> int:
+        """The partition of a group."""
+        return partition_of(group, self.partitions, PARTITIONERS["crc32" if self.has_crc32 else "murmur2"])
 
     def _fill_range(
         self,
@@ -205,14 +212,17 @@ class FakeQueryService(QueryServiceServicer):
         await self._begin("ListShards", context)
         replica = query_pb2.Replica(instance="fake", address=self.address, rank=1, serving=True)
         message = "statecast.orders.v1.Order"
+        partitioner = query_pb2.PARTITIONER_CRC32 if self.has_crc32 else query_pb2.PARTITIONER_MURMUR2
         stores = [
             query_pb2.Store(
-                store=name, topic=name, message=message, partitions=PARTITIONS, partitioner=self.partitioner
+                store=name, topic=name, message=message, partitions=self.partitions, partitioner=partitioner
             )
             for name in STORES
         ]
         shards = [
-            query_pb2.Shard(store=name, partition=n, replicas=[replica]) for name in STORES for n in range(PARTITIONS)
+            query_pb2.Shard(store=name, partition=n, replicas=[replica])
+            for name in STORES
+            for n in range(self.partitions)
         ]
         return query_service_pb2.ListShardsResponse(stores=stores, shards=shards)
 

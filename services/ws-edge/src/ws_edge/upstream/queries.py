@@ -10,7 +10,7 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse, ScanStatesResponse
 from statecast.state.v1.state_pb2 import Position as PositionMessage
 from statecast.state.v1.state_pb2 import StateKey
-from statecast_client.shard_map import GroupHashes, ShardMap, hash_group
+from statecast_client.shard_map import GroupHashes, hash_group
 from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
 from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
 from ws_edge.stores import Store
@@ -101,19 +101,16 @@ def batch(store: Store, queries: Iterable[Query], max_wait: float = 0.0) -> byte
     return request.SerializeToString() + b"".join(query.encoded for query in queries)
 
 
-def results(store: Store, queries: Sequence[Query], response: BatchGetStatesResponse, shards: ShardMap) -> list[Result]:
-    """Returns the result of each query, in their order; `shards` names the partition whose progress a range makes."""
+def results(store: Store, queries: Sequence[Query], response: BatchGetStatesResponse) -> list[Result]:
+    """Returns the result of each query, in their order."""
     ordered: list[Result] = [None] * len(queries)
     keys, ranges = list[int](), list[int]()
     for index, query in enumerate(queries):
         (ranges if isinstance(query.key, RangeKey) else keys).append(index)
-    if ranges:
-        applied = {freshness.partition: _position(freshness.current_through) for freshness in response.freshness}
-        for index in ranges:
-            partition = shards.partition(store.name, queries[index].group)
-            position = None if partition is None else applied.get(partition)
-            if position is not None and position != queries[index].after:
-                ordered[index] = Progress(position)
+    for freshness in response.freshness:
+        position = _position(freshness.current_through)
+        for place in freshness.ranges:
+            ordered[ranges[place]] = Progress(position)
     for key_result in response.results:
         index = keys[key_result.index]
         ordered[index] = _result(store, queries[index], key_result)

@@ -116,7 +116,7 @@ class QueryClient:
         self, store: Store, queries: Sequence[Query], answer: Awaitable[BatchGetStatesResponse]
     ) -> list[Result]:
         try:
-            return results(store, queries, await answer, self._router.shards)
+            return results(store, queries, await answer)
         except RequestError as error:
             return [error] * len(queries)
 
