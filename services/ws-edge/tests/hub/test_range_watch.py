@@ -3,7 +3,7 @@
 import pytest
 
 from testkit.ws_edge.ranges import ALICE, BOB, STAFF, Range, at, gone, news, row, whole
-from ws_edge.hub.range_watch import MAX_EXTRA_REMOVALS, RangeWatch
+from ws_edge.hub.range_watch import RangeWatch
 from ws_edge.states import Position
 from ws_edge.upstream.queries import RangeResult
 
@@ -276,11 +276,12 @@ def test_the_removals_that_are_remembered_are_bounded() -> None:
     watched = Range(limit=2)
     watched.join()
     watched.answer(whole(through=0))
-    for offset in range(1, MAX_EXTRA_REMOVALS + 10):
+    for offset in range(1, 10):
         watched.answer(news(gone(f"m{offset}", offset), after=offset - 1, through=offset))
-    resumed = watched.join(after=at(1))
+    knowing, resumed = (watched.join(after=at(offset)) for offset in (8, 1))
     query = watched.due()[1]
 
+    assert knowing.events == ["recovered", "-m9@9"]
     assert resumed.events == []
     assert (query.after, query.whole) == (at(1), True)
 

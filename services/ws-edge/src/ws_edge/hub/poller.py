@@ -213,6 +213,8 @@ class LongPollLane(Lane):
     async def _next(self) -> list[Watch]:
         if self.watches:
             await asyncio.sleep(max(BATCHING_S, self._began + self._poller.spacing() - self._poller.clock()))
+        # While keys join, no poll ends by itself: those that nobody watches any more must go all the same.
+        self.watches = {watch: None for watch in self.watches if watch.status is WatchStatus.HELD}
         return list(self.watches)
 
     @override

@@ -13,8 +13,6 @@ from ws_edge.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.upstream.queries import RangeResult
 
 BY_POSITION = attrgetter("position")
-MAX_EXTRA_REMOVALS = 256
-"""The removals that are remembered beyond as many as the range may have members, for subscribers who resume."""
 
 
 @dataclass(slots=True, eq=False)
@@ -166,7 +164,8 @@ class RangeWatch(Watch):
             if removal.position >= self._removals.get(removal.key, removal).position:
                 self._removals[removal.key] = removal
                 self._removals.move_to_end(removal.key)
-        while len(self._removals) > self.key.limit + MAX_EXTRA_REMOVALS:
+        # Who has missed more than the range may have members is sent all of them: see _missed_after.
+        while len(self._removals) > self.key.limit:
             _, oldest = self._removals.popitem(last=False)
             self._removals_after = max(self._removals_after, oldest.position.offset)
 

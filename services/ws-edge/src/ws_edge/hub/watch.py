@@ -97,7 +97,7 @@ class Subscription:
         return None if self.backlog is None or self.is_ended else self.backlog.take()
 
     def end(self) -> None:
-        """Lets go of the subscriber, which must not live as long as the schedule remembers the subscription."""
+        """Lets go of the subscriber, which must not live as long as somebody remembers the subscription."""
         self.status = SubscriptionStatus.ENDED
         del self.subscriber
 
@@ -128,8 +128,6 @@ class Watch(ABC):
     interval: float = field(default=0.0, init=False)
     """The shortest interval of its subscriptions, in seconds; 0 keeps it in a long poll."""
     status: WatchStatus = field(default=WatchStatus.SCHEDULED, init=False)
-    slot: int = field(default=-1, init=False)
-    """The slot of the schedule that holds its next timed read."""
     confirmed_at: float = field(default=0.0, init=False)
     """When a replica last answered for it."""
     position: Position | None = field(default=None, init=False)
