@@ -24,7 +24,7 @@ from ws_edge.upstream.queries import key_message, position_message
 
 BINARY_SUBPROTOCOL = "statecast.push.v1+proto"
 MAX_REFERENCE = 64
-MAX_FORMS = 16
+MAX_FORMS = 4
 """The frames that a state of a range keeps: while it stays, each position of its range makes another one."""
 
 
