@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
@@ -19,7 +19,7 @@ from statecast_service.settings import load_settings
 from ws_edge.auth.admission import Admission, Pace
 from ws_edge.auth.gateway import Gateway, Tickets
 from ws_edge.auth.quotas import ChannelQuota, Quota, Quotas
-from ws_edge.channels import EDGE_STORES
+from ws_edge.channels import EDGE_STORES, REVOCATIONS
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.kafka_writer import KafkaWriter, Writer
 from ws_edge.channels.revocations import RevocationLog, Revocations
@@ -105,10 +105,12 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     client = _query_client(settings)
     shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000)
     poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
-    poller = Poller(hub, client, {**stores, **EDGE_STORES}, metrics, clock, woken, *poll_limits)
+    revoked = replace(REVOCATIONS, max_lag_ms=settings.revocation_lag_ms)
+    edge_stores = {**EDGE_STORES, revoked.name: revoked}
+    poller = Poller(hub, client, {**stores, **edge_stores}, metrics, clock, woken, *poll_limits)
     channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges
     channels = Channels(client, stores, writer, wall_clock, *channel_limits)
-    revocations = Revocations(hub, client, writer is not None, settings.unavailable_after_ms / 1000)
+    revocations = Revocations(hub, client, revoked, writer is not None, settings.unavailable_after_ms / 1000)
     gateway = Gateway(settings.gateway_secrets, certified=tls is not None and tls.mutual)
     tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
     context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
@@ -168,6 +170,7 @@ def _query_client(settings: Settings) -> QueryClient:
         settings.batch_keys,
         credentials=None if tls is None else tls.channel_credentials(),
         backoff_s=settings.query_backoff_ms / 1000,
+        stale_after_ms=settings.stale_after_ms,
     )
 
 

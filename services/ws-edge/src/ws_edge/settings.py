@@ -148,6 +148,10 @@ class Settings(ServiceSettings):
     """How long an instance that failed is asked last."""
     shard_refresh_ms: int = Field(5000, ge=100)
     """How often the shard map is asked for while all is well."""
+    stale_after_ms: int = Field(5000, ge=1)
+    """From this lag on, frames and answers say how stale they may be."""
+    revocation_lag_ms: int = Field(300_000, ge=1000)
+    """The most by which what is known of revocations may lag; beyond it nobody new is let in."""
     batch_keys: int = Field(1000, ge=1)
     """Keys in one call; at most the query service's own limit."""
     page_size: int = Field(100, ge=1, le=1000)

@@ -5,7 +5,7 @@ import pytest
 from testkit.ws_edge.ranges import ALICE, BOB, STAFF, Range, at, gone, news, row, whole
 from ws_edge.hub.range_watch import RangeWatch
 from ws_edge.states import Position
-from ws_edge.upstream.queries import RangeResult
+from ws_edge.upstream.queries import Progress, RangeResult
 
 
 def test_a_range_begins_with_all_members_and_goes_on_with_what_changes() -> None:
@@ -241,7 +241,7 @@ def test_a_subscriber_that_comes_during_a_read_makes_the_edge_ask_again() -> Non
     watched.answer(RangeResult(at(8), at(9), True, False, [row("a", 1)], [], True))
     watch, _ = watched.due()
     late = watched.join(after=at(6))
-    watched.hub.unchanged(watch)
+    watched.hub.unchanged(watch, Progress())
     watched.answer(RangeResult(at(6), at(9), True, False, [row("a", 1)], [gone("b", 7)], True))
 
     assert late.events == ["recovered", "-b@7"]

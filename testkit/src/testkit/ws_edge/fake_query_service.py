@@ -42,6 +42,8 @@ class FakeQueryService(QueryServiceServicer):
         self.has_crc32 = False
         """Whether the partitioner is librdkafka's."""
         self.partitions = 4
+        self.lag_ms = 0
+        """How far this instance says that it lags."""
         self.ahead: dict[int, int] = {}
         """The applied offset of each partition that is further than the others."""
         self.most_at_once = 0
@@ -100,6 +102,8 @@ class FakeQueryService(QueryServiceServicer):
     ) -> query_service_pb2.BatchGetStatesResponse:
         """Answers with what is newer, at once or within `max_wait`."""
         await self._begin("BatchGetStates", context)
+        if request.bounds.HasField("max_lag_ms") and self.lag_ms > request.bounds.max_lag_ms:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "scripted to lag")
         keys = [query.key for query in request.keys]
         self.asked.update(StoreKey(request.store, key.group, key.sort, key.member) for key in keys)
         self.ranges.update(each.group for each in request.ranges)
@@ -141,7 +145,10 @@ class FakeQueryService(QueryServiceServicer):
         for n in range(self.partitions):
             position = Position(epoch=self.epoch, offset=self.ahead.get(n, self.offset))
             ranges = [index for index, each in enumerate(request.ranges) if self.partition_of(each.group) == n]
-            response.freshness.add(partition=n, current_through=position, ranges=ranges)
+            keys = [index for index, each in enumerate(request.keys) if self.partition_of(each.key.group) == n]
+            named = response.freshness.add(partition=n, current_through=position, lag_ms=self.lag_ms)
+            named.keys.extend(keys)
+            named.ranges.extend(ranges)
         return response
 
     def partition_of(self, group: str) -> int:
@@ -196,6 +203,7 @@ class FakeQueryService(QueryServiceServicer):
         token = str(end) if end < len(rows) else ""
         response = query_service_pb2.ScanStatesResponse(states=states, next_page_token=token)
         response.freshness.current_through.CopyFrom(Position(epoch=self.epoch, offset=self.offset))
+        response.freshness.lag_ms = self.lag_ms
         return response
 
     async def ListVersions(  # noqa: N802  gRPC names it

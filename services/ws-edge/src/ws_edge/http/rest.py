@@ -87,6 +87,7 @@ class OrderUpdatesReply(Document):
     data: OrderStatusDocument
     position: PositionDocument
     commit_time: str | None = Field(None, description="When the change was committed, RFC 3339. Absent when unknown.")
+    lag_ms: str | None = Field(None, description="For how long it may have been out of date. Absent when not for long.")
 
 
 class KeyDocument(Document):
@@ -103,6 +104,7 @@ class StateDocument(Document):
     key: KeyDocument
     position: PositionDocument
     commit_time: str | None = Field(None, description="When the change was committed, RFC 3339. Absent when unknown.")
+    lag_ms: str | None = Field(None, description="For how long it may have been out of date. Absent when not for long.")
     row: dict[str, Any] = Field(description="The row in proto3 JSON, in the message of the store.")
 
 
@@ -111,6 +113,7 @@ class PageDocument(Document):
 
     states: list[StateDocument]
     next_page_token: str = Field(description="Pass it back as page_token; empty after the last page.")
+    lag_ms: str | None = Field(None, description="For how long it may have been out of date. Absent when not for long.")
 
 
 class ConsumerDocument(Document):
@@ -193,7 +196,7 @@ class Rest:
         scan = Scan(group, sort_from, sort_to, reverse, limit or self.page_size, page_token)
         page = await self.client.scan(definition, scan)
         rows = [state_document(row) for row in page.states if may_see(consumer, row)]
-        document = {"states": rows, "next_page_token": page.next_page_token}
+        document = {"states": rows, "next_page_token": page.next_page_token, **_lag(page.lag_ms)}
         return JSONResponse(document, headers={"Cache-Control": PRIVATE})
 
     async def get_consumer(self, request: Request) -> Response:
@@ -239,7 +242,11 @@ def state_document(state: KeyState) -> dict[str, Any]:
     }
     if state.commit_ns is not None:
         document["commit_time"] = rfc3339(state.commit_ns)
-    return document | {"row": message_document(state.row)}
+    return document | _lag(state.lag_ms) | {"row": message_document(state.row)}
+
+
+def _lag(lag_ms: int) -> dict[str, str]:
+    return {"lag_ms": str(lag_ms)} if lag_ms else {}
 
 
 def message_document(message: Message) -> dict[str, Any]:
@@ -253,6 +260,6 @@ def _cacheable(state: KeyState, if_none_match: str | None, document: dict[str, A
     etag = f'"{state.position.epoch}-{state.position.offset}"'
     headers = {"ETag": etag, "Cache-Control": PRIVATE}
     etags = {tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")}
-    if etag in etags or "*" in etags:
+    if not state.lag_ms and (etag in etags or "*" in etags):
         return Response(status_code=304, headers=headers)
     return JSONResponse(document, headers=headers)

@@ -14,7 +14,7 @@ from ws_edge.hub.member_changes import Backlog
 from ws_edge.hub.range_watch import RangeWatch
 from ws_edge.hub.watch import KeyWatch, Subscriber, Subscription, SubscriptionStatus, Watch, WatchStatus
 from ws_edge.states import AnyKey, KeyState, Position, RangeKey
-from ws_edge.upstream.queries import RangeResult
+from ws_edge.upstream.queries import Progress, RangeResult
 
 T = TypeVar("T")
 
@@ -167,15 +167,18 @@ class Hub:
     def answered(self, watch: Watch, result: KeyState | RangeResult) -> None:
         """A replica has answered with what the key holds, or what has changed in the range."""
         now = self._clock()
-        if watch.accept(result):
+        is_news = watch.accept(result)
+        watch.note_lag(result.lag_ms)
+        if is_news:
             for subscription in tuple(watch.subscriptions):
                 if subscription.status is CURRENT or subscription.status is QUEUED:
                     self._offer(subscription, now)
         self._go_on(watch, now)
 
-    def unchanged(self, watch: Watch, position: Position | None = None) -> None:
-        """A replica has nothing newer than what is known; `position` is how far it has looked, if it says so."""
-        watch.unchanged(position)
+    def unchanged(self, watch: Watch, progress: Progress) -> None:
+        """A replica has nothing newer than what is known."""
+        watch.unchanged(progress.position)
+        watch.note_lag(progress.lag_ms)
         self._go_on(watch, self._clock())
 
     def failed(self, watch: Watch) -> None:

@@ -88,10 +88,8 @@ class Poller:
                 lane.task.cancel()
 
     def take(self, watch: Watch, result: Result) -> None:
-        if result is None:
-            self.hub.unchanged(watch)
-        elif isinstance(result, Progress):
-            self.hub.unchanged(watch, result.position)
+        if isinstance(result, Progress):
+            self.hub.unchanged(watch, result)
         elif isinstance(result, RequestError):
             self.metrics.failed_keys.inc()
             self.hub.failed(watch)
