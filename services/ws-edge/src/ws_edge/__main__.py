@@ -18,6 +18,7 @@ from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
 from ws_edge.auth.admission import Admission, Pace
 from ws_edge.auth.gateway import Gateway, Tickets
+from ws_edge.auth.page_tokens import PageTokens
 from ws_edge.auth.quotas import ChannelQuota, Quota, Quotas
 from ws_edge.channels import EDGE_STORES, REVOCATIONS
 from ws_edge.channels.channels import Channels
@@ -119,7 +120,8 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     def not_ready() -> str | None:
         return "this edge is being stopped" if sockets.draining else shard_watch.reason
 
-    rest = Rest(client, stores, gateway, tickets, revocations, settings.page_size)
+    page_tokens = PageTokens(settings.gateway_secrets)
+    rest = Rest(client, stores, gateway, tickets, revocations, page_tokens, settings.page_size)
     channel_quota = ChannelQuota(settings.consumer_channels_per_hour, clock)
     report = EdgeReport(settings.instance, metrics, not_ready, clock)
     routers = [

@@ -191,16 +191,15 @@ class FakeQueryService(QueryServiceServicer):
     async def ScanStates(  # noqa: N802  gRPC names it
         self, request: query_service_pb2.ScanStatesRequest, context: Context
     ) -> query_service_pb2.ScanStatesResponse:
-        """Answers with a page; the token is the number of rows before it."""
+        """Answers with a page; the token names the last row."""
         await self._begin("ScanStates", context)
-        if request.page_token and not request.page_token.isdigit():
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "page_token is not one of ours")
         entries = self._range(request.store, request.group, request.sort_from, request.sort_to, request.reverse)
         rows = [held for _, held in entries if isinstance(held, query_pb2.State)]
-        start = int(request.page_token or 0)
+        names = ["", *("/".join((row.key.sort, row.key.member)) for row in rows)]
+        start = names.index(request.page_token)
         end = start + (request.page_size or 100)
         states = rows[start:end]
-        token = str(end) if end < len(rows) else ""
+        token = names[end] if end < len(rows) else ""
         response = query_service_pb2.ScanStatesResponse(states=states, next_page_token=token)
         response.freshness.current_through.CopyFrom(Position(epoch=self.epoch, offset=self.offset))
         response.freshness.lag_ms = self.lag_ms

@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from pydantic import BaseModel, Field, field_validator
 
 from ws_edge.auth.gateway import Caller, Gateway, Tickets
+from ws_edge.auth.page_tokens import PageTokens
 from ws_edge.authorization import Consumer, check_key, check_row, may_see
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import rfc3339
@@ -109,7 +110,7 @@ class StateDocument(Document):
 
 
 class PageDocument(Document):
-    """A page of a group, in the order of sort."""
+    """A page of a group, in the order of sort. It may have few rows, or none, and still a next one."""
 
     states: list[StateDocument]
     next_page_token: str = Field(description="Pass it back as page_token; empty after the last page.")
@@ -149,6 +150,7 @@ class Rest:
     gateway: Gateway
     tickets: Tickets
     revocations: Revocations
+    page_tokens: PageTokens
     page_size: int
 
     def router(self) -> APIRouter:
@@ -193,10 +195,12 @@ class Rest:
         for name, part in (("group", group), ("from", sort_from), ("to", sort_to)):
             check_key_part(name, part)
         check_key(consumer, definition.rule, StoreKey(store, group))
-        scan = Scan(group, sort_from, sort_to, reverse, limit or self.page_size, page_token)
+        token = self.page_tokens.open(page_token)
+        scan = Scan(group, sort_from, sort_to, reverse, limit or self.page_size, token)
         page = await self.client.scan(definition, scan)
         rows = [state_document(row) for row in page.states if may_see(consumer, row)]
-        document = {"states": rows, "next_page_token": page.next_page_token, **_lag(page.lag_ms)}
+        next_token = self.page_tokens.seal(page.next_page_token)
+        document = {"states": rows, "next_page_token": next_token, **_lag(page.lag_ms)}
         return JSONResponse(document, headers={"Cache-Control": PRIVATE})
 
     async def get_consumer(self, request: Request) -> Response:
