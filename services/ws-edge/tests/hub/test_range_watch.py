@@ -187,6 +187,18 @@ def test_a_resuming_subscriber_gets_what_it_missed_and_nothing_else() -> None:
     assert resumed.events == ["recovered", "-b@7", "~d@8"]
 
 
+def test_a_member_that_moved_before_it_left_leaves_under_the_key_that_the_subscriber_has() -> None:
+    watched = Range()
+    watched.join()
+    watched.answer(whole(row("a", 1, sort="1"), row("b", 2), through=5))
+    watched.answer(news(gone("a", 6, sort="1"), row("a", 7, sort="2"), after=5, through=7))
+    watched.answer(news(gone("a", 8, sort="2"), after=7, through=8))
+    resumed = watched.join(after=at(5))
+
+    assert resumed.events == ["recovered", "-a@8"]
+    assert resumed.taken[0].state.key.sort == "1"
+
+
 def test_an_edge_that_does_not_know_the_range_asks_for_the_removals_that_a_resuming_subscriber_missed() -> None:
     watched = Range()
     resumed = watched.join(after=at(6))

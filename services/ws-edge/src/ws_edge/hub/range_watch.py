@@ -116,8 +116,13 @@ class RangeWatch(Watch):
         )
         if not is_certain:
             return None
+        gone: dict[str, KeyState] = {}
+        for removal in sorted(removals, key=BY_POSITION):
+            # One that has moved before it left is held under the key that it left first.
+            key = gone.get(removal.key.member, removal).key
+            gone[key.member] = KeyState(key, removal.position, commit_ns=removal.commit_ns)
         missed = [row for row in self.members.values() if row.position > after]
-        missed += [removal for removal in removals if removal.key.member not in self.members]
+        missed += [removal for member, removal in gone.items() if member not in self.members]
         return sorted(missed, key=BY_POSITION)
 
     def _reaches_back(self, after: Position | None) -> bool:
