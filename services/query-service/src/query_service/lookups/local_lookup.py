@@ -106,8 +106,8 @@ class LocalLookup(lookups.Lookup):
             return result if result.has_news else self._look_up(replica, query, keys)
 
     def _look_up(self, replica: Replica, query: BatchQuery, keys: list[bytes]) -> BatchResult:
-        places = {"keys": range(len(query.keys)), "ranges": range(len(query.ranges))}
-        freshness = replica.freshness(self.view.me.instance)._replace(**places)
+        places = range(len(query.keys)), range(len(query.ranges))
+        freshness = replica.freshness(self.view.me.instance)._replace(keys=places[0], ranges=places[1])
         result = BatchResult(_changed_keys(replica, query, keys, freshness) if keys else [], freshness=[freshness])
         reader = RangeReader(replica, freshness, self.limits)
         for index, range_query in enumerate(query.ranges):
