@@ -139,6 +139,10 @@ bench-processor: install ## Measure the stream-processor alone, in both modes, a
 bench-query: install ## Measure the query-service alone, with 1,000,000 keys, and write bench/results/
 	$(BIN)/python -m bench.query
 
+.PHONY: soak
+soak: install ## Show that the memory of edge and query-service stays flat under clients that come and go (SOAK_MINUTES=30)
+	$(BIN)/python -m bench.soak
+
 .PHONY: bench-edge
 bench-edge: install ## Measure one ws-edge with 5,000 sockets, and write bench/results/
 	$(BIN)/python -m bench.edge

@@ -13,6 +13,7 @@ _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _MASK = 0xFFFFFFFF
 _SEPARATOR = b"\0"
+_MAX_CACHED = 128
 
 GroupHash = Callable[[str], int]
 """The hash of a group; its remainder by the number of partitions is the partition."""
@@ -33,9 +34,16 @@ def murmur2(data: bytes) -> int:
     return state ^ state >> 15
 
 
-@lru_cache(maxsize=1 << 16)
 def murmur2_hash(group: str) -> int:
-    """Returns Kafka's toPositive(murmur2(group)). Cached, because readers poll the same groups again and again."""
+    """Returns Kafka's toPositive(murmur2(group)). Cached, because readers poll the same groups again and again.
+
+    Long groups are not: whoever asks for one after the other must not fill the memory with them.
+    """
+    return _cached_hash(group) if len(group) <= _MAX_CACHED else _cached_hash.__wrapped__(group)
+
+
+@lru_cache(maxsize=1 << 16)
+def _cached_hash(group: str) -> int:
     return murmur2(group.encode()) & 0x7FFFFFFF
 
 

@@ -1,7 +1,9 @@
 """A group is where Kafka's own partitioners put it, so that any client can route by itself."""
 
+import gc
 import json
 import subprocess
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,6 +97,19 @@ def test_groups_may_be_spread_by_crc_32() -> None:
 
 def test_the_group_is_the_first_part_of_a_key() -> None:
     assert group_of(b"customer-1\x002024\x00order-1") == group_of(b"customer-1") == b"customer-1"
+
+
+def test_long_groups_are_not_kept() -> None:
+    """The hash of a group is cached; who asks for one long group after the other must not fill the memory."""
+    gc.collect()
+    groups = [f"{number}{'x' * 100_000}" for number in range(200)]
+    tracemalloc.start()
+    for group in groups:
+        partition_of(f"{group}!", 4)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert kept < 1_000_000
 
 
 @pytest.mark.kafka

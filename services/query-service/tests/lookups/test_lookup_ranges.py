@@ -203,6 +203,26 @@ async def test_keys_and_ranges_of_many_groups_go_in_one_batch(lookup: MessageLoo
     assert answer.results[0].state.key.member == "a"
 
 
+async def test_each_freshness_names_the_keys_and_ranges_that_were_read_from_its_partition(
+    lookup: MessageLookup, serving_view: View
+) -> None:
+    """Also those that are left out of the answer: whoever polls a range goes on from there."""
+    groups = [f"customer-{number}" for number in range(8)]
+    for group in groups:
+        put(serving_view, 0, "a", group=group)
+    request = batch(*(range_query(group, after=0) for group in groups))
+    for group in groups[:3]:
+        query_ = request.keys.add(key=state_pb2.StateKey(group=group, sort="a", member="a"))
+        query_.after.CopyFrom(state_pb2.Position(epoch=EPOCH, offset=0))
+    answer = await lookup.batch(request, soon())
+
+    assert not answer.results
+    assert not answer.ranges
+    for names, named in ((groups, "ranges"), (groups[:3], "keys")):
+        partitions = {place: each.partition for each in answer.freshness for place in getattr(each, named)}
+        assert partitions == {place: partition_of(group, 4) for place, group in enumerate(names)}
+
+
 @pytest.mark.parametrize("store_fields", [{"format": "plain", "message": "bytes", "retain": "1h"}])
 async def test_rows_that_leave_without_a_record_cannot_be_watched(lookup: MessageLookup) -> None:
     result = await one(lookup, range_query())

@@ -2,18 +2,23 @@
 
 import asyncio
 import time
+from contextlib import suppress
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from query_service.cluster.view import View
-from query_service.errors import AbsentError, BoundsError
+from query_service.errors import AbsentError, BoundsError, NotServedError
+from query_service.storage.engine import MemoryEngine
+from query_service.storage.progress import Progress
+from query_service.storage.store import PartitionStore
 from statecast.partitioning import partition_of
 from statecast.position import Position
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
-from testkit.query_service import MessageLookup, apply_row
+from testkit.query_service import MessageLookup, apply_row, put
+from testkit.waiting import wait_until_async
 
 STORE = "orders-by-key"
 EPOCH = 77
@@ -163,3 +168,20 @@ async def test_a_long_poll_in_which_nothing_changes_ends_empty(lookup: MessageLo
 
     assert not answer.results
     assert answer.freshness
+
+
+async def test_a_long_poll_across_a_reset_of_the_store_tells_no_absence(
+    lookup: MessageLookup, serving_view: View
+) -> None:
+    """A topic that has lost the next record makes a replica start over, with an empty store, while calls wait."""
+    apply_row(serving_view, STORE, "order-1", 1, 5, b"row")
+    waiting = asyncio.create_task(lookup.batch(batch(("order-1", 5), wait=5), soon()))
+    replica = serving_view.replicas[STORE, partition_of("order-1", 4)]
+    await wait_until_async(lambda: replica.changes._watchers, "the call waits")
+    empty = PartitionStore(MemoryEngine(), replica.definition)
+    empty.note_purged(99)
+    replica.start_over(empty, Progress(0, 2.0, time.monotonic))
+    replica.apply([put("order-1", 1, 5)], 6)
+
+    with suppress(NotServedError):
+        assert [result.error.code for result in (await waiting).results] == [14]

@@ -97,15 +97,19 @@ async def test_many_deletions_make_no_page_short(replica: Replica) -> None:
     assert pages(replica, 2) == [["1", "2"], ["3", "4"], ["5"]]
 
 
-async def test_a_page_full_of_expired_rows_is_short_and_goes_on(open_replica: OpenReplica, wall: ManualClock) -> None:
+@pytest.mark.parametrize(("expired", "empty_pages"), [(25, 0), (2500, 2)])
+async def test_only_a_page_of_a_thousand_expired_rows_is_empty_and_goes_on(
+    open_replica: OpenReplica, wall: ManualClock, expired: int, empty_pages: int
+) -> None:
     replica = open_replica(format="plain", message="bytes", retain="1h")
     now_ms = int(wall.now * 1000)
-    for number in range(26):
-        key = f"g\x00{number:02d}\x00m".encode()
-        replica.apply([FakeRecord(key, b"x", number, record_ms=now_ms + 1000 * (number // 25))], number + 1)
+    for number in range(expired + 1):
+        key = f"g\x00{number:04d}\x00m".encode()
+        record_ms = now_ms + (1000 if number == expired else 0)
+        replica.apply([FakeRecord(key, b"x", number, record_ms=record_ms)], number + 1)
     wall.now += 3600.5
 
-    assert pages(replica, 1) == [[], [], ["25"]]
+    assert pages(replica, 1) == [[]] * empty_pages + [[f"{expired:04d}"]]
 
 
 async def test_a_page_sees_what_was_applied_since_the_page_before(replica: Replica) -> None:

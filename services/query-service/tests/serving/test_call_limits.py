@@ -10,6 +10,7 @@ from grpc.aio import AbortError
 from query_service.errors import OverloadedError
 from query_service.metrics import Metrics
 from query_service.serving.call_limits import CallLimits, InFlight, cap, served
+from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 
 RESOURCE_EXHAUSTED = 8
@@ -137,6 +138,17 @@ async def test_a_call_holds_its_request_and_its_answer(in_flight: InFlight, metr
     call.end()
 
     assert held(metrics) == 0
+
+
+def test_a_batch_holds_what_its_keys_take_beside_their_bytes(in_flight: InFlight, metrics: Metrics) -> None:
+    """A key of five bytes takes hundreds while it waits, so bytes alone would let long polls fill the memory."""
+    many = query.BatchGetStatesRequest(store="s", keys=[query_pb2.KeyQuery() for _ in range(15)])
+    with pytest.raises(OverloadedError):
+        in_flight.hold_queries(Call(), many)  # type: ignore[arg-type]
+    many.keys.pop()
+    in_flight.hold_queries(Call(), many)  # type: ignore[arg-type]
+
+    assert held(metrics) == 14 * 700
 
 
 async def test_a_call_too_many_is_not_worked_on(in_flight: InFlight, metrics: Metrics) -> None:

@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
@@ -18,8 +18,9 @@ from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
 from ws_edge.auth.admission import Admission, Pace
 from ws_edge.auth.gateway import Gateway, Tickets
+from ws_edge.auth.page_tokens import PageTokens
 from ws_edge.auth.quotas import ChannelQuota, Quota, Quotas
-from ws_edge.channels import EDGE_STORES
+from ws_edge.channels import EDGE_STORES, REVOCATIONS
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.kafka_writer import KafkaWriter, Writer
 from ws_edge.channels.revocations import RevocationLog, Revocations
@@ -105,13 +106,15 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     stores, metrics, woken = read_stores(settings.stores), Metrics(), asyncio.Event()
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
     client = _query_client(settings)
-    all_stores = {**stores, **EDGE_STORES}
-    shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000, partial(disagreement, all_stores, EDGE_STORES))
+    revoked = replace(REVOCATIONS, max_lag_ms=settings.revocation_lag_ms)
+    edge_stores = {**EDGE_STORES, revoked.name: revoked}
+    all_stores = {**stores, **edge_stores}
+    shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000, partial(disagreement, all_stores, edge_stores))
     poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
     poller = Poller(hub, client, all_stores, metrics, clock, woken, *poll_limits)
     channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges
     channels = Channels(client, stores, writer, wall_clock, *channel_limits)
-    revocations = Revocations(hub, client, writer is not None, settings.unavailable_after_ms / 1000)
+    revocations = Revocations(hub, client, revoked, writer is not None, settings.unavailable_after_ms / 1000)
     gateway = Gateway(settings.gateway_secrets)
     tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
     context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
@@ -120,7 +123,8 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     def not_ready() -> str | None:
         return "this edge is being stopped" if sockets.draining else shard_watch.reason
 
-    rest = Rest(client, stores, gateway, tickets, revocations, settings.page_size)
+    page_tokens = PageTokens(settings.gateway_secrets)
+    rest = Rest(client, stores, gateway, tickets, revocations, page_tokens, settings.page_size)
     channel_quota = ChannelQuota(settings.consumer_channels_per_hour, clock)
     report = EdgeReport(settings.instance, metrics, not_ready, clock)
     routers = [
@@ -171,6 +175,7 @@ def _query_client(settings: Settings) -> QueryClient:
         settings.batch_keys,
         credentials=None if tls is None else tls.channel_credentials(),
         backoff_s=settings.query_backoff_ms / 1000,
+        stale_after_ms=settings.stale_after_ms,
     )
 
 

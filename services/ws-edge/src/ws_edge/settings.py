@@ -112,14 +112,14 @@ class Settings(KafkaSettings, PortSettings):
     """Unsent replies at which a socket's requests are no longer read."""
     consumer_sockets: int = Field(1000, ge=1)
     """Open sockets of one consumer."""
-    consumer_subscriptions: int = Field(10_000, ge=1)
-    """Subscriptions of one consumer, over all of its sockets."""
+    consumer_subscriptions: int = Field(20_000, ge=1)
+    """Rows that one consumer may watch over all of its sockets; a range counts its `limit`."""
     consumer_frames_per_s: int = Field(1000, ge=1)
     """Frames per second of one consumer, over all of its sockets."""
     address_sockets: int = Field(5000, ge=1)
     """Open sockets of one address, behind which a whole network may be."""
-    address_subscriptions: int = Field(50_000, ge=1)
-    """Subscriptions of one address."""
+    address_subscriptions: int = Field(200_000, ge=1)
+    """Rows that the consumers of one address may watch."""
     address_frames_per_s: int = Field(5000, ge=1)
     """Frames per second of one address."""
     frames_burst_s: float = Field(5.0, ge=1)
@@ -149,6 +149,10 @@ class Settings(KafkaSettings, PortSettings):
     """How long an instance that failed is asked last."""
     shard_refresh_ms: int = Field(5000, ge=100)
     """How often the shard map is asked for while all is well."""
+    stale_after_ms: int = Field(5000, ge=1)
+    """From this lag on, frames and answers say how stale they may be."""
+    revocation_lag_ms: int = Field(300_000, ge=1000)
+    """The most by which what is known of revocations may lag; beyond it nobody new is let in."""
     batch_keys: int = Field(1000, ge=1)
     """Keys in one call; at most the query service's own limit."""
     page_size: int = Field(100, ge=1, le=1000)

@@ -59,6 +59,8 @@ class KeyState:
     """The bytes of the encoded row."""
     absent_after: Position | None = None
     """The position since which the key is known to be absent; None when that is not certain, or there is a row."""
+    lag_ms: int = 0
+    """For how long this may have been out of date when it was last read, in milliseconds; 0 for a short time."""
     frames: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The encoded frame of each codec, so that all subscribers of a key share one."""
 

@@ -31,6 +31,8 @@ class Store:
     message: type[Message]
     members: bool
     rule: OwnerRule
+    max_lag_ms: int | None = None
+    """For how long an answer may have been out of date to be of use; None takes any."""
 
     def check(self, key: AnyKey) -> None:
         """Raises MalformedFrameError when this store cannot have the key or range."""

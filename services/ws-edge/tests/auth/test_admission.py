@@ -71,6 +71,20 @@ async def test_a_consumer_has_a_limit_of_subscriptions_over_all_of_its_sockets()
     assert later["data"]["order_id"] == "3"
 
 
+async def test_a_range_counts_as_many_rows_as_it_may_have() -> None:
+    """Else the ranges of one consumer, each with rows of its own, could fill the memory."""
+    groups = {"store": "orders-by-customer", "group": "customer-0001", "limit": 60}
+    async with RunningEdge(consumer_subscriptions=100) as edge, edge.socket("/v1/stream") as socket:
+        answers = []
+        for sort_from in ("1", "2"):
+            await socket.send(json.dumps({"watch_range": {"range": groups | {"sort_from": sort_from}}}))
+            answers.append(json.loads(await socket.recv()))
+
+    assert answers[0]["range_watched"]["range"]["limit"] == 60
+    assert answers[1]["error"]["code"] == "too_many_subscriptions"
+    assert "watches 60 rows of 100" in answers[1]["error"]["message"]
+
+
 async def test_too_many_frames_are_refused_one_by_one_and_then_the_socket_is_closed() -> None:
     async with RunningEdge(consumer_frames_per_s=1, frames_burst_s=1) as edge, edge.socket() as socket:
         answers: list[dict[str, Any]] = []

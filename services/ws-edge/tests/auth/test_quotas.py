@@ -59,14 +59,16 @@ def test_subscriptions_are_counted_over_all_sockets_and_given_back(clock: Clock)
     first, second = opened(quotas, "a", ""), opened(quotas, "a", "")
     first.hold(2)
     second.hold(1)
-    with pytest.raises(TooManySubscriptionsError, match="this consumer has 3 subscriptions"):
-        second.check_subscription()
+    with pytest.raises(TooManySubscriptionsError, match="this consumer watches 3 rows of 3 here"):
+        second.check_subscription(1)
     first.hold(1)
-    second.check_subscription()
+    second.check_subscription(1)
+    with pytest.raises(TooManySubscriptionsError):
+        second.check_subscription(2)
     second.hold(2)
     first.__exit__()
 
-    second.check_subscription()
+    second.check_subscription(1)
 
 
 def test_frames_are_counted_over_all_sockets_of_a_consumer(clock: Clock) -> None:

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from httpx import AsyncClient
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order
@@ -79,6 +80,26 @@ async def test_while_the_query_service_is_silent_new_sockets_are_refused_and_ope
         answer = json.loads(await held.recv())
 
     assert refusal.value.response.status_code == 503
+    assert answer["error"]["code"] == "malformed_frame"
+
+
+async def test_a_replica_that_lags_does_not_say_whether_access_holds() -> None:
+    """It may have missed the revocation: who is new is refused, and let in once a replica is current."""
+    async with RunningEdge(kafka=True, unavailable_after_ms=300, revocation_lag_ms=60_000) as edge:
+        edge.query.lag_ms = 3_600_000
+        with pytest.raises(InvalidStatus) as refusal:
+            async with edge.socket():
+                pytest.fail("the socket was opened")
+        async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client:
+            refused = (await client.get("/v1/consumer")).status_code
+            edge.query.lag_ms = 59_000
+            accepted = (await client.get("/v1/consumer")).status_code
+        async with edge.socket() as socket:
+            await socket.send("{}")
+            answer = json.loads(await socket.recv())
+
+    assert refusal.value.response.status_code == refused == 503
+    assert accepted == 200
     assert answer["error"]["code"] == "malformed_frame"
 
 

@@ -1,5 +1,7 @@
 """Calls that are answered once say the same as sockets do, and refuse the same."""
 
+from base64 import urlsafe_b64decode
+
 import grpc
 import pytest
 from httpx import AsyncClient
@@ -83,6 +85,23 @@ async def test_a_row_of_somebody_else_in_an_own_group_is_left_out(edge: RunningE
     page = (await alice.get(GROUP)).json()
 
     assert [state["key"]["member"] for state in page["states"]] == ["order-2"]
+
+
+async def test_a_page_token_does_not_name_the_last_row_which_may_be_hidden(
+    edge: RunningEdge, alice: AsyncClient
+) -> None:
+    edge.query.put(member(1), Order(order_id="order-1", customer_id="customer-0002"))
+    edge.query.put(member(2), Order(order_id="order-2", customer_id="customer-0001"))
+    page = (await alice.get(GROUP, params={"limit": 1})).json()
+    token = page["next_page_token"]
+    rest = (await alice.get(GROUP, params={"limit": 1, "page_token": token})).json()
+    forged = await alice.get(GROUP, params={"limit": 1, "page_token": token[:-2] + "AA"})
+
+    assert page["states"] == []
+    assert b"order-1" not in urlsafe_b64decode(token + "===") + token.encode()
+    assert [state["key"]["member"] for state in rest["states"]] == ["order-2"]
+    assert rest["next_page_token"] == ""
+    assert forged.json()["error"]["code"] == "malformed_frame"
 
 
 @pytest.mark.parametrize(

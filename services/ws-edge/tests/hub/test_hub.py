@@ -7,6 +7,7 @@ from ws_edge.authorization import Consumer
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Watch
 from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.upstream.queries import Progress
 
 KEY = StoreKey("orders-by-key", "order-1")
 ALICE = Consumer("customer-0001", "alice", False)
@@ -64,7 +65,7 @@ def test_any_number_of_subscribers_of_a_key_make_one_read(hub: Hub) -> None:
 def test_a_key_is_asked_for_at_the_fastest_interval_of_its_subscribers(hub: Hub, clock: Clock) -> None:
     hub.subscribe(Recorder(), ALICE, KEY, None, 1.0)
     fast = hub.subscribe(Recorder(), ALICE, KEY, None, 0.1)
-    hub.unchanged(watch_of(hub))
+    hub.unchanged(watch_of(hub), Progress())
     due_steps = []
     for step in range(40):
         clock.now += 0.025
@@ -72,7 +73,7 @@ def test_a_key_is_asked_for_at_the_fastest_interval_of_its_subscribers(hub: Hub,
             hub.unsubscribe(fast)
         for watch in hub.take_due():
             due_steps.append(step)
-            hub.unchanged(watch)
+            hub.unchanged(watch, Progress())
 
     assert due_steps == [3, 7, 11, 15, 19]
 

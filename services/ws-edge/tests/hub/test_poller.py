@@ -269,6 +269,21 @@ async def test_a_key_that_nobody_watches_any_more_leaves_its_lane(live: Live, se
     assert live.hub.unique_keys == 0
 
 
+async def test_keys_that_come_and_go_leave_their_lane_although_no_poll_ends_by_itself(
+    live: Live, service: FakeQueryService
+) -> None:
+    """As the revocations of consumers do, whose sockets come and go: each that joins begins the poll anew."""
+    live.watch(0)
+    for number in range(1, LANE_KEYS):
+        subscription = live.hub.subscribe(Recorder(), STAFF, key(number), None, 0.0)
+        await until(lambda: service.held_keys > 1)
+        live.hub.unsubscribe(subscription)
+    live.watch(LANE_KEYS)
+    await until(lambda: service.asked[key(LANE_KEYS)] > 1)
+
+    assert service.held_keys == live.poller.held_keys == 2
+
+
 async def test_an_outage_ends_with_the_newest_value(live: Live, service: FakeQueryService) -> None:
     phone = live.watch(1)
     await until(lambda: service.waiting == 1)

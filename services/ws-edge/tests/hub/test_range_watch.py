@@ -3,9 +3,9 @@
 import pytest
 
 from testkit.ws_edge.ranges import ALICE, BOB, STAFF, Range, at, gone, news, row, whole
-from ws_edge.hub.range_watch import MAX_EXTRA_REMOVALS, RangeWatch
+from ws_edge.hub.range_watch import RangeWatch
 from ws_edge.states import Position
-from ws_edge.upstream.queries import RangeResult
+from ws_edge.upstream.queries import Progress, RangeResult
 
 
 def test_a_range_begins_with_all_members_and_goes_on_with_what_changes() -> None:
@@ -206,6 +206,18 @@ def test_a_resuming_subscriber_gets_what_it_missed_and_nothing_else() -> None:
     assert resumed.events == ["recovered", "-b@7", "~d@8"]
 
 
+def test_a_member_that_moved_before_it_left_leaves_under_the_key_that_the_subscriber_has() -> None:
+    watched = Range()
+    watched.join()
+    watched.answer(whole(row("a", 1, sort="1"), row("b", 2), through=5))
+    watched.answer(news(gone("a", 6, sort="1"), row("a", 7, sort="2"), after=5, through=7))
+    watched.answer(news(gone("a", 8, sort="2"), after=7, through=8))
+    resumed = watched.join(after=at(5))
+
+    assert resumed.events == ["recovered", "-a@8"]
+    assert resumed.taken[0].state.key.sort == "1"
+
+
 def test_an_edge_that_does_not_know_the_range_asks_for_the_removals_that_a_resuming_subscriber_missed() -> None:
     watched = Range()
     resumed = watched.join(after=at(6))
@@ -260,7 +272,7 @@ def test_a_subscriber_that_comes_during_a_read_makes_the_edge_ask_again() -> Non
     watched.answer(RangeResult(at(8), at(9), True, False, [row("a", 1)], [], True))
     watch, _ = watched.due()
     late = watched.join(after=at(6))
-    watched.hub.unchanged(watch)
+    watched.hub.unchanged(watch, Progress())
     watched.answer(RangeResult(at(6), at(9), True, False, [row("a", 1)], [gone("b", 7)], True))
 
     assert late.events == ["recovered", "-b@7"]
@@ -295,11 +307,12 @@ def test_the_removals_that_are_remembered_are_bounded() -> None:
     watched = Range(limit=2)
     watched.join()
     watched.answer(whole(through=0))
-    for offset in range(1, MAX_EXTRA_REMOVALS + 10):
+    for offset in range(1, 10):
         watched.answer(news(gone(f"m{offset}", offset), after=offset - 1, through=offset))
-    resumed = watched.join(after=at(1))
+    knowing, resumed = (watched.join(after=at(offset)) for offset in (8, 1))
     query = watched.due()[1]
 
+    assert knowing.events == ["recovered", "-m9@9"]
     assert resumed.events == []
     assert (query.after, query.whole) == (at(1), True)
 

@@ -9,7 +9,7 @@ from ws_edge.errors import RequestError
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscription
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
-from ws_edge.upstream.queries import Query, RangeResult
+from ws_edge.upstream.queries import Progress, Query, RangeResult
 
 STAFF = Consumer("", "operator", True)
 LIMIT = 2
@@ -104,7 +104,7 @@ class Ranges(RuleBasedStateMachine):
         self.hub.advance()
         for watch in self.hub.take_due():
             answer = self._answer(watch.query(), max(0, len(self.log) - lag), forgetful)
-            self.hub.unchanged(watch) if answer is None else self.hub.answered(watch, answer)
+            self.hub.unchanged(watch, Progress()) if answer is None else self.hub.answered(watch, answer)
 
     def _join(self, client: Client) -> None:
         self.clients.append((client, self.hub.subscribe(client, STAFF, self.key, client.position, 0.1, sees_all=True)))

@@ -38,20 +38,32 @@ def test_a_long_pause_costs_no_more_than_the_filled_slots() -> None:
     assert [item for _, item in wheel.take(1e9)] == ["a", "b"]
 
 
+def test_an_item_that_is_added_again_moves_and_a_discarded_one_does_not_come() -> None:
+    wheel: TimingWheel[str] = TimingWheel(1.0, 0.0)
+    for time in (30.0, 2.0):
+        wheel.add("moved", time)
+    wheel.add("gone", 3.0)
+    wheel.discard("gone")
+    wheel.discard("unknown")
+
+    assert wheel.due_at("moved") == 2.0
+    assert wheel.take(100.0) == [(2, "moved")]
+
+
 @settings(deadline=None)
 @given(
     st.lists(st.floats(0, 50, allow_nan=False), max_size=50),
     st.lists(st.floats(0, 60, allow_nan=False), max_size=20).map(sorted),
 )
 def test_every_item_comes_once_and_not_before_its_time(times: list[float], moments: list[float]) -> None:
-    wheel: TimingWheel[float] = TimingWheel(0.025, 0.0)
-    for time in times:
-        wheel.add(time, time)
-    taken: list[float] = []
+    wheel: TimingWheel[int] = TimingWheel(0.025, 0.0)
+    for item, time in enumerate(times):
+        wheel.add(item, time)
+    taken: list[int] = []
     for moment in [*moments, 100.0]:
         batch = [item for _, item in wheel.take(moment)]
 
-        assert all(item <= moment + 1e-6 for item in batch)
+        assert all(times[item] <= moment + 1e-6 for item in batch)
         taken += batch
 
-    assert sorted(taken) == sorted(times)
+    assert sorted(taken) == list(range(len(times)))

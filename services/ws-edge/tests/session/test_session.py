@@ -14,6 +14,7 @@ from testkit.ws_edge.edge import RunningEdge, until
 from testkit.ws_edge.session import begin, begin_and_stop_reading, due, version
 from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.auth.quotas import QuotaReservation
+from ws_edge.codec.frames import CancelRequest
 from ws_edge.session.channel_feed import ChannelFeed
 from ws_edge.session.session import Session, SessionContext
 from ws_edge.session.writer import Outbox, SocketWriter
@@ -78,6 +79,18 @@ async def test_an_ended_session_sends_nothing_that_waited_and_answers_no_more(co
 
     assert socket.sent == [{"type": "websocket.close", "code": 4401, "reason": "over"}]
     assert (session.writer.end_code, context.hub.subscriptions) == (4401, 0)
+
+
+async def test_answers_that_nobody_reads_end_the_session(context: SessionContext) -> None:
+    """A channel makes its socket answer, also while the client reads nothing and is read from no more."""
+    socket, session, task, watch = await begin_and_stop_reading(context)
+    for _ in range(20):
+        session.act(CancelRequest(watch.key, "12345"))
+    socket.leaves()
+    await task
+
+    assert session.writer.end_code == 4408
+    assert session.writer.outbox.size == 0
 
 
 PARTS = (Session, SocketWriter, Outbox, ExpiryTimer, QuotaReservation, ChannelFeed)

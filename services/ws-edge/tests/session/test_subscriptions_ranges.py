@@ -1,5 +1,6 @@
 """Ranges over a real socket, in JSON and in binary, with a scripted query service behind the edge."""
 
+import gc
 import json
 from typing import Any
 
@@ -11,8 +12,8 @@ from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from statecast.push.v1.range_pb2 import MemberChange, Range, WatchRange
 from statecast.push.v1.subscription_pb2 import Start
 from testkit.ws_edge.edge import RunningEdge, until
-from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
-from ws_edge.states import StoreKey
+from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL, MAX_FORMS
+from ws_edge.states import KeyState, StoreKey
 
 ME = "customer-0001"
 MINE = {"store": "orders-by-customer", "group": ME}
@@ -130,6 +131,21 @@ async def test_a_range_that_is_watched_again_begins_again(edge: RunningEdge) -> 
             assert (await change(socket))["key"]["member"] == "a"
 
     await until(lambda: edge.parts.hub.subscriptions == 0)
+
+
+async def test_watching_again_and_again_leaves_few_frames_on_a_row(edge: RunningEdge) -> None:
+    """The row stays, and each position of its range makes another frame of it."""
+    edge.query.put(key("a"), order("a"))
+    throughs: set[str] = set()
+    async with edge.socket("/v1/stream") as observer, edge.socket("/v1/stream") as socket:
+        await watch(observer, interval_ms=20)
+        while len(throughs) < 10 * MAX_FORMS:
+            edge.query.put(key("b", group="customer-0002"), order("b"))
+            await watch(socket, interval_ms=20)
+            throughs.add((await change(socket))["through"]["offset"])
+        rows = [each for each in gc.get_objects() if isinstance(each, KeyState) and each.key == key("a")]
+
+    assert [len(row.frames) <= MAX_FORMS for row in rows] == [True]
 
 
 async def test_binary_frames_say_the_same(edge: RunningEdge) -> None:

@@ -1,11 +1,10 @@
 """Queries are encoded once and joined; results say what is newer, absent or failed."""
 
 from statecast.orders.v1.order_pb2 import Order
-from statecast.query.v1.query_pb2 import KeyResult, Store
-from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse, ListShardsResponse
+from statecast.query.v1.query_pb2 import KeyResult
+from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse
 from statecast.state.v1.state_pb2 import Position as PositionProto
 from statecast.state.v1.state_pb2 import StateKey
-from statecast_client.shard_map import ShardMap
 from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.stores import SHIPPED, read_stores
@@ -19,7 +18,6 @@ from ws_edge.upstream.queries import (
 )
 
 STORE = read_stores(SHIPPED)["orders-by-key"]
-SHARDS = ShardMap.of(ListShardsResponse(stores=[Store(store="orders-by-customer", partitions=4)]))
 A, B = StoreKey("orders-by-key", "a"), StoreKey("orders-by-key", "b")
 
 
@@ -49,9 +47,9 @@ def test_results_stand_where_their_queries_stand() -> None:
     state.commit_time.seconds = 5
     deleted = response.results.add(index=2).absence
     deleted.deleted, deleted.position.epoch, deleted.position.offset = True, 7, 43
-    answers = results(STORE, [Query.of(A), Query.of(B), Query.of(A)], response, ShardMap())
+    answers = results(STORE, [Query.of(A), Query.of(B), Query.of(A)], response, 5000)
 
-    assert answers[0] is None
+    assert answers[0] == Progress()
     assert isinstance(answers[1], KeyState)
     assert (answers[1].row, answers[1].owner, answers[1].position) == (order, "customer-0001", Position(7, 42))
     assert answers[1].commit_ns == 5_000_000_000
@@ -64,7 +62,7 @@ def test_an_unknown_key_says_since_when_that_is_certain() -> None:
     certain, uncertain = (response.results.add(index=index).absence for index in (0, 1))
     certain.unchanged_since.epoch, certain.unchanged_since.offset = 7, 3
     uncertain.position.epoch, uncertain.position.offset = 7, 9
-    answers = results(STORE, [Query.of(A), Query.of(B)], response, ShardMap())
+    answers = results(STORE, [Query.of(A), Query.of(B)], response, 5000)
 
     assert [each.absent_after for each in answers if isinstance(each, KeyState)] == [Position(7, 3), None]
 
@@ -72,7 +70,7 @@ def test_an_unknown_key_says_since_when_that_is_certain() -> None:
 def test_a_row_of_another_message_is_a_failure_that_names_the_key() -> None:
     result = KeyResult(index=0)
     result.state.payload = b"\xff\xff\xff"
-    (answer,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), ShardMap())
+    (answer,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), 5000)
 
     assert isinstance(answer, UnavailableError)
     assert "orders-by-key/a" in str(answer)
@@ -83,7 +81,7 @@ def test_statuses_of_the_query_service_become_the_edges_errors() -> None:
     for code, error in expected.items():
         result = KeyResult(index=0)
         result.error.code, result.error.message = code, "the reason"
-        (answer,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), ShardMap())
+        (answer,) = results(STORE, [Query.of(A)], BatchGetStatesResponse(results=[result]), 5000)
 
         assert isinstance(answer, error)
         assert "the reason" in str(answer)
@@ -105,14 +103,14 @@ def test_keys_and_ranges_are_one_request_and_their_results_stand_where_they_were
     result.position.epoch, result.position.offset = 7, 9
     result.states.add(payload=Order(order_id="o", customer_id="moved").SerializeToString()).key.member = "o"
     result.removals.add(key=StateKey(group="moved", sort="1", member="p")).absence.position.offset = 8
-    answers = results(members, queries, response, ShardMap())
+    answers = results(members, queries, response, 5000)
 
     assert [(each.group, each.limit, each.reverse, each.whole) for each in request.ranges] == [
         ("quiet", 5, True, False),
         ("moved", 5, True, True),
     ]
     assert request.ranges[1].after.offset == 3
-    assert answers[0] is None
+    assert answers[0] == Progress()
     assert isinstance(answers[1], KeyState)
     assert isinstance(answers[2], RangeResult)
     assert (answers[2].after, answers[2].position) == (Position(7, 3), Position(7, 9))
@@ -121,21 +119,34 @@ def test_keys_and_ranges_are_one_request_and_their_results_stand_where_they_were
     assert [(removal.key.member, removal.position.offset) for removal in answers[2].removals] == [("p", 8)]
 
 
-def test_a_range_that_is_left_out_is_as_far_as_its_partition() -> None:
+def test_a_range_that_is_left_out_is_as_far_as_the_partition_that_names_it() -> None:
     members = read_stores(SHIPPED)["orders-by-customer"]
-    query = Query.of(RangeKey("orders-by-customer", "alice", "", "", 5, False), Position(7, 3), False)
+    named, unnamed = (Query.of(RangeKey("orders-by-customer", name, "", "", 5, False)) for name in ("alice", "bob"))
     response = BatchGetStatesResponse()
-    partition = SHARDS.partition("orders-by-customer", query.group)
-    response.freshness.add(partition=partition, current_through=PositionProto(epoch=7, offset=50))
+    response.freshness.add(partition=0, current_through=PositionProto(epoch=7, offset=90))
+    response.freshness.add(partition=1, current_through=PositionProto(epoch=7, offset=50), ranges=[1])
 
-    assert results(members, [query], response, SHARDS) == [Progress(Position(7, 50))]
-    assert results(members, [query], response, ShardMap()) == [None]
+    answers = results(members, [unnamed, Query.of(A), named], response, 5000)
+
+    assert answers == [Progress(), Progress(), Progress(Position(7, 50))]
+
+
+def test_a_lag_from_the_bound_on_is_that_of_the_partition_of_each_key() -> None:
+    response = BatchGetStatesResponse()
+    response.results.add(index=1).state.payload = Order(order_id="b").SerializeToString()
+    response.freshness.add(partition=0, lag_ms=4999, keys=[0])
+    response.freshness.add(partition=1, lag_ms=5000, keys=[1, 2])
+    current, changed, unchanged = results(STORE, [Query.of(A), Query.of(B), Query.of(A)], response, 5000)
+
+    assert (current, unchanged) == (Progress(), Progress(None, 5000))
+    assert isinstance(changed, KeyState)
+    assert changed.lag_ms == 5000
 
 
 def test_a_range_that_fails_is_a_failure() -> None:
     query = Query.of(RangeKey("orders-by-customer", "alice", "", "", 5, False), None, False)
     response = BatchGetStatesResponse()
     response.ranges.add(index=0).error.message = "too many rows"
-    (answer,) = results(STORE, [query], response, SHARDS)
+    (answer,) = results(STORE, [query], response, 5000)
 
     assert isinstance(answer, UnavailableError)

@@ -10,6 +10,7 @@ import grpc.aio
 from google.protobuf.message import Message
 from typing_extensions import override
 
+from statecast.partitioning import PARTITIONERS, partition_of
 from statecast.query.v1 import query_pb2, query_service_pb2
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceServicer, add_QueryServiceServicer_to_server
 from statecast.state.v1.state_pb2 import Position, StateKey
@@ -19,7 +20,6 @@ from ws_edge.errors import UnavailableError
 from ws_edge.states import StoreKey
 
 Context = grpc.aio.ServicerContext[Message, Message]
-PARTITIONS = 4
 STORES = ("orders-by-key", "orders-by-customer", "orders-by-item", *EDGE_STORES)
 
 
@@ -39,7 +39,11 @@ class FakeQueryService(QueryServiceServicer):
         self.calls: Counter[str] = Counter()
         self.ranges: Counter[str] = Counter()
         self.recent_since = 0
-        self.partitioner = query_pb2.PARTITIONER_UNSPECIFIED
+        self.has_crc32 = False
+        """Whether the partitioner is librdkafka's."""
+        self.partitions = 4
+        self.lag_ms = 0
+        """How far this instance says that it lags."""
         self.ahead: dict[int, int] = {}
         """The applied offset of each partition that is further than the others."""
         self.most_at_once = 0
@@ -98,6 +102,8 @@ class FakeQueryService(QueryServiceServicer):
     ) -> query_service_pb2.BatchGetStatesResponse:
         """Answers with what is newer, at once or within `max_wait`."""
         await self._begin("BatchGetStates", context)
+        if request.bounds.HasField("max_lag_ms") and self.lag_ms > request.bounds.max_lag_ms:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "scripted to lag")
         keys = [query.key for query in request.keys]
         self.asked.update(StoreKey(request.store, key.group, key.sort, key.member) for key in keys)
         self.ranges.update(each.group for each in request.ranges)
@@ -136,10 +142,18 @@ class FakeQueryService(QueryServiceServicer):
                 result.absence.CopyFrom(held)
         for index, range_query in enumerate(request.ranges):
             self._fill_range(request.store, range_query, response, index)
-        for n in range(PARTITIONS):
+        for n in range(self.partitions):
             position = Position(epoch=self.epoch, offset=self.ahead.get(n, self.offset))
-            response.freshness.add(partition=n, current_through=position)
+            ranges = [index for index, each in enumerate(request.ranges) if self.partition_of(each.group) == n]
+            keys = [index for index, each in enumerate(request.keys) if self.partition_of(each.key.group) == n]
+            named = response.freshness.add(partition=n, current_through=position, lag_ms=self.lag_ms)
+            named.keys.extend(keys)
+            named.ranges.extend(ranges)
         return response
+
+    def partition_of(self, group: str) -> int:
+        """The partition of a group."""
+        return partition_of(group, self.partitions, PARTITIONERS["crc32" if self.has_crc32 else "murmur2"])
 
     def _fill_range(
         self,
@@ -177,18 +191,18 @@ class FakeQueryService(QueryServiceServicer):
     async def ScanStates(  # noqa: N802  gRPC names it
         self, request: query_service_pb2.ScanStatesRequest, context: Context
     ) -> query_service_pb2.ScanStatesResponse:
-        """Answers with a page; the token is the number of rows before it."""
+        """Answers with a page; the token names the last row."""
         await self._begin("ScanStates", context)
-        if request.page_token and not request.page_token.isdigit():
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "page_token is not one of ours")
         entries = self._range(request.store, request.group, request.sort_from, request.sort_to, request.reverse)
         rows = [held for _, held in entries if isinstance(held, query_pb2.State)]
-        start = int(request.page_token or 0)
+        names = ["", *("/".join((row.key.sort, row.key.member)) for row in rows)]
+        start = names.index(request.page_token)
         end = start + (request.page_size or 100)
         states = rows[start:end]
-        token = str(end) if end < len(rows) else ""
+        token = names[end] if end < len(rows) else ""
         response = query_service_pb2.ScanStatesResponse(states=states, next_page_token=token)
         response.freshness.current_through.CopyFrom(Position(epoch=self.epoch, offset=self.offset))
+        response.freshness.lag_ms = self.lag_ms
         return response
 
     async def ListVersions(  # noqa: N802  gRPC names it
@@ -206,14 +220,17 @@ class FakeQueryService(QueryServiceServicer):
         replica = query_pb2.Replica(instance="fake", address=self.address, rank=1, serving=True)
         rows = dict.fromkeys(STORES, "statecast.orders.v1.Order")
         rows |= {name: store.message.DESCRIPTOR.full_name for name, store in EDGE_STORES.items()}
+        partitioner = query_pb2.PARTITIONER_CRC32 if self.has_crc32 else query_pb2.PARTITIONER_MURMUR2
         stores = [
             query_pb2.Store(
-                store=name, topic=name, message=message, partitions=PARTITIONS, partitioner=self.partitioner
+                store=name, topic=name, message=message, partitions=self.partitions, partitioner=partitioner
             )
             for name, message in rows.items()
         ]
         shards = [
-            query_pb2.Shard(store=name, partition=n, replicas=[replica]) for name in STORES for n in range(PARTITIONS)
+            query_pb2.Shard(store=name, partition=n, replicas=[replica])
+            for name in STORES
+            for n in range(self.partitions)
         ]
         return query_service_pb2.ListShardsResponse(stores=stores, shards=shards)
 

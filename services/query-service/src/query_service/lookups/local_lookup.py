@@ -114,7 +114,8 @@ class LocalLookup(lookups.Lookup):
         return await asyncio.to_thread(self._look_up, replica, query, keys)
 
     def _look_up(self, replica: Replica, query: BatchQuery, keys: list[bytes]) -> BatchResult:
-        freshness = replica.freshness(self.view.me.instance)
+        places = range(len(query.keys)), range(len(query.ranges))
+        freshness = replica.freshness(self.view.me.instance)._replace(keys=places[0], ranges=places[1])
         result = BatchResult(_changed_keys(replica, query, keys, freshness) if keys else [], freshness=[freshness])
         reader = RangeReader(replica, freshness, self.limits)
         for index, range_query in enumerate(query.ranges):

@@ -14,6 +14,8 @@ from query_service.storage.store_keys import DELETED, FLAGS_AT, HEADER_SIZE, gro
 
 MAX_PAGE_BYTES = 1 << 20
 _VISITS_PER_ROW = 10
+# Else a caller who asks for one row at a time walks through the expired rows of a group in steps of ten.
+_MIN_VISITS = 1000
 _FIRST_ROW = b"\1"  # what begins with NUL is the store's own
 _AFTER_ROWS = b"\xff"  # no UTF-8 text begins with it
 
@@ -35,9 +37,9 @@ def partition_page(
 ) -> PageResult:
     """Returns at most `size` rows after `cursor`, and the token of the next page when there are more rows.
 
-    A page also ends at 1 MiB, and after ten expired rows per row: it never holds the event loop for long, so a page may
-    be short, or, where rows expire, even empty, and still have a next one. Raises NotServedError when the store has
-    moved away.
+    A page also ends at 1 MiB, and after ten visits per row, but a thousand at least: it never holds the event loop for
+    long, so where rows expire it may be short, or even empty, and still have a next one. Raises NotServedError when
+    the store has moved away.
     """
     first, end = key_range(query)
     last_key = cursor.last_key if cursor else b""
@@ -48,8 +50,9 @@ def partition_page(
     epoch = replica.topic.epoch
     used = 0
     rows: list[Row] = []
+    max_visits = max(size * _VISITS_PER_ROW, _MIN_VISITS)
     for visits, (key, value) in enumerate(replica.scan(first, end, reverse=query.reverse)):
-        if len(rows) == size or used >= MAX_PAGE_BYTES or visits == size * _VISITS_PER_ROW:
+        if len(rows) == size or used >= MAX_PAGE_BYTES or visits == max_visits:
             return PageResult(rows, encode_scan(query, Cursor(last_key)), freshness)
         last_key = key
         if not value[FLAGS_AT] & DELETED:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from query_service.cluster.view import View
 from query_service.errors import LookupFailedError
 from query_service.lookups import BatchQuery, BatchResult
+from query_service.storage.progress import Freshness
 from statecast.partitioning import PARTITIONERS, indexes_by_partition
 
 _GATHER_S = 0.005
@@ -88,5 +89,11 @@ def _merged(parts: Mapping[int, Part]) -> BatchResult:
     for part in parts.values():
         merged.keys += [(part.key_indexes[index], epoch, value) for index, epoch, value in part.result.keys]
         merged.ranges += [(part.range_indexes[index], result) for index, result in part.result.ranges]
-        merged.freshness += part.result.freshness
+        merged.freshness += [_placed(freshness, part) for freshness in part.result.freshness]
     return merged
+
+
+def _placed(freshness: Freshness, part: Part) -> Freshness:
+    """Returns the freshness with the places that keys and ranges have in the whole batch."""
+    keys = [part.key_indexes[place] for place in freshness.keys]
+    return freshness._replace(keys=keys, ranges=[part.range_indexes[place] for place in freshness.ranges])

@@ -28,16 +28,19 @@ def fill_position(message: state_pb2.Position, position: Position) -> None:
 
 
 def fill_freshness(message: query_pb2.Freshness, freshness: Freshness) -> None:
-    message.partition, message.lag_records, message.lag_ms, epoch, applied_offset, answered_by, forwarded = freshness
-    message.answered_by, message.forwarded = answered_by, forwarded
+    message.partition, message.lag_records, message.lag_ms, epoch, applied_offset, answered_by = freshness[:6]
+    message.answered_by, message.forwarded = answered_by, freshness.forwarded
     position = message.current_through
     position.epoch, position.offset = epoch, applied_offset
+    message.keys.extend(freshness.keys)
+    message.ranges.extend(freshness.ranges)
 
 
 def forwarded_freshness(message: query_pb2.Freshness) -> Freshness:
     position = message.current_through
     lag = message.lag_records, message.lag_ms
-    return Freshness(message.partition, *lag, position.epoch, position.offset, message.answered_by, forwarded=True)
+    known = message.partition, *lag, position.epoch, position.offset, message.answered_by
+    return Freshness(*known, forwarded=True, keys=tuple(message.keys), ranges=tuple(message.ranges))
 
 
 def fill_absence(message: query_pb2.Absence, absence: Absence) -> None:

@@ -38,6 +38,7 @@ class QueryServicer(QueryServiceServicer):
     async def BatchGetStates(self, request: api.BatchGetStatesRequest, call: Context) -> api.BatchGetStatesResponse:
         """What does not fit into the largest response fails key by key with RESOURCE_EXHAUSTED."""
         with self.metrics.measured("BatchGetStates"):
+            self.limits.in_flight.hold_queries(call, request)
             query = messages.batch_query(request)
             request_checks.check_batch(query, self.query_limits)
             result = await self.lookup.batch(query, self.limits.deadline_of(call, query.max_wait_s))
@@ -85,6 +86,7 @@ class ShardServicer(ShardServiceServicer):
 
     @served
     async def BatchGetStates(self, request: shard.BatchGetStatesRequest, call: Context) -> shard.BatchGetStatesResponse:
+        self.limits.in_flight.hold_queries(call, request.query)
         query, response = messages.batch_query(request.query), shard.BatchGetStatesResponse()
         result = await self.local.batch(query, self.limits.deadline_of(call))
         responses.fill_batch_response(response.answer, query, result)

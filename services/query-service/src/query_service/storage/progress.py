@@ -1,7 +1,7 @@
 """How far a replica has applied its partition, how old that may be, and what every result says of it."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import NamedTuple
 
@@ -15,7 +15,10 @@ Time = tuple[int, int]
 
 
 class Freshness(NamedTuple):
-    """How old a result may be that was read after this was taken, and which instance gave it."""
+    """How old a result may be that was read after this was taken, and which instance gave it.
+
+    `keys` and `ranges` are, of a batch, the places of those that were read from the partition.
+    """
 
     partition: int
     lag_records: int
@@ -24,6 +27,8 @@ class Freshness(NamedTuple):
     applied_offset: int
     answered_by: str
     forwarded: bool = False
+    keys: Sequence[int] = ()
+    ranges: Sequence[int] = ()
 
 
 class Absence(NamedTuple):

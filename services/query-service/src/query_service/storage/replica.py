@@ -70,9 +70,9 @@ class Replica:
         return Freshness(self.partition, lag_records, lag_ms, self.topic.epoch, progress.applied_offset, instance)
 
     def read(self, keys: list[bytes]) -> list[bytes | None]:
-        """Returns stored values. Raises NotServedError when the store cannot be read: another replica can."""
+        """Returns stored values. Raises NotServedError when the store cannot be read, or is read anew: ask another."""
         try:
-            values = self.store.get_many(keys)
+            values = self._serving_store().get_many(keys)
         except StoreError as error:
             raise NotServedError(str(error)) from error
         if self.definition.retain is None:
@@ -83,7 +83,7 @@ class Replica:
     def scan(self, first: bytes, end: bytes, *, reverse: bool) -> Iterator[tuple[bytes, bytes]]:
         """Yields rows with first <= key < end, as of one moment. Raises as `read` does."""
         try:
-            rows, retain = self.store.scan(first, end, reverse=reverse), self.definition.retain
+            rows, retain = self._serving_store().scan(first, end, reverse=reverse), self.definition.retain
             yield from rows if retain is None else unexpired_rows(rows, self.wall_ms() - retain)
         except StoreError as error:
             raise NotServedError(str(error)) from error
@@ -103,7 +103,7 @@ class Replica:
         if offset_of(newest) < before_offset:
             yield newest
         try:
-            older = self.store.older_versions(key, min(before_offset, offset_of(newest)))
+            older = self._serving_store().older_versions(key, min(before_offset, offset_of(newest)))
             retain = self.definition.retain
             before_ms = None if retain is None else self.wall_ms() - retain
             yield from (value for value in older if before_ms is None or unexpired(value, before_ms) is not None)
@@ -178,6 +178,15 @@ class Replica:
         self.store = store
         self._was_current = False
         self.changes.forget(store.next_offset - 1)
+
+    def _serving_store(self) -> PartitionStore:
+        """Returns the store, unless it holds only a part: the changelog may start over while a call waits."""
+        store = self.store
+        if not self.progress.serving:  # after the store: `start_over` sets the two in the other order
+            raise NotServedError(
+                f"partition {self.partition} of `{self.definition.name}` is being read anew: try again"
+            )
+        return store
 
     def _skip(self, record: Record, error: PoisonRecordError) -> None:
         self._poison.inc()

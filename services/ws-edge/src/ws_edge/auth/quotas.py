@@ -57,6 +57,7 @@ class Quota:
 
     sockets: int
     subscriptions: int
+    """The rows that may be watched: one for a key, and for a range as many as it may have members."""
     frames_per_s: int
     burst_s: float
     """This many seconds' worth of frames may arrive at once."""
@@ -133,15 +134,16 @@ class QuotaReservation:
         for account in self.accounts:
             account.sockets -= 1
 
-    def check_subscription(self) -> None:
-        """Raises TooManySubscriptionsError when no more subscriptions are allowed."""
+    def check_subscription(self, rows: int) -> None:
+        """Raises TooManySubscriptionsError when so many more rows may not be watched."""
         for account in self.accounts:
-            if account.subscriptions >= account.quota.subscriptions:
-                text = f"{account.name} has {account.subscriptions} subscriptions here, as many as it may: cancel some"
+            if account.subscriptions + rows > account.quota.subscriptions:
+                held, limit = account.subscriptions, account.quota.subscriptions
+                text = f"{account.name} watches {held} rows of {limit} here, a range counting its limit: cancel some"
                 raise TooManySubscriptionsError(text)
 
     def hold(self, subscriptions: int) -> None:
-        """Sets how many subscriptions the socket has now."""
+        """Sets how many rows the socket watches now."""
         for account in self.accounts:
             account.subscriptions += subscriptions - self._subscriptions
         self._subscriptions = subscriptions

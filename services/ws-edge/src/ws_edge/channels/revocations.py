@@ -17,6 +17,7 @@ from ws_edge.errors import CLOSE_REVOKED, RequestError, RevokedError, Unavailabl
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscriber, Subscription
 from ws_edge.states import KeyState, StoreKey
+from ws_edge.stores import Store
 from ws_edge.upstream.query_client import QueryClient
 
 log = structlog.get_logger(__name__)
@@ -62,6 +63,8 @@ class Revocations:
 
     hub: Hub
     client: QueryClient
+    store: Store
+    """REVOCATIONS, with the most by which answers may lag; those of a replica that is further behind do not count."""
     enabled: bool
     first_answer_timeout_s: float
     """How long a new socket waits for the first answer about its consumer."""
@@ -110,7 +113,7 @@ class Revocations:
         if watch is not None and watch.known.is_set():
             check(caller, watch.revocation)
         else:
-            check(caller, (await self.client.get(REVOCATIONS, revocation_key(principal))).row)
+            check(caller, (await self.client.get(self.store, revocation_key(principal))).row)
 
 
 def check(caller: Caller, revocation: Revocation | None) -> None:

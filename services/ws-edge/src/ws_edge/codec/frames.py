@@ -65,7 +65,7 @@ class FrameCodec(ABC):
     def changed(self, state: KeyState, skipped: int) -> Reply:
         """The frame for what a key holds, after `skipped` states that were not sent."""
 
-    def member_changed(self, key: RangeKey, change: MemberChange, position: Position | None) -> Reply:
+    def member_changed(self, key: RangeKey, change: MemberChange, position: Position | None, lag_ms: int = 0) -> Reply:
         """`position` is the range's when no other change waits. Only for codecs whose requests can ask for ranges."""
         raise NotImplementedError
 

@@ -82,7 +82,7 @@ def order_reply(state: KeyState, skipped: int = 0) -> dict[str, Any]:
     """An OrderUpdatesReply of type order_status_update in proto3 JSON.
 
     It is written by hand because it is the hot path. All four fields of `data` are always there; `commit_time` is
-    left out when none is known, and `skipped` when it is 0.
+    left out when none is known, and `skipped` and `lag_ms` when they are 0.
     """
     reply: dict[str, Any] = {
         "type": "order_status_update",
@@ -93,6 +93,8 @@ def order_reply(state: KeyState, skipped: int = 0) -> dict[str, Any]:
         reply["commit_time"] = frames.rfc3339(state.commit_ns)
     if skipped:
         reply["skipped"] = str(skipped)
+    if state.lag_ms:
+        reply["lag_ms"] = str(state.lag_ms)
     return reply
 
 

@@ -24,7 +24,7 @@ from ws_edge.upstream.queries import key_message, position_message
 
 BINARY_SUBPROTOCOL = "statecast.push.v1+proto"
 MAX_REFERENCE = 64
-MAX_FORMS = 16
+MAX_FORMS = 4
 """The frames that a state of a range keeps: while it stays, each position of its range makes another one."""
 
 
@@ -60,6 +60,7 @@ class StreamCodec(FrameCodec):
             position=position_message(state.position),
             commit_time=None if state.commit_ns is None else frames.timestamp(state.commit_ns),
             skipped=skipped,
+            lag_ms=state.lag_ms,
         )
         if isinstance(event, Changed):
             event.row.Pack(state.row, deterministic=True)
@@ -67,32 +68,32 @@ class StreamCodec(FrameCodec):
         return self._encode(ServerFrame(removed=event))
 
     @override
-    def member_changed(self, key: RangeKey, change: MemberChange, position: Position | None) -> Reply:
+    def member_changed(self, key: RangeKey, change: MemberChange, position: Position | None, lag_ms: int = 0) -> Reply:
         if change.skipped:
-            return self._range_changed(key, change, position)
+            return self._range_changed(key, change, position, lag_ms)
         # One that skipped nothing is encoded once for all its subscribers.
         shared = change.state.frames
-        form = f"{self.name} {_kind_of(change)} {position}"
+        form = f"{self.name} {_kind_of(change)} {position} {lag_ms}"
         frame = shared.get(form)
         if frame is None:
             if len(shared) >= MAX_FORMS:
                 shared.clear()
-            frame = shared[form] = self._range_changed(key, change, position)
+            frame = shared[form] = self._range_changed(key, change, position, lag_ms)
         return frame
 
     @override
     def started(self, subscription: Subscription, recovered: bool) -> Reply | None:
-        key = subscription.watch.key
+        key, lag_ms = subscription.watch.key, subscription.watch.lag_ms
         start = Start.START_RECOVERED if recovered else Start.START_SNAPSHOT
         interval_ms = round(subscription.interval * 1000)
         if isinstance(key, StoreKey):
             event = Subscribed(store=key.store, key=key_message(key), start=start, interval_ms=interval_ms)
+            event.lag_ms = lag_ms
             return self._encode(ServerFrame(id=subscription.reference, subscribed=event))
         members, position = subscription.pending, subscription.position
-        through = None if position is None else position_message(position)
-        watched = RangeWatched(
-            range=_range(key), start=start, interval_ms=interval_ms, members=members, through=through
-        )
+        watched = RangeWatched(range=_range(key), start=start, interval_ms=interval_ms, members=members, lag_ms=lag_ms)
+        if position is not None:
+            watched.through.CopyFrom(position_message(position))
         return self._encode(ServerFrame(id=subscription.reference, range_watched=watched))
 
     @override
@@ -164,7 +165,7 @@ class StreamCodec(FrameCodec):
         find(self._stores, value.store).check(key)
         return key
 
-    def _range_changed(self, key: RangeKey, change: MemberChange, position: Position | None) -> Reply:
+    def _range_changed(self, key: RangeKey, change: MemberChange, position: Position | None, lag_ms: int) -> Reply:
         state = change.state
         event = RangeChanged(
             range=_range(key),
@@ -174,6 +175,7 @@ class StreamCodec(FrameCodec):
             commit_time=None if state.commit_ns is None else frames.timestamp(state.commit_ns),
             skipped=change.skipped,
             through=None if position is None else position_message(position),
+            lag_ms=lag_ms,
         )
         if state.row is not None:
             event.row.Pack(state.row, deterministic=True)

@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from pydantic import BaseModel, Field, field_validator
 
 from ws_edge.auth.gateway import Caller, Gateway, Tickets
+from ws_edge.auth.page_tokens import PageTokens
 from ws_edge.authorization import Consumer, check_key, check_row, may_see
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import rfc3339
@@ -87,6 +88,7 @@ class OrderUpdatesReply(Document):
     data: OrderStatusDocument
     position: PositionDocument
     commit_time: str | None = Field(None, description="When the change was committed, RFC 3339. Absent when unknown.")
+    lag_ms: str | None = Field(None, description="For how long it may have been out of date. Absent when not for long.")
 
 
 class KeyDocument(Document):
@@ -103,14 +105,16 @@ class StateDocument(Document):
     key: KeyDocument
     position: PositionDocument
     commit_time: str | None = Field(None, description="When the change was committed, RFC 3339. Absent when unknown.")
+    lag_ms: str | None = Field(None, description="For how long it may have been out of date. Absent when not for long.")
     row: dict[str, Any] = Field(description="The row in proto3 JSON, in the message of the store.")
 
 
 class PageDocument(Document):
-    """A page of a group, in the order of sort."""
+    """A page of a group, in the order of sort. It may have few rows, or none, and still a next one."""
 
     states: list[StateDocument]
     next_page_token: str = Field(description="Pass it back as page_token; empty after the last page.")
+    lag_ms: str | None = Field(None, description="For how long it may have been out of date. Absent when not for long.")
 
 
 class ConsumerDocument(Document):
@@ -146,6 +150,7 @@ class Rest:
     gateway: Gateway
     tickets: Tickets
     revocations: Revocations
+    page_tokens: PageTokens
     page_size: int
 
     def router(self) -> APIRouter:
@@ -190,10 +195,12 @@ class Rest:
         for name, part in (("group", group), ("from", sort_from), ("to", sort_to)):
             check_key_part(name, part)
         check_key(consumer, definition.rule, StoreKey(store, group))
-        scan = Scan(group, sort_from, sort_to, reverse, limit or self.page_size, page_token)
+        token = self.page_tokens.open(page_token)
+        scan = Scan(group, sort_from, sort_to, reverse, limit or self.page_size, token)
         page = await self.client.scan(definition, scan)
         rows = [state_document(row) for row in page.states if may_see(consumer, row)]
-        document = {"states": rows, "next_page_token": page.next_page_token}
+        next_token = self.page_tokens.seal(page.next_page_token)
+        document = {"states": rows, "next_page_token": next_token, **_lag(page.lag_ms)}
         return JSONResponse(document, headers={"Cache-Control": PRIVATE})
 
     async def get_consumer(self, request: Request) -> Response:
@@ -239,7 +246,11 @@ def state_document(state: KeyState) -> dict[str, Any]:
     }
     if state.commit_ns is not None:
         document["commit_time"] = rfc3339(state.commit_ns)
-    return document | {"row": message_document(state.row)}
+    return document | _lag(state.lag_ms) | {"row": message_document(state.row)}
+
+
+def _lag(lag_ms: int) -> dict[str, str]:
+    return {"lag_ms": str(lag_ms)} if lag_ms else {}
 
 
 def message_document(message: Message) -> dict[str, Any]:
@@ -253,6 +264,6 @@ def _cacheable(state: KeyState, if_none_match: str | None, document: dict[str, A
     etag = f'"{state.position.epoch}-{state.position.offset}"'
     headers = {"ETag": etag, "Cache-Control": PRIVATE}
     etags = {tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")}
-    if etag in etags or "*" in etags:
+    if not state.lag_ms and (etag in etags or "*" in etags):
         return Response(status_code=304, headers=headers)
     return JSONResponse(document, headers=headers)

@@ -14,7 +14,7 @@ from ws_edge.hub.member_changes import Backlog
 from ws_edge.hub.range_watch import RangeWatch
 from ws_edge.hub.watch import KeyWatch, Subscriber, Subscription, SubscriptionStatus, Watch, WatchStatus
 from ws_edge.states import AnyKey, KeyState, Position, RangeKey
-from ws_edge.upstream.queries import RangeResult
+from ws_edge.upstream.queries import Progress, RangeResult
 
 T = TypeVar("T")
 
@@ -26,23 +26,31 @@ WAITING, CURRENT, QUEUED = SubscriptionStatus.WAITING, SubscriptionStatus.CURREN
 
 
 class TimingWheel(Generic[T]):
-    """Items by the slot of time in which they are due, at a cost of the due items alone.
-
-    Nothing is ever removed early: whoever takes an item checks that it is still wanted.
-    """
+    """Items by the slot of time in which they are due, each once, at a cost of the due items alone."""
 
     def __init__(self, tick: float, now: float) -> None:
         """`tick` is the length of a slot in seconds; times are those of any monotonic clock."""
         self.tick = tick
         self._next = int(now / tick)
-        self._slots: dict[int, list[T]] = {}
+        self._slots: dict[int, dict[T, None]] = {}
+        self._slot_of: dict[T, int] = {}
 
-    def add(self, item: T, at: float) -> int:
-        """Puts the item into the first slot that starts at `at` or later and has not been taken; returns the slot."""
+    def add(self, item: T, at: float) -> None:
+        """Puts the item, out of the slot where it is, into the first that starts at `at` or later and was not taken."""
+        self.discard(item)
         # A time that is a whole number of slots may be a hair above it as a float.
-        slot = max(ceil(at / self.tick - 1e-6), self._next)
-        self._slots.setdefault(slot, []).append(item)
-        return slot
+        slot = self._slot_of[item] = max(ceil(at / self.tick - 1e-6), self._next)
+        self._slots.setdefault(slot, {})[item] = None
+
+    def discard(self, item: T) -> None:
+        """Takes the item out, if it is there, so that nothing of it is kept until it would have been due."""
+        slot = self._slot_of.pop(item, None)
+        if slot is not None:
+            del self._slots[slot][item]
+
+    def due_at(self, item: T) -> float:
+        """When the slot of the item starts."""
+        return self._slot_of[item] * self.tick
 
     def take(self, now: float) -> list[tuple[int, T]]:
         """Takes out all items whose slot has started, with their slots, in the order in which they are due."""
@@ -50,7 +58,10 @@ class TimingWheel(Generic[T]):
         first, self._next = self._next, last + 1
         # After a long pause there may be far more empty slots than filled ones.
         slots = range(first, last + 1) if last - first < len(self._slots) else sorted(self._slots)
-        return [(slot, item) for slot in slots if slot <= last for item in self._slots.pop(slot, ())]
+        due = [(slot, item) for slot in slots if slot <= last for item in self._slots.pop(slot, ())]
+        for _, item in due:
+            del self._slot_of[item]
+        return due
 
     def next_at(self, now: float) -> float:
         """When the slot after the one of `now` starts."""
@@ -106,8 +117,8 @@ class Hub:
         is_fresh = watch.status is WatchStatus.HELD or now - watch.confirmed_at <= interval
         if is_fresh and watch.can_begin(after):
             due = watch.due + watch.interval
-            if watch.status is WatchStatus.SCHEDULED and due < watch.slot * self._reads.tick:
-                watch.slot = self._reads.add(watch, due)
+            if watch.status is WatchStatus.SCHEDULED and due < self._reads.due_at(watch):
+                self._reads.add(watch, due)
             self._begin(subscription, now)
         else:
             watch.waiting[subscription] = False
@@ -121,11 +132,13 @@ class Hub:
         if subscription.is_ended:
             return
         subscription.end()
+        self._timers.discard(subscription)
         self.subscriptions -= 1
         watch = subscription.watch
         watch.remove(subscription)
         if not watch.subscriptions:
             watch.status = WatchStatus.ENDED
+            self._reads.discard(watch)
             del self._watches[watch.key]
 
     def take_due(self) -> list[Watch]:
@@ -133,11 +146,9 @@ class Hub:
         due = [watch for watch in self._due_now if watch.status in (WatchStatus.ASKED, WatchStatus.HELD)]
         self._due_now.clear()
         for slot, watch in self._reads.take(self._clock()):
-            # A watch may stand in earlier slots that no longer count.
-            if watch.status is WatchStatus.SCHEDULED and watch.slot == slot:
-                watch.status = WatchStatus.ASKED
-                watch.due = slot * self._reads.tick
-                due.append(watch)
+            watch.status = WatchStatus.ASKED
+            watch.due = slot * self._reads.tick
+            due.append(watch)
         for watch in due:
             if watch.waiting:
                 watch.waiting = dict.fromkeys(watch.waiting, True)
@@ -156,15 +167,18 @@ class Hub:
     def answered(self, watch: Watch, result: KeyState | RangeResult) -> None:
         """A replica has answered with what the key holds, or what has changed in the range."""
         now = self._clock()
-        if watch.accept(result):
+        is_news = watch.accept(result)
+        watch.note_lag(result.lag_ms)
+        if is_news:
             for subscription in tuple(watch.subscriptions):
                 if subscription.status is CURRENT or subscription.status is QUEUED:
                     self._offer(subscription, now)
         self._go_on(watch, now)
 
-    def unchanged(self, watch: Watch, position: Position | None = None) -> None:
-        """A replica has nothing newer than what is known; `position` is how far it has looked, if it says so."""
-        watch.unchanged(position)
+    def unchanged(self, watch: Watch, progress: Progress) -> None:
+        """A replica has nothing newer than what is known."""
+        watch.unchanged(progress.position)
+        watch.note_lag(progress.lag_ms)
         self._go_on(watch, self._clock())
 
     def failed(self, watch: Watch) -> None:
@@ -211,10 +225,11 @@ class Hub:
             interval = watch.interval or RETRY_S
             missed = max(0.0, now - watch.due) // interval
             watch.status = WatchStatus.SCHEDULED
-            watch.slot = self._reads.add(watch, watch.due + (missed + 1) * interval)
+            self._reads.add(watch, watch.due + (missed + 1) * interval)
 
     def _put_first(self, watch: Watch, status: WatchStatus) -> None:
         watch.status = status
+        self._reads.discard(watch)
         self._due_now[watch] = None
         self._wake()
 
@@ -227,6 +242,8 @@ class Hub:
 
     def _offer(self, subscription: Subscription, now: float, snapshot: bool = False) -> None:
         watch = subscription.watch
+        if subscription.is_ended:  # by its subscriber, when it was told of its start
+            return
         if self._is_refused(subscription) or subscription.status is QUEUED or not watch.has_news_for(subscription):
             return
         if now + self._timers.tick < subscription.next_at:

@@ -88,10 +88,8 @@ class Poller:
                 lane.task.cancel()
 
     def take(self, watch: Watch, result: Result) -> None:
-        if result is None:
-            self.hub.unchanged(watch)
-        elif isinstance(result, Progress):
-            self.hub.unchanged(watch, result.position)
+        if isinstance(result, Progress):
+            self.hub.unchanged(watch, result)
         elif isinstance(result, RequestError):
             self.metrics.failed_keys.inc()
             self.hub.failed(watch)
@@ -213,6 +211,8 @@ class LongPollLane(Lane):
     async def _next(self) -> list[Watch]:
         if self.watches:
             await asyncio.sleep(max(BATCHING_S, self._began + self._poller.spacing() - self._poller.clock()))
+        # While keys join, no poll ends by itself: those that nobody watches any more must go all the same.
+        self.watches = {watch: None for watch in self.watches if watch.status is WatchStatus.HELD}
         return list(self.watches)
 
     @override

@@ -13,8 +13,6 @@ from ws_edge.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.upstream.queries import RangeResult
 
 BY_POSITION = attrgetter("position")
-MAX_EXTRA_REMOVALS = 256
-"""The removals that are remembered beyond as many as the range may have members, for subscribers who resume."""
 
 
 @dataclass(slots=True, eq=False)
@@ -120,8 +118,13 @@ class RangeWatch(Watch):
         )
         if not is_certain:
             return None
+        gone: dict[str, KeyState] = {}
+        for removal in sorted(removals, key=BY_POSITION):
+            # One that has moved before it left is held under the key that it left first.
+            key = gone.get(removal.key.member, removal).key
+            gone[key.member] = KeyState(key, removal.position, commit_ns=removal.commit_ns)
         missed = [row for row in self.members.values() if row.position > after]
-        missed += [removal for removal in removals if removal.key.member not in self.members]
+        missed += [removal for member, removal in gone.items() if member not in self.members]
         return sorted(missed, key=BY_POSITION)
 
     def _reaches_back(self, after: Position | None) -> bool:
@@ -178,7 +181,8 @@ class RangeWatch(Watch):
             if removal.position >= self._removals.get(removal.key, removal).position:
                 self._removals[removal.key] = removal
                 self._removals.move_to_end(removal.key)
-        while len(self._removals) > self.key.limit + MAX_EXTRA_REMOVALS:
+        # Who has missed more than the range may have members is sent all of them: see _missed_after.
+        while len(self._removals) > self.key.limit:
             _, oldest = self._removals.popitem(last=False)
             self._removals_after = max(self._removals_after, oldest.position.offset)
 

@@ -97,7 +97,7 @@ class Subscription:
         return None if self.backlog is None or self.is_ended else self.backlog.take()
 
     def end(self) -> None:
-        """Lets go of the subscriber, which must not live as long as the schedule remembers the subscription."""
+        """Lets go of the subscriber, which must not live as long as somebody remembers the subscription."""
         self.status = SubscriptionStatus.ENDED
         del self.subscriber
 
@@ -128,12 +128,12 @@ class Watch(ABC):
     interval: float = field(default=0.0, init=False)
     """The shortest interval of its subscriptions, in seconds; 0 keeps it in a long poll."""
     status: WatchStatus = field(default=WatchStatus.SCHEDULED, init=False)
-    slot: int = field(default=-1, init=False)
-    """The slot of the schedule that holds its next timed read."""
     confirmed_at: float = field(default=0.0, init=False)
     """When a replica last answered for it."""
     position: Position | None = field(default=None, init=False)
     """The position up to which it is known; None when there has been no answer."""
+    lag_ms: int = field(default=0, init=False)
+    """As in KeyState, of the last answer."""
     retired_epochs: frozenset[int] = field(default=frozenset(), init=False)
     """Epochs that were left: a replica that still answers with one of them is behind."""
     stale_answers: int = field(default=0, init=False)
@@ -164,6 +164,10 @@ class Watch(ABC):
         self.stale_answers = 0
         if position is not None and self.position is not None and self.position.epoch == position.epoch:
             self.position = max(self.position, position)
+
+    def note_lag(self, lag_ms: int) -> None:
+        """Notes for how long what is known may have been out of date when a replica answered."""
+        self.lag_ms = lag_ms
 
     @abstractmethod
     def accept(self, result: KeyState | RangeResult) -> bool:
@@ -233,6 +237,13 @@ class KeyWatch(Watch):
             return False
         self.latest = result
         return True
+
+    @override
+    def note_lag(self, lag_ms: int) -> None:
+        self.lag_ms, latest = lag_ms, self.latest
+        if latest is not None and latest.lag_ms != lag_ms:
+            latest.lag_ms = lag_ms
+            latest.frames.clear()
 
     @override
     def can_begin(self, after: Position | None) -> bool:

@@ -11,7 +11,7 @@ from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.auth.gateway import Caller, Tickets
 from ws_edge.auth.quotas import QuotaReservation
 from ws_edge.authorization import check_key
-from ws_edge.codec.frames import BeginRequest, CancelRequest, FrameCodec, RefreshRequest, WatchRequest
+from ws_edge.codec.frames import BeginRequest, CancelRequest, FrameCodec, RefreshRequest, Reply, WatchRequest
 from ws_edge.errors import (
     BY_PROTOCOL,
     CLOSE_EXPIRED,
@@ -121,7 +121,7 @@ class Session(Subscriber):
         key = self.context.granted(request.key)
         if isinstance(request, CancelRequest):
             self._drop(key)
-            self.writer.reply(self.codec.cancelled(key, request.reference))  # also when it was not watched
+            self._reply(self.codec.cancelled(key, request.reference))  # also when it was not watched
             return
         try:
             self._watch(key, request)
@@ -142,7 +142,7 @@ class Session(Subscriber):
     def started(self, subscription: Subscription, recovered: bool, /) -> None:
         reply = self.codec.started(subscription, recovered)
         if reply is not None:
-            self.writer.reply(reply)
+            self._reply(reply)
 
     @override
     def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool, /) -> None:
@@ -150,9 +150,7 @@ class Session(Subscriber):
             self.writer.put_range(subscription)
             return
         self.writer.put(state, snapshot)
-        limit = self.context.settings.max_outbox_bytes
-        if self.writer.outbox.size > limit:
-            self.end(CLOSE_SLOW, f"more than {limit} bytes wait for you: read faster, or watch less on a socket")
+        self._end_if_slow()
 
     @override
     def refused(self, subscription: Subscription, error: RequestError, /) -> None:
@@ -174,7 +172,7 @@ class Session(Subscriber):
                 credential = self.context.tickets.redeem(request.ticket, self.caller.consumer)
                 self.caller = replace(self.caller, credential=credential)
                 expiry.renew(credential.expires_at)
-                self.writer.reply(self.codec.authenticated(credential.expires_at, reference))
+                self._reply(self.codec.authenticated(credential.expires_at, reference))
             elif not isinstance(request, BeginRequest):
                 self.act(request)
             elif feed is None:
@@ -189,7 +187,16 @@ class Session(Subscriber):
 
     def _fail(self, error: RequestError, reference: str) -> None:
         self.context.metrics.errors.labels(error.code).inc()
-        self.writer.reply(self.codec.failed(error, reference))
+        self._reply(self.codec.failed(error, reference))
+
+    def _reply(self, reply: Reply) -> None:
+        self.writer.reply(reply)
+        self._end_if_slow()  # what a channel adds and removes is answered whether the client reads or not
+
+    def _end_if_slow(self) -> None:
+        limit = self.context.settings.max_outbox_bytes
+        if self.writer.outbox.size > limit:
+            self.end(CLOSE_SLOW, f"more than {limit} bytes wait for you: read faster, or watch less on a socket")
 
     def _watch(self, key: AnyKey, request: WatchRequest) -> None:
         context, consumer = self.context, self.caller.consumer
@@ -198,7 +205,7 @@ class Session(Subscriber):
         if self.watches(key):
             self._drop(key)  # it is replaced
         else:
-            self.reservation.check_subscription()
+            self.reservation.check_subscription(_rows(key))
             max_keys, max_ranges = context.settings.max_subscriptions, context.settings.max_ranges
             limit, kind = (max_ranges, "ranges") if isinstance(key, RangeKey) else (max_keys, "keys")
             if len(self._like(key)) >= limit:
@@ -230,4 +237,9 @@ class Session(Subscriber):
         return self._ranges if isinstance(key, RangeKey) else self._keys
 
     def _count(self) -> None:
-        self.reservation.hold(len(self._keys) + len(self._ranges))
+        self.reservation.hold(len(self._keys) + sum(map(_rows, self._ranges)))
+
+
+def _rows(key: AnyKey) -> int:
+    """How many rows the edge may have to hold for the key or range."""
+    return key.limit if isinstance(key, RangeKey) else 1

@@ -181,7 +181,7 @@ class SocketWriter:
             self.outbox.put_range(content)
         self.frames.skipped += change.skipped
         commit_ns = None if change.snapshot else change.state.commit_ns
-        return self.codec.member_changed(key, change, content.position), commit_ns
+        return self.codec.member_changed(key, change, content.position, content.watch.lag_ms), commit_ns
 
     async def _end(self, close: Reply) -> None:
         try:

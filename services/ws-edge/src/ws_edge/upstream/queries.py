@@ -10,7 +10,7 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse, ScanStatesResponse
 from statecast.state.v1.state_pb2 import Position as PositionMessage
 from statecast.state.v1.state_pb2 import StateKey
-from statecast_client.shard_map import GroupHashes, ShardMap, hash_group
+from statecast_client.shard_map import GroupHashes, hash_group
 from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
 from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
 from ws_edge.stores import Store
@@ -62,16 +62,20 @@ class RangeResult:
     removals: list[KeyState]
     """Members that are no longer in the range; they have no row."""
     removals_complete: bool
+    lag_ms: int = 0
+    """As in KeyState."""
 
 
 class Progress(NamedTuple):
-    """Nothing has changed in a range up to this position."""
+    """Nothing has changed; `position` is up to where, of a range."""
 
-    position: Position
+    position: Position | None = None
+    lag_ms: int = 0
+    """As in KeyState."""
 
 
-Result = KeyState | RangeResult | Progress | RequestError | None
-"""The result of a query: something newer, nothing newer up to a position, a failure, or nothing newer."""
+Result = KeyState | RangeResult | Progress | RequestError
+"""The result of a query: something newer, nothing newer, or a failure."""
 
 
 class Scan(NamedTuple):
@@ -91,42 +95,49 @@ class Page(NamedTuple):
     states: list[KeyState]
     next_page_token: str
     position: Position
+    lag_ms: int
+    """As in KeyState."""
 
 
 def batch(store: Store, queries: Iterable[Query], max_wait: float = 0.0) -> bytes:
     """Encodes a BatchGetStatesRequest, which the service holds for `max_wait` seconds until something is newer."""
     request = BatchGetStatesRequest(store=store.name)
+    if store.max_lag_ms is not None:
+        request.bounds.max_lag_ms = store.max_lag_ms
     if max_wait:
         request.max_wait.FromNanoseconds(int(max_wait * 1e9))
     return request.SerializeToString() + b"".join(query.encoded for query in queries)
 
 
-def results(store: Store, queries: Sequence[Query], response: BatchGetStatesResponse, shards: ShardMap) -> list[Result]:
-    """Returns the result of each query, in their order; `shards` names the partition whose progress a range makes."""
-    ordered: list[Result] = [None] * len(queries)
+def results(
+    store: Store, queries: Sequence[Query], response: BatchGetStatesResponse, stale_after_ms: int
+) -> list[Result]:
+    """Returns the result of each query, in their order; a lag below `stale_after_ms` is not told."""
+    unchanged = [Progress()] * len(queries)
     keys, ranges = list[int](), list[int]()
     for index, query in enumerate(queries):
         (ranges if isinstance(query.key, RangeKey) else keys).append(index)
-    if ranges:
-        applied = {freshness.partition: _position(freshness.current_through) for freshness in response.freshness}
-        for index in ranges:
-            partition = shards.partition(store.name, queries[index].group)
-            position = None if partition is None else applied.get(partition)
-            if position is not None and position != queries[index].after:
-                ordered[index] = Progress(position)
+    for freshness in response.freshness:
+        position, lag_ms = _position(freshness.current_through), _lag_ms(freshness, stale_after_ms)
+        for place in freshness.keys if lag_ms else ():
+            unchanged[keys[place]] = Progress(None, lag_ms)
+        for place in freshness.ranges:
+            unchanged[ranges[place]] = Progress(position, lag_ms)
+    ordered: list[Result] = [*unchanged]
     for key_result in response.results:
         index = keys[key_result.index]
-        ordered[index] = _result(store, queries[index], key_result)
+        ordered[index] = _result(store, queries[index], key_result, unchanged[index].lag_ms)
     for range_result in response.ranges:
         index = ranges[range_result.index]
-        ordered[index] = _result(store, queries[index], range_result)
+        ordered[index] = _result(store, queries[index], range_result, unchanged[index].lag_ms)
     return ordered
 
 
-def page(store: Store, response: ScanStatesResponse) -> Page:
+def page(store: Store, response: ScanStatesResponse, stale_after_ms: int) -> Page:
     """Returns the rows of a page. Raises UnavailableError when one cannot be decoded."""
-    states = [_decode(store, _key(store, state.key), state) for state in response.states]
-    return Page(states, response.next_page_token, _position(response.freshness.current_through))
+    states, freshness = [_decode(store, _key(store, state.key), state) for state in response.states], response.freshness
+    position, lag_ms = _position(freshness.current_through), _lag_ms(freshness, stale_after_ms)
+    return Page(states, response.next_page_token, position, lag_ms)
 
 
 def failure_of(status: int, text: str) -> RequestError:
@@ -146,15 +157,17 @@ def position_message(position: Position) -> PositionMessage:
     return PositionMessage(epoch=position.epoch, offset=position.offset)
 
 
-def _result(store: Store, query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult) -> Result:
+def _result(store: Store, query: Query, result: query_pb2.KeyResult | query_pb2.RangeResult, lag_ms: int) -> Result:
     if result.HasField("error"):
         return failure_of(result.error.code, result.error.message)
     try:
         if isinstance(result, query_pb2.RangeResult):
-            return _range_result(store, query, result)
-        return _key_state(store, query.key, result)
+            return _range_result(store, query, result, lag_ms)
+        state = _key_state(store, query.key, result)
     except UnavailableError as error:
         return error
+    state.lag_ms = lag_ms
+    return state
 
 
 def _key_state(store: Store, key: AnyKey, result: query_pb2.KeyResult) -> KeyState:
@@ -167,14 +180,14 @@ def _key_state(store: Store, key: AnyKey, result: query_pb2.KeyResult) -> KeySta
     return KeyState(key, position, deleted=absence.deleted, commit_ns=commit_ns, absent_after=after)
 
 
-def _range_result(store: Store, query: Query, result: query_pb2.RangeResult) -> Result:
+def _range_result(store: Store, query: Query, result: query_pb2.RangeResult, lag_ms: int) -> Result:
     states = [_decode(store, _key(store, state.key), state) for state in result.states]
     removals = [
         KeyState(_key(store, removal.key), _position(removal.absence.position), commit_ns=_commit_ns(removal.absence))
         for removal in result.removals
     ]
-    position = _position(result.position)
-    return RangeResult(query.after, position, result.whole, result.more, states, removals, result.removals_complete)
+    kind = result.whole, result.more, states, removals, result.removals_complete
+    return RangeResult(query.after, _position(result.position), *kind, lag_ms)
 
 
 def _decode(store: Store, key: StoreKey, state: query_pb2.State) -> KeyState:
@@ -194,6 +207,10 @@ def _key(store: Store, key: StateKey) -> StoreKey:
 
 def _commit_ns(change: query_pb2.State | query_pb2.Absence) -> int | None:
     return change.commit_time.ToNanoseconds() if change.HasField("commit_time") else None
+
+
+def _lag_ms(freshness: query_pb2.Freshness, stale_after_ms: int) -> int:
+    return freshness.lag_ms if freshness.lag_ms >= stale_after_ms else 0
 
 
 def _position(position: PositionMessage) -> Position:

@@ -19,7 +19,18 @@ from statecast_client.shard_map import group_by_owner, hash_group
 from ws_edge.errors import RequestError, UnavailableError
 from ws_edge.states import KeyState, Position, StoreKey
 from ws_edge.stores import Store
-from ws_edge.upstream.queries import Page, Query, Result, Scan, batch, failure_of, page, position_message, results
+from ws_edge.upstream.queries import (
+    Page,
+    Progress,
+    Query,
+    Result,
+    Scan,
+    batch,
+    failure_of,
+    page,
+    position_message,
+    results,
+)
 
 ATTEMPTS = 3
 BATCH_METHOD = "/statecast.query.v1.QueryService/BatchGetStates"
@@ -41,8 +52,12 @@ class QueryClient:
         credentials: grpc.ChannelCredentials | None = None,
         backoff_s: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
+        stale_after_ms: int = 5000,
     ) -> None:
-        """An attempt takes at most `timeout` seconds. The other parameters are as those of Router."""
+        """An attempt takes at most `timeout` seconds, and a lag below `stale_after_ms` is not told.
+
+        The other parameters are as those of Router.
+        """
         self._router = Router(
             addresses,
             credentials=credentials,
@@ -54,6 +69,7 @@ class QueryClient:
         self._timeout = timeout
         self._timeouts = (timeout,) * ATTEMPTS
         self._batch_limit = batch_limit
+        self._stale_after_ms = stale_after_ms
         self.failed = asyncio.Event()
         """Set whenever an instance has failed."""
 
@@ -67,7 +83,7 @@ class QueryClient:
         answers = await asyncio.gather(
             *(self._poll_batch(store, [queries[index] for index in indices]) for indices in batches)
         )
-        ordered: list[Result] = [None] * len(queries)
+        ordered: list[Result] = [Progress()] * len(queries)
         for indices, answer in zip(batches, answers, strict=True):
             for index, result in zip(indices, answer, strict=True):
                 ordered[index] = result
@@ -97,7 +113,7 @@ class QueryClient:
             lambda channel, timeout: stub(channel).ScanStates(request, timeout=timeout),
             self._timeouts,
         )
-        return page(store, response)
+        return page(store, response, self._stale_after_ms)
 
     async def list_shards(self) -> ListShardsResponse:
         """Returns the shard map as an instance reports it, with the lag of each replica. Raises RequestError."""
@@ -121,7 +137,7 @@ class QueryClient:
         self, store: Store, queries: Sequence[Query], answer: Awaitable[BatchGetStatesResponse]
     ) -> list[Result]:
         try:
-            return results(store, queries, await answer, self._router.shards)
+            return results(store, queries, await answer, self._stale_after_ms)
         except RequestError as error:
             return [error] * len(queries)
 

@@ -1,0 +1,207 @@
+"""Shows that the memory of an edge and of the query service does not grow with what clients ask for: `make soak`.
+
+The same customers come and go for SOAK_MINUTES (30): they watch keys and ranges of names that nobody has used before,
+fill channels, renew their access, read pages, and are refused. After a sixth of the time, in which caches fill, the
+resident memory of each process is sampled every second.
+
+A process fails when the medians of 30 equal stretches rise by the Mann-Kendall test at the 1 % level, as in Garg, van
+Moorsel, Vaidyanathan, Trivedi, "A methodology for detection and estimation of software aging" (ISSRE 1998), and that is
+more than noise: Sen's slope over the sampled time is above 2 % of the median. The test alone finds trends where there
+are none (Machida et al., "On the effectiveness of Mann-Kendall test for detection of software aging", ISSREW 2013).
+"""
+
+import asyncio
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from itertools import combinations, count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from httpx import AsyncClient
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from bench.edge_rig import EDGE_STORES, NAMES, SECRET, EdgeProcess
+from statecast.orders.v1.order_pb2 import Order
+from statecast.partitioning import partition_of
+from statecast_client.client import StatecastClient
+from statecast_client.errors import StatecastError
+from testkit.broker import running_broker
+from testkit.keyed_topic_writers import producer
+from testkit.query_cluster import MESSAGE, PARTITIONS, query_cluster
+from testkit.service_process import ServiceProcess
+from testkit.ws_edge.channels import add, begin, channel_of, next_frame, order, orders_of
+
+CUSTOMERS = 40
+ORDERS = 10  # of each customer
+CHANGES_PER_S = 100
+WATCHES = 5  # in one visit
+WARM_UP_SHARE = 1 / 6
+STRETCHES = 30
+SIGNIFICANT_Z = 2.326  # one-sided, 1 %
+NOISE_SHARE = 0.02
+# Caches as small as they may be, so that they are full when the warm-up is over.
+QUERY: dict[str, Any] = {"block_cache_mb": 8, "write_buffers_mb": 8, "recent_changes": 500, "deletions_s": 10}
+MINE, MEMBERS = "orders-by-key", "orders-by-customer"
+REFUSED = (
+    "no JSON",
+    '{"begin": {}}',
+    '{"subscribe": {"store": "unknown-store", "key": {"group": "a"}}}',
+    '{"watch_range": {"range": {"store": "orders-by-customer", "group": "somebody-else"}}}',
+    '{"auth_refresh": {"ticket": "forged"}}',
+)
+
+
+class Customer:
+    """One customer, who visits again and again; `seen` counts the requests by kind."""
+
+    def __init__(self, number: int, edge: EdgeProcess, queries: StatecastClient, seen: Counter[str]) -> None:
+        self._id, self._orders = f"customer-{number:04d}", [f"order-{number}-{each}" for each in range(ORDERS)]
+        self._address, self._queries, self._seen = edge.address, queries, seen
+        self._headers = {"X-Gateway-Secret": SECRET, "X-Consumer-Custom-ID": self._id, "X-Consumer-Groups": "customers"}
+
+    async def visit_until(self, end: float) -> None:
+        async with AsyncClient(base_url=f"http://{self._address}", headers=self._headers, timeout=60) as client:
+            while time.monotonic() < end:
+                await self._stream(client)
+                await self._channel(client)
+                await self._read(client)
+                await self._ask_the_query_service()
+
+    def _connect(self, path: str) -> connect:
+        return connect(f"ws://{self._address}{path}", additional_headers=self._headers)
+
+    async def _stream(self, client: AsyncClient) -> None:
+        async with self._connect("/v1/stream") as socket:
+            for _ in range(WATCHES):
+                for name in (random.choice(self._orders), uuid4().hex):
+                    key = {"store": MINE, "key": {"group": name}}
+                    await self._ask(socket, subscribe=key | {"interval_ms": random.choice((0, 100, 60_000))})
+                    await self._ask(socket, unsubscribe=key)
+                limit, start = random.randrange(1, 1000), uuid4().hex
+                for spec in ({"limit": limit}, {"limit": limit}, {"sort_from": start, "reverse": True}):
+                    asked = {"store": MEMBERS, "group": self._id} | spec
+                    told = await self._ask(socket, watch_range={"range": asked, "interval_ms": 60_000})
+                    await self._ask(socket, unwatch_range={"range": told["range_watched"]["range"]})
+                ticket = (await client.post("/v1/tickets")).json()["ticket"]
+                await self._ask(socket, auth_refresh={"ticket": ticket})
+            for frame in REFUSED:
+                await socket.send(frame)
+                await next_frame(socket, "error")
+
+    async def _ask(self, socket: ClientConnection, **request: Any) -> dict[str, Any]:
+        self._seen[next(iter(request))] += 1
+        await socket.send(json.dumps({"id": "1", **request}))
+        while (frame := await next_frame(socket)).get("id") != "1":
+            continue
+        return frame
+
+    async def _channel(self, client: AsyncClient) -> None:
+        path = await channel_of(client, order(random.choice(self._orders)), orders_of(self._id))
+        async with self._connect(f"{path}/stream") as socket:
+            await begin(socket)
+            await next_frame(socket, "range_watched")
+            await add(client, path, order(uuid4().hex))
+            await next_frame(socket, "removed")
+            await client.delete(path)
+            with suppress(ConnectionClosed):
+                while True:
+                    await socket.recv()
+        self._seen["channel"] += 1
+
+    async def _read(self, client: AsyncClient) -> None:
+        params = {"limit": "3"}
+        while params:
+            page = (await client.get(f"/v1/stores/{MEMBERS}/groups/{self._id}", params=params)).json()
+            token = page["next_page_token"]
+            params = {"limit": "3", "page_token": token} if token else {}
+        for path in (f"/update/orders/{uuid4().hex}", f"/v1/stores/{uuid4().hex}/a", f"/v1/channels/{uuid4().hex}"):
+            self._seen[f"HTTP {(await client.get(path)).status_code}"] += 1
+        await client.get("/v1/consumer", headers={"X-Gateway-Secret": uuid4().hex})
+        with suppress(InvalidStatus):
+            await self._connect(f"/{uuid4().hex}")
+
+    async def _ask_the_query_service(self) -> None:
+        await self._queries.batch_get(MINE, [uuid4().hex * 20 for _ in range(20)])
+        for store, group in ((uuid4().hex, "a"), (MINE, uuid4().hex), (MINE, "x" * 100_000)):
+            with suppress(StatecastError):
+                await self._queries.get(store, group)
+
+
+def change(sender: Any, sequence: int) -> None:
+    """Moves one order of one customer to another sort value."""
+    customer, which = sequence % CUSTOMERS, sequence // CUSTOMERS % ORDERS
+    name, group = f"order-{customer}-{which}", f"customer-{customer:04d}"
+    row = Order(order_id=name, customer_id=group, tracking_number=str(sequence)).SerializeToString()
+    sender.produce(MINE, row, name.encode(), partition_of(name, PARTITIONS))
+    place = partition_of(group, PARTITIONS)
+    sender.produce(MEMBERS, row, f"{group}\0{sequence:012d}\0{name}".encode(), place)
+    if (before := sequence - CUSTOMERS * ORDERS) >= 0:
+        sender.produce(MEMBERS, None, f"{group}\0{before:012d}\0{name}".encode(), place)
+
+
+async def soak(edge: EdgeProcess, processes: dict[str, ServiceProcess], bootstrap: str, seconds: float) -> bool:
+    """Prints the figures; returns whether the memory of all processes is flat."""
+    seen, sender, sequences = Counter[str](), producer(bootstrap, linger_ms=1), count()
+    began = time.monotonic()
+    samples: dict[str, list[tuple[float, float]]] = {name: [] for name in processes}
+    async with StatecastClient([processes[NAMES[0]].address]) as queries:  # type: ignore[attr-defined]
+        visits = [Customer(number, edge, queries, seen).visit_until(began + seconds) for number in range(CUSTOMERS)]
+        running = asyncio.gather(*visits)
+        while not running.done():
+            for _ in range(CHANGES_PER_S):
+                change(sender, next(sequences))
+            sender.poll(0)
+            if (elapsed := time.monotonic() - began) > seconds * WARM_UP_SHARE:
+                for name, process in processes.items():
+                    samples[name].append((elapsed, process.rss_bytes / 1e6))
+            await asyncio.sleep(1)
+        await running
+    print(", ".join(f"{kind} {number:,}" for kind, number in seen.most_common()))
+    return min([is_flat(name, of_process) for name, of_process in samples.items()])  # all of them are printed
+
+
+def is_flat(name: str, samples: Sequence[tuple[float, float]]) -> bool:
+    """Prints the trend of a process, from seconds and megabytes; returns whether there is none."""
+    size = len(samples) // STRETCHES
+    stretches = [samples[start : start + size] for start in range(0, size * STRETCHES, size)]
+    medians = [(statistics.median(s for s, _ in each), statistics.median(mb for _, mb in each)) for each in stretches]
+    pairs = [(later[1] - first[1], later[0] - first[0]) for first, later in combinations(medians, 2)]
+    score = sum((rise > 0) - (rise < 0) for rise, _ in pairs)
+    z = (score - 1) / (STRETCHES * (STRETCHES - 1) * (2 * STRETCHES + 5) / 18) ** 0.5
+    mb, slope = statistics.median(mb for _, mb in samples), statistics.median(rise / s for rise, s in pairs)
+    growth = slope * (samples[-1][0] - samples[0][0])
+    flat = z < SIGNIFICANT_Z or growth < NOISE_SHARE * mb
+    print(f"{name}: {mb:.1f} MB, {slope * 3600:+.1f} MB/h, {growth / mb:+.1%} in all, Z {z:+.1f}, {flat=}")
+    return flat
+
+
+def main() -> int:
+    """Returns 0 when the memory of all processes is flat."""
+    seconds = 60 * float(os.environ.get("SOAK_MINUTES", "30"))
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="statecast-soak-")))
+        kafka = stack.enter_context(running_broker(directory / "broker")).bootstrap
+        cluster = stack.enter_context(query_cluster(kafka, directory / "query", session_timeout_ms=6000, **QUERY))
+        for name, message in {**EDGE_STORES, MINE: MESSAGE, MEMBERS: MESSAGE}.items():
+            cluster.add_plain_store(name, message)
+        cluster.start(*NAMES)
+        addresses = ",".join(each.address for each in cluster.instances.values())
+        settings = {"gateway_secret": SECRET, "query_addresses": addresses, "kafka_bootstrap": kafka}
+        edge = stack.enter_context(EdgeProcess(settings, directory / "edge.log"))
+        edge.start()
+        edge.wait_ready()
+        return 0 if asyncio.run(soak(edge, {"ws-edge": edge, **cluster.instances}, kafka, seconds)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
