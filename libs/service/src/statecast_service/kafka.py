@@ -5,6 +5,7 @@ A property has librdkafka's name in the properties file, and that name in capita
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeVar
@@ -16,6 +17,8 @@ from pydantic import Field, FilePath, model_validator
 from statecast_service.settings import ServiceSettings, suggest
 
 MAX_RECONNECT_MS = 1000
+REMINDER_S = 10.0
+"""How often a client says that it is refused, which it may be several times a second."""
 SASL = {"kafka_sasl_username", "kafka_sasl_password_location"}
 SSL = {"kafka_ssl_ca_location", "kafka_ssl_certificate_location", "kafka_ssl_key_location"}
 POLLING = ("poll", "consume", "flush")
@@ -165,13 +168,16 @@ def connect(
     client whose password is refused takes it from its file anew; it must be polled for both.
     """
     refused: list[KafkaError] = []
+    told_at_s = -REMINDER_S
 
     def hear(error: KafkaError) -> None:
+        nonlocal told_at_s
         if error.code() == KafkaError._AUTHENTICATION and "SASL" in kafka.kafka_security_protocol:
             refused.append(error)
         if on_error is not None:
             on_error(error)
-        elif is_refusal(error):
+        elif is_refusal(error) and time.monotonic() - told_at_s >= REMINDER_S:
+            told_at_s = time.monotonic()
             _log.warning("kafka refuses the connection", reason=error.str())
 
     def renewing(method: Callable[..., Any]) -> Callable[..., Any]:
