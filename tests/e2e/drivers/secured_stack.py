@@ -28,6 +28,7 @@ STAFF = {
     "X-Consumer-Username": "operator",
     "X-Consumer-Custom-ID": "operator",
     "X-Consumer-Groups": "staff",
+    "X-Forwarded-For": "127.0.0.1",
 }
 
 SignIn = Callable[[str], dict[str, object]]
