@@ -1,6 +1,7 @@
 """The publisher, its record of what Kafka has acknowledged, and the wait for topics."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 
 import pytest
@@ -13,10 +14,8 @@ from cdc_simulator.errors import PublishError
 from cdc_simulator.metrics import Metrics, Readiness
 from cdc_simulator.publisher import MAX_IN_FLIGHT, Acknowledgements, Publisher
 from statecast.orders.v1.order_pb2 import OrderChange
-from statecast_service.kafka import KafkaSettings
+from statecast_service.kafka import KafkaSettings, connect
 from testkit.cdc_simulator import ManualClock, MemoryProducer
-
-BROKER = KafkaSettings(kafka_bootstrap="broker:9092")
 
 
 @pytest.fixture
@@ -26,16 +25,16 @@ def metrics() -> Metrics:
 
 @pytest.fixture
 def producer() -> MemoryProducer:
-    return MemoryProducer({})
+    return MemoryProducer()
 
 
 @pytest.fixture
 def publisher(metrics: Metrics, producer: MemoryProducer) -> Publisher:
-    def connect(configuration: dict[str, object]) -> MemoryProducer:
-        producer.configuration = configuration
+    def connect(_: object, on_error: Callable[[KafkaError], None]) -> MemoryProducer:
+        producer.on_error = on_error
         return producer
 
-    return Publisher(BROKER, {"orders": "orders"}, 77, 10, metrics, connect)
+    return Publisher("broker:9092", {"orders": "orders"}, 77, 10, metrics, connect)
 
 
 def changes(row: OrderRow, first: int, last: int) -> Sequence[LoggedChange]:
@@ -89,7 +88,7 @@ def test_a_change_that_kafka_refuses_ends_it_with_the_change_and_the_reason(
 
 
 def test_a_fatal_error_of_the_client_ends_it(publisher: Publisher, producer: MemoryProducer) -> None:
-    producer.configuration["error_cb"](KafkaError(KafkaError._FATAL, "fenced", fatal=True))
+    producer.on_error(KafkaError(KafkaError._FATAL, "fenced", fatal=True))
 
     with pytest.raises(PublishError, match="the Kafka client cannot go on: fenced"):
         publisher.poll()
@@ -98,7 +97,7 @@ def test_a_fatal_error_of_the_client_ends_it(publisher: Publisher, producer: Mem
 def test_an_error_that_passes_is_counted_and_nothing_more(
     publisher: Publisher, producer: MemoryProducer, metrics: Metrics
 ) -> None:
-    producer.configuration["error_cb"](KafkaError(KafkaError._TRANSPORT, "refused"))
+    producer.on_error(KafkaError(KafkaError._TRANSPORT, "refused"))
     publisher.poll()
 
     assert metrics.registry.get_sample_value("cdc_simulator_broker_errors_total") == 1
@@ -113,7 +112,9 @@ def test_a_real_broker_gets_each_change_once_in_the_partition_of_its_key(
     row: OrderRow,
 ) -> None:
     topic = create_topic("published")
-    publisher = Publisher(brokers, {"orders": topic}, 77, 0, metrics, Producer)
+    publisher = Publisher(
+        brokers.kafka_bootstrap, {"orders": topic}, 77, 0, metrics, partial(connect, Producer, brokers)
+    )
     publisher.send(changes(row, 1, 500), 0)
     poll_until(publisher, 500)
 
@@ -129,7 +130,9 @@ def test_a_real_record_that_is_too_large_is_named(
     brokers: KafkaSettings, create_topic: Callable[..., str], metrics: Metrics, row: OrderRow
 ) -> None:
     topic = create_topic("small", max_message_bytes="200")
-    publisher = Publisher(brokers, {"orders": topic}, 77, 0, metrics, Producer)
+    publisher = Publisher(
+        brokers.kafka_bootstrap, {"orders": topic}, 77, 0, metrics, partial(connect, Producer, brokers)
+    )
     noise = "".join(Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=2000))
     publisher.send(changes(row._replace(tracking_number=noise), 1, 1), 0)
 
@@ -177,12 +180,12 @@ class ChangingClock(ManualClock):
 
 def wait(clock: ChangingClock, stopping: bool = False) -> bool:
     topics = {"matches": "matches", "markets": "markets"}
-    publisher = Publisher(BROKER, topics, 1, 0, Metrics(CollectorRegistry()), lambda _: clock.producer)
+    publisher = Publisher("broker:9092", topics, 1, 0, Metrics(CollectorRegistry()), lambda *_: clock.producer)
     return publisher.wait_for_topics(clock.readiness, clock, lambda: stopping)
 
 
 def test_the_simulator_waits_for_the_broker_then_for_each_topic_and_says_for_which() -> None:
-    producer = MemoryProducer({})
+    producer = MemoryProducer()
     producer.topics = None
     clock = ChangingClock(producer, [None, {"matches": 1}, {"matches": 1, "markets": 1}])
     came = wait(clock)
@@ -197,7 +200,7 @@ def test_the_simulator_waits_for_the_broker_then_for_each_topic_and_says_for_whi
 
 
 def test_the_reason_is_logged_once_and_again_every_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
-    producer = MemoryProducer({})
+    producer = MemoryProducer()
     producer.topics = None
     wait(ChangingClock(producer, [*[None] * 60, {"matches": 1, "markets": 1}]))
 
@@ -205,7 +208,7 @@ def test_the_reason_is_logged_once_and_again_every_ten_seconds(capsys: pytest.Ca
 
 
 def test_the_wait_for_topics_ends_when_the_simulator_is_stopped() -> None:
-    producer = MemoryProducer({})
+    producer = MemoryProducer()
     producer.topics = None
 
     assert not wait(ChangingClock(producer, []), stopping=True)

@@ -28,7 +28,7 @@ class SimulatorRig:
         self.database = Database(path)
         create_if_new(self.database, domain, parameters, self.clock.now_us())
         self.tables, self.log = Tables(self.database, domain), ChangeLog(self.database, domain)
-        self.producer = MemoryProducer({})
+        self.producer = MemoryProducer()
         self.metrics = Metrics(CollectorRegistry())
         self.readiness = Readiness("starting")
         self.simulator = Simulator(
@@ -36,9 +36,7 @@ class SimulatorRig:
             parameters,
             self.tables,
             self.log,
-            Publisher(
-                settings, {"orders": "orders"}, 1, self.log.acknowledged_lsn, self.metrics, lambda _: self.producer
-            ),
+            Publisher("", {"orders": "orders"}, 1, self.log.acknowledged_lsn, self.metrics, lambda *_: self.producer),
             settings,
             self.readiness,
             self.metrics,

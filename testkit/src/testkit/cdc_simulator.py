@@ -77,8 +77,8 @@ def memory_tables(domain: Domain, parameters: DatabaseParameters, now_us: int) -
 class MemoryProducer(Producer):
     """Takes records, and delivers them when it is polled and `away` is off."""
 
-    def __init__(self, configuration: dict[str, Any]) -> None:
-        self.configuration = configuration
+    def __init__(self) -> None:
+        self.on_error: Callable[[KafkaError], None] = lambda _: None
         self.records: list[tuple[str, bytes, bytes]] = []
         self.away = False
         self.refusal: KafkaError | None = None

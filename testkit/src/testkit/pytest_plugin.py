@@ -19,7 +19,7 @@ COSTLY_FIXTURES = {"kafka": "kafka", "spark": "spark", "stack": "stack", "gatewa
 
 STARTS_LARGE_PROCESSES = frozenset(
     {"Broker", "BrokerProcess", "browser_client", "chromium", "running_broker", "running_brokers", "running_envoy"}
-    | {"running_gateway", "running_stack", "start_stack"}
+    | {"running_gateway", "running_stack", "secured_broker", "start_stack"}
 )
 """Names that a test module imports to start a broker, a browser, a gateway or a stack of its own: marked `stack`."""
 

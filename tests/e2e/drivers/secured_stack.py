@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from confluent_kafka import KafkaException
 from websockets.sync.client import connect
 
 from kafka_topics.acls import acls
@@ -27,6 +28,7 @@ STAFF = {
     "X-Consumer-Username": "operator",
     "X-Consumer-Custom-ID": "operator",
     "X-Consumer-Groups": "staff",
+    "X-Forwarded-For": "127.0.0.1",
 }
 
 SignIn = Callable[[str], dict[str, object]]
@@ -90,8 +92,14 @@ class SecuredStack:
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=scaled(60))
 
     def newest_order(self) -> str:
-        """The highest order id of the keyed topic, of an order that is not deleted; empty when there is none."""
-        records = read_topic(self.broker.bootstrap, "orders-by-key")
+        """The highest order id of the keyed topic, of an order that is not deleted; empty when there is none.
+
+        Raises AssertionError just after the broker's start.
+        """
+        try:
+            records = read_topic(self.broker.bootstrap, "orders-by-key")
+        except KafkaException as error:
+            raise AssertionError("the broker has not taken its partitions yet") from error
         live = {record.key.decode(): record.value is not None for record in records}
         return max((key for key, stands in live.items() if stands), default="")
 

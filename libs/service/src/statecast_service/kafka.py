@@ -5,8 +5,8 @@ A property has librdkafka's name in the properties file, and that name in capita
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeVar
 
@@ -20,8 +20,12 @@ MAX_RECONNECT_MS = 1000
 METADATA_REFRESH_MS = 5000
 REQUEST_TIMEOUT_MS = 10_000
 """A broker that accepts connections and says nothing is left after this, for the new leader of its partitions."""
+REMINDER_S = 10.0
+"""How often a client says that it is refused, which it may be several times a second."""
 SASL = {"kafka_sasl_username", "kafka_sasl_password_location"}
 SSL = {"kafka_ssl_ca_location", "kafka_ssl_certificate_location", "kafka_ssl_key_location"}
+POLLING = ("poll", "consume", "flush")
+"""The methods in which a client calls back."""
 LOGIN_MODULES = {"PLAIN": "plain.PlainLoginModule"}
 DENIED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
@@ -157,7 +161,7 @@ C = TypeVar("C", bound=Client)
 
 
 def connect(
-    client: Callable[[dict[str, Any]], C],
+    client: type[C],
     kafka: KafkaSettings,
     options: Mapping[str, Any] | None = None,
     on_error: Callable[[KafkaError], None] | None = None,
@@ -168,22 +172,40 @@ def connect(
     `error.fatal()`. Without it, only what a broker refuses is logged: credentials, certificates, the protocol. A
     client whose password is refused takes it from its file anew; it must be polled for both.
     """
+    refused: list[KafkaError] = []
+    told_at_s = -REMINDER_S
 
     def hear(error: KafkaError) -> None:
+        nonlocal told_at_s
         if error.code() == KafkaError._AUTHENTICATION and "SASL" in kafka.kafka_security_protocol:
-            try:
-                # In a thread of its own: a client that is called by its own callback ends the process.
-                with ThreadPoolExecutor(1) as thread:
-                    thread.submit(made.set_sasl_credentials, kafka.kafka_sasl_username, kafka.kafka_password()).result()
-            except ValueError as problem:
-                _log.warning("the password of kafka is not there", reason=str(problem))
+            refused.append(error)
         if on_error is not None:
             on_error(error)
-        elif is_refusal(error):
+        elif is_refusal(error) and time.monotonic() - told_at_s >= REMINDER_S:
+            told_at_s = time.monotonic()
             _log.warning("kafka refuses the connection", reason=error.str())
 
-    made = client({**client_options(kafka), "error_cb": hear, **(options or {})})
+    def renewing(method: Callable[..., Any]) -> Callable[..., Any]:
+        # Within its callback a client takes no call: from this thread it would end the process, another one would wait.
+        def call(self: C, *arguments: Any, **named: Any) -> Any:
+            result = method(self, *arguments, **named)
+            if refused:
+                refused.clear()
+                _renew_password(self, kafka)
+            return result
+
+        return call
+
+    methods = {name: renewing(getattr(client, name)) for name in POLLING if hasattr(client, name)}
+    made: C = type(client.__name__, (client,), methods)({**client_options(kafka), "error_cb": hear, **(options or {})})
     return made
+
+
+def _renew_password(client: Client, kafka: KafkaSettings) -> None:
+    try:
+        client.set_sasl_credentials(kafka.kafka_sasl_username, kafka.kafka_password())
+    except ValueError as problem:
+        _log.warning("the password of kafka is not there", reason=str(problem))
 
 
 def is_refusal(error: KafkaError) -> bool:

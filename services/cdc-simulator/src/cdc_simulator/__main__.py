@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from threading import Event
 
 import structlog
@@ -22,6 +23,7 @@ from cdc_simulator.simulator import Simulator
 from cdc_simulator.tables import ChangeLog, Tables
 from statecast_service.errors import PortInUseError, ServiceError
 from statecast_service.health import HealthServer
+from statecast_service.kafka import connect
 from statecast_service.logs import configure_logs
 from statecast_service.settings import describe_settings, load_settings
 
@@ -73,7 +75,9 @@ def _run(settings: Settings, stopping: Callable[[], bool]) -> None:
             committed_lsn=tables.log_sequence_number,
             acknowledged_lsn=change_log.acknowledged_lsn,
         )
-        publisher = Publisher(settings, topics, change_log.epoch, change_log.acknowledged_lsn, metrics, Producer)
+        producer = partial(connect, Producer, settings)
+        start = change_log.epoch, change_log.acknowledged_lsn
+        publisher = Publisher(settings.kafka_bootstrap, topics, *start, metrics, producer)
         simulator = Simulator(domain, parameters, tables, change_log, publisher, settings, readiness, metrics, clock)
         if publisher.wait_for_topics(readiness, clock, stopping):
             simulator.run(stopping)

@@ -12,7 +12,7 @@ from cdc_simulator.change_events import LoggedChange, change_event
 from cdc_simulator.errors import PublishError
 from cdc_simulator.metrics import Metrics, Readiness
 from cdc_simulator.pacing import Clock
-from statecast_service.kafka import KafkaSettings, connect, is_refusal, reason
+from statecast_service.kafka import is_refusal, reason
 
 MAX_IN_FLIGHT = 10_000  # a tenth of the client's own queue, so that it is never full
 DELIVERY = {
@@ -38,7 +38,6 @@ class Producer(Protocol):
     def produce(self, topic: str, value: bytes, key: bytes, *, on_delivery: Callable[..., None]) -> None: ...
     def poll(self, timeout: float) -> int: ...
     def list_topics(self, topic: str, *, timeout: float) -> Any: ...
-    def set_sasl_credentials(self, username: str, password: str) -> None: ...
 
 
 class Acknowledgements:
@@ -61,21 +60,21 @@ class Publisher:
 
     def __init__(
         self,
-        kafka: KafkaSettings,
+        bootstrap: str,
         topics: Mapping[str, str],
         epoch: int,
         acknowledged_lsn: int,
         metrics: Metrics,
-        producer: Callable[[dict[str, Any]], Producer],
+        connect: Callable[[dict[str, Any], Callable[[KafkaError], None]], Producer],
     ) -> None:
         """`topics` are those of the tables, `acknowledged_lsn` the last change that Kafka is known to have.
 
         Waits for nothing.
         """
-        self._producer = connect(producer, kafka, DELIVERY, self._note_error)
+        self._producer = connect(DELIVERY, self._note_error)
         self.sent_lsn = acknowledged_lsn
         """The last change that was handed to the client."""
-        self._bootstrap = kafka.kafka_bootstrap
+        self._bootstrap = bootstrap
         self._topics = topics
         self._epoch = epoch
         self._acknowledgements = Acknowledgements(acknowledged_lsn)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -12,6 +13,7 @@ from query_service.cluster.topic_watch import TopicWatch
 from query_service.settings import Settings
 from query_service.storage.progress import EndOffset
 from query_service.storage.store_directory import Topic
+from statecast_service.kafka import connect
 
 
 class Reports:
@@ -138,10 +140,10 @@ def test_a_consumer_that_lost_its_way_is_replaced(
     topic = create_topic("watched", partitions=1)
     kinds = [Consumer, StuckConsumer]
 
-    def connect(settings: dict[str, str | bool]) -> Consumer:
-        return kinds.pop()(settings)
+    def connect_next(client: type[Any], settings: Settings, options: dict[str, Any] | None = None) -> Any:
+        return connect(kinds.pop() if client is Consumer else client, settings, options)
 
-    monkeypatch.setattr("query_service.cluster.topic_watch.Consumer", connect)
+    monkeypatch.setattr("query_service.cluster.topic_watch.connect", connect_next)
     reports = watch(topic)
     until(lambda: reports.ends == {(topic, 0): 0})
 
