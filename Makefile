@@ -108,6 +108,10 @@ unit: install ## Unit tests and tests of single services, on a real broker and a
 e2e: install ## End-to-end tests through the gateway, on the real stack
 	$(BIN)/pytest tests/e2e
 
+.PHONY: e2e-brokers
+e2e-brokers: install ## End-to-end: each of three brokers is killed, and each falls silent, under steady load
+	THREE_BROKERS_VICTIMS=3 $(BIN)/pytest tests/e2e/test_three_brokers.py
+
 .PHONY: format
 format: install ## Rewrite Python files to the house format
 	$(BIN)/ruff check --fix-only .
@@ -115,7 +119,7 @@ format: install ## Rewrite Python files to the house format
 
 .PHONY: reference
 reference: install ## Rewrite the generated tables of the services' READMEs
-	$(BIN)/python -m statecast_service.reference services/*/README.md services/*/pipelines/README.md
+	$(BIN)/python -m testkit.reference services/*/README.md services/*/pipelines/README.md
 
 ## Releases and measurements
 

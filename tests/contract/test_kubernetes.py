@@ -67,7 +67,7 @@ def test_the_services_accept_their_variables(workload: Manifest, monkeypatch: py
     prefix = f"{service.upper().replace('-', '_')}_"
     names = [each["name"] for each in container_of(workload)["env"] if each["name"] != "SPARK_CONF_DIR"]
     for name in names:
-        monkeypatch.setenv(name, values_of(workload).get(name, "given-by-the-cluster"))
+        monkeypatch.setenv(name, values_of(workload).get(name, "given-by-the-cluster-when-it-starts"))
     fields = SETTINGS[service]().model_fields_set
 
     assert {f"{prefix}{field.upper()}" for field in fields} == set(names)
@@ -76,7 +76,7 @@ def test_the_services_accept_their_variables(workload: Manifest, monkeypatch: py
 @pytest.mark.parametrize("workload", SERVERS, ids=name_of)
 def test_a_variable_has_the_value_of_compose(workload: Manifest) -> None:
     differing = {"KAFKA_LOG_DIRS", "KONG_DECLARATIVE_CONFIG", "WS_EDGE_QUERY_ADDRESSES"}
-    differing |= {"QUERY_SERVICE_ADVERTISED_HOST", "QUERY_SERVICE_DATA_DIRECTORY"}
+    differing |= {"QUERY_SERVICE_ADVERTISED_HOST", "QUERY_SERVICE_DATA_DIRECTORY", "KONG_PROXY_LISTEN"}
     compose = in_compose(service_of(workload))["environment"]
     names = [each["name"] for each in container_of(workload)["env"]]
 
@@ -173,7 +173,7 @@ def test_what_the_manifests_refer_to_is_declared_or_made_by_a_command_of_the_rea
     readme = (K8S / "README.md").read_text()
     text = yaml.safe_dump_all(EVERY, width=1000)
     maps = set(re.findall(r"configMap:\s+name: (\S+)", text))
-    secrets = set(re.findall(r"secretKeyRef:\s+key: \S+\s+name: (\S+)", text))
+    secrets = set(re.findall(r"(?:secretKeyRef:\s+key: \S+\s+name|secretName): (\S+)", text))
     declared = {service_of(each) for each in every("ConfigMap")}
 
     assert maps | secrets == MADE_BY_HAND | declared

@@ -89,3 +89,20 @@ def test_a_pod_gets_at_least_the_time_to_stop_that_it_gets_in_compose(workload: 
     seconds = int(in_compose(service_of(workload))["stop_grace_period"].removesuffix("s"))
 
     assert pod_of(workload)["spec"]["terminationGracePeriodSeconds"] >= seconds
+
+
+def test_the_gateways_file_with_the_consumers_credentials_is_a_secret() -> None:
+    [gateway] = [each for each in SERVERS if service_of(each) == "kong"]
+    volumes = {each["name"]: each for each in pod_of(gateway)["spec"]["volumes"]}
+
+    assert volumes["declarative"]["secret"] == {"secretName": "kong"}
+    assert not any("configMap" in each for each in volumes.values())
+
+
+def test_clients_reach_the_gateway_by_https_alone() -> None:
+    [entrance] = [each for each in every("Service") if each["spec"].get("type") == "LoadBalancer"]
+    [gateway] = [each for each in SERVERS if service_of(each) == "kong"]
+
+    assert "https" in {each["name"] for each in entrance["spec"]["ports"]}
+    assert "http" not in {each["name"] for each in entrance["spec"]["ports"]}
+    assert all("ssl" in each for each in values_of(gateway)["KONG_PROXY_LISTEN"].split(","))

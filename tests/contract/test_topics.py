@@ -12,10 +12,14 @@ import ws_edge.channels
 import ws_edge.settings
 import ws_edge.stores
 from cdc_simulator.domains import choose_domain, domain_names
+from kafka_topics.acls import acls
 from kafka_topics.topics_file import Topic, read_topics
 from query_service.settings import SHIPPED_STORES
 from query_service.storage.stores_file import read_stores
+from stream_processor.definition.contract import Contract
+from stream_processor.definition.pipeline_check import read as read_pipeline
 from stream_processor.definition.pipeline_file import PipelineFile, read
+from stream_processor.operation.plan import access_of
 from stream_processor.steps.dead_letters import DEFAULT_MAX_BYTES, HEADERS_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +32,9 @@ STORES = {store.name: store for store in read_stores(SHIPPED_STORES)}
 KEYED = {name: store for name, store in STORES.items() if store.format == "state-record"}
 OWN_OF_EDGES = {store.name: store for store in ws_edge.channels.EDGE_STORES.values()}
 EDGE_STORES: list[dict[str, Any]] = yaml.safe_load(ws_edge.stores.SHIPPED.read_text())["stores"]
+
+
+README = ROOT / "infra" / "kafka" / "README.md"
 
 
 def messages_of_the_contract() -> set[str]:
@@ -118,3 +125,27 @@ def test_the_edge_reads_each_store_as_its_pipeline_keeps_it() -> None:
 
 def test_all_shards_of_the_shipped_stores_can_be_spread_over_two_instances() -> None:
     assert {TOPICS[store.topic].partitions for store in STORES.values()} == {4}
+
+
+def test_each_service_may_do_to_topics_what_it_needs_and_no_more() -> None:
+    contract = Contract(statecast.descriptor_set())
+    files = sorted((ROOT / "services" / "stream-processor" / "pipelines").rglob("*.yaml"))
+    needed: dict[str, dict[str, set[str]]] = {
+        "stream-processor": access_of([read_pipeline(file, contract) for file in files])
+    }
+    tables = [table for domain in domain_names() for table in choose_domain(domain).tables]
+    needed["cdc-simulator"] = {table.topic: {"Write"} for table in tables}
+    needed["query-service"] = {store.topic: {"Read"} for store in STORES.values()}
+    needed["ws-edge"] = {name: {"Write"} for name in OWN_OF_EDGES}
+
+    for service, access in needed.items():
+        assert {name: set(topic.access[service]) for name, topic in TOPICS.items() if service in topic.access} == access
+
+
+def test_the_readme_lists_the_acls_of_the_file() -> None:
+    rows = []
+    for acl in acls(list(TOPICS.values())):
+        names = "all" if acl.service == "kafka-topics" else ", ".join(f"`{name}`" for name in acl.names)
+        rows.append(f"| `{acl.service}` | {', '.join(acl.operations)} | {acl.kind}s | {names} |")
+
+    assert [line for line in README.read_text().splitlines() if line in rows] == rows, "\n".join(rows)

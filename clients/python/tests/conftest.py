@@ -30,6 +30,7 @@ class FakeInstance(query_grpc.QueryServiceServicer):
         self.batches: list[query.BatchGetStatesRequest] = []
         self.scans: list[query.ScanStatesRequest] = []
         self.listings = 0
+        self.unchanged_listings = 0
         self.results: list[list[query_pb2.KeyResult]] = []
 
     async def GetState(self, request: query.GetStateRequest, context: Any) -> query.GetStateResponse:  # noqa: N802
@@ -66,7 +67,11 @@ class FakeInstance(query_grpc.QueryServiceServicer):
     async def ListShards(self, request: query.ListShardsRequest, context: Any) -> query.ListShardsResponse:  # noqa: N802
         self.listings += 1
         await self._pass(context)
-        listing = query.ListShardsResponse(stores=[STORE])
+        version = repr([peer.address for peer in self.peers]).encode()
+        if request.known_version == version:
+            self.unchanged_listings += 1
+            return query.ListShardsResponse(version=version)
+        listing = query.ListShardsResponse(stores=[STORE], version=version)
         for partition in range(STORE.partitions):
             shard = listing.shards.add(store="rows", partition=partition)
             for rank in range(1, len(self.peers) + 1):

@@ -93,6 +93,21 @@ async def test_a_failure_makes_it_read_the_shard_map_again(cluster: "Cluster") -
             await asyncio.sleep(0.01)
 
 
+async def test_a_shard_map_that_is_known_is_not_sent_again_and_another_one_is(cluster: "Cluster") -> None:
+    one, other = cluster.instances
+    async with StatecastClient([one.address], timeout_s=10, refresh_s=0) as client:
+        async with asyncio.timeout(10):
+            while not one.unchanged_listings + other.unchanged_listings:
+                await client.get("rows", "x")
+        before = (await client.get("rows", "x")).freshness.answered_by
+        one.peers = other.peers = [each for each in cluster.instances if each.address != before]
+        async with asyncio.timeout(10):
+            while (await client.get("rows", "x")).freshness.answered_by == before:
+                pass
+
+    assert before == cluster.owner("x").address
+
+
 async def test_without_a_shard_map_any_instance_is_asked(cluster: "Cluster") -> None:
     for instance in cluster.instances:
         instance.peers = ()

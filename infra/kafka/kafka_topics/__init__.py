@@ -1,10 +1,10 @@
 """Creates the topics that a file declares, and checks those that exist against it."""
 
+from statecast_service.errors import ServiceError
 
-class TopicsError(Exception):
+
+class TopicsError(ServiceError):
     """The topics are not as the file says; the text says what to do."""
-
-    exit_status = 1
 
 
 class TopicsFileError(TopicsError):

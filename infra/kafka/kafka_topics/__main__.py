@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pydantic_settings import SettingsConfigDict
+
 from kafka_topics import TopicsError
+from kafka_topics.acls import acls
 from kafka_topics.cluster import Cluster
 from kafka_topics.topics_file import differences, read_topics
+from statecast_service.errors import ServiceError
+from statecast_service.kafka import KafkaSettings
+from statecast_service.settings import load_settings
 
 EXIT_STATUSES = """exit status:
   0  every topic of the file exists and is as the file says
@@ -17,11 +23,17 @@ EXIT_STATUSES = """exit status:
 """
 
 
+class Settings(KafkaSettings):
+    """How the command reaches Kafka, from variables that begin with KAFKA_TOPICS_."""
+
+    model_config = SettingsConfigDict(env_prefix="KAFKA_TOPICS_")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         _ensure(options)
-    except TopicsError as error:
+    except ServiceError as error:
         sys.stderr.write("".join(f"kafka-topics: {line}\n" for line in str(error).splitlines()))
         return error.exit_status
     except KeyboardInterrupt:
@@ -32,7 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _ensure(options: argparse.Namespace) -> None:
     """Creates what is missing, then checks everything. Raises TopicsError with one line for each difference."""
     declared = read_topics(options.file)
-    cluster = Cluster(options.bootstrap_server, options.timeout)
+    if options.acls:
+        _say("\n".join(acl.arguments for acl in acls(declared)))
+        return
+    overrides = {"kafka_bootstrap": options.bootstrap_server, "kafka_properties": options.command_config}
+    cluster = Cluster(load_settings(Settings, **overrides), options.timeout)
     cluster.wait(_say)
     names = [topic.name for topic in declared]
     existing = cluster.topics(names)
@@ -60,7 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the YAML file, for example infra/kafka/topics.yaml")
     option = parser.add_argument
-    option("--bootstrap-server", metavar="HOST:PORT", default="127.0.0.1:9092", help="default: %(default)s")
+    option("--bootstrap-server", metavar="HOST:PORT", help="default: 127.0.0.1:9092")
+    option("--command-config", metavar="FILE", type=Path, help="properties of the client, such as security.protocol")
+    option("--acls", action="store_true", help="only print what kafka-acls --add takes to let the services in")
     option("--replication-factor", metavar="N", type=_positive, help="of new topics; default: the broker's own")
     option("--timeout", metavar="S", type=_seconds, default=30.0, help="how long to wait for a broker; default: 30 s")
     return parser

@@ -2,12 +2,15 @@
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from kafka_topics import BrokerAwayError, TopicRefusedError
 from kafka_topics.topics_file import Topic
+from statecast_service.kafka import KafkaSettings, connect, is_refusal, reason
 
 ATTEMPT_S = 1.0
 BROKERS_DEFAULT_REPLICATION = -1
@@ -16,9 +19,10 @@ BROKERS_DEFAULT_REPLICATION = -1
 class Cluster:
     """The cluster behind one bootstrap address; no wait lasts longer than `timeout_s` from when it was made."""
 
-    def __init__(self, bootstrap: str, timeout_s: float) -> None:
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: KafkaSettings, timeout_s: float) -> None:
+        self._admin = connect(AdminClient, kafka, on_error=self._hear)
+        self._bootstrap = kafka.kafka_bootstrap
+        self._refusal = ""
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
 
@@ -29,10 +33,8 @@ class Cluster:
         say(f"waiting for a broker at {self._bootstrap}, {self._timeout_s:g} s at most")
         while not self._answers():
             if self._remaining() <= 0:
-                raise BrokerAwayError(
-                    f"no broker answers at {self._bootstrap} after {self._timeout_s:g} s: "
-                    "start it, or correct --bootstrap-server, or raise --timeout"
-                )
+                todo = self._refusal or "start it, or correct --bootstrap-server, or raise --timeout"
+                raise BrokerAwayError(f"no broker answers at {self._bootstrap} after {self._timeout_s:g} s: {todo}")
 
     def create(self, topics: Sequence[Topic], replication_factor: int | None) -> None:
         """Creates the topics; one that somebody else creates meanwhile is fine. Raises TopicRefusedError."""
@@ -45,7 +47,8 @@ class Cluster:
                 creation.result()
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise TopicRefusedError(f"{name}: the broker refuses it: {error.args[0].str()}") from error
+                    why = reason(error.args[0], "Create", name)
+                    raise TopicRefusedError(f"{name}: the broker refuses it: {why}") from error
 
     def topics(self, names: Sequence[str]) -> dict[str, Topic]:
         """Returns those of the named topics that exist, by name, with all their settings. Raises BrokerAwayError."""
@@ -54,10 +57,7 @@ class Cluster:
             partitions = {name: len(existing[name].partitions) for name in names if name in existing}
             resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in partitions]
             answers = self._admin.describe_configs(resources, request_timeout=self._call_s()) if resources else {}
-            configs = {
-                topic.name: {key: entry.value for key, entry in answer.result().items()}
-                for topic, answer in answers.items()
-            }
+            configs = {topic.name: _config(topic.name, answer) for topic, answer in answers.items()}
             return {name: Topic(name, count, configs[name]) for name, count in partitions.items()}
         except KafkaException as error:
             raise BrokerAwayError(f"the broker at {self._bootstrap} went away: {error.args[0].str()}") from error
@@ -68,10 +68,14 @@ class Cluster:
             time.sleep(0.1)
         return topics
 
+    def _hear(self, error: KafkaError) -> None:
+        self._refusal = error.str() if is_refusal(error) else ""
+
     def _answers(self) -> bool:
         try:
             self._admin.list_topics(timeout=max(0.1, min(ATTEMPT_S, self._remaining())))
         except KafkaException:
+            self._admin.poll(0)
             return False
         return True
 
@@ -80,3 +84,12 @@ class Cluster:
 
     def _call_s(self) -> float:
         return max(1.0, self._remaining())
+
+
+def _config(topic: str, answer: "Future[dict[str, Any]]") -> dict[str, str]:
+    try:
+        return {key: entry.value for key, entry in answer.result().items()}
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise
+        raise TopicRefusedError(reason(error.args[0], "DescribeConfigs", topic)) from error

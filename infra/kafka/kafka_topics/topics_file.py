@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -14,7 +14,8 @@ from kafka_topics import TopicsFileError
 
 MAX_PARTITIONS = 10_000
 UNKNOWN_KEY = {"extra_forbidden", "unexpected_keyword_argument"}
-KEYS = "name, partitions, config"
+KEYS = "name, partitions, config, access"
+Operation = Literal["Read", "Write", "DescribeConfigs"]
 RULES = {
     0: "must be a mapping with the key `topics`",
     1: ": must be a list of one topic or more",
@@ -22,6 +23,7 @@ RULES = {
     "name": ": {!r} must be 1 to 249 letters, digits, dots, underscores or hyphens",
     "partitions": f": {{!r}} must be a whole number from 1 to {MAX_PARTITIONS}",
     "config": ": must be a mapping of Kafka's topic settings",
+    "access": f": must be a mapping of services to lists of {', '.join(get_args(Operation))}",
     4: ": {!r} must be text, a number, true or false",
     5: ": the name of a setting must be text",
 }
@@ -36,13 +38,17 @@ def _setting(value: object) -> object:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as it is declared; `config` has Kafka's names and values, only those that the file names."""
+    """A topic as it is declared; `config` has Kafka's names and values, only those that the file names.
+
+    `access` says what the ACLs must allow to each service, by Kafka's names of operations.
+    """
 
     __pydantic_config__ = ConfigDict(extra="forbid", regex_engine="python-re")
 
     name: Annotated[str, Field(pattern=r"^(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")]
     partitions: Annotated[int, Field(strict=True, ge=1, le=MAX_PARTITIONS)]
     config: Mapping[str, Annotated[str, BeforeValidator(_setting)]] = field(default_factory=dict)
+    access: Mapping[str, tuple[Operation, ...]] = field(default_factory=dict)
 
 
 class _TopicsFile(BaseModel):
@@ -87,7 +93,7 @@ def _complaint(details: ErrorDetails) -> str:
     where = re.sub(r"\.(\d+)", r"[\1]", ".".join(str(part) for part in path if part != "[key]"), count=1)
     if kind in UNKNOWN_KEY:
         return f"{where}: unknown key; known are {KEYS if len(path) > 1 else 'topics'}"
-    rule = RULES[str(path[2]) if len(path) == 3 else len(path)]
+    rule = RULES[str(path[2]) if len(path) == 3 or path[2:3] == ("access",) else len(path)]
     return where + rule.format(None if kind == "missing" else details["input"])
 
 

@@ -8,11 +8,12 @@ import pytest
 from kafka_topics import BrokerAwayError, TopicRefusedError
 from kafka_topics.cluster import Cluster
 from kafka_topics.topics_file import Topic
+from statecast_service.kafka import KafkaSettings
 from testkit.ports import free_ports
 
 
 def cluster_at(bootstrap: str, timeout_s: float = 30) -> Cluster:
-    return Cluster(bootstrap, timeout_s)
+    return Cluster(KafkaSettings(kafka_bootstrap=bootstrap), timeout_s)
 
 
 @pytest.mark.kafka

@@ -33,6 +33,7 @@ class Settings(ServiceSettings):
     seed: int = 1
     limit: int = Field(default=0, ge=0)
 
+    kafka_bootstrap: str = ""
     replicas: int = Field(default=2, ge=1, le=2)
     session_timeout_ms: int = Field(default=2500, ge=1000)
     checkpoint_interval: str = ""
@@ -66,6 +67,11 @@ class Settings(ServiceSettings):
     @property
     def files(self) -> StackDirectory:
         return StackDirectory(self.directory)
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of the brokers: the stack's own, or those of a cluster that runs without it."""
+        return self.kafka_bootstrap or self.address_of("kafka")
 
     def as_environment(self) -> dict[str, str]:
         """The environment variables that make equal settings in another process."""

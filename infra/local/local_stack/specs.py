@@ -103,7 +103,7 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
     """All processes, each after those it needs. `secret` proves the gateway to edges; `staff` may see the shard map."""
     data, port_of, at = settings.files.data, settings.port_of, settings.address_of
     broker = Broker(data / "kafka", settings.kafka_port, settings.kafka_controller_port)
-    topics = (str(PROGRAMS / "kafka-topics"), str(TOPICS_FILE), "--bootstrap-server", broker.bootstrap)
+    topics = (str(PROGRAMS / "kafka-topics"), str(TOPICS_FILE), "--bootstrap-server", settings.bootstrap)
     table = settings.model_dump(include={"seed", "customers", "items", "limit"}) | {"rows": settings.orders}
     simulator = {**table, "rate": f"{settings.rate:g}", "database": data / "orders.sqlite"}
     interval = settings.model_dump(include={"checkpoint_interval"}, exclude_defaults=True)
@@ -111,7 +111,7 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
     query = settings.model_dump(include={"replicas", "session_timeout_ms"}) | {"host": HOST, "advertised_host": HOST}
     edge = {"host": HOST, "gateway_secret": secret, "query_addresses": ",".join(map(at, QUERIES))}
 
-    service = partial(_service, broker.bootstrap)
+    service = partial(_service, settings.bootstrap)
 
     def query_service(name: str) -> ProcessSpec:
         ports = {"port": port_of(name), "shard_port": port_of(f"{name}-shard")}
@@ -123,9 +123,11 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
     pipelines = (str(file) for file in sorted(PIPELINES.glob("*.yaml")))
     # The gateway is ready when it lets staff through to an edge that is ready.
     admits = partial(probe_http, f"http://{at('gateway-http')}/v1/shards", staff)
+    ready = partial(probe_broker, broker)
+    brokers = [ProcessSpec("broker", broker.command(), {}, ready, (), broker.prepare, stops_last=True)]
     return [
-        ProcessSpec("broker", broker.command(), {}, partial(probe_broker, broker), (), broker.prepare, stops_last=True),
-        ProcessSpec("topics", topics, after=("broker",), may_end=True),
+        *(() if settings.kafka_bootstrap else brokers),
+        ProcessSpec("topics", topics, after=() if settings.kafka_bootstrap else ("broker",), may_end=True),
         replace(service("cdc-simulator", settings.simulator_metrics_port, simulator), may_end=True),
         replace(stream_processor, command=(*stream_processor.command, *pipelines), after=()),
         *(query_service(name) for name in QUERIES),

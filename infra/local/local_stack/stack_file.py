@@ -107,7 +107,7 @@ def stack_text(settings: Settings, credentials: Mapping[str, Credentials], entri
     stack = Stack(
         directory=settings.directory,
         supervisor=Supervisor(pid=os.getpid()),
-        kafka=Kafka(bootstrap=at("kafka")),
+        kafka=Kafka(bootstrap=settings.bootstrap),
         gateway=Gateway(**urls, ca_certificate=authority, admin=admin),
         edges=tuple(Edge(name=name, url=f"http://{at(name)}", metrics=metrics_of(name)) for name in EDGES),
         queries=tuple(

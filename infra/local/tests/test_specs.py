@@ -85,6 +85,14 @@ def test_only_the_broker_is_stopped_last(specs: dict[str, ProcessSpec]) -> None:
     assert [spec.name for spec in specs.values() if spec.stops_last] == ["broker"]
 
 
+def test_brokers_that_run_already_take_the_place_of_the_stacks_own(tmp_path: Path) -> None:
+    specs = table(Settings(directory=tmp_path, kafka_bootstrap="127.0.0.1:1,127.0.0.1:2"))
+
+    assert "broker" not in specs
+    assert specs["topics"].after == ()
+    assert specs["query-1"].environment["QUERY_SERVICE_KAFKA_BOOTSTRAP"] == "127.0.0.1:1,127.0.0.1:2"
+
+
 class Handler(BaseHTTPRequestHandler):
     """Reports ready only to requests with the right header."""
 

@@ -8,10 +8,11 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from statecast_service.logs import LogLevel
-from statecast_service.settings import Port, ServiceSettings
+from statecast_service.settings import Port
+from statecast_service.tls import PortSettings
 
 
-class Settings(ServiceSettings):
+class Settings(PortSettings):
     """One field of each kind."""
 
     model_config = SettingsConfigDict(env_prefix="DEMO_")

@@ -110,3 +110,17 @@ def test_what_is_wrong_is_named_in_one_line(
         READERS[reader](settings_of(settings_class, files, fields))
 
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "edge-1.example.org"])
+@pytest.mark.parametrize("reader", ["server", "mutual"])
+def test_beyond_this_machine_a_port_needs_tls(reader: str, host: str, settings_class: "type[Settings]") -> None:
+    with pytest.raises(SettingsError, match=f"^DEMO_HOST={host} needs TLS: set DEMO_TLS_CERTIFICATE, or DEMO_ALLOW_PL"):
+        READERS[reader](settings_class(host=host))
+
+    assert READERS[reader](settings_class(host=host, allow_plaintext=True)) is None
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_on_this_machine_a_port_may_do_without_tls(host: str, settings_class: "type[Settings]") -> None:
+    assert READERS["server"](settings_class(host=host)) is None

@@ -13,7 +13,10 @@ from cdc_simulator.errors import PublishError
 from cdc_simulator.metrics import Metrics, Readiness
 from cdc_simulator.publisher import MAX_IN_FLIGHT, Acknowledgements, Publisher
 from statecast.orders.v1.order_pb2 import OrderChange
+from statecast_service.kafka import KafkaSettings
 from testkit.cdc_simulator import ManualClock, MemoryProducer
+
+BROKER = KafkaSettings(kafka_bootstrap="broker:9092")
 
 
 @pytest.fixture
@@ -32,7 +35,7 @@ def publisher(metrics: Metrics, producer: MemoryProducer) -> Publisher:
         producer.configuration = configuration
         return producer
 
-    return Publisher("broker:9092", {"orders": "orders"}, 77, 10, metrics, connect)
+    return Publisher(BROKER, {"orders": "orders"}, 77, 10, metrics, connect)
 
 
 def changes(row: OrderRow, first: int, last: int) -> Sequence[LoggedChange]:
@@ -103,14 +106,14 @@ def test_an_error_that_passes_is_counted_and_nothing_more(
 
 @pytest.mark.kafka
 def test_a_real_broker_gets_each_change_once_in_the_partition_of_its_key(
-    kafka: str,
+    brokers: KafkaSettings,
     create_topic: Callable[..., str],
     read_topic: Callable[[str], list[tuple[int, bytes, bytes]]],
     metrics: Metrics,
     row: OrderRow,
 ) -> None:
     topic = create_topic("published")
-    publisher = Publisher(kafka, {"orders": topic}, 77, 0, metrics, Producer)
+    publisher = Publisher(brokers, {"orders": topic}, 77, 0, metrics, Producer)
     publisher.send(changes(row, 1, 500), 0)
     poll_until(publisher, 500)
 
@@ -123,10 +126,10 @@ def test_a_real_broker_gets_each_change_once_in_the_partition_of_its_key(
 
 @pytest.mark.kafka
 def test_a_real_record_that_is_too_large_is_named(
-    kafka: str, create_topic: Callable[..., str], metrics: Metrics, row: OrderRow
+    brokers: KafkaSettings, create_topic: Callable[..., str], metrics: Metrics, row: OrderRow
 ) -> None:
     topic = create_topic("small", max_message_bytes="200")
-    publisher = Publisher(kafka, {"orders": topic}, 77, 0, metrics, Producer)
+    publisher = Publisher(brokers, {"orders": topic}, 77, 0, metrics, Producer)
     noise = "".join(Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=2000))
     publisher.send(changes(row._replace(tracking_number=noise), 1, 1), 0)
 
@@ -174,7 +177,7 @@ class ChangingClock(ManualClock):
 
 def wait(clock: ChangingClock, stopping: bool = False) -> bool:
     topics = {"matches": "matches", "markets": "markets"}
-    publisher = Publisher("broker:9092", topics, 1, 0, Metrics(CollectorRegistry()), lambda _: clock.producer)
+    publisher = Publisher(BROKER, topics, 1, 0, Metrics(CollectorRegistry()), lambda _: clock.producer)
     return publisher.wait_for_topics(clock.readiness, clock, lambda: stopping)
 
 

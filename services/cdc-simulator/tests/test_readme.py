@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from statecast_service.reference import stale_blocks
+from testkit.reference import stale_blocks
 
 
 def test_the_reference_tables_are_what_the_code_says() -> None:

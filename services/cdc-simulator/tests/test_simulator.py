@@ -36,7 +36,9 @@ class SimulatorRig:
             parameters,
             self.tables,
             self.log,
-            Publisher("", {"orders": "orders"}, 1, self.log.acknowledged_lsn, self.metrics, lambda _: self.producer),
+            Publisher(
+                settings, {"orders": "orders"}, 1, self.log.acknowledged_lsn, self.metrics, lambda _: self.producer
+            ),
             settings,
             self.readiness,
             self.metrics,

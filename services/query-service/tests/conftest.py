@@ -26,7 +26,7 @@ from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import StoreDirectory, Topic
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
-from testkit.query_service import ManualClock, MessageLookup, call_limits, store_definition
+from testkit.query_service import ManualClock, MessageLookup, call_limits, preference_of, store_definition
 
 EPOCH = 77
 TOPIC = Topic("topic", "id", EPOCH, 4)
@@ -115,7 +115,7 @@ def open_replica(
             partition,
             store,
             progress,
-            Changes(loop or asyncio.get_running_loop(), RECENT, store.next_offset - 1),
+            Changes(loop or asyncio.get_running_loop(), lambda: RECENT, store.next_offset - 1),
             metrics,
             lambda: int(wall.now * 1000),
         )
@@ -158,9 +158,8 @@ async def lookup(request: pytest.FixtureRequest, serving_view: View, metrics: Me
         return
     peers = Peers(1.0, 1.0, time.monotonic)
     server = grpc.aio.server()
-    servicer = ShardServicer(
-        local, ShardListing(serving_view, peers.freshness_at), call_limits(metrics, time.monotonic)
-    )
+    listing = ShardListing(serving_view, preference_of(serving_view, peers.of), time.monotonic)
+    servicer = ShardServicer(local, listing, call_limits(metrics, time.monotonic))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()
@@ -174,6 +173,9 @@ async def lookup(request: pytest.FixtureRequest, serving_view: View, metrics: Me
         elsewhere.shard_map = ShardMap(frozenset({holder}), 1)
         nothing = LocalLookup(elsewhere, LIMITS, time.monotonic)
         hedging = Hedging(0.02, 5.0, 0.1, metrics, time.monotonic)
-        yield MessageLookup(RoutedLookup(elsewhere, nothing, peers.of, hedging, 5.0, LIMITS, metrics, time.monotonic))
+        order = preference_of(elsewhere, peers.of)
+        yield MessageLookup(
+            RoutedLookup(elsewhere, nothing, peers.of, order, hedging, 5.0, LIMITS, metrics, time.monotonic)
+        )
     await peers.keep(())
     await server.stop(None)

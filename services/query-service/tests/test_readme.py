@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from query_service.settings import Settings
-from statecast_service.reference import stale_blocks
+from testkit.reference import stale_blocks
 
 README = Path(__file__).parents[1] / "README.md"
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from statecast_service.reference import stale_blocks
+from testkit.reference import stale_blocks
 
 SERVICE = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("document", ["README.md", "pipelines/README.md"])
 def test_the_reference_tables_are_current(document: str) -> None:
-    """If this fails, run `python -m statecast_service.reference README.md pipelines/README.md`."""
+    """If this fails, run `python -m testkit.reference README.md pipelines/README.md`."""
     assert stale_blocks(SERVICE / document) == []

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from statecast_service.reference import stale_blocks
+from testkit.reference import stale_blocks
 from ws_edge.errors import BY_EDGE, OTHERS
 
 README = Path(__file__).parents[1] / "README.md"
 
 
 def test_the_tables_of_settings_errors_and_metrics_are_not_stale() -> None:
-    assert stale_blocks(README) == [], "run: python -m statecast_service.reference services/ws-edge/README.md"
+    assert stale_blocks(README) == [], "run: python -m testkit.reference services/ws-edge/README.md"
 
 
 def test_the_table_of_close_codes_is_not_stale() -> None:

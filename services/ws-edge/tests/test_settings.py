@@ -88,3 +88,21 @@ def test_all_mistakes_are_named_at_once_and_an_unknown_variable_with_its_nearest
 def test_every_setting_is_described() -> None:
     for field in Settings.model_fields.values():
         assert field.description
+
+
+@pytest.mark.parametrize(
+    "secret", ["demo-gateway-secret", "only-31-bytes-of-secret-are-few", "operator-demo-secret-of-32-characters"]
+)
+def test_beyond_this_machine_secrets_are_long_and_not_those_of_the_demonstration(
+    monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    monkeypatch.setenv("WS_EDGE_GATEWAY_SECRET", f"a-secret-of-our-own-with-32-bytes,{secret}")
+    assert load_settings(Settings).gateway_secrets[1] == secret
+
+    monkeypatch.setenv("WS_EDGE_HOST", "0.0.0.0")
+    with pytest.raises(
+        SettingsError, match=r"^WS_EDGE_GATEWAY_SECRET: with WS_EDGE_HOST=0\.0\.0\.0 each must be"
+    ) as refusal:
+        load_settings(Settings)
+
+    assert secret not in str(refusal.value)

@@ -92,18 +92,23 @@ def test_a_wrong_file_is_named_in_one_line(files: PemFiles, fields: dict[str, st
     assert "\n" not in str(refusal.value)
 
 
-async def test_with_mutual_tls_the_gateways_certificate_is_its_proof(authority: trustme.CA, files: PemFiles) -> None:
-    gateway = trust(authority, authority.issue_cert("gateway.example.org"))
+async def test_with_mutual_tls_a_certificate_of_a_probe_claims_no_consumer(
+    authority: trustme.CA, files: PemFiles
+) -> None:
+    shown = trust(authority, authority.issue_cert("probe.example.org"))
     tls_fields: dict[str, Any] = {"tls_certificate": files.certificate, "tls_key": files.key, "tls_client_ca": files.ca}
     async with RunningEdge(**tls_fields) as edge:
-        async with AsyncClient(base_url=f"https://{edge.address}", verify=gateway) as client:
-            answer = await client.get("/update/orders/1", headers=ALICE)
-            nobody = await client.get("/update/orders/1")
-        async with connect(f"wss://{edge.address}/update/orders/1", ssl=gateway, additional_headers=ALICE) as socket:
+        gateway = edge.headers()
+        async with AsyncClient(base_url=f"https://{edge.address}", verify=shown) as client:
+            ready = await client.get("/readyz")
+            refused = await client.get("/update/orders/1", headers=ALICE)
+            answer = await client.get("/update/orders/1", headers=gateway)
+        async with connect(f"wss://{edge.address}/update/orders/1", ssl=shown, additional_headers=gateway) as socket:
             frame = json.loads(await socket.recv())
 
+    assert ready.status_code == 200
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "gateway_required")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
-    assert nobody.status_code == 403
     assert frame["data"]["status"] == "Unknown"
 
 

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -97,8 +98,9 @@ class MemoryProducer(Producer):
         return 0
 
     @override
-    def list_topics(self, *, timeout: float) -> Any:
+    def list_topics(self, topic: str, *, timeout: float) -> Any:
         # No topics at all stands for no broker.
         if self.topics is None:
             raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
-        return self
+        error = None if topic in self.topics else KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        return SimpleNamespace(topics={topic: SimpleNamespace(error=error)})

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from statecast_service.kafka import KafkaSettings
 from testkit import topics
 from testkit.broker import running_broker
 
@@ -17,8 +18,8 @@ COSTLY_FIXTURES = {"kafka": "kafka", "spark": "spark", "stack": "stack", "gatewa
 """The marker of each fixture that starts something large."""
 
 STARTS_LARGE_PROCESSES = frozenset(
-    {"Broker", "BrokerProcess", "browser_client", "chromium", "running_broker", "running_envoy", "running_gateway"}
-    | {"running_stack", "start_stack"}
+    {"Broker", "BrokerProcess", "browser_client", "chromium", "running_broker", "running_brokers", "running_envoy"}
+    | {"running_gateway", "running_stack", "start_stack"}
 )
 """Names that a test module imports to start a broker, a browser, a gateway or a stack of its own: marked `stack`."""
 
@@ -54,6 +55,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The bootstrap address of a real broker that lives as long as the test run."""
     with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker.bootstrap
+
+
+@pytest.fixture
+def brokers(kafka: str) -> KafkaSettings:
+    """How a client reaches that broker."""
+    return KafkaSettings(kafka_bootstrap=kafka)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from query_service.lookups import (
     VersionsQuery,
     VersionsResult,
 )
+from query_service.lookups.preference import Preference
 from query_service.lookups.routed_peer import RoutedPeer
 from query_service.metrics import Metrics
 from query_service.serving import messages, responses
@@ -110,6 +111,11 @@ def apply_row(view: View, store: str, key: str, sequence: int, offset: int, payl
     replica = view.replicas[store, view.partition_of(store, key.split("\0")[0])]
     record = tombstone(key, sequence, offset) if payload is None else put(key, sequence, offset, payload)
     replica.apply([record], offset + 1)
+
+
+def preference_of(view: View, peer_of: Callable[[Member], RoutedPeer]) -> Preference:
+    """Returns the preference that demotes a replica above 10 s of lag, and restores it below 2 s."""
+    return Preference(view, peer_of, 10.0, 2.0)
 
 
 def call_limits(metrics: Metrics, monotonic: Callable[[], float], in_flight_bytes: int = 1 << 20) -> CallLimits:

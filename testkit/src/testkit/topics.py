@@ -28,9 +28,9 @@ class Record:
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 4, config: Mapping[str, str] | None = None) -> None:
-    """Creates a topic, and returns when the broker tells clients about it."""
+    """Creates a topic with the broker's own number of replicas, and returns when clients are told about it."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=dict(config or {}))
     admin.create_topics([new])[topic].result()
 
     # The broker answers that a topic is created before it tells everybody about it.

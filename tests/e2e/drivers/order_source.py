@@ -12,6 +12,7 @@ from statecast.change.v1.change_pb2 import Operation
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem, OrderStatus
 
 PRICE_CENTS = 250
+FLUSH_S = 60
 CUSTOMERS = 12
 BUSY_ORDERS = 200
 PLACED_ONCE_SHARE = 0.5
@@ -29,8 +30,10 @@ class OrderSource:
             {
                 "bootstrap.servers": bootstrap,
                 "partitioner": "murmur2_random",
-                "acks": "all",
+                "enable.idempotence": True,  # once each, also when a partition's leader dies
                 "linger.ms": 0,
+                "socket.timeout.ms": 5000,
+                "topic.metadata.refresh.interval.ms": 1000,
                 "log_level": 0,
             }
         )
@@ -105,7 +108,7 @@ class OrderSource:
             self._orders[row.order_id] = after
 
     def _flush(self) -> None:
-        left = self._producer.flush(30)
+        left = self._producer.flush(FLUSH_S)
         assert left == 0, "Kafka did not acknowledge the change"
 
 

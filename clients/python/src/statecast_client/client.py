@@ -171,7 +171,7 @@ class StatecastClient:
     def _read_shards(self) -> "asyncio.Task[None]":
         async def read() -> None:
             with suppress(StatecastError):  # the previous map stays in use; without one, any instance is asked
-                await self.shards()
+                await self._router.refresh(self._halves(time.monotonic() + self._timeout_s))
                 self._read_at = time.monotonic()
 
         if self._reading is None or self._reading.done():

@@ -1,5 +1,6 @@
 """Calls the instance that owns a group, and another one when that fails: the routing of every client in Python."""
 
+import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -95,15 +96,27 @@ class Router:
 
     async def list_shards(self, timeouts: Iterable[float], store: str = "") -> query.ListShardsResponse:
         """Returns the listing of one store, or of all for an empty name: calls are routed by it from then on."""
-        request = query.ListShardsRequest(store=store)
-        listing = await self._first_answer(
-            lambda: (*self.shards.addresses, *self._addresses),
-            lambda channel, timeout_s: stub(channel).ListShards(request, timeout=timeout_s),
-            timeouts,
-        )
+        listing = await self._listing(query.ListShardsRequest(store=store), timeouts)
         if not store:
             self.shards = ShardMap.of(listing)
         return listing
+
+    async def refresh(self, timeouts: Iterable[float]) -> query.ListShardsResponse | None:
+        """Routes calls by the shard map as it is now; returns the listing, or None when it is as before."""
+        listing = await self._listing(query.ListShardsRequest(known_version=self.shards.version), timeouts)
+        if listing.version and listing.version == self.shards.version:
+            return None
+        self.shards = ShardMap.of(listing)
+        return listing
+
+    async def _listing(self, request: query.ListShardsRequest, timeouts: Iterable[float]) -> query.ListShardsResponse:
+        # Every instance has the map: each is asked by its share of the clients.
+        addresses = random.sample(self.shards.addresses, len(self.shards.addresses))
+        return await self._first_answer(
+            lambda: (*addresses, *self._addresses),
+            lambda channel, timeout_s: stub(channel).ListShards(request, timeout=timeout_s),
+            timeouts,
+        )
 
     async def close_unused(self, grace_s: float) -> None:
         """Closes connections to instances that the map no longer names; their calls may end within `grace_s`."""

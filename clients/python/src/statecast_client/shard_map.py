@@ -38,6 +38,8 @@ class ShardMap:
     stores: Mapping[str, StoreShards] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
     """Every address of the map, sorted."""
+    version: bytes = b""
+    """What the service calls this map."""
 
     @staticmethod
     def of(listing: query.ListShardsResponse) -> "ShardMap":
@@ -53,7 +55,7 @@ class ShardMap:
             if store.partitions
         }
         addresses = {replica.address for shard in listing.shards for replica in shard.replicas}
-        return ShardMap(stores, tuple(sorted(addresses)))
+        return ShardMap(stores, tuple(sorted(addresses)), listing.version)
 
     def partition(self, store: str, group: GroupHashes) -> int | None:
         """Returns the partition of a group; None when the map does not know."""

@@ -113,7 +113,8 @@ def _complaint(cls: type[ServiceSettings], details: ErrorDetails, values: Mappin
     field = cls.model_fields.get(name)
     if field is None or _is_secret(field.annotation):
         return f"{cls.variable(name)}: {message}"
-    return f"{cls.variable(name)}={values.get(name)!r}: {message}"
+    value = details["input"] if values.get(name) is None else values[name]
+    return f"{cls.variable(name)}={value!r}: {message}"
 
 
 def _is_secret(annotation: object) -> bool:

@@ -7,12 +7,23 @@ variable that is wrong.
 
 import ssl
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 import grpc
+from pydantic import Field
 
 from statecast_service.errors import SettingsError
 from statecast_service.settings import ServiceSettings
+
+
+class PortSettings(ServiceSettings):
+    """Of a service that others call: without TLS only on this machine, unless the network is said to be safe."""
+
+    host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on; beyond loopback with TLS.")
+    allow_plaintext: bool = Field(
+        default=False, description="Listens for others without TLS, too: where the network is closed, or encrypts."
+    )
 
 
 @dataclass(frozen=True)
@@ -48,10 +59,11 @@ class Tls:
         return grpc.ssl_channel_credentials(_content(self.ca), _content(self.key), _content(self.certificate))
 
 
-def server_tls(settings: ServiceSettings, certificate: str, key: str, client_ca: str) -> Tls | None:
+def server_tls(settings: PortSettings, certificate: str, key: str, client_ca: str) -> Tls | None:
     """Returns the TLS of a port; with a client CA, callers must show a certificate of it."""
     if _file(settings, client_ca) and not _file(settings, certificate):
         raise SettingsError(f"{settings.variable(client_ca)} needs {settings.variable(certificate)}: set it too")
+    _refuse_plaintext(settings, certificate)
     return _read(settings, certificate, key, client_ca)
 
 
@@ -63,13 +75,29 @@ def channel_tls(settings: ServiceSettings, ca: str, certificate: str, key: str) 
     return _read(settings, certificate, key, ca)
 
 
-def mutual_tls(settings: ServiceSettings, certificate: str, key: str, ca: str) -> Tls | None:
+def mutual_tls(settings: PortSettings, certificate: str, key: str, ca: str) -> Tls | None:
     """Returns the TLS of equals, who are both sides and all have a certificate of one CA."""
     names = (certificate, key, ca)
     missing = [name for name in names if not _file(settings, name)]
     if 0 < len(missing) < len(names):
         raise SettingsError(f"{settings.variable(missing[0])} is missing: mutual TLS needs all three files")
+    _refuse_plaintext(settings, certificate)
     return _read(settings, *names)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody but this machine reaches what listens there."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _refuse_plaintext(settings: PortSettings, certificate: str) -> None:
+    if not (_file(settings, certificate) or settings.allow_plaintext or is_loopback(settings.host)):
+        name, allow = settings.variable(certificate), settings.variable("allow_plaintext")
+        host = f"{settings.variable('host')}={settings.host}"
+        raise SettingsError(f"{host} needs TLS: set {name}, or {allow}=true where the network is closed or encrypts")
 
 
 def _read(settings: ServiceSettings, certificate: str, key: str, ca: str) -> Tls | None:

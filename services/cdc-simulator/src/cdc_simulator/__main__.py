@@ -73,9 +73,7 @@ def _run(settings: Settings, stopping: Callable[[], bool]) -> None:
             committed_lsn=tables.log_sequence_number,
             acknowledged_lsn=change_log.acknowledged_lsn,
         )
-        publisher = Publisher(
-            settings.kafka_bootstrap, topics, change_log.epoch, change_log.acknowledged_lsn, metrics, Producer
-        )
+        publisher = Publisher(settings, topics, change_log.epoch, change_log.acknowledged_lsn, metrics, Producer)
         simulator = Simulator(domain, parameters, tables, change_log, publisher, settings, readiness, metrics, clock)
         if publisher.wait_for_topics(readiness, clock, stopping):
             simulator.run(stopping)

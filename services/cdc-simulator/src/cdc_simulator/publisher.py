@@ -12,7 +12,7 @@ from cdc_simulator.change_events import LoggedChange, change_event
 from cdc_simulator.errors import PublishError
 from cdc_simulator.metrics import Metrics, Readiness
 from cdc_simulator.pacing import Clock
-from statecast_service.kafka import client_options
+from statecast_service.kafka import KafkaSettings, connect, is_refusal, reason
 
 MAX_IN_FLIGHT = 10_000  # a tenth of the client's own queue, so that it is never full
 DELIVERY = {
@@ -22,6 +22,7 @@ DELIVERY = {
     "message.timeout.ms": 0,
     "linger.ms": 2,
     "compression.type": "lz4",
+    "allow.auto.create.topics": False,  # asking for a topic by name would make it
     "partitioner": "murmur2_random",  # Kafka's own, so that any client finds a key's partition
 }
 METADATA_TIMEOUT_S = 1.0
@@ -36,7 +37,8 @@ class Producer(Protocol):
 
     def produce(self, topic: str, value: bytes, key: bytes, *, on_delivery: Callable[..., None]) -> None: ...
     def poll(self, timeout: float) -> int: ...
-    def list_topics(self, *, timeout: float) -> Any: ...
+    def list_topics(self, topic: str, *, timeout: float) -> Any: ...
+    def set_sasl_credentials(self, username: str, password: str) -> None: ...
 
 
 class Acknowledgements:
@@ -59,27 +61,28 @@ class Publisher:
 
     def __init__(
         self,
-        bootstrap: str,
+        kafka: KafkaSettings,
         topics: Mapping[str, str],
         epoch: int,
         acknowledged_lsn: int,
         metrics: Metrics,
-        connect: Callable[[dict[str, Any]], Producer],
+        producer: Callable[[dict[str, Any]], Producer],
     ) -> None:
         """`topics` are those of the tables, `acknowledged_lsn` the last change that Kafka is known to have.
 
         Waits for nothing.
         """
-        self._producer = connect({**client_options(bootstrap, self._note_error), **DELIVERY})
+        self._producer = connect(producer, kafka, DELIVERY, self._note_error)
         self.sent_lsn = acknowledged_lsn
         """The last change that was handed to the client."""
-        self._bootstrap = bootstrap
+        self._bootstrap = kafka.kafka_bootstrap
         self._topics = topics
         self._epoch = epoch
         self._acknowledgements = Acknowledgements(acknowledged_lsn)
         self._in_flight = 0
         self._published: Counter[str] = Counter()
         self._failure: str | None = None
+        self._refused: str | None = None
         self._metrics = metrics
 
     @property
@@ -133,13 +136,18 @@ class Publisher:
 
     def _reason_to_wait(self) -> str | None:
         try:
-            existing = self._producer.list_topics(timeout=METADATA_TIMEOUT_S).topics
+            for topic in self._topics.values():
+                # By name, because a list of all topics leaves out those that the ACLs hide.
+                error = self._producer.list_topics(topic, timeout=METADATA_TIMEOUT_S).topics[topic].error
+                if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    absent = f"topic {topic} does not exist at {self._bootstrap}"
+                    return f"{absent}: run kafka-topics infra/kafka/topics.yaml"
+                if error is not None:
+                    return reason(error, "Write", topic)
         except KafkaException:
-            return f"no broker answers at {self._bootstrap}"
-        missing = [topic for topic in self._topics.values() if topic not in existing]
-        if not missing:
-            return None
-        return f"topic {missing[0]} does not exist at {self._bootstrap}: run kafka-topics infra/kafka/topics.yaml"
+            self._producer.poll(0)
+            return self._refused or f"no broker answers at {self._bootstrap}"
+        return None
 
     def _note_delivery(self, change: LoggedChange, error: KafkaError | None, _: Message) -> None:
         self._in_flight -= 1
@@ -154,11 +162,12 @@ class Publisher:
         if error.fatal():
             self._failure = self._failure or f"the Kafka client cannot go on: {error.str()}; start the simulator again"
         else:
+            self._refused = error.str() if is_refusal(error) else None
             log.warning("broker away", reason=error.str())
 
     def _refusal(self, change: LoggedChange, error: KafkaError) -> str:
         return (
             f"Kafka refuses change {change.lsn} of {change.table.row_id(change.row)} "
-            f"for topic {self._topics[change.table.name]}: {error.str()}; "
+            f"for topic {self._topics[change.table.name]}: {reason(error, 'Write', self._topics[change.table.name])}; "
             "fix the topic (kafka-topics checks it) and start again: it continues with the first change not in Kafka"
         )

@@ -7,8 +7,9 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from cdc_simulator.domains import choose_domain
+from statecast_service.kafka import KafkaSettings
 from statecast_service.logs import LogLevel
-from statecast_service.settings import Port, ServiceSettings
+from statecast_service.settings import Port
 
 TABLE_TOPIC = "{topic}"
 DOMAIN_NAME = "{domain}"
@@ -17,12 +18,11 @@ FIXED = "Fixed at creation."
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class Settings(ServiceSettings):
+class Settings(KafkaSettings):
     """Each field is the environment variable of its name in capitals after CDC_SIMULATOR_."""
 
     model_config = SettingsConfigDict(env_prefix="CDC_SIMULATOR_")
 
-    kafka_bootstrap: str = Field(default="127.0.0.1:9092", min_length=1, description="Kafka brokers, with commas.")
     domain: str = Field(default="orders", description=f"The domain; `run --domain NAME` overrides it. {FIXED}")
     topic: str = Field(
         default=TABLE_TOPIC,

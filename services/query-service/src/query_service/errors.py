@@ -63,6 +63,10 @@ class UnreachableError(LookupFailedError):
     """The peer did not answer: another one is asked."""
 
 
+class TimedOutError(UnreachableError):
+    """The peer did not answer in the time that was left for it, however short."""
+
+
 class BoundsError(LookupFailedError):
     """The answer would be older than the caller accepts."""
 

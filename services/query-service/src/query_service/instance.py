@@ -21,6 +21,7 @@ from query_service.cluster.topic_watch import TopicWatch
 from query_service.cluster.view import ClusterEvents, View
 from query_service.lookups.hedging import Hedging
 from query_service.lookups.local_lookup import LocalLookup
+from query_service.lookups.preference import Preference
 from query_service.lookups.request_checks import Limits
 from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
@@ -35,7 +36,7 @@ from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.stores_file import StoreDefinition
 from statecast_service.health import HealthServer
-from statecast_service.kafka import client_options
+from statecast_service.kafka import connect
 
 _UPDATE_S = 0.1
 _SEEN_BY_PEERS_S = 0.5
@@ -57,7 +58,7 @@ class Instance:
         backoff_s, timeout_s = settings.peer_backoff_ms / 1000, settings.peer_timeout_ms / 1000
         peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
         tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
-        factory = _factory(settings, metrics)
+        factory = _factory(settings, metrics, view)
         changelog = self._changelog = Changelog(
             partial(_consumer, settings), factory.reopen, _wall_ms, settings.deletions_s * 1000
         )
@@ -75,7 +76,8 @@ class Instance:
             liveness=lambda: None if changelog.is_alive() else "the changelog has ended",
             readiness=lambda: readiness.reason,
         )
-        self._topic_watch = TopicWatch(settings, view.topic_names, events.topics, events.end_offsets)
+        names = view.topic_names
+        self._topic_watch = TopicWatch(settings, names, lambda: view.wanted, events.topics, events.end_offsets)
         self._membership = Membership(settings, me, view.topic_names, events.members)
 
     async def run(self, stop: asyncio.Event) -> bool:
@@ -105,7 +107,8 @@ class Instance:
                 defect = placing.exception() if placing.done() else None
                 _log.error("a part has ended; stopping, so that the instance is started again", exc_info=defect)
                 return False
-            await self._peers.keep(self._view.shard_map.members | self._view.shard_map.departed)
+            shard_map = self._view.shard_map
+            await self._peers.keep((shard_map.members | shard_map.departed) - {self._view.me})
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _UPDATE_S)
         return True
@@ -142,8 +145,9 @@ def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> 
     limits = Limits(settings.max_batch_keys, settings.max_page_size, settings.default_page_size, settings.max_wait_ms)
     local = LocalLookup(view, limits, monotonic)
     hedging = Hedging(settings.hedge_after_ms / 1000, peer_timeout_s, settings.hedge_share, metrics, monotonic)
-    routed = RoutedLookup(view, local, peers.of, hedging, peer_timeout_s, limits, metrics, monotonic)
-    listing = ShardListing(view, peers.freshness_at)
+    preference = Preference(view, peers.of, settings.demoted_lag_ms / 1000, settings.caught_up_ms / 1000)
+    routed = RoutedLookup(view, local, peers.of, preference, hedging, peer_timeout_s, limits, metrics, monotonic)
+    listing = ShardListing(view, preference, monotonic)
     in_flight = InFlight(settings.max_in_flight_mb << 20, metrics)
     timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
@@ -151,7 +155,10 @@ def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> 
     return Servers(settings, queries, ShardServicer(local, listing, call_limits._replace(max_s=math.inf)))
 
 
-def _factory(settings: Settings, metrics: Metrics) -> ReplicaFactory:
+def _factory(settings: Settings, metrics: Metrics, view: View) -> ReplicaFactory:
+    def max_recent_rows() -> int:
+        return settings.recent_changes // max(1, len(view.replicas))
+
     directory = StoreDirectory(
         settings.data_directory,
         RocksdbOpener(settings.block_cache_mb << 20, settings.write_buffers_mb << 20),
@@ -160,23 +167,21 @@ def _factory(settings: Settings, metrics: Metrics) -> ReplicaFactory:
         on_set_aside=metrics.set_aside.inc,
     )
     caught_up_s, loop = settings.caught_up_ms / 1000, asyncio.get_running_loop()
-    return ReplicaFactory(directory, loop, metrics, caught_up_s, settings.recent_changes)
+    return ReplicaFactory(directory, loop, metrics, caught_up_s, max_recent_rows)
 
 
 def _consumer(settings: Settings) -> Consumer:
-    return Consumer(
-        {
-            **client_options(settings.kafka_bootstrap),
-            "group.id": f"{settings.group_id}.changelog",  # required by the client, never joined
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-            "fetch.queue.backoff.ms": 5,
-            "fetch.message.max.bytes": 4 << 20,
-            "queued.max.messages.kbytes": 65_536,
-        }
-    )
+    options = {
+        "group.id": f"{settings.group_id}.changelog",  # required by the client, never joined
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "error",
+        "fetch.queue.backoff.ms": 5,
+        "fetch.message.max.bytes": 4 << 20,
+        "queued.max.messages.kbytes": 65_536,
+    }
+    return connect(Consumer, settings, options)
 
 
 def _wall_ms() -> int:

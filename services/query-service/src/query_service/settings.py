@@ -6,8 +6,10 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from statecast_service.kafka import KafkaSettings
 from statecast_service.logs import LogLevel
-from statecast_service.settings import Port, ServiceSettings
+from statecast_service.settings import Port
+from statecast_service.tls import PortSettings
 
 SHIPPED_STORES = Path(__file__).with_name("stores.yaml")
 
@@ -16,13 +18,11 @@ OwnPort = Annotated[int, Field(ge=1, le=65_535)]
 """A port that other processes are configured with, so 0 is not one."""
 
 
-class Settings(ServiceSettings):
+class Settings(KafkaSettings, PortSettings):
     """Each field is the environment variable of its name in capitals after QUERY_SERVICE_."""
 
     model_config = SettingsConfigDict(env_prefix="QUERY_SERVICE_", use_attribute_docstrings=True)
 
-    kafka_bootstrap: NonEmpty = "127.0.0.1:9092"
-    """Kafka brokers, as host:port,host:port."""
     stores: Path = SHIPPED_STORES
     """The stores file: which keyed topics are served, and as what."""
     data_directory: Path = Path(".run/query-service")
@@ -32,8 +32,6 @@ class Settings(ServiceSettings):
 
     instance: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9._:-]{1,200}$")] = None
     """The name of the instance, unique and stable; empty takes host:port."""
-    host: NonEmpty = "127.0.0.1"
-    """Where the public and the internal service listen."""
     port: OwnPort = 50_051
     """The port of the public QueryService."""
     shard_port: OwnPort = 50_061
@@ -58,6 +56,8 @@ class Settings(ServiceSettings):
     """How often the ends of the topics are read: the floor of `lag_ms`."""
     caught_up_ms: Annotated[int, Field(ge=100, le=3_600_000)] = 2000
     """A partition is served once its `lag_ms` has been below this."""
+    demoted_lag_ms: Annotated[int, Field(ge=100, le=3_600_000)] = 10_000
+    """A replica that lags this much more than another is asked after it, until it is CAUGHT_UP_MS behind at most."""
     deletions_s: Annotated[int, Field(ge=1, le=604_800)] = 600
     """How long deletions are remembered: longer than any replay of the processor."""
     resume_limit_s: Annotated[int, Field(ge=1)] = 43_200
@@ -96,8 +96,8 @@ class Settings(ServiceSettings):
     """The states of a page whose request names no size."""
     max_wait_ms: Annotated[int, Field(ge=0, le=3_600_000)] = 60_000
     """The longest `max_wait` of a batch."""
-    recent_changes: Annotated[int, Field(ge=0, le=10_000_000)] = 10_000
-    """How many changed rows each partition remembers in memory, to tell what is new in a range."""
+    recent_changes: Annotated[int, Field(ge=0, le=10_000_000)] = 100_000
+    """How many changed rows the instance remembers in memory (0.5 KB each), to tell what is new in a range."""
     max_request_bytes: Annotated[int, Field(ge=1024, le=1_073_741_824)] = 4_194_304
     """The largest request."""
     max_answer_bytes: Annotated[int, Field(ge=1024, le=1_073_741_824)] = 16_777_216
@@ -118,7 +118,11 @@ class Settings(ServiceSettings):
 
     @model_validator(mode="after")
     def _check_pairs(self) -> Self:
-        pairs = (("default_page_size", "max_page_size"), ("call_timeout_ms", "max_call_ms"))
+        pairs = (
+            ("default_page_size", "max_page_size"),
+            ("call_timeout_ms", "max_call_ms"),
+            ("caught_up_ms", "demoted_lag_ms"),
+        )
         problems = [
             f"{self.variable(lower)} is above {self.variable(upper)}: lower it"
             for lower, upper in pairs

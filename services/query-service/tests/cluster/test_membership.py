@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -9,6 +11,10 @@ import pytest
 from query_service.cluster.membership import Membership
 from query_service.cluster.shard_map import Member
 from query_service.settings import Settings
+from testkit.broker import running_brokers
+from testkit.topics import create_topic
+
+Join = Callable[["Instance"], Membership]
 
 
 class Instance:
@@ -29,14 +35,13 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-@pytest.fixture
-def join(kafka: str, create_topic: Callable[..., str]) -> Iterator[Callable[[Instance], Membership]]:
-    """Makes an instance join the group of the test."""
-    topic, group = create_topic("members"), uuid4().hex
+@contextmanager
+def joining(bootstrap: str, topic: str, group: str) -> Iterator[Join]:
+    """Makes instances join a group, which they leave at the end of the block."""
     joined: list[Membership] = []
 
     def start(instance: Instance) -> Membership:
-        settings = Settings(kafka_bootstrap=kafka, group_id=group, membership_interval_ms=50)
+        settings = Settings(kafka_bootstrap=bootstrap, group_id=group, membership_interval_ms=50)
         membership = Membership(settings, instance.me, frozenset({topic}), instance.learn)
         membership.start()
         joined.append(membership)
@@ -48,15 +53,33 @@ def join(kafka: str, create_topic: Callable[..., str]) -> Iterator[Callable[[Ins
 
 
 @pytest.mark.kafka
-@pytest.mark.filterwarnings("ignore:list_groups:DeprecationWarning")  # Membership says why
-def test_members_see_each_other_come_and_go(join: Callable[[Instance], Membership]) -> None:
+def test_members_see_each_other_come_and_go(kafka: str, create_topic: Callable[..., str]) -> None:
     one, other = Instance(1), Instance(2)
-    join(one)
-    leaving = join(other)
-    until(lambda: one.members == other.members == {one.me, other.me})
+    with joining(kafka, create_topic("members"), uuid4().hex) as join:
+        join(one)
+        leaving = join(other)
+        until(lambda: one.members == other.members == {one.me, other.me})
 
-    leaving.stop(10)
-    left_at = time.monotonic()
-    until(lambda: one.members == {one.me})
+        leaving.stop(10)
+        left_at = time.monotonic()
+        until(lambda: one.members == {one.me})
 
-    assert time.monotonic() - left_at < 5, "a leave must not wait for the session timeout"
+        assert time.monotonic() - left_at < 5, "a leave must not wait for the session timeout"
+
+
+def test_a_broker_that_is_silent_hides_no_member_unless_it_coordinates_the_group(tmp_path: Path) -> None:
+    one, other = Instance(1), Instance(2)
+    never_ms = "600000"
+    with running_brokers(tmp_path, 2, broker_session_timeout_ms=never_ms) as cluster:
+        create_topic(cluster.bootstrap, "members", 1)
+        with joining(cluster.bootstrap, "members", "group") as join:
+            join(one)
+            until(lambda: one.members == {one.me})
+            coordinator = cluster.coordinator("group")
+            silent = next(broker for node, broker in cluster.brokers.items() if node != coordinator)
+
+            silent.pause()
+            join(other)
+
+            until(lambda: one.members == other.members == {one.me, other.me})
+            silent.resume()

@@ -93,6 +93,22 @@ def test_two_generations_of_a_store_are_held_apart_and_other_stores_together() -
         assert of_new.holders("others", partition) == of_old.holders("others", partition)
 
 
+def test_a_map_that_follows_from_another_is_the_one_that_is_made_anew() -> None:
+    topics = {"rows": "rows.g2"}
+    everyone = [replace(member(number), topics=tuple(topics.items()) if number % 3 else ()) for number in range(9)]
+    places = [(store, partition) for store in ("rows", "few", "others") for partition in range(40)]
+    memberships = [everyone[:1], everyone[:6], everyone[2:], [replace(everyone[2], started_ms=9), *everyone[4:]]]
+    before = None
+    for members in memberships:
+        shard_map = ShardMap(frozenset(members), 2, of_store={"few": 1}, topics=topics)
+        anew = replace(shard_map, _holders={}, _ranks={})
+        followed = shard_map if before is None else shard_map.after(before)
+
+        assert [followed.holders(*key) for key in places] == [anew.holders(*key) for key in places]
+        assert all(anew.ranked(*key)[: len(anew.holders(*key))] == anew.holders(*key) for key in places)
+        before = followed
+
+
 ME = Member("query-1", "h:1", "h:2", 10)
 OTHER = Member("query-2", "h:3", "h:4", 10)
 

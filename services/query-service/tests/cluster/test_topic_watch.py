@@ -22,6 +22,9 @@ class Reports:
         self.ends: dict[tuple[str, int], int] = {}
         self.asked_at = 0.0
 
+    def wanted(self) -> list[tuple[str, int]]:
+        return [(topic.name, partition) for topic in self.topics.values() for partition in range(topic.partitions)]
+
     def note_end_offsets(self, end_offsets: Mapping[tuple[str, int], EndOffset]) -> None:
         for key, end in end_offsets.items():
             self.ends[key] = end.offset
@@ -44,7 +47,9 @@ def watch(kafka: str) -> Iterator[Callable[..., Reports]]:
         reports = Reports()
         settings = Settings(kafka_bootstrap=bootstrap, end_offsets_interval_ms=50)
         note_topics = partial(setattr, reports, "topics")
-        watching = TopicWatch(settings, frozenset(topics), note_topics, reports.note_end_offsets, 0.1)
+        watching = TopicWatch(
+            settings, frozenset(topics), reports.wanted, note_topics, reports.note_end_offsets, describe_s=0.1
+        )
         watches.append(watching)
         watching.start()
         return reports
@@ -98,6 +103,25 @@ def test_a_topic_that_does_not_exist_does_not_keep_others_waiting(
     until(lambda: (topic, 0) in reports.ends)
 
     assert set(reports.topics) == {topic}
+
+
+@pytest.mark.kafka
+def test_end_offsets_are_read_while_no_description_comes(
+    kafka: str, create_topic: Callable[..., str], watch: Callable[..., Reports], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = create_topic("watched", partitions=1)
+    reports = watch(topic)
+    until(lambda: reports.ends == {(topic, 0): 0})
+
+    def silent(*_: object, **__: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    monkeypatch.setattr(AdminClient, "describe_topics", silent)
+    producer = Producer({"bootstrap.servers": kafka})
+    producer.produce(topic, b"value", partition=0)
+    producer.flush(10)
+
+    until(lambda: reports.ends == {(topic, 0): 1})
 
 
 class StuckConsumer(Consumer):

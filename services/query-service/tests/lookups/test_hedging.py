@@ -16,7 +16,7 @@ from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
 from query_service.storage.progress import Absence, Freshness
 from statecast.position import Position
-from testkit.query_service import FakeLookup, FakePeers, GatedLookup, ManualClock
+from testkit.query_service import FakeLookup, FakePeers, GatedLookup, ManualClock, preference_of
 
 SHARD = ("orders-by-key", 0)
 OTHERS = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 1) for number in (2, 3, 4)]
@@ -40,7 +40,8 @@ class Cluster:
         self._metrics = metrics
         hedging = Hedging(after_s, 5.0, share, metrics, clock)
         limits, nobody = Limits(1000, 100, 2, 10_000), FakeLookup("nobody")
-        self._routing = RoutedLookup(view, nobody, self.peers.of, hedging, 0.5, limits, metrics, clock)
+        order = preference_of(view, self.peers.of)
+        self._routing = RoutedLookup(view, nobody, self.peers.of, order, hedging, 0.5, limits, metrics, clock)
 
     def rank(self, rank: int) -> GatedLookup:
         lookup = self.peers.lookups[self.ranked[rank - 1]]

@@ -1,11 +1,15 @@
 """One suite of scans for every kind of lookup: local, remote, and routed by way of a peer."""
 
 import time
+from collections.abc import Iterator
+from threading import get_ident
 
 import pytest
 
 from query_service.cluster.view import View
 from query_service.errors import InvalidRequestError, LookupFailedError, NotServedError
+from query_service.storage.replica import Replica
+from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 from testkit.query_service import MessageLookup, apply_row
@@ -34,6 +38,26 @@ async def test_a_scan_reads_a_group_page_by_page(lookup: MessageLookup, serving_
 async def test_a_scan_with_a_foreign_token_is_refused(lookup: MessageLookup) -> None:
     with pytest.raises(InvalidRequestError, match="page_token"):
         await lookup.scan(query.ScanStatesRequest(store=STORE, group="g", page_token="MQ=="), soon())
+
+
+async def test_rows_are_read_beside_the_event_loop(
+    lookup: MessageLookup, serving_view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply_row(serving_view, STORE, "g\x001\0m", 1, 1, b"1")
+    threads: list[int] = []
+    scan = Replica.scan
+
+    def noting(replica: Replica, first: bytes, end: bytes, *, reverse: bool) -> Iterator[tuple[bytes, bytes]]:
+        threads.append(get_ident())
+        return scan(replica, first, end, reverse=reverse)
+
+    monkeypatch.setattr(Replica, "scan", noting)
+    await lookup.scan(query.ScanStatesRequest(store=STORE, group="g"), soon())
+    whole = query.BatchGetStatesRequest(store=STORE, ranges=[query_pb2.RangeQuery(group="g")])
+    await lookup.batch(whole, soon())
+
+    assert len(threads) == 2
+    assert get_ident() not in threads
 
 
 ROWS = [f"g{number % 7}\0{number:03d}\0m" for number in range(40)] + [f"single-{number}" for number in range(9)]

@@ -4,7 +4,14 @@ import pytest
 
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
-from query_service.errors import AbsentError, BoundsError, InvalidRequestError, NotServedError, UnreachableError
+from query_service.errors import (
+    AbsentError,
+    BoundsError,
+    InvalidRequestError,
+    NotServedError,
+    TimedOutError,
+    UnreachableError,
+)
 from query_service.lookups import GetQuery, GetResult, Key, Lookup
 from query_service.lookups.hedging import Hedging
 from query_service.lookups.request_checks import Limits
@@ -12,7 +19,7 @@ from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
 from query_service.storage.progress import Absence, Freshness
 from statecast.position import Position
-from testkit.query_service import FakeLookup, FakePeers, ManualClock
+from testkit.query_service import FakeLookup, FakePeers, ManualClock, preference_of
 
 SHARD = ("orders-by-key", 0)
 OTHERS = [Member(f"query-{number}", f"h:{number}", f"s:{number}", 1) for number in (2, 3)]
@@ -33,7 +40,8 @@ class Cluster:
         self.peers = FakePeers({member: FakeLookup(member.instance, forwarded=True) for member in OTHERS}, clock)
         hedging = Hedging(5.0, 5.0, 0.1, metrics, clock)
         limits = Limits(1000, 100, 2, 10_000)
-        self.routing = RoutedLookup(view, self.local, self.peers.of, hedging, 0.5, limits, metrics, clock)
+        order = preference_of(view, self.peers.of)
+        self.routing = RoutedLookup(view, self.local, self.peers.of, order, hedging, 0.5, limits, metrics, clock)
 
     def lookup(self, rank: int) -> FakeLookup:
         """The lookup of the member at this rank."""
@@ -144,6 +152,18 @@ async def test_a_replica_that_failed_lately_is_asked_last(cluster: Cluster) -> N
         await cluster.answered_by()
 
     assert cluster.peers.lookups[dead].deadlines == []
+
+
+@pytest.mark.parametrize(("seconds", "unreachable"), [(0.1, False), (10, True)])
+async def test_a_peer_that_had_little_time_is_not_taken_for_dead(
+    cluster: Cluster, seconds: float, unreachable: bool
+) -> None:
+    slow = next(member for member in cluster.view.shard_map.ranked(*SHARD) if member != cluster.view.me)
+    cluster.local.failure = NotServedError("still reading")
+    cluster.peers.lookups[slow].failure = TimedOutError("no answer in time")
+    await cluster.answered_by(seconds)
+
+    assert cluster.peers.of(slow).unreachable is unreachable
 
 
 async def test_when_nobody_serves_a_second_round_is_tried_and_then_it_says_so(cluster: Cluster) -> None:

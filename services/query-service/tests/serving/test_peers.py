@@ -1,23 +1,30 @@
 """The connections to the other instances."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import grpc
 import pytest
 
-from query_service.cluster.shard_map import Member
+from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
+from query_service.errors import UnreachableError
+from query_service.lookups.hedging import Hedging
 from query_service.lookups.local_lookup import LocalLookup
 from query_service.lookups.request_checks import Limits
+from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
+from query_service.serving import messages
 from query_service.serving.peers import Peers
 from query_service.serving.servicers import ShardServicer
 from query_service.serving.shard_listing import ShardListing
+from statecast.query.v1 import query_service_pb2
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
+from statecast.state.v1 import state_pb2
 from testkit.ports import free_ports
-from testkit.query_service import ManualClock, call_limits
+from testkit.query_service import FakeLookup, GatedLookup, ManualClock, call_limits, preference_of
 
 
 @pytest.fixture
@@ -26,9 +33,8 @@ async def member(serving_view: View, metrics: Metrics, clock: ManualClock) -> As
     serving_view.replicas["orders-by-key", 2].progress.serving = False
     local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
     server = grpc.aio.server()
-    servicer = ShardServicer(
-        local, ShardListing(serving_view, Peers(1.0, 1.0, clock).freshness_at), call_limits(metrics, clock)
-    )
+    listing = ShardListing(serving_view, preference_of(serving_view, Peers(1.0, 1.0, clock).of), clock)
+    servicer = ShardServicer(local, listing, call_limits(metrics, clock))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()
@@ -47,14 +53,22 @@ async def test_a_peer_tells_what_it_serves(peers: Peers, member: Member) -> None
     store = "orders-by-key"
 
     assert await peers.served_by(member) == {(store, 0), (store, 1), (store, 3)}
-    assert [serving for serving, _ in (await peers.freshness_at(member)).values()] == [True, True, False, True]
+
+
+async def test_what_a_peer_holds_is_known_soon_after_it_is_kept(peers: Peers, member: Member) -> None:
+    await peers.keep([member])
+    async with asyncio.timeout(30):
+        while not peers.of(member).held:  # noqa: ASYNC110  a peer tells nobody
+            await asyncio.sleep(0.01)
+
+    assert [serving for serving, _ in peers.of(member).held.values()] == [True, True, False, True]
 
 
 async def test_a_peer_that_does_not_answer_serves_nothing(peers: Peers) -> None:
     nobody = Member("query-2", "127.0.0.1:1", "127.0.0.1:1", 1)
 
     assert await peers.served_by(nobody) == frozenset()
-    assert await peers.freshness_at(nobody) == {}
+    assert peers.of(nobody).held == {}
 
 
 async def test_one_connection_per_member_is_kept_until_it_is_dropped(peers: Peers, member: Member) -> None:
@@ -84,11 +98,11 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
     peer = peers.of(Member("query-1", address, address, 1))
     peer.failed(None)
     assert peer.unreachable
-    assert await peers.freshness_at(Member("query-1", address, address, 1)) == {}
 
     local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
     server = grpc.aio.server()
-    servicer = ShardServicer(local, ShardListing(serving_view, peers.freshness_at), call_limits(metrics, clock))
+    listing = ShardListing(serving_view, preference_of(serving_view, peers.of), clock)
+    servicer = ShardServicer(local, listing, call_limits(metrics, clock))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     server.add_insecure_port(address)
     await server.start()
@@ -101,7 +115,39 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
     await server.stop(None)
 
 
-async def test_a_peer_that_is_dropped_is_probed_no_longer(peers: Peers) -> None:
+async def test_a_call_that_ends_by_its_own_deadline_leaves_its_peer_in_use(
+    view: View, metrics: Metrics, clock: ManualClock
+) -> None:
+    slow = GatedLookup("query-1")
+    server = grpc.aio.server()
+    listing = ShardListing(view, preference_of(view, Peers(1.0, 1.0, clock).of), clock)
+    servicer = ShardServicer(slow, listing, call_limits(metrics, time.monotonic))
+    shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    holder = Member("query-1", address, address, 1)
+    elsewhere = View(Member("query-2", "h:1", "h:2", 1), view.stores.values(), 1)
+    elsewhere.topics, elsewhere.shard_map = view.topics, ShardMap(frozenset({holder}), 1)
+    peers, limits = Peers(1.0, 5.0, time.monotonic), Limits(10, 10, 10, 10)
+    hedging = Hedging(0.0, 5.0, 0.1, metrics, time.monotonic)
+    routed = RoutedLookup(
+        elsewhere, FakeLookup("query-2"), peers.of, preference_of(elsewhere, peers.of), hedging, 5.0, limits, metrics,
+        time.monotonic,
+    )  # fmt: skip
+    message = query_service_pb2.GetStateRequest(store="orders-by-key", key=state_pb2.StateKey(group="g"))
+    query = messages.get_query(message)
+    await routed.get(query, time.monotonic() + 30)
+
+    slow.gate.clear()
+    with pytest.raises(UnreachableError):
+        await routed.get(query, time.monotonic() + 0.05)
+
+    assert peers.of(holder).usable(("orders-by-key", 0))
+    await peers.keep(())
+    await server.stop(None)
+
+
+async def test_a_peer_that_is_dropped_is_asked_no_longer(peers: Peers) -> None:
     peers.of(Member("query-2", "127.0.0.1:1", "127.0.0.1:1", 1)).failed(None)
     before = len(asyncio.all_tasks())
     await peers.keep([])

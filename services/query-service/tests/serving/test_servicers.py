@@ -20,7 +20,7 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.state.v1 import state_pb2
-from testkit.query_service import FakeLookup, ManualClock, call_limits
+from testkit.query_service import FakeLookup, ManualClock, call_limits, preference_of
 
 KEY = state_pb2.StateKey(group="order-1")
 
@@ -31,7 +31,7 @@ class Service:
     def __init__(self, view: View, metrics: Metrics, clock: ManualClock) -> None:
         self.lookup = FakeLookup("query-1")
         self.metrics = metrics
-        listing = ShardListing(view, Peers(1.0, 1.0, clock).freshness_at)
+        listing = ShardListing(view, preference_of(view, Peers(1.0, 1.0, clock).of), clock)
         servicer = QueryServicer(
             self.lookup,
             listing,

@@ -5,31 +5,28 @@ import pytest
 from query_service.cluster.shard_map import Member, ShardMap
 from query_service.cluster.view import View
 from query_service.errors import NotServedError, UnknownStoreError
-from query_service.serving.peers import Held
 from query_service.serving.shard_listing import ShardListing
 from query_service.storage.progress import Freshness
 from query_service.storage.stores_file import StoreDefinition
 from statecast.query.v1 import query_pb2
+from testkit.query_service import FakeLookup, FakePeers, ManualClock, preference_of
 
 STORE = "orders-by-key"
 OTHER = Member("query-2", "h:1", "h:2", 1)
 
 
-class FakePeers:
-    """One peer that serves partition 0 alone, or does not answer."""
-
-    def __init__(self) -> None:
-        self.held: Held = {(STORE, 0): (True, Freshness(0, 3, 9, 77, 5, "query-2"))}
-
-    async def freshness_at(self, member: Member) -> Held:
-        assert member == OTHER
-        return self.held
+@pytest.fixture
+def peers(clock: ManualClock) -> FakePeers:
+    """One peer, which serves partition 0 alone."""
+    peers = FakePeers({OTHER: FakeLookup("query-2")}, clock)
+    peers.of(OTHER).held = {(STORE, 0): (True, Freshness(0, 3, 9, 77, 5, "query-2"))}
+    return peers
 
 
 @pytest.fixture
-async def listing(serving_view: View) -> ShardListing:
+async def listing(serving_view: View, peers: FakePeers, clock: ManualClock) -> ShardListing:
     serving_view.shard_map = ShardMap(frozenset({serving_view.me, OTHER}), 2)
-    return ShardListing(serving_view, FakePeers().freshness_at)
+    return ShardListing(serving_view, preference_of(serving_view, peers.of), clock)
 
 
 async def test_each_partition_names_its_replicas_by_rank(listing: ShardListing) -> None:
@@ -55,6 +52,43 @@ async def test_a_replica_that_holds_nothing_yet_or_does_not_answer_has_no_lag(li
 
     assert (replicas["query-2"].serving, replicas["query-2"].lag_records, replicas["query-2"].lag_ms) == (False, -1, -1)
     assert not replicas["query-2"].HasField("current_through")
+
+
+async def test_a_replica_that_lags_behind_another_one_is_listed_after_it(
+    listing: ShardListing, peers: FakePeers, clock: ManualClock
+) -> None:
+    shards = (await listing.shards(STORE)).shards
+    owned = next(each.partition for each in shards if each.replicas[0].instance == "query-2")
+    clock.now += 1
+
+    peers.of(OTHER).held = {(STORE, owned): (True, Freshness(owned, 5000, 3_600_000, 77, 5, "query-2"))}
+    replicas = (await listing.shards(STORE)).shards[owned].replicas
+
+    assert [(replica.instance, replica.rank) for replica in replicas] == [("query-1", 1), ("query-2", 2)]
+
+
+async def test_who_has_the_map_gets_no_more_than_its_version_until_another_replica_is_to_be_asked(
+    listing: ShardListing, peers: FakePeers, clock: ManualClock
+) -> None:
+    version = (await listing.shards("")).version
+    clock.now += 1
+    peers.of(OTHER).held = {(STORE, 0): (True, Freshness(0, 4, 20, 77, 5, "query-2"))}
+    unchanged = await listing.shards("", version)
+    clock.now += 1
+    peers.of(OTHER).held = {}
+    changed = await listing.shards("", version)
+
+    assert unchanged.version == version
+    assert not unchanged.shards
+    assert changed.version != version
+    assert len(changed.shards) == 4
+
+
+async def test_outside_of_the_group_there_is_no_map(listing: ShardListing, serving_view: View) -> None:
+    serving_view.shard_map = ShardMap(frozenset(), 2)
+
+    with pytest.raises(NotServedError, match="has not joined the group yet"):
+        await listing.shards("")
 
 
 async def test_a_store_that_there_is_not_is_named(listing: ShardListing) -> None:

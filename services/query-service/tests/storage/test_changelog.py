@@ -85,7 +85,7 @@ def log(
     kafka: str, create_topic: Callable[..., str], open_directory: Callable[..., StoreDirectory], metrics: Metrics
 ) -> Iterator[Log]:
     loop = asyncio.new_event_loop()
-    factory = ReplicaFactory(open_directory(), loop, metrics, 60.0, 100)
+    factory = ReplicaFactory(open_directory(), loop, metrics, 60.0, lambda: 100)
     options = {
         "bootstrap.servers": kafka,
         "group.id": "unused",

@@ -7,7 +7,7 @@ from query_service.storage.store_keys import HEADER
 
 
 async def test_a_watcher_wakes_for_its_own_key() -> None:
-    changes = Changes(asyncio.get_running_loop(), 10, -1)
+    changes = Changes(asyncio.get_running_loop(), lambda: 10, -1)
     with changes.watch({b"a"}) as watcher:
         await asyncio.to_thread(changes.announce, [b"b", b"a"])
 
@@ -15,7 +15,7 @@ async def test_a_watcher_wakes_for_its_own_key() -> None:
 
 
 async def test_a_watcher_sleeps_through_other_keys() -> None:
-    changes = Changes(asyncio.get_running_loop(), 10, -1)
+    changes = Changes(asyncio.get_running_loop(), lambda: 10, -1)
     with changes.watch({b"a"}) as watcher:
         changes.announce([b"b"])
 
@@ -23,7 +23,7 @@ async def test_a_watcher_sleeps_through_other_keys() -> None:
 
 
 async def test_a_watcher_without_keys_wakes_for_any_progress() -> None:
-    changes = Changes(asyncio.get_running_loop(), 10, -1)
+    changes = Changes(asyncio.get_running_loop(), lambda: 10, -1)
     with changes.watch(None) as watcher:
         changes.announce(())
 
@@ -31,7 +31,7 @@ async def test_a_watcher_without_keys_wakes_for_any_progress() -> None:
 
 
 async def test_a_change_before_the_wait_is_not_lost_and_counts_once() -> None:
-    changes = Changes(asyncio.get_running_loop(), 10, -1)
+    changes = Changes(asyncio.get_running_loop(), lambda: 10, -1)
     with changes.watch({b"a"}) as watcher:
         changes.announce([b"a"])
         await asyncio.sleep(0)
@@ -41,7 +41,7 @@ async def test_a_change_before_the_wait_is_not_lost_and_counts_once() -> None:
 
 
 async def test_a_watcher_wakes_for_any_key_of_its_groups() -> None:
-    changes = Changes(asyncio.get_running_loop(), 10, -1)
+    changes = Changes(asyncio.get_running_loop(), lambda: 10, -1)
     with changes.watch(frozenset(), {b"a"}) as watcher:
         changes.announce([b"ab\0s\0m"])
         assert not await watcher.wait(0.05)
@@ -60,7 +60,7 @@ def names(keys: list[bytes] | None) -> list[str] | None:
 
 
 async def test_the_rows_of_a_group_come_in_the_order_of_their_last_change() -> None:
-    recent = Changes(asyncio.get_running_loop(), 10, -1)
+    recent = Changes(asyncio.get_running_loop(), lambda: 10, -1)
     recent.note(rows(a_1=0, b_1=1, a_2=2))
     recent.note(rows(a_1=4, a_3=3))
 
@@ -72,14 +72,14 @@ async def test_the_rows_of_a_group_come_in_the_order_of_their_last_change() -> N
 
 
 async def test_changes_that_were_not_noted_are_unknown() -> None:
-    recent = Changes(asyncio.get_running_loop(), 10, 5)
+    recent = Changes(asyncio.get_running_loop(), lambda: 10, 5)
 
     assert recent.changed_after(b"a", 4) is None
     assert recent.changed_after(b"a", 5) == []
 
 
 async def test_the_oldest_changes_are_dropped_beyond_the_bound() -> None:
-    recent = Changes(asyncio.get_running_loop(), 2, -1)
+    recent = Changes(asyncio.get_running_loop(), lambda: 2, -1)
     recent.note(rows(a_1=0, a_2=1, b_1=2))
 
     assert recent.changed_after(b"a", -1) is None
@@ -90,7 +90,7 @@ async def test_the_oldest_changes_are_dropped_beyond_the_bound() -> None:
 
 
 async def test_a_bound_of_none_knows_nothing_but_that_nothing_is_newer() -> None:
-    recent = Changes(asyncio.get_running_loop(), 0, -1)
+    recent = Changes(asyncio.get_running_loop(), lambda: 0, -1)
     recent.note(rows(a_1=7))
 
     assert recent.changed_after(b"a", 6) is None
@@ -98,9 +98,21 @@ async def test_a_bound_of_none_knows_nothing_but_that_nothing_is_newer() -> None
 
 
 async def test_a_store_that_starts_over_forgets_everything() -> None:
-    recent = Changes(asyncio.get_running_loop(), 10, -1)
+    recent = Changes(asyncio.get_running_loop(), lambda: 10, -1)
     recent.note(rows(a_1=7))
     recent.forget(9)
 
     assert recent.changed_after(b"a", 8) is None
     assert recent.changed_after(b"a", 9) == []
+
+
+async def test_it_forgets_the_oldest_rows_when_it_may_remember_fewer() -> None:
+    limits = [2, 4]
+    recent = Changes(asyncio.get_running_loop(), lambda: limits[-1], -1)
+    recent.note(rows(a_1=0, a_2=1, a_3=2, a_4=3))
+    assert names(recent.changed_after(b"a", 1)) == ["a_3", "a_4"]
+    limits.pop()
+    recent.note(rows(a_5=4))
+
+    assert names(recent.changed_after(b"a", 2)) == ["a_4", "a_5"]
+    assert recent.changed_after(b"a", 1) is None

@@ -94,7 +94,7 @@ def _explain(pipelines: Sequence[Pipeline], contract: Contract, settings: Settin
     spark = start_session(settings)
     try:
         for pipeline in pipelines:
-            plan = physical_plan(pipeline, spark, contract, settings.kafka_bootstrap)
+            plan = physical_plan(pipeline, spark, contract)
             sys.stdout.write(f"{pipeline.name}, as Spark runs it\n{plan}\n")
     finally:
         stop(spark, [])
@@ -108,7 +108,7 @@ def _accept(pipelines: Sequence[Pipeline], _: Contract, settings: Settings, __: 
 
     notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
     try:
-        limits = DeadLetterLimits(pipelines, Topics(settings.kafka_bootstrap).end, notes)
+        limits = DeadLetterLimits(pipelines, Topics(settings).end, notes)
         for topic in limits.by_topic:
             log.info("accepted", topic=topic, end=limits.accept(topic))
     except KafkaException as error:

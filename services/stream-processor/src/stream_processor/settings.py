@@ -5,7 +5,8 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from statecast_service.settings import Port, ServiceSettings
+from statecast_service.kafka import KafkaSettings
+from statecast_service.settings import Port
 from stream_processor.definition.sections import CheckpointInterval
 
 JARS = Path(__file__).resolve().parents[2] / "jvm" / "target" / "jars"
@@ -13,13 +14,12 @@ QUICK_START = "-XX:TieredStopAtLevel=1"
 """Only the quick compiler: on two cores half the CPU of the first minutes. Many cores do better without."""
 
 
-class Settings(ServiceSettings):
+class Settings(KafkaSettings):
     """Where the processor reads, writes and keeps its checkpoints."""
 
     # An empty STREAM_PROCESSOR_JAVA_OPTIONS is no default, but no options.
     model_config = SettingsConfigDict(env_prefix="STREAM_PROCESSOR_", env_ignore_empty=False)
 
-    kafka_bootstrap: str = Field(default="127.0.0.1:9092", min_length=1, description="Kafka's bootstrap addresses.")
     checkpoints: str = Field(
         default=".run/checkpoints",
         min_length=1,

@@ -10,6 +10,7 @@ from contextlib import closing
 from datetime import timedelta
 from typing import Any, cast
 
+from py4j.java_collections import MapConverter
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -37,14 +38,21 @@ def jvm_reason(error: BaseException) -> str:
 
 
 def java_column(
-    spark: SparkSession, function: str, configuration: Sequence[DataType | str], columns: Sequence[Column]
+    spark: SparkSession,
+    function: str,
+    configuration: Sequence[DataType | str | dict[str, str]],
+    columns: Sequence[Column],
 ) -> Column:
     """A column function of ColumnFunctions.java, made with `configuration` and applied to `columns`."""
-    session, jvm = cast(Any, spark)._jsparkSession, _jvm(spark)
-    java = getattr(jvm.io.statecast.spark.ColumnFunctions, function)(
-        *[session.parseDataType(each.json()) if isinstance(each, DataType) else each for each in configuration]
-    )
-    return Column(java.apply(jvm.PythonUtils.toSeq([cast(Any, column)._jc for column in columns])))
+    arguments = [_java(spark, each) for each in configuration]
+    java = getattr(_jvm(spark).io.statecast.spark.ColumnFunctions, function)(*arguments)
+    return Column(java.apply(_jvm(spark).PythonUtils.toSeq([cast(Any, column)._jc for column in columns])))
+
+
+def _java(spark: SparkSession, value: DataType | str | dict[str, str]) -> Any:
+    if isinstance(value, DataType):
+        return cast(Any, spark)._jsparkSession.parseDataType(value.json())
+    return MapConverter().convert(value, _jvm(spark)._gateway_client) if isinstance(value, dict) else value
 
 
 def exact(sql: str, spark: SparkSession) -> Column:

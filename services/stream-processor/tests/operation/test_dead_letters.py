@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import Producer
 from prometheus_client import CollectorRegistry
 
+from statecast_service.kafka import KafkaSettings
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import DeadLetterLimitError
 from stream_processor.metrics import Metrics
@@ -78,25 +79,28 @@ def test_a_topic_that_was_made_anew_counts_from_its_beginning(
         begin().check(metrics)
 
 
-def test_all_partitions_are_read_to_their_ends(kafka: str, create_topic: Callable[..., str]) -> None:
+def test_all_partitions_are_read_to_their_ends(
+    brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
+) -> None:
     topic = create_topic("letters", partitions=3)
     producer = Producer({"bootstrap.servers": kafka})
     for value, partition in ((b"a", 0), (b"b", 0), (None, 2)):
         producer.produce(topic, value, b"key", partition, headers=[("statecast-reason", b"why")])
     producer.flush()
 
-    letters = list(read_dead_letters(kafka, topic, {0: 1}))
+    letters = list(read_dead_letters(brokers, topic, {0: 1}))
 
     assert sorted((each.partition, each.offset, each.value) for each in letters) == [(0, 1, b"b"), (2, 0, None)]
     assert {(each.key, each.reason, each.origin) for each in letters} == {(b"key", "why", None)}
 
 
-def test_an_empty_topic_has_no_letters(kafka: str, create_topic: Callable[..., str]) -> None:
-    assert list(read_dead_letters(kafka, create_topic("letters", partitions=1), {})) == []
+def test_an_empty_topic_has_no_letters(brokers: KafkaSettings, create_topic: Callable[..., str]) -> None:
+    assert list(read_dead_letters(brokers, create_topic("letters", partitions=1), {})) == []
 
 
-def test_a_topic_says_how_large_a_record_it_takes(kafka: str, create_topic: Callable[..., str]) -> None:
+def test_a_topic_says_how_large_a_record_it_takes(brokers: KafkaSettings, create_topic: Callable[..., str]) -> None:
     plain, large = create_topic("plain"), create_topic("large", max_message_bytes="6000000")
-    wait_until(lambda: Topics(kafka).missing([plain, large]) is None, lambda: "the topics do not appear")
+    topics = Topics(brokers)
+    wait_until(lambda: topics.missing({plain: [], large: []}) is None, lambda: "the topics do not appear")
 
-    assert Topics(kafka).max_record_bytes([plain, large]) == {plain: 1_048_588, large: 6_000_000}
+    assert topics.max_record_bytes([plain, large]) == {plain: 1_048_588, large: 6_000_000}

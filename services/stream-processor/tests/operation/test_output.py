@@ -8,6 +8,7 @@ from confluent_kafka import KafkaException, Producer
 from prometheus_client import CollectorRegistry
 
 from statecast.state.v1.state_pb2 import StateRecord
+from statecast_service.kafka import KafkaSettings
 from stream_processor.metrics import Metrics
 from stream_processor.operation.output import MAX_SAMPLE, RECENT_LOOKS, Output, SinkTail, summary
 from stream_processor.steps.keyed_topic import TOMBSTONE_HEADER
@@ -79,8 +80,8 @@ def encoded() -> bytes:
     return record.SerializeToString()
 
 
-def test_it_measures_what_came_since_the_last_look(kafka: str, topic: str, producer: Producer) -> None:
-    tail = SinkTail(kafka, [topic])
+def test_it_measures_what_came_since_the_last_look(brokers: KafkaSettings, topic: str, producer: Producer) -> None:
+    tail = SinkTail(brokers, [topic])
     tail.look()
 
     producer.produce(topic, encoded(), partition=0, timestamp=COMMITTED_S * 1000 + 250)
@@ -95,8 +96,8 @@ def test_it_measures_what_came_since_the_last_look(kafka: str, topic: str, produ
     tail.close()
 
 
-def test_it_reads_the_newest_records_only(kafka: str, topic: str, producer: Producer) -> None:
-    tail = SinkTail(kafka, [topic])
+def test_it_reads_the_newest_records_only(brokers: KafkaSettings, topic: str, producer: Producer) -> None:
+    tail = SinkTail(brokers, [topic])
     tail.look()
     for number in range(3 * MAX_SAMPLE):
         producer.produce(topic, encoded(), partition=0, timestamp=COMMITTED_S * 1000 + number * 1000)
@@ -108,8 +109,8 @@ def test_it_reads_the_newest_records_only(kafka: str, topic: str, producer: Prod
     tail.close()
 
 
-def test_what_is_no_state_record_has_no_lag(kafka: str, topic: str, producer: Producer) -> None:
-    tail = SinkTail(kafka, [topic])
+def test_what_is_no_state_record_has_no_lag(brokers: KafkaSettings, topic: str, producer: Producer) -> None:
+    tail = SinkTail(brokers, [topic])
     tail.look()
     for value in (b"\xff", StateRecord(epoch=1).SerializeToString(), None):
         producer.produce(topic, value, partition=0, timestamp=int(time.time() * 1000))

@@ -12,8 +12,6 @@ from stream_processor.operation.queries import physical_plan
 
 pytestmark = pytest.mark.spark
 
-NO_KAFKA = "127.0.0.1:1"
-
 
 @pytest.mark.parametrize(
     ("name", "shuffles"), [("invoices-with-store", 1), ("us-share-holders", 2), ("masked-lines", 0)]
@@ -21,7 +19,7 @@ NO_KAFKA = "127.0.0.1:1"
 def test_each_shape_is_planned_with_its_shuffles(
     shipped: Callable[..., Pipeline], spark: SparkSession, contract: Contract, name: str, shuffles: int
 ) -> None:
-    plan = physical_plan(shipped(name), spark, contract, NO_KAFKA)
+    plan = physical_plan(shipped(name), spark, contract)
 
     assert plan.count("Exchange hashpartitioning(") == shuffles
     assert ("TransformWithState" in plan) is (shuffles > 0)
@@ -31,7 +29,7 @@ def test_each_shape_is_planned_with_its_shuffles(
 def test_the_contract_is_not_spelled_out(
     shipped: Callable[..., Pipeline], spark: SparkSession, contract: Contract
 ) -> None:
-    assert len(physical_plan(shipped("home-delivery"), spark, contract, NO_KAFKA)) < 20_000
+    assert len(physical_plan(shipped("home-delivery"), spark, contract)) < 20_000
 
 
 def test_what_only_spark_finds_wrong_is_told(
@@ -40,4 +38,4 @@ def test_what_only_spark_finds_wrong_is_told(
     wrong = shipped("orders-by-key", where="my_function(currency)")
 
     with pytest.raises(PipelineFileError, match=r"orders-by-key\.yaml: where: .*my_function"):
-        physical_plan(wrong, spark, contract, NO_KAFKA)
+        physical_plan(wrong, spark, contract)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import KafkaException
 
+from statecast_service.kafka import KafkaSettings
 from stream_processor.operation.topics import Topics, wait_while_missing
 from testkit.stream_processor.fakes import FakeTopics
 from testkit.stream_processor.process import wait_until
@@ -27,16 +28,18 @@ def test_it_gives_up_when_it_is_told_to_stop() -> None:
 
 
 def test_without_a_broker_it_says_so() -> None:
-    assert Topics("127.0.0.1:1", timeout_s=0.2).missing(["a"]) == "no answer from Kafka at 127.0.0.1:1"
+    topics = Topics(KafkaSettings(kafka_bootstrap="127.0.0.1:1"), timeout_s=0.2)
+
+    assert topics.missing({"a": ["Read"]}) == "no answer from Kafka at 127.0.0.1:1"
 
 
 @pytest.mark.kafka
-def test_it_knows_what_the_broker_has(kafka: str, create_topic: Callable[..., str]) -> None:
+def test_it_knows_what_the_broker_has(brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]) -> None:
     topic = create_topic("known", partitions=3)
-    topics = Topics(kafka)
+    topics = Topics(brokers)
 
-    assert topics.missing([topic]) is None
-    assert topics.missing([topic, "unknown"]) == f"no topic unknown at {kafka}"
+    assert topics.missing({topic: ["Read", "Write"]}) is None
+    assert topics.missing({topic: [], "unknown": []}) == f"no topic unknown at {kafka}"
     assert topics.partitions([topic]) == {topic: 3}
     assert len(topics.ids([topic])[topic]) == 22
 

@@ -69,7 +69,7 @@ def joined(
     definition = {"topic": table.topic, "message": "statecast.sales.v1.Store", "key": "store_id", "as": "store"}
     pipeline = shipped("invoices-with-store", joins=[definition])
     assert isinstance(pipeline, RowPipeline)
-    functions = Functions(spark, contract, kafka)
+    functions = Functions(spark, contract, {"bootstrap.servers": kafka})
     change = functions.decode_change(F.col("value"), pipeline.change.full_name).getField("row")
     changes = records(invoice_change(None, invoice()).SerializeToString()).select(
         change.getField("after").alias("after"), F.lit(None).cast("binary").alias("payload")

@@ -37,6 +37,7 @@ from ws_edge.session.session import SessionContext
 from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
 from ws_edge.stores import read_stores
+from ws_edge.upstream.agreement import disagreement
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
 
 log = structlog.get_logger(__name__)
@@ -101,18 +102,19 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     Raises SettingsError when the stores file or a certificate is wrong.
     """
     clock = time.monotonic
-    stores, metrics, tls, woken = read_stores(settings.stores), Metrics(), port_tls(settings), asyncio.Event()
+    port_tls(settings)  # uvicorn reads the files itself
+    stores, metrics, woken = read_stores(settings.stores), Metrics(), asyncio.Event()
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
     client = _query_client(settings)
-    shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000)
-    poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
     revoked = replace(REVOCATIONS, max_lag_ms=settings.revocation_lag_ms)
-    edge_stores = {**EDGE_STORES, revoked.name: revoked}
-    poller = Poller(hub, client, {**stores, **edge_stores}, metrics, clock, woken, *poll_limits)
+    all_stores = {**stores, **EDGE_STORES, revoked.name: revoked}
+    shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000, partial(disagreement, all_stores, EDGE_STORES))
+    poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
+    poller = Poller(hub, client, all_stores, metrics, clock, woken, *poll_limits)
     channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges
     channels = Channels(client, stores, writer, wall_clock, *channel_limits)
     revocations = Revocations(hub, client, revoked, writer is not None, settings.unavailable_after_ms / 1000)
-    gateway = Gateway(settings.gateway_secrets, certified=tls is not None and tls.mutual)
+    gateway = Gateway(settings.gateway_secrets)
     tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
     context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
     sockets = Sockets(context, channels, revocations, gateway, _admission(settings), settings.stall_timeout_s)
@@ -151,7 +153,7 @@ def revoke(settings: Settings, principal: str, *, lift: bool) -> int:
 
 def writer_of(settings: Settings) -> KafkaWriter | None:
     """The writer to Kafka; None when the settings name no broker."""
-    return KafkaWriter(settings.kafka_bootstrap, settings.kafka_timeout_ms / 1000) if settings.kafka_bootstrap else None
+    return KafkaWriter(settings, settings.kafka_timeout_ms / 1000) if settings.kafka_bootstrap else None
 
 
 def _arguments() -> argparse.Namespace:

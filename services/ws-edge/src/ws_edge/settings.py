@@ -7,12 +7,15 @@ from typing import Annotated, Self, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
-from statecast_service.settings import Port, ServiceSettings
+from statecast_service.kafka import KafkaSettings
+from statecast_service.settings import Port
+from statecast_service.tls import PortSettings, is_loopback
 from ws_edge.auth.admission import ANY_ORIGIN
 from ws_edge.stores import SHIPPED
 
 Item = TypeVar("Item")
 MIN_SECRET_LENGTH = 8
+LONG_SECRET_BYTES = 32
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
 
@@ -37,13 +40,11 @@ def _origin(value: str) -> str:
 CommaSeparated = Annotated[tuple[Item, ...], NoDecode, BeforeValidator(_split)]
 
 
-class Settings(ServiceSettings):
+class Settings(KafkaSettings, PortSettings):
     """The settings of one edge. The defaults run on one machine; only the gateway's secret has none."""
 
     model_config = SettingsConfigDict(env_prefix="WS_EDGE_", use_attribute_docstrings=True)
 
-    host: str = "127.0.0.1"
-    """Address to listen on."""
     port: Port = 8080
     """Port to listen on; 0 takes a free one and logs it."""
     instance: str = ""
@@ -60,7 +61,7 @@ class Settings(ServiceSettings):
     tls_key: Path | None = None
     """Its private key, as PEM without a password."""
     tls_client_ca: Path | None = None
-    """CA whose certificates callers must show, as PEM; one for the gateway alone proves the gateway."""
+    """CA whose certificates callers must show, as PEM; what proves the gateway is its secret."""
     query_tls_ca: Path | None = None
     """CA of the query service's certificates, as PEM; empty connects without TLS."""
     query_tls_certificate: Path | None = None
@@ -173,6 +174,14 @@ class Settings(ServiceSettings):
         if any(len(secret.strip()) < MIN_SECRET_LENGTH for secret in value.get_secret_value().split(",")):
             raise ValueError(f"each secret must have at least {MIN_SECRET_LENGTH} characters")
         return value
+
+    @model_validator(mode="after")
+    def _check_secrets_of_others(self) -> Self:
+        weak = any(len(each.encode()) < LONG_SECRET_BYTES or "demo-" in each for each in self.gateway_secrets)
+        if weak and not is_loopback(self.host):
+            secret, host = self.variable("gateway_secret"), f"{self.variable('host')}={self.host}"
+            raise ValueError(f"{secret}: with {host} each must be your own, and have {LONG_SECRET_BYTES} bytes or more")
+        return self
 
     @model_validator(mode="after")
     def _check_intervals(self) -> Self:

@@ -62,14 +62,6 @@ def test_all_secrets_are_accepted_while_they_are_rotated(gateway: Gateway) -> No
         assert gateway.caller(scope((b"x-gateway-secret", secret), ALICE)).consumer.id == "customer-0001"
 
 
-def test_no_secret_is_needed_when_mutual_tls_proves_the_gateway() -> None:
-    certified = Gateway(["the-secret"], certified=True)
-
-    assert certified.caller(scope(ALICE)).consumer.id == "customer-0001"
-    with pytest.raises(GatewayRequiredError, match="named no consumer"):
-        certified.caller(scope())
-
-
 @pytest.mark.parametrize(
     ("text", "credential"),
     [

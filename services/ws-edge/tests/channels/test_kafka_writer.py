@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from statecast.orders.v1.order_pb2 import Order
 from statecast.partitioning import partition_of
+from statecast_service.kafka import KafkaSettings
 from ws_edge.channels.kafka_writer import KafkaWriter
 from ws_edge.errors import UnavailableError
 from ws_edge.states import StoreKey
@@ -28,9 +29,11 @@ def records_of(bootstrap: str, topic: str, number: int, count: int) -> list[Kept
 
 
 @pytest.mark.kafka
-async def test_records_of_a_group_are_together_and_in_order(kafka: str, create_topic: CreateTopic) -> None:
+async def test_records_of_a_group_are_together_and_in_order(
+    brokers: KafkaSettings, kafka: str, create_topic: CreateTopic
+) -> None:
     topic = create_topic("kept", partitions=4)
-    writer = KafkaWriter(kafka, TIMEOUT_S)
+    writer = KafkaWriter(brokers, TIMEOUT_S)
     one, two = Order(order_id="one"), Order(order_id="two")
     first = await writer.write({StoreKey(topic, "g"): one, StoreKey(topic, "g", "s", "m"): two})
     second = await writer.write({StoreKey(topic, "g"): None})
@@ -44,20 +47,20 @@ async def test_records_of_a_group_are_together_and_in_order(kafka: str, create_t
 
 
 @pytest.mark.kafka
-async def test_many_writes_at_once_each_get_their_own_offset(kafka: str, create_topic: CreateTopic) -> None:
+async def test_many_writes_at_once_each_get_their_own_offset(brokers: KafkaSettings, create_topic: CreateTopic) -> None:
     topic = create_topic("kept", partitions=1)
-    writer = KafkaWriter(kafka, TIMEOUT_S)
+    writer = KafkaWriter(brokers, TIMEOUT_S)
     offsets = await asyncio.gather(*(writer.write({StoreKey(topic, "g"): Order(total_cents=n)}) for n in range(50)))
 
     assert sorted(offsets) == list(range(50))
 
 
 @pytest.mark.kafka
-async def test_an_unknown_topic_is_unavailable(kafka: str) -> None:
+async def test_an_unknown_topic_is_unavailable(brokers: KafkaSettings) -> None:
     with pytest.raises(UnavailableError):
-        await KafkaWriter(kafka, 2.0).write({StoreKey("no-such-topic", "g"): Order()})
+        await KafkaWriter(brokers, 2.0).write({StoreKey("no-such-topic", "g"): Order()})
 
 
 async def test_an_unreachable_broker_is_unavailable() -> None:
     with pytest.raises(UnavailableError, match="Kafka has not acknowledged"):
-        await KafkaWriter("127.0.0.1:1", 0.5).write({StoreKey("kept", "g"): Order()})
+        await KafkaWriter(KafkaSettings(kafka_bootstrap="127.0.0.1:1"), 0.5).write({StoreKey("kept", "g"): Order()})

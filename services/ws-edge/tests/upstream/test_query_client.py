@@ -61,11 +61,12 @@ async def test_a_key_without_a_newer_value_has_no_result(client: QueryClient, ow
     fill(owner)
     queries = [Query.of(key) for key in KEYS]
     answers = await client.poll(STORE, queries)
-    known = [query.newer_than(answer.position) for query, answer in zip(queries, answers, strict=True) if answer]  # type: ignore[union-attr]
+    positions = [answer.position for answer in answers if isinstance(answer, KeyState)]
+    known = [query.newer_than(position) for query, position in zip(queries, positions, strict=True)]
     owner.put(KEYS[3], Order(order_id="newer"))
     again = await client.poll(STORE, known)
 
-    assert [place for place, answer in enumerate(again) if answer is not None] == [3]
+    assert [place for place, answer in enumerate(again) if answer != Progress()] == [3]
 
 
 async def test_when_the_owner_is_gone_the_next_instance_answers_the_same_call(
@@ -122,7 +123,7 @@ async def test_the_connection_to_an_instance_that_left_the_map_is_closed(
     fill(other)
     await client.poll(STORE, [Query.of(KEYS[0])])
     owner.address = other.address
-    await client.list_shards()
+    await client.refresh()
     await client.poll(STORE, [Query.of(KEYS[0])])
 
     assert (owner.calls["BatchGetStates"], other.calls["BatchGetStates"]) == (1, 1)
@@ -156,7 +157,7 @@ async def test_a_range_follows_the_partition_that_answered_also_when_the_map_is_
 async def test_a_failure_is_noticed_at_once_and_recovery_soon(service: FakeQueryService) -> None:
     service.failing = grpc.StatusCode.UNAVAILABLE
     client = QueryClient([service.address], timeout=30.0, batch_limit=10, backoff_s=0.0)
-    watch = ShardWatch(client, interval=3600.0)
+    watch = ShardWatch(client, 3600.0, lambda _: None)
     assert watch.reason == "the query service has not answered yet"
 
     task = asyncio.create_task(watch.run())
@@ -168,6 +169,16 @@ async def test_a_failure_is_noticed_at_once_and_recovery_soon(service: FakeQuery
     calls = service.calls["ListShards"]
     client.failed.set()
     await until(lambda: service.calls["ListShards"] > calls)
+
+    task.cancel()
+    await client.close()
+
+
+async def test_a_query_service_that_means_something_else_by_a_store_is_not_used(service: FakeQueryService) -> None:
+    client = QueryClient([service.address], timeout=30.0, batch_limit=10)
+    watch = ShardWatch(client, 0.01, lambda stores: f"{stores[0].store} is another store here")
+    task = asyncio.create_task(watch.run())
+    await until(lambda: "is another store here" in str(watch.reason))
 
     task.cancel()
     await client.close()

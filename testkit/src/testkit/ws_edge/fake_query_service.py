@@ -218,13 +218,14 @@ class FakeQueryService(QueryServiceServicer):
         """Answers that this instance owns everything."""
         await self._begin("ListShards", context)
         replica = query_pb2.Replica(instance="fake", address=self.address, rank=1, serving=True)
-        message = "statecast.orders.v1.Order"
+        rows = dict.fromkeys(STORES, "statecast.orders.v1.Order")
+        rows |= {name: store.message.DESCRIPTOR.full_name for name, store in EDGE_STORES.items()}
         partitioner = query_pb2.PARTITIONER_CRC32 if self.has_crc32 else query_pb2.PARTITIONER_MURMUR2
         stores = [
             query_pb2.Store(
                 store=name, topic=name, message=message, partitions=self.partitions, partitioner=partitioner
             )
-            for name in STORES
+            for name, message in rows.items()
         ]
         shards = [
             query_pb2.Shard(store=name, partition=n, replicas=[replica])

@@ -61,6 +61,8 @@ class Placement:
         """Opens and closes what the view asks for now; what cannot be done yet is left to the next time."""
         view = self.view
         assigned = view.assigned()
+        places = sorted(assigned | view.replicas.keys())
+        view.wanted = tuple((view.stores[store].topic, partition) for store, partition in places)
         for key, replica in list(view.replicas.items()):
             if view.topics[replica.topic.name].topic_id != replica.topic.topic_id:
                 _log.warning("the topic was made anew; the store is rebuilt", store=key[0], partition=key[1])
@@ -109,13 +111,16 @@ class Placement:
 
 @dataclass(frozen=True)
 class ReplicaFactory:
-    """Opens replicas with all that they share; each serves once its lag has been below `caught_up_s`."""
+    """Opens replicas with all that they share; each serves once its lag has been below `caught_up_s`.
+
+    `max_recent_rows` says how many changed rows each may remember now.
+    """
 
     directory: StoreDirectory
     loop: asyncio.AbstractEventLoop
     metrics: Metrics
     caught_up_s: float
-    max_recent_rows: int
+    max_recent_rows: Callable[[], int]
 
     def open(self, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica:
         """Returns a replica that resumes from what is on disk. Blocks on the disk; raises StoreFailedError."""

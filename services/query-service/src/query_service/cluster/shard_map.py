@@ -7,7 +7,9 @@ for Rendezvous", 1996.)
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
+from heapq import nlargest
 
 StorePartition = tuple[str, int]
 
@@ -63,20 +65,40 @@ class ShardMap:
     of_store: Mapping[str, int] = field(default_factory=dict, hash=False)
     topics: Mapping[str, str] = field(default_factory=dict, hash=False)
     _ranks: dict[StorePartition, tuple[Member, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _holders: dict[StorePartition, tuple[Member, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def ranked(self, store: str, partition: int) -> tuple[Member, ...]:
         """Returns everyone who may answer for the partition, rank 1 first."""
         key = (store, partition)
         ranks = self._ranks.get(key)
         if ranks is None:
-            ranks = _by_score(self._of(store, self.members), key) + _by_score(self._of(store, self.departed), key)
+            members, departed = self._of(store, self.members), self._of(store, self.departed)
+            ranks = _highest(len(members), members, key) + _highest(len(departed), departed, key)
             self._ranks[key] = ranks
         return ranks
 
     def holders(self, store: str, partition: int) -> tuple[Member, ...]:
         """Returns the members that consume the partition: the first `replicas` ranks."""
-        replicas = self.of_store.get(store, self.replicas)
-        return self.ranked(store, partition)[: min(replicas, len(self._of(store, self.members)))]
+        key = (store, partition)
+        holders = self._holders.get(key)
+        if holders is None:
+            holders = self._holders[key] = self._choose(self._of(store, self.members), key)
+        return holders
+
+    def after(self, before: "ShardMap") -> "ShardMap":
+        """Returns this map with those holders that follow from an earlier map of the same instance.
+
+        Where no holder has left, only those who came can have taken the place of one: with many members that is much
+        less to compute than all ranks.
+        """
+        came, gone = self.members - before.members, before.members - self.members
+        for key, holders in before._holders.items():
+            if gone.isdisjoint(holders):
+                self._holders[key] = self._choose([*holders, *self._of(key[0], came)], key) if came else holders
+        return self
+
+    def _choose(self, members: Iterable[Member], key: StorePartition) -> tuple[Member, ...]:
+        return _highest(self.of_store.get(key[0], self.replicas), members, key)
 
     def _of(self, store: str, members: Iterable[Member]) -> list[Member]:
         topic = self.topics.get(store, store)
@@ -97,6 +119,7 @@ class MemberTracker:
     of_store: Mapping[str, int] = field(default_factory=dict)
     joined: bool = field(default=False, init=False)
     _members: frozenset[Member] = field(default=frozenset(), init=False)
+    _last: ShardMap | None = field(default=None, init=False)
     _departed: dict[Member, float] = field(default_factory=dict, init=False)
 
     def update(self, listed: frozenset[Member], now: float) -> ShardMap:
@@ -122,12 +145,16 @@ class MemberTracker:
         return self._map(self._members - {self.me}, [self.me])
 
     def _map(self, members: frozenset[Member], departed: Iterable[Member]) -> ShardMap:
-        return ShardMap(members, self.replicas, frozenset(departed), self.of_store, dict(self.me.topics))
+        shard_map = ShardMap(members, self.replicas, frozenset(departed), self.of_store, dict(self.me.topics))
+        if self._last is None or shard_map != self._last:
+            self._last = shard_map if self._last is None else shard_map.after(self._last)
+        return self._last
 
 
-def _by_score(members: Iterable[Member], key: StorePartition) -> tuple[Member, ...]:
-    return tuple(sorted(members, key=lambda member: (_score(member, key), member.instance), reverse=True))
+def _highest(count: int, members: Iterable[Member], key: StorePartition) -> tuple[Member, ...]:
+    return tuple(nlargest(count, members, key=partial(_score, key)))
 
 
-def _score(member: Member, key: StorePartition) -> bytes:
-    return blake2b(f"{member.instance}|{key[0]}|{key[1]}".encode(), digest_size=8).digest()
+def _score(key: StorePartition, member: Member) -> tuple[bytes, str]:
+    text = f"{member.instance}|{key[0]}|{key[1]}".encode()
+    return blake2b(text, digest_size=8).digest(), member.instance

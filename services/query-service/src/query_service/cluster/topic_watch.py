@@ -1,7 +1,7 @@
 """Reads from the broker which incarnation of each topic exists, and the end offsets of its partitions."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from query_service.storage.progress import EndOffset
 from query_service.storage.replica import TopicPartition
 from query_service.storage.store_directory import Topic
 from statecast.position import topic_epoch
-from statecast_service.kafka import client_options
+from statecast_service.kafka import connect, reason
 
 _REQUEST_TIMEOUT_S = 3.0
 
@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 
 @dataclass(eq=False, repr=False)
 class TopicWatch(BrokerThread):
-    """Asks for the ends often and for the topics every two seconds.
+    """Asks for the ends of the `wanted` partitions often, and for the topics every two seconds.
 
     A topic that is gone keeps its last description: its rows are still the newest there are. A topic that was made
     anew has another id, and so another epoch. The thread calls `on_topics` with all topics after any has changed, and
@@ -35,21 +35,21 @@ class TopicWatch(BrokerThread):
 
     settings: Settings
     names: frozenset[str]
+    wanted: Callable[[], Collection[TopicPartition]]
     on_topics: Callable[[dict[str, Topic]], None]
     on_end_offsets: Callable[[dict[TopicPartition, EndOffset]], None]
     describe_s: float = 2.0
 
     def __post_init__(self) -> None:
         super().__init__("topic-watch", "topics", self.settings.kafka_bootstrap)
-        client = client_options(self.bootstrap)
-        self._admin = AdminClient(client)
+        self._admin = connect(AdminClient, self.settings)
         # AdminClient.list_offsets needs half a minute to find its way after a restart of the broker; a consumer does
         # not. The group is required by the client, and never joined.
-        self._consumer_settings = {**client, "group.id": "query-service.ends", "enable.auto.commit": False}
-        self._consumer = Consumer(self._consumer_settings)
+        self._consumer_settings = {"group.id": f"{self.settings.group_id}.ends", "enable.auto.commit": False}
+        self._consumer = connect(Consumer, self.settings, self._consumer_settings)
         self._end_offsets_failed = False
         self._topics: dict[str, Topic] = {}
-        self._missing: set[str] = set()
+        self._missing: dict[str, int] = {}
 
     @override
     def run(self) -> None:
@@ -58,14 +58,16 @@ class TopicWatch(BrokerThread):
         while not self.stopping.wait(interval_s):
             try:
                 if time.monotonic() >= next_description:
+                    # First, so that the end offsets are read although a silent broker is asked for the description.
+                    next_description = time.monotonic() + (self.describe_s if self._topics else interval_s)
                     self._describe()
                     if self._end_offsets_failed:
                         # One that asked while the broker was shutting down reports the partitions as unknown for ever.
                         self._consumer.close()
-                        self._consumer = Consumer(self._consumer_settings)
-                    next_description = time.monotonic() + (self.describe_s if self._topics else interval_s)
+                        self._consumer = connect(Consumer, self.settings, self._consumer_settings)
                 self._read_end_offsets()
             except KafkaException as error:
+                self._admin.poll(0)  # says that the broker refuses the connection, if it does
                 self.failed(error)
         self._consumer.close()
 
@@ -75,27 +77,28 @@ class TopicWatch(BrokerThread):
         for name, future in described.items():
             try:
                 topics[name] = _topic(name, future.result(), topics.get(name))
-                self._missing.discard(name)
+                self._missing.pop(name, None)
             except KafkaException as error:
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                code = error.args[0].code()
+                if code not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED):
                     raise
-                if name not in self._missing:
-                    self._missing.add(name)
-                    _log.warning("the topic does not exist; waiting for it", topic=name)
+                if self._missing.get(name) != code:
+                    self._missing[name] = code
+                    why = reason(error.args[0], "Read", name)
+                    _log.warning("the topic is not there; waiting for it", topic=name, reason=why)
         self.answered()
         if topics != self._topics:
             self._topics = topics
             self.on_topics(dict(topics))
 
     def _read_end_offsets(self) -> None:
-        if not self._topics:
-            return
         asked_at = time.monotonic()
         partitions = [
-            confluent_kafka.TopicPartition(topic.name, partition, OFFSET_END)  # "time" of the end: gives the end itself
-            for topic in self._topics.values()
-            for partition in range(topic.partitions)
+            confluent_kafka.TopicPartition(*wanted, OFFSET_END)  # "time" of the end: gives the end itself
+            for wanted in self.wanted()
         ]
+        if not partitions:
+            return
         self._end_offsets_failed = True
         answers = self._consumer.offsets_for_times(partitions, timeout=_REQUEST_TIMEOUT_S)
         end_offsets = {}

@@ -30,6 +30,9 @@ class View:
         self.topics: dict[str, Topic] = {}
         self.end_offsets: dict[TopicPartition, EndOffset] = {}
         self.replicas: dict[StorePartition, Replica] = {}
+        self.wanted: tuple[TopicPartition, ...] = ()
+        """The partitions whose end offsets are wanted: any thread may read it."""
+        self._assigned: tuple[ShardMap, Mapping[str, Topic], frozenset[StorePartition]] | None = None
 
     @property
     def topic_names(self) -> frozenset[str]:
@@ -63,22 +66,31 @@ class View:
             raise NotServedError(f"{self.me.instance} is still reading partition {partition} of `{store}`: try again")
         return replica
 
-    def owned(self, store: str) -> frozenset[int]:
-        """Returns the partitions of a store that this instance owns. Raises NotServedError outside of the group."""
+    def check_joined(self) -> None:
+        """Raises NotServedError outside of the group."""
         if not self.shard_map.members:
             raise NotServedError(f"{self.me.instance} has not joined the group yet: try again")
+
+    def owned(self, store: str) -> frozenset[int]:
+        """Returns the partitions of a store that this instance owns. Raises NotServedError outside of the group."""
+        self.check_joined()
         partitions = range(self.topic(store).partitions)
         return frozenset(each for each in partitions if self.shard_map.ranked(store, each)[0] == self.me)
 
     def assigned(self) -> frozenset[StorePartition]:
         """Returns the partitions that this instance should hold by the shard map."""
-        return frozenset(
+        known = self._assigned
+        if known is not None and known[0] is self.shard_map and known[1] is self.topics:
+            return known[2]
+        assigned = frozenset(
             (store, partition)
             for store, definition in self.stores.items()
             if definition.topic in self.topics
             for partition in range(self.topics[definition.topic].partitions)
             if self.me in self.shard_map.holders(store, partition)
         )
+        self._assigned = self.shard_map, self.topics, assigned
+        return assigned
 
 
 @dataclass(eq=False)

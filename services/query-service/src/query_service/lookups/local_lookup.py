@@ -70,7 +70,9 @@ class LocalLookup(lookups.Lookup):
         replica = self.view.replica(query.store, number)
         await wait_until_met(replica, query.bounds, deadline, self.monotonic)
         freshness = replica.freshness(self.view.me.instance)
-        return scan.partition_page(query, replica, cursor, self.limits.rows(query.page_size), freshness)
+        # In a thread, as all reads of many rows: while the event loop stands still, peers take the instance for dead.
+        rows = self.limits.rows(query.page_size)
+        return await asyncio.to_thread(scan.partition_page, query, replica, cursor, rows, freshness)
 
     @override
     async def versions(self, query: lookups.VersionsQuery, deadline: float) -> lookups.VersionsResult:
@@ -96,14 +98,19 @@ class LocalLookup(lookups.Lookup):
         """Returns what is newer, waiting until a time at most for the first change of a key or range."""
         keys = [row_key(group, sort, member) for group, sort, member, _, _, _ in query.keys]
         if until <= self.monotonic():
-            return self._look_up(replica, query, keys)
+            return await self._read(replica, query, keys)
         groups = {range_query.group.encode() for range_query in query.ranges}
         with replica.changes.watch(set(keys), groups) as watcher:
-            result = self._look_up(replica, query, keys)
+            result = await self._read(replica, query, keys)
             while not result.has_news and await watcher.wait(until - self.monotonic()):
                 await asyncio.sleep(_GATHER_S)
-                result = self._look_up(replica, query, keys)
-            return result if result.has_news else self._look_up(replica, query, keys)
+                result = await self._read(replica, query, keys)
+            return result if result.has_news else await self._read(replica, query, keys)
+
+    async def _read(self, replica: Replica, query: BatchQuery, keys: list[bytes]) -> BatchResult:
+        if all(_is_in_memory(replica, each) for each in query.ranges):
+            return self._look_up(replica, query, keys)
+        return await asyncio.to_thread(self._look_up, replica, query, keys)
 
     def _look_up(self, replica: Replica, query: BatchQuery, keys: list[bytes]) -> BatchResult:
         places = range(len(query.keys)), range(len(query.ranges))
@@ -138,6 +145,13 @@ def _changed_keys(replica: Replica, query: BatchQuery, keys: list[bytes], freshn
         else:
             add((index, epoch, value))
     return changed
+
+
+def _is_in_memory(replica: Replica, query: RangeQuery) -> bool:
+    """Whether it is known without reading rows which of a range have changed."""
+    if query.after is None or query.whole:
+        return False
+    return replica.changes.changed_after(query.group.encode(), query.after.offset) is not None
 
 
 class RangeReader:

@@ -1,9 +1,13 @@
 """Another instance that lookups are routed to, and what failed there lately."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from query_service.cluster.shard_map import StorePartition
 from query_service.lookups import Lookup
+from query_service.storage.progress import Freshness
+
+Held = Mapping[StorePartition, tuple[bool, Freshness]]
+"""Whether each partition that an instance holds is served, and how fresh it is."""
 
 
 class RoutedPeer:
@@ -16,6 +20,8 @@ class RoutedPeer:
 
     def __init__(self, lookup: Lookup, backoff_s: float, monotonic: Callable[[], float]) -> None:
         self.lookup = lookup
+        self.held: Held = {}
+        """What the peer said of itself about a second ago; nothing while it does not answer."""
         self._backoff_s = backoff_s
         self._monotonic = monotonic
         self._failed: dict[StorePartition, float] = {}

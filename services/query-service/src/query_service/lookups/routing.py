@@ -12,9 +12,10 @@ from typing_extensions import override
 from query_service import lookups
 from query_service.cluster.shard_map import Member, StorePartition
 from query_service.cluster.view import View
-from query_service.errors import BoundsError, LookupFailedError, NotServedError, UnreachableError
+from query_service.errors import BoundsError, LookupFailedError, NotServedError, TimedOutError, UnreachableError
 from query_service.lookups import page_token, scan
 from query_service.lookups.hedging import Hedging
+from query_service.lookups.preference import Preference
 from query_service.lookups.replica_reads import check_history
 from query_service.lookups.request_checks import Limits
 from query_service.lookups.routed_peer import RoutedPeer
@@ -31,16 +32,17 @@ Call = Callable[[lookups.Lookup, float], Awaitable[Result]]
 class RoutedLookup(lookups.Lookup):
     """Looks up in all partitions of all stores. Raises UnknownStoreError for a store that there is not.
 
-    It asks the owner first and then the other replicas; each call makes at most one hop, because peers never forward. A
-    replica that failed lately is asked last. When a peer is slow, the next replica that has not failed lately is
-    asked as well (see Hedging); each holds itself to the bounds of the query. A second round, a moment later, covers
-    the time in which the instances disagree about who holds the partition. Each replica gets `peer_timeout_s` while
-    there are others left to ask.
+    It asks the owner first and then the other replicas, in the order of the Preference; each call makes at most one
+    hop, because peers never forward. A replica that failed lately is asked last. When a peer is slow, the next replica
+    that has not failed lately is asked as well (see Hedging); each holds itself to the bounds of the query. A second
+    round, a moment later, covers the time in which the instances disagree about who holds the partition. Each replica
+    gets `peer_timeout_s` while there are others left to ask.
     """
 
     view: View
     local: lookups.Lookup
     peer_of: Callable[[Member], RoutedPeer]
+    preference: Preference
     hedging: Hedging
     peer_timeout_s: float
     limits: Limits
@@ -103,7 +105,7 @@ class RoutedLookup(lookups.Lookup):
     ) -> Result:
         failures: dict[Member, LookupFailedError] = {}
         me = self.view.me
-        ranked = self.view.shard_map.ranked(*shard)
+        ranked = self.preference.order(shard)
         usable = [member for member in ranked if member == me or self.peer_of(member).usable(shard)]
         left = deque(sorted(ranked, key=lambda member: member not in usable))
         hedges = {*usable}.intersection(self.view.shard_map.holders(*shard))
@@ -111,7 +113,7 @@ class RoutedLookup(lookups.Lookup):
         async def attempt() -> Result | None:
             member = left.popleft()
             try:
-                return await self._ask(member, shard, call, self._until(deadline, len(left), wait_s))
+                return await self._ask(member, shard, call, deadline, wait_s, others=len(left))
             except (NotServedError, UnreachableError, BoundsError) as failure:
                 failures[member] = failure
                 return None
@@ -145,28 +147,35 @@ class RoutedLookup(lookups.Lookup):
         while silent and self.monotonic() + 2 * _PAUSE_S < deadline:
             for member in (*silent, behind):
                 with suppress(NotServedError, UnreachableError, BoundsError):
-                    return await self._ask(member, shard, call, self._until(deadline, 1, wait_s))
+                    return await self._ask(member, shard, call, deadline, wait_s, others=1)
             await asyncio.sleep(_PAUSE_S)
         try:
-            return await self._ask(behind, shard, call, deadline)
+            return await self._ask(behind, shard, call, deadline, wait_s, others=0)
         except UnreachableError as gone:  # that it is behind says more than that it did not say so again
             raise failures[behind] from gone
 
-    def _until(self, deadline: float, others: int, wait_s: float) -> float:
-        if not others:
-            return deadline
+    async def _ask(
+        self,
+        member: Member,
+        shard: StorePartition,
+        call: Call[Result],
+        deadline: float,
+        wait_s: float,
+        *,
+        others: int,
+    ) -> Result:
         now = self.monotonic()
-        return min(now + wait_s + self.peer_timeout_s, now + (deadline - now) / 2 + wait_s, deadline)
-
-    async def _ask(self, member: Member, shard: StorePartition, call: Call[Result], until: float) -> Result:
+        silent_at = now + wait_s + self.peer_timeout_s  # who has not answered by then does not answer at all
+        until = min(silent_at, now + (deadline - now) / 2 + wait_s, deadline) if others else deadline
         if member == self.view.me:
             return await call(self.local, until)
         peer = self.peer_of(member)
         try:
             result = await call(peer.lookup, until)
-        except UnreachableError:
+        except UnreachableError as failure:
             self.metrics.forwards.labels("unreachable").inc()
-            peer.failed(None)
+            if until >= silent_at or not isinstance(failure, TimedOutError):
+                peer.failed(None)
             raise
         except NotServedError:
             self.metrics.forwards.labels("not_served").inc()

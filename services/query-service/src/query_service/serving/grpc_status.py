@@ -66,5 +66,7 @@ def failure_of(error: grpc.aio.AioRpcError, peer: str) -> LookupFailedError:
             return errors.NotServedError(f"{peer}: {text}")
         case grpc.StatusCode.UNAVAILABLE if NOT_SERVED in trailing:
             return errors.NotServedError(text)
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return errors.TimedOutError(f"{peer} does not answer in time")
         case code:
             return errors.UnreachableError(f"{peer} does not answer: {code.name} {text}")

@@ -1,7 +1,8 @@
 """Lookups at the other instances: one connection to each, and what is known of its health."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -11,12 +12,11 @@ from typing_extensions import override
 
 from query_service import lookups
 from query_service.cluster.shard_map import Member, StorePartition
-from query_service.errors import UnreachableError
+from query_service.errors import TimedOutError
 from query_service.lookups import Encoded, Row
-from query_service.lookups.routed_peer import RoutedPeer
+from query_service.lookups.routed_peer import Held, RoutedPeer
 from query_service.serving.grpc_status import failure_of
 from query_service.serving.messages import fill_batch_request, fill_scan_request, forwarded_freshness, message_of
-from query_service.storage.progress import Freshness
 from query_service.storage.store_keys import row_key
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
@@ -33,8 +33,8 @@ _OPTIONS = (
     ("grpc.enable_http_proxy", 0),
 )
 
-Held = Mapping[StorePartition, tuple[bool, Freshness]]
-"""Whether each partition that an instance holds is served, and how fresh it is."""
+_WATCH_S = 1.0
+
 _Response = TypeVar("_Response")
 
 
@@ -85,7 +85,7 @@ class RemoteLookup(lookups.Lookup):
     async def _call(self, method: Callable[..., Awaitable[_Response]], request: Message, deadline: float) -> _Response:
         left_s = deadline - self.monotonic()
         if left_s <= 0:
-            raise UnreachableError(f"{self.peer} was not asked: the deadline has passed")
+            raise TimedOutError(f"{self.peer} was not asked: the deadline has passed")
         try:
             return await method(request, timeout=left_s)
         except grpc.aio.AioRpcError as error:
@@ -93,8 +93,10 @@ class RemoteLookup(lookups.Lookup):
 
 
 class Peer(RoutedPeer):
+    """Is asked every second, and at once when it fails, what it holds: `held` is its last answer, or empty."""
+
     def __init__(self, member: Member, backoff_s: float, monotonic: Callable[[], float], tls: Tls | None) -> None:
-        """Connects at the first call."""
+        """Connects at once. Needs a running event loop."""
         self._channel = (
             grpc.aio.secure_channel(member.shard_address, tls.channel_credentials(), options=_OPTIONS)
             if tls
@@ -102,14 +104,15 @@ class Peer(RoutedPeer):
         )
         self._stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(self._channel)
         super().__init__(RemoteLookup(self._stub, member.instance, monotonic), backoff_s, monotonic)
-        self._probing: asyncio.Task[None] | None = None
+        self._has_failed = asyncio.Event()
+        self._watching = asyncio.create_task(self._watch())
 
     @override
     def failed(self, shard: StorePartition | None) -> None:
         """A peer that does not answer at all is probed until it does."""
+        if shard is None and not self.unreachable:
+            self._has_failed.set()
         super().failed(shard)
-        if shard is None and self._probing is None:
-            self._probing = asyncio.create_task(self._probe())
 
     async def partitions(self, timeout_s: float) -> Held | None:
         """Returns what the peer holds; None when it does not answer in time."""
@@ -123,15 +126,21 @@ class Peer(RoutedPeer):
         }
 
     async def close(self) -> None:
-        if self._probing is not None:
-            self._probing.cancel()
+        self._watching.cancel()
         await self._channel.close()
 
-    async def _probe(self) -> None:
-        while await self.partitions(self._backoff_s) is None:  # noqa: ASYNC110  only the peer knows
-            await asyncio.sleep(self._backoff_s)
-        self._probing = None
-        self.answered(None)
+    async def _watch(self) -> None:
+        while True:
+            self._has_failed.clear()
+            held = await self.partitions(self._backoff_s)
+            self.held = held or {}
+            if held is None:
+                super().failed(None)
+            else:
+                self.answered(None)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._backoff_s if self.unreachable else _WATCH_S):
+                    await self._has_failed.wait()
 
 
 @dataclass(eq=False)
@@ -154,7 +163,9 @@ class Peers:
         return peer
 
     async def keep(self, members: Collection[Member]) -> None:
-        """Closes the connections to all others."""
+        """Connects to these members, and closes the connections to all others."""
+        for member in members:
+            self.of(member)
         for member in [member for member in self._peers if member not in members]:
             await self._peers.pop(member).close()
 
@@ -162,8 +173,3 @@ class Peers:
         """Returns the partitions that a member says it serves; none when it does not answer."""
         held = await self.of(member).partitions(self.timeout_s) or {}
         return frozenset(place for place, (serving, _) in held.items() if serving)
-
-    async def freshness_at(self, member: Member) -> Held:
-        """Returns what a member holds; nothing when it does not answer, now or lately."""
-        peer = self.of(member)
-        return {} if peer.unreachable else await peer.partitions(self.timeout_s) or {}

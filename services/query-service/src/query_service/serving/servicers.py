@@ -66,9 +66,8 @@ class QueryServicer(QueryServiceServicer):
 
     @served
     async def ListShards(self, request: api.ListShardsRequest, _call: Context) -> api.ListShardsResponse:
-        """The peers get the time of one answer, whatever the deadline of the call is."""
         with self.metrics.measured("ListShards"):
-            return await self.listing.shards(request.store)
+            return await self.listing.shards(request.store, request.known_version)
 
 
 @dataclass(eq=False)

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from query_service.errors import StoreFailedError, StoreUnusableError
 from query_service.storage.replica import Replica, TopicPartition
+from statecast_service.kafka import reason
 
 _POLL_S = 0.05
 _MAX_BATCH = 5000
@@ -136,7 +137,8 @@ class Changelog(Thread):
             _log.warning("the topic no longer has the next record", store=store, reason=str(error))
             self._start_over(replica, None)
         else:
-            _log.warning("the partition cannot be read now", store=store, reason=str(error))
+            why = reason(error, "Read", replica.topic_partition[0])
+            _log.warning("the partition cannot be read now", store=store, reason=why)
 
     def _start_over(self, replica: Replica, set_aside_for: str | None) -> None:
         try:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import contextmanager
 from threading import Lock
 
@@ -43,8 +43,8 @@ class Changes:
     Any thread may call what does not say otherwise.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, max_rows: int, applied_offset: int) -> None:
-        """Remembers `max_rows` rows; knows of no change up to and including `applied_offset`."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, max_rows: Callable[[], int], applied_offset: int) -> None:
+        """Remembers as many rows as `max_rows` says then; knows of no change up to and including `applied_offset`."""
         self._loop = loop
         self._watchers: set[Watcher] = set()
         self._max_rows = max_rows
@@ -62,7 +62,8 @@ class Changes:
                 group = self._groups.setdefault(group_of(key), {})
                 group.pop(key, None)
                 group[key] = offset
-            while len(self._offsets) > self._max_rows:
+            max_rows = self._max_rows()
+            while len(self._offsets) > max_rows:
                 key, self._forgotten_offset = self._offsets.popitem(last=False)
                 name = group_of(key)
                 del self._groups[name][key]

@@ -6,7 +6,7 @@ from typing import cast
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
-from statecast_service.kafka import client_options
+from statecast_service.kafka import KafkaSettings, connect
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
 from stream_processor.errors import DeadLetterLimitError
 from stream_processor.metrics import Metrics
@@ -52,11 +52,11 @@ class DeadLetter:
 
 
 def read_dead_letters(
-    bootstrap: str, topic: str, starts: Mapping[int, int], timeout_s: float = 10.0
+    kafka: KafkaSettings, topic: str, starts: Mapping[int, int], timeout_s: float = 10.0
 ) -> Iterator[DeadLetter]:
     """Every letter from `starts`, by default the first, to the ends of now, in order. Raises KafkaException."""
     group = {"group.id": READER_GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-    consumer = Consumer({**client_options(bootstrap), **group, "enable.partition.eof": True})
+    consumer = connect(Consumer, kafka, {**group, "enable.partition.eof": True})
     try:
         for number in consumer.list_topics(topic, timeout=timeout_s).topics[topic].partitions:
             _, end = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=timeout_s)

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from prometheus_client import CollectorRegistry
 
 from statecast.state.v1.state_pb2 import StateRecord
-from statecast_service.kafka import client_options
+from statecast_service.kafka import KafkaSettings, connect
 from stream_processor.metrics import Metrics
 from stream_processor.operation.topics import Topics
 from stream_processor.steps.keyed_topic import TOMBSTONE_HEADER
@@ -37,14 +37,14 @@ OutputSample = tuple[dict[str, int], dict[str, list[float]]]
 class SinkTail:
     """Follows the ends of keyed topics from where they stand at the first look. One thread at a time."""
 
-    def __init__(self, bootstrap: str, names: Sequence[str]) -> None:
+    def __init__(self, kafka: KafkaSettings, names: Sequence[str]) -> None:
         self._names = names
-        self._topics = Topics(bootstrap)
+        self._topics = Topics(kafka)
         self._last_ends: Mapping[Partition, int] = {}
         # The group is never joined: partitions are assigned by hand, and no offset is committed.
         group = {"group.id": "stream-processor-sink-tail", "enable.auto.commit": False}
         tuning = {"fetch.wait.max.ms": 10, "queued.max.messages.kbytes": 1024}
-        self._consumer = Consumer({**client_options(bootstrap), **group, **tuning})
+        self._consumer = connect(Consumer, kafka, {**group, **tuning})
 
     def look(self) -> OutputSample:
         """What came since the last look.

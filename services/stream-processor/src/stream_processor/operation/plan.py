@@ -56,6 +56,15 @@ def topics_of(pipelines: Sequence[Pipeline]) -> set[str]:
     return sources | sinks | tables | {dead_letter_topic(topic) for topic in sources}
 
 
+def access_of(pipelines: Sequence[Pipeline]) -> dict[str, set[str]]:
+    """What the ACLs of each of these topics must allow, by Kafka's names of operations."""
+    access = {topic: {"Read"} for topic in topics_of(pipelines)}  # of sinks, for the metrics of what is written
+    for each in pipelines:
+        access[each.sink_topic] |= {"Write", "DescribeConfigs"}
+        access[dead_letter_topic(each.source_topic)] = {"Write", "DescribeConfigs"}
+    return access
+
+
 def check_together(pipelines: Sequence[Pipeline]) -> None:
     """Raises PipelineFileError if pipelines that are fine alone cannot run side by side."""
     names: dict[str, str] = {}

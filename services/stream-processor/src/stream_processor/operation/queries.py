@@ -1,7 +1,7 @@
 """Makes the streaming query of a plan, in a session of its own: so each has its own number of shuffle partitions."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
@@ -25,19 +25,23 @@ from stream_processor.steps.keyed_topic import to_kafka
 
 EXPLAINED_PARTITIONS = 4
 """An explained plan is that of a sink with so many; the real number is known to Kafka alone."""
+NO_KAFKA = {"bootstrap.servers": "none:9092"}
+"""Spark wants an address for a plan, too."""
 _DESCRIPTORS = re.compile(r"0x[0-9A-F]{64,}")
 
 
 def prepare(
-    plan: QueryPlan, spark: SparkSession, contract: Contract, bootstrap: str, checkpoints: Checkpoints
+    plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Mapping[str, str], checkpoints: Checkpoints
 ) -> DataStreamWriter:
-    """The query, checked by Spark. Raises PipelineFileError for what it cannot follow, else QueryFailedError.
+    """The query, checked by Spark; `kafka` has the options of Java's clients.
+
+    Raises PipelineFileError for what Spark cannot follow, else QueryFailedError.
 
     All are prepared before the first is started, so that a file which Spark cannot follow stops the others in time.
     """
     with _starting(plan):
-        written = _written(plan, spark, contract, bootstrap)
-        writer = to_kafka(written, bootstrap, plan.sink_topic).queryName(plan.name).outputMode("update")
+        written = _written(plan, spark, contract, kafka)
+        writer = to_kafka(written, kafka, plan.sink_topic).queryName(plan.name).outputMode("update")
         writer = writer.option("checkpointLocation", checkpoints.location(plan.name))
         if not plan.realtime:
             return writer.trigger(processingTime=spark_text(plan.trigger.interval))
@@ -51,18 +55,18 @@ def start(plan: QueryPlan, prepared: DataStreamWriter) -> StreamingQuery:
         return prepared.start()
 
 
-def physical_plan(pipeline: Pipeline, spark: SparkSession, contract: Contract, bootstrap: str) -> str:
+def physical_plan(pipeline: Pipeline, spark: SparkSession, contract: Contract) -> str:
     """How Spark would run a pipeline, without Kafka: nothing is read. Raises PipelineFileError as `prepare` does."""
     [planned, _] = plan_queries([pipeline], dict.fromkeys(topics_of([pipeline]), EXPLAINED_PARTITIONS))
-    return _DESCRIPTORS.sub("descriptors", plan_text(_written(planned, spark, contract, bootstrap)))
+    return _DESCRIPTORS.sub("descriptors", plan_text(_written(planned, spark, contract, NO_KAFKA)))
 
 
-def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, bootstrap: str) -> DataFrame:
+def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Mapping[str, str]) -> DataFrame:
     session = spark.newSession()
     if plan.shuffle_partitions:
         session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
-    records = read_changes(session, bootstrap, plan.source_topic, plan.trigger)
-    functions = Functions(session, contract, bootstrap)
+    records = read_changes(session, kafka, plan.source_topic, plan.trigger)
+    functions = Functions(session, contract, kafka)
     if plan.sets_aside:
         return dead_letters(records, plan.pipelines, functions)
     return written_records(records, plan.pipelines[0], plan.shuffle_partitions, plan.epoch, functions)

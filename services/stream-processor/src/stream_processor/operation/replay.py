@@ -8,7 +8,7 @@ from functools import partial
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from statecast_service.kafka import client_options
+from statecast_service.kafka import KafkaSettings, connect
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
 from stream_processor.operation.checkpoints import Checkpoints, open_checkpoints
 from stream_processor.operation.dead_letters import DeadLetter, DeadLetterLimits, Header, read_dead_letters
@@ -105,9 +105,9 @@ def replay(
 class ReplayProducer:
     """Sends records and waits until Kafka has them."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, kafka: KafkaSettings) -> None:
         options = {"enable.idempotence": True, "message.max.bytes": MAX_REQUEST_BYTES}
-        self._producer = Producer({**client_options(bootstrap), **options})
+        self._producer = connect(Producer, kafka, options)
         self._failed: list[KafkaError] = []
 
     def send(self, record: ReplayedRecord) -> None:
@@ -136,14 +136,13 @@ class ReplayProducer:
 
 def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, dry_run: bool) -> None:
     """Replays the letters of all source topics; a dry run only says what would be done. Raises KafkaException."""
-    bootstrap = settings.kafka_bootstrap
-    topics, producer = Topics(bootstrap), ReplayProducer(bootstrap)
+    topics, producer = Topics(settings), ReplayProducer(settings)
     notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
     limits = DeadLetterLimits(pipelines, topics.end, notes)
     for source in dict.fromkeys(pipeline.source_topic for pipeline in pipelines):
         topic = dead_letter_topic(source)
         note = ReplayNote(notes, f"{topic}.replayed.json", topics.ids([topic])[topic])
-        letters = read_dead_letters(bootstrap, topic, note.starts())
+        letters = read_dead_letters(settings, topic, note.starts())
         counts = replay(letters, source, note, reason, (lambda _: None) if dry_run else producer.send)
         if not dry_run:
             producer.finish()

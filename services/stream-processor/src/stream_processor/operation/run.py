@@ -12,6 +12,7 @@ import structlog
 from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 
+from statecast_service.kafka import java_options
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import BrokerLostError, CheckpointsUnusableError
@@ -20,7 +21,7 @@ from stream_processor.operation.checkpoints import Checkpoints, claim, open_chec
 from stream_processor.operation.dead_letters import DeadLetterLimits
 from stream_processor.operation.monitoring import WatchedQuery, look_at_all, running_tasks
 from stream_processor.operation.output import Output, SinkTail, summary
-from stream_processor.operation.plan import QueryPlan, choose_master, plan, slots_needed, topics_of
+from stream_processor.operation.plan import QueryPlan, access_of, choose_master, plan, slots_needed, topics_of
 from stream_processor.operation.queries import prepare, start
 from stream_processor.operation.session import drain, missing_slots, start_session, stop
 from stream_processor.operation.topics import TOPICS_POLL_S, Topics, wait_while_missing, with_record_limits
@@ -32,6 +33,7 @@ log = structlog.get_logger()
 SLOTS_POLL_S = 0.25
 LOOK_AT_START_S = 0.25
 LOOK_S = 1.0
+SIGN_IN = "io.statecast.spark.PasswordFile"
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,9 @@ class Runner:
 
     def run(self, pipelines: Sequence[Pipeline]) -> None:
         """Blocks until `stopping` is set. Raises ServiceError when it cannot start or cannot go on."""
-        topics = Topics(self.settings.kafka_bootstrap)
-        names = topics_of(pipelines)
-        if not self._wait(lambda: topics.missing(names), TOPICS_POLL_S):
+        topics = Topics(self.settings)
+        names, needed = topics_of(pipelines), access_of(pipelines)
+        if not self._wait(lambda: topics.missing(needed), TOPICS_POLL_S):
             return
         try:
             partitions, ids = topics.partitions(names), topics.ids(names)
@@ -75,8 +77,8 @@ class Runner:
             # A real-time query that does not find all its slots fails at once; executors come seconds after the driver.
             if not self._wait(lambda: missing_slots(task_slots(spark), slots_needed(plans)), SLOTS_POLL_S):
                 return
-            bootstrap = self.settings.kafka_bootstrap
-            prepared = [prepare(each, spark, self.contract, bootstrap, checkpoints) for each in plans]
+            kafka = java_options(self.settings, SIGN_IN)
+            prepared = [prepare(each, spark, self.contract, kafka, checkpoints) for each in plans]
             for each, writer in zip(plans, prepared, strict=True):
                 if self.stopping.is_set():
                     return
@@ -106,7 +108,7 @@ class Runner:
     def _supervise(self, queries: Sequence[WatchedQuery], limits: DeadLetterLimits, checkpoints: Checkpoints) -> None:
         sinks = {each.plan.sink_topic: each.plan.name for each in queries}
         keyed = [each.plan.sink_topic for each in queries if each.plan.shuffle_partitions]
-        with closing(SinkTail(self.settings.kafka_bootstrap, list(sinks))) as tail:
+        with closing(SinkTail(self.settings, list(sinks))) as tail:
             output, pause = Output(tail.look, sinks, keyed, self.metrics), LOOK_AT_START_S
             while not self.stopping.wait(pause):
                 checkpoints.check()

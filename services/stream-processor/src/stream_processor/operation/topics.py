@@ -1,14 +1,15 @@
 """Asks Kafka about topics, and waits until they and the executors are there."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import structlog
-from confluent_kafka import KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType  # type: ignore[attr-defined]  # not in its __all__
 
-from statecast_service.kafka import client_options
+from statecast_service.kafka import KafkaSettings, connect, denied
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
 from stream_processor.steps.keyed_topic import MAX_REQUEST_BYTES
 
@@ -21,28 +22,54 @@ LOG_AGAIN_S = 10.0
 class Topics:
     """What the broker at one address knows. Calls may block for `timeout_s`, and raise KafkaException without it."""
 
-    def __init__(self, bootstrap: str, timeout_s: float = 5.0) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: KafkaSettings, timeout_s: float = 5.0) -> None:
+        self._bootstrap = kafka.kafka_bootstrap
         self._timeout_s = timeout_s
-        self._admin = AdminClient(client_options(bootstrap))
+        self._admin = connect(AdminClient, kafka)
 
-    def missing(self, names: Iterable[str]) -> str | None:
-        """What is still missing, as a text for people; None when all topics exist. Never raises."""
+    def missing(self, access: Mapping[str, Iterable[str]]) -> str | None:
+        """What is still missing, as a text for people; None when the topics may be used as `access` says.
+
+        `access` has operations, as Kafka calls them, by topic. Never raises.
+        """
         try:
-            existing = self._admin.list_topics(timeout=self._timeout_s).topics
+            allowed = {name: self._allowed(future) for name, future in self._describe(access, True).items()}
         except KafkaException:
+            self._admin.poll(0)  # says that the broker refuses the connection, if it does
             return f"no answer from Kafka at {self._bootstrap}"
-        absent = sorted(set(names) - existing.keys())
-        return f"no topic {', '.join(absent)} at {self._bootstrap}" if absent else None
+        absent = sorted(name for name, operations in allowed.items() if operations is None)
+        if absent:
+            return f"no topic {', '.join(absent)} at {self._bootstrap}"
+        for name in sorted(access):
+            if refused := {*access[name]} - (allowed[name] or set()):
+                return denied(", ".join(sorted(refused)), "topic", name)
+        return None
 
     def partitions(self, names: Iterable[str]) -> dict[str, int]:
+        self._admin.poll(0)  # a password that was changed meanwhile is taken from its file here
         existing = self._admin.list_topics(timeout=self._timeout_s).topics
         return {name: len(existing[name].partitions) for name in names}
 
     def ids(self, names: Iterable[str]) -> dict[str, str]:
         """Kafka's ids of topics that exist; a recreated one has another."""
-        described = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout_s)
-        return {name: str(future.result().topic_id) for name, future in described.items()}
+        return {name: str(future.result().topic_id) for name, future in self._describe(names).items()}
+
+    def _describe(self, names: Iterable[str], authorized: bool = False) -> dict[str, Any]:
+        topics = TopicCollection(list(names))
+        return self._admin.describe_topics(
+            topics, include_authorized_operations=authorized, request_timeout=self._timeout_s
+        )
+
+    def _allowed(self, described: Any) -> set[str] | None:
+        """The operations that a topic allows to this client; None when there is no such topic."""
+        try:
+            return {each.name.title().replace("_", "") for each in described.result().authorized_operations}
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                return set()
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
+            raise
 
     def end(self, name: str) -> int:
         """How many records the topic has had."""

@@ -1,5 +1,7 @@
 """Reads a topic as changes, and finds what is wrong with a change before it is used."""
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
@@ -15,14 +17,14 @@ HAS_AFTER = ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 INSERTS = ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
 
 
-def read_changes(spark: SparkSession, bootstrap: str, topic: str, trigger: TriggerSection) -> DataFrame:
+def read_changes(spark: SparkSession, kafka: Mapping[str, str], topic: str, trigger: TriggerSection) -> DataFrame:
     """Kafka's columns of the topic, from its beginning: key, value, topic, partition, offset, headers and more.
 
     The query fails when records that it has not read are gone, rather than going on with a gap.
     """
     reader = (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**{f"kafka.{name}": value for name, value in kafka.items()})
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "true")

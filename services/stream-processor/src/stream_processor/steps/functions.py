@@ -31,12 +31,13 @@ _WIDER: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
 
 
 class Functions:
-    """Decodes, encodes, partitions, and looks up at `bootstrap`; signatures mirror from_protobuf and to_protobuf."""
+    """Decodes, encodes, partitions, and looks up at `kafka`; signatures mirror from_protobuf and to_protobuf."""
 
-    def __init__(self, spark: SparkSession, contract: Contract, bootstrap: str = "") -> None:
+    def __init__(self, spark: SparkSession, contract: Contract, kafka: Mapping[str, str] | None = None) -> None:
+        """`kafka` has the options of Java's clients; without it, nothing can be looked up."""
         self._spark = spark
         self._contract = contract
-        self._bootstrap = bootstrap
+        self._kafka = dict(kafka or {})
         self._descriptors = F.lit(bytearray(contract.descriptor_set))
 
     def decode_change(self, value: Column, message: str) -> Column:
@@ -63,7 +64,7 @@ class Functions:
         The topic is followed as a table in the JVM of each executor; the first lookup waits until it was read.
         """
         row = row_type(self._contract.message(message))
-        return java_column(self._spark, "lookup", [row, self._bootstrap, topic, message], [key, self._descriptors])
+        return java_column(self._spark, "lookup", [row, self._kafka, topic, message], [key, self._descriptors])
 
     def _decoded(self, message: str) -> T.StructType:
         row = row_type(self._contract.message(message))

@@ -8,6 +8,8 @@ StateRecords are encoded in parts, because encoded messages that are laid end to
 or does not change is encoded once and before the shuffle, however many keys it is written under.
 """
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -111,11 +113,11 @@ def to_records(lines: DataFrame, partitions: int, functions: Functions) -> DataF
     )
 
 
-def to_kafka(records: DataFrame, bootstrap: str, topic: str) -> DataStreamWriter:
+def to_kafka(records: DataFrame, kafka: Mapping[str, str], topic: str) -> DataStreamWriter:
     """A writer of `records` to the topic; at least once, each task in order."""
     return (
         records.writeStream.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**{f"kafka.{name}": value for name, value in kafka.items()})
         .option("topic", topic)
         # A short wait spares the broker a request per record; whether it helps on busy cores was within the noise.
         .option("kafka.linger.ms", "3")

@@ -51,10 +51,9 @@ class Caller:
 class Gateway:
     """Reads the gateway's headers; refuses calls that did not come through the gateway."""
 
-    def __init__(self, secrets: Sequence[str], certified: bool = False) -> None:
-        """Any of `secrets` is proof. `certified`: mutual TLS admits nobody but the gateway, which is proof too."""
+    def __init__(self, secrets: Sequence[str]) -> None:
+        """Any of `secrets` is proof; a certificate is none, because probes and scrapers have one too."""
         self._secrets = [secret.encode() for secret in secrets]
-        self._certified = certified
 
     def caller(self, scope: Mapping[str, Any]) -> Caller:
         """Reads the caller from an ASGI scope.
@@ -83,7 +82,7 @@ class Gateway:
                     raise GatewayRequiredError(f"the header {name.decode()} was sent twice")
                 headers[name] = value
         proof = headers.get(SECRET, b"")
-        if not self._certified and not any(compare_digest(proof, secret) for secret in self._secrets):
+        if not any(compare_digest(proof, secret) for secret in self._secrets):
             raise GatewayRequiredError("this address is for the gateway alone: connect through the gateway")
         return headers
 

@@ -11,7 +11,7 @@ from google.protobuf.message import Message as Row
 from typing_extensions import override
 
 from statecast.partitioning import partition_of
-from statecast_service.kafka import client_options
+from statecast_service.kafka import KafkaSettings, connect, reason
 from ws_edge.errors import NotConfiguredError, UnavailableError
 from ws_edge.states import StoreKey
 
@@ -45,25 +45,26 @@ def configured(writer: Writer | None, subject: str) -> Writer:
 class KafkaWriter(Writer):
     """Writes by an idempotent producer, which connects when it is first used."""
 
-    def __init__(self, bootstrap: str, timeout: float) -> None:
+    def __init__(self, kafka: KafkaSettings, timeout: float) -> None:
         """`timeout` is how long Kafka may take to acknowledge, in seconds."""
         self._timeout = timeout
         self._partitions: dict[str, int] = {}
-        self._producer = Producer(
-            {
-                **client_options(bootstrap, lambda error: log.warning("kafka_error", reason=error.str())),
-                # In order and without duplicates, even when the partition's leader changes.
-                "enable.idempotence": True,
-                "acks": "all",
-                "message.timeout.ms": round(timeout * 1000),
-                "linger.ms": 0,
-            }
-        )
+        options = {
+            # In order and without duplicates, even when the partition's leader changes.
+            "enable.idempotence": True,
+            "acks": "all",
+            "message.timeout.ms": round(timeout * 1000),
+            "linger.ms": 0,
+        }
+        self._producer = connect(Producer, kafka, options, self._hear)
 
     @override
     async def write(self, rows: Rows) -> int:
         # A thread waits for Kafka, so that the event loop does not.
         return await asyncio.to_thread(self._write, rows)
+
+    def _hear(self, error: KafkaError) -> None:
+        log.warning("kafka_error", reason=error.str())
 
     def _write(self, rows: Rows) -> int:
         topic, group = next(iter(rows))[:2]
@@ -73,7 +74,9 @@ class KafkaWriter(Writer):
             self._producer.flush(self._timeout + MARGIN_S)
             return [delivery.result(MARGIN_S) for delivery in deliveries][-1]
         except (KafkaException, BufferError, TimeoutError) as error:
-            log.warning("write_failed", topic=topic, reason=str(error))
+            self._producer.poll(0)
+            why = reason(error.args[0], "Write", topic) if isinstance(error, KafkaException) else str(error)
+            log.warning("write_failed", topic=topic, reason=why)
             raise UnavailableError("Kafka has not acknowledged the change: try again in a moment") from error
 
     def _count(self, topic: str) -> int:

@@ -12,6 +12,7 @@ import grpc.aio
 import structlog
 
 from statecast.query.v1.query_pb2 import Bounds
+from statecast.query.v1.query_pb2 import Store as ListedStore
 from statecast.query.v1.query_service_pb2 import BatchGetStatesResponse, ListShardsResponse, ScanStatesRequest
 from statecast_client.router import RETRIED, Router, stub
 from statecast_client.shard_map import group_by_owner, hash_group
@@ -115,8 +116,12 @@ class QueryClient:
         return page(store, response, self._stale_after_ms)
 
     async def list_shards(self) -> ListShardsResponse:
-        """Returns the shard map as an instance reports it, and routes by it from now on. Raises RequestError."""
-        listing = await self._router.list_shards(2 * timeout for timeout in self._timeouts)
+        """Returns the shard map as an instance reports it, with the lag of each replica. Raises RequestError."""
+        return await self._router.list_shards(2 * timeout for timeout in self._timeouts)
+
+    async def refresh(self) -> ListShardsResponse | None:
+        """Routes by the shard map as it is now; returns it, or None when it is as before. Raises RequestError."""
+        listing = await self._router.refresh(2 * timeout for timeout in self._timeouts)
         await self._router.close_unused(self._timeout)
         return listing
 
@@ -144,19 +149,27 @@ class QueryClient:
 
 @dataclass
 class ShardWatch:
-    """Reads the shard map every `interval` seconds, and at once when an instance has failed."""
+    """Reads the shard map every `interval` seconds, and at once when an instance has failed.
+
+    `disagreement` tells what in a listing is not as this edge needs it, which is as bad as no answer.
+    """
 
     client: QueryClient
     interval: float
+    disagreement: Callable[[Sequence[ListedStore]], str | None]
     reason: str | None = field(default="the query service has not answered yet", init=False)
     """Why the query service cannot be used; None while it answers."""
 
     async def run(self) -> None:
+        disagreement = None
         while True:
             self.client.failed.clear()
-            reason = None
             try:
-                await self.client.list_shards()
+                if (listing := await self.client.refresh()) is not None:
+                    disagreement = self.disagreement(listing.stores)
+                    if disagreement is not None:
+                        log.error("stores_differ", reason=disagreement)
+                reason = disagreement
             except RequestError as error:
                 reason = str(error)
             if reason is not None and self.reason is None:

@@ -2,6 +2,8 @@ package io.statecast.spark;
 
 import static org.apache.spark.sql.functions.udf;
 
+import java.util.HashMap;
+import java.util.Map;
 import org.apache.spark.sql.expressions.UserDefinedFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -35,8 +37,9 @@ public final class ColumnFunctions {
     return udf(new KafkaPartition(), DataTypes.IntegerType);
   }
 
-  /** {@link Lookup}; not deterministic, since a table changes. */
-  public static UserDefinedFunction lookup(DataType row, String bootstrap, String topic, String message) {
-    return udf(new Lookup(bootstrap, topic, message), row).asNondeterministic();
+  /** {@link Lookup}; `kafka` are the clients' properties; not deterministic, since a table changes. */
+  public static UserDefinedFunction lookup(
+      DataType row, Map<String, String> kafka, String topic, String message) {
+    return udf(new Lookup(new HashMap<>(kafka), topic, message), row).asNondeterministic();
   }
 }

@@ -1,6 +1,7 @@
 package io.statecast.spark;
 
 import java.time.InstantSource;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
@@ -15,9 +16,9 @@ public final class GlobalTables {
   private GlobalTables() {}
 
   /** The table of `message`s on a topic; it is followed from the first call on. */
-  static TableFollower of(String bootstrap, String topic, String message, byte[] descriptors) {
+  static TableFollower of(Map<String, String> kafka, String topic, String message, byte[] descriptors) {
     return FOLLOWED.compute(
-        new Name(bootstrap, topic, message),
+        new Name(kafka, topic, message),
         (name, known) -> known == null || known.ended() ? follow(name, new TableRows(message, descriptors)) : known);
   }
 
@@ -44,14 +45,14 @@ public final class GlobalTables {
   }
 
   private static Map<String, Object> configuration(Name name) {
-    return Map.of(
-        ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, name.bootstrap(),
-        ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class,
-        ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class,
-        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest",
-        ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
-        ConsumerConfig.ALLOW_AUTO_CREATE_TOPICS_CONFIG, false);
+    Map<String, Object> configuration = new HashMap<>(name.kafka());
+    configuration.put(ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class);
+    configuration.put(ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class);
+    configuration.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
+    configuration.put(ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false);
+    configuration.put(ConsumerConfig.ALLOW_AUTO_CREATE_TOPICS_CONFIG, false);
+    return configuration;
   }
 
-  private record Name(String bootstrap, String topic, String message) {}
+  private record Name(Map<String, String> kafka, String topic, String message) {}
 }

@@ -1,5 +1,6 @@
 package io.statecast.spark;
 
+import java.util.HashMap;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.api.java.UDF2;
 
@@ -7,13 +8,13 @@ import org.apache.spark.sql.api.java.UDF2;
 public final class Lookup implements UDF2<String, byte[], Row> {
   private static final long serialVersionUID = 1L;
 
-  private final String bootstrap;
+  private final HashMap<String, String> kafka;
   private final String topic;
   private final String message;
   private transient volatile TableFollower table;
 
-  Lookup(String bootstrap, String topic, String message) {
-    this.bootstrap = bootstrap;
+  Lookup(HashMap<String, String> kafka, String topic, String message) {
+    this.kafka = kafka;
     this.topic = topic;
     this.message = message;
   }
@@ -26,7 +27,7 @@ public final class Lookup implements UDF2<String, byte[], Row> {
   private TableFollower followed(byte[] descriptors) {
     TableFollower known = table;
     if (known == null || known.ended()) {
-      known = GlobalTables.of(bootstrap, topic, message, descriptors);
+      known = GlobalTables.of(kafka, topic, message, descriptors);
       table = known;
     }
     return known;

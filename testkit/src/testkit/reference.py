@@ -7,7 +7,7 @@ A block of a README names what it is made from, as MODULE or MODULE:CLASS:
 
 The kinds are `settings` (a class of settings), `errors` (a module of exceptions, and what maps some to a gRPC status),
 `metrics` (a class or an object of metrics) and `schema` (a function that returns a JSON Schema).
-`python -m statecast_service.reference README...` rewrites the blocks; a test of each service calls `stale_blocks`.
+`python -m testkit.reference README...` rewrites the blocks; a test of each service calls `stale_blocks`.
 """
 
 import inspect

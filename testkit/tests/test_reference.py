@@ -5,16 +5,28 @@ import sys
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge
+from pydantic import Field, SecretStr
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from statecast_service import errors
-from statecast_service.reference import errors_table, main, metrics_table, schema_table, settings_table, stale_blocks
+from statecast_service.settings import ServiceSettings
+from testkit.reference import errors_table, main, metrics_table, schema_table, settings_table, stale_blocks
 
-if TYPE_CHECKING:
-    from conftest import Settings
+
+class Settings(ServiceSettings):
+    """Settings of an imaginary service."""
+
+    model_config = SettingsConfigDict(env_prefix="DEMO_")
+
+    secret: SecretStr = Field(default=SecretStr("none"), description="A | B.")
+    rate: float = Field(default=50.0, description="Changes a second.")
+    names: Annotated[tuple[str, ...], NoDecode] = Field(default=("a", "b"), description="Names, with commas.")
+    stores: Path = Field(default=Path("/opt/demo/stores.yaml"), description="The stores file.")
+    tls_key: Path | None = Field(default=None, description="Its key.")
 
 
 class Status(Enum):
@@ -32,8 +44,8 @@ class Metrics:
         Gauge("demo_lag", "Lag.", registry=registry)
 
 
-def test_settings_have_variable_default_and_meaning(settings_class: "type[Settings]") -> None:
-    lines = settings_table(settings_class).splitlines()
+def test_settings_have_variable_default_and_meaning() -> None:
+    lines = settings_table(Settings).splitlines()
 
     assert lines[:2] == ["| `DEMO_…` | default | meaning |", "| --- | --- | --- |"]
     assert "| `RATE` | `50` | Changes a second. |" in lines

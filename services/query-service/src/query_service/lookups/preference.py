@@ -1,0 +1,54 @@
+"""The order in which the replicas of a partition are asked: by rank, but those that lag behind another one later."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from query_service.cluster.shard_map import Member, StorePartition
+from query_service.cluster.view import View
+from query_service.lookups.routed_peer import RoutedPeer
+
+
+@dataclass(eq=False)
+class Preference:
+    """A holder that lags `demoted_s` more than the best of its partition is asked after the other holders.
+
+    It has its rank back once it lags less than `restored_s` more. Both differ, so that a replica at the bound does not
+    change places with every call. Of a peer counts what it has said last, about a second ago. When all lag alike, as
+    without a broker, nothing changes.
+    """
+
+    view: View
+    peer_of: Callable[[Member], RoutedPeer]
+    demoted_s: float
+    restored_s: float
+    _demoted: dict[StorePartition, frozenset[Member]] = field(default_factory=dict, init=False)
+
+    def order(self, shard: StorePartition) -> tuple[Member, ...]:
+        """Returns everyone who may answer for the partition: the holders, then the others by their rank."""
+        ranked, holders = self.view.shard_map.ranked(*shard), self.view.shard_map.holders(*shard)
+        before = self._demoted.get(shard, frozenset())
+        demoted = self._late(shard, holders, before) if len(holders) > 1 else frozenset()
+        if demoted:
+            self._demoted[shard] = demoted
+            return (*sorted(holders, key=demoted.__contains__), *ranked[len(holders) :])
+        if before:
+            del self._demoted[shard]
+        return ranked
+
+    def _late(self, shard: StorePartition, holders: tuple[Member, ...], before: frozenset[Member]) -> frozenset[Member]:
+        """A demoted holder of which nothing is known, because it does not serve or does not answer, stays so."""
+        lags = {member: self._lag_s(member, shard) for member in holders}
+        bounds_s = self.demoted_s, self.restored_s
+        least = min((lag for lag in lags.values() if lag is not None), default=0.0)
+        return frozenset(
+            member
+            for member, lag in lags.items()
+            if (member in before if lag is None else lag - least > bounds_s[member in before])
+        )
+
+    def _lag_s(self, member: Member, shard: StorePartition) -> float | None:
+        if member == self.view.me:
+            replica = self.view.replicas.get(shard)
+            return replica.progress.lag_s if replica is not None and replica.progress.serving else None
+        serving, freshness = self.peer_of(member).held.get(shard, (False, None))
+        return freshness.lag_ms / 1000 if serving and freshness is not None else None

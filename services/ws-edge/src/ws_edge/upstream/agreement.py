@@ -1,0 +1,34 @@
+"""Whether the edge and the query service mean the same by each store."""
+
+from collections.abc import Collection, Iterable
+
+from statecast.query.v1 import query_pb2
+from ws_edge.stores import Store, Stores
+
+
+def disagreement(stores: Stores, written: Collection[str], listed: Iterable[query_pb2.Store]) -> str | None:
+    """Returns what the edge's stores and those of the query service do not agree on; None when they agree.
+
+    `written` are the names of those that the edge writes, with murmur2. Stores that the other side does not have do not
+    count. Staff alone may be shown a store that has an owner there.
+    """
+    for theirs in listed:
+        if theirs.store in written and theirs.partitioner == query_pb2.PARTITIONER_CRC32:
+            return f"the store {theirs.store} has the partitioner crc32 at the query service; edges write with murmur2"
+        difference = _difference(stores[theirs.store], theirs) if theirs.store in stores else None
+        if difference is not None:
+            return difference
+    return None
+
+
+def _difference(ours: Store, theirs: query_pb2.Store) -> str | None:
+    message, rule = ours.message.DESCRIPTOR.full_name, ours.rule
+    if theirs.message != message:
+        return f"the store {ours.name} holds {theirs.message} at the query service and {message} here: {_REMEDY}"
+    if theirs.owner and (rule.everyone or rule.field not in (None, theirs.owner)):
+        owner = "everyone" if rule.everyone else rule.field
+        return f"the owner in the store {ours.name} is {theirs.owner} at the query service and {owner} here: {_REMEDY}"
+    return None
+
+
+_REMEDY = "correct the stores file of one of them"

@@ -1,0 +1,135 @@
+"""Each of three brokers dies, and each falls silent: reads go on, and nobody misses a change or is told one twice.
+
+A topic has a replica on each broker, and two must have a record before it counts. How many brokers go, the coordinator
+of the query service's group first, is THREE_BROKERS_VICTIMS; `make e2e-brokers` takes all of them.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+from drivers.gateway_client import client_of, gateway_of
+from drivers.order_readers import OrderReader, reading_orders
+from drivers.order_source import OrderChanges, OrderSource
+from drivers.push_watchers import PushWatcher, PushWatchers
+from drivers.told_updates import assert_all_told, assert_range_told_once, assert_told_once
+from drivers.topic_readers import read_history
+
+from local_stack.running_stack import RunningStack, running_stack
+from local_stack.settings import Settings
+from testkit.background import in_background
+from testkit.broker import BrokerCluster, BrokerProcess, running_brokers
+from testkit.waiting import eventually, scaled
+
+VICTIMS = int(os.environ.get("THREE_BROKERS_VICTIMS", "1"))
+
+CHANGES = 20_000
+"""More than are made."""
+CHANGES_PER_S = 100
+CHANGES_DURING_OUTAGE = 300
+WATCHERS = 4
+GROUP = "query-service"
+BROKERS = 3
+
+Way = Callable[[BrokerProcess], AbstractContextManager[None]]
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
+    with running_brokers(tmp_path_factory.mktemp("brokers"), BROKERS) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def stack_on_brokers(brokers: BrokerCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
+    settings = Settings(
+        directory=tmp_path_factory.mktemp("stack"),
+        kafka_bootstrap=brokers.bootstrap,
+        rate=20,
+        start_timeout_s=scaled(240),
+        restart_max_s=0.5,
+        restart_limit=1000,
+    )
+    with running_stack(settings) as running:
+        yield running
+
+
+@contextmanager
+def killed(broker: BrokerProcess) -> Iterator[None]:
+    broker.kill()
+    yield
+    broker.start()
+
+
+@contextmanager
+def silent(broker: BrokerProcess) -> Iterator[None]:
+    broker.pause()
+    yield
+    broker.resume()
+
+
+@pytest.mark.timeout(scaled(900))
+@pytest.mark.parametrize(("way", "seed"), [(killed, 1), (silent, 2)])
+def test_brokers_go_one_after_the_other(
+    stack_on_brokers: RunningStack, brokers: BrokerCluster, way: Way, seed: int
+) -> None:
+    stack, source = stack_on_brokers, OrderSource(brokers.bootstrap)
+    changes = OrderChanges(source, seed, CHANGES)
+    watchers = [
+        PushWatcher(changes.busy[number::WATCHERS], changes.customers[number::WATCHERS], 0)
+        for number in range(WATCHERS)
+    ]
+    for _ in changes.busy:
+        changes.make_next()
+    addresses = {query.name: query.address for query in stack.file.queries}
+    with (
+        PushWatchers(gateway_of(stack), client_of(stack, "operator"), watchers) as watching,
+        reading_orders(addresses, changes.busy) as readers,
+    ):
+        eventually(lambda: _assert_begun(watching), timeout_s=60)
+        with in_background(lambda done: _make_changes(changes, done)):
+            coordinator = brokers.coordinator(GROUP)
+            for node in sorted(brokers.brokers, key=lambda node: node != coordinator)[:VICTIMS]:
+                with way(brokers.brokers[node]):
+                    _until_more_changes(changes, readers)
+                eventually(lambda: _assert_in_sync(brokers), timeout_s=60)
+                _until_more_changes(changes, readers)
+        history = read_history(brokers.bootstrap, changes.prefix)
+        eventually(lambda: assert_all_told(watching, history), timeout_s=120)
+
+    assert sum(map(len, history.changes.values())) == changes.made_count
+    assert [failure for reader in readers for failure in reader.failures] == []
+    assert [step for reader in readers for step in reader.backward] == []
+    for watcher in watchers:
+        for order_id, updates in watcher.updates.items():
+            assert_told_once(order_id, updates, history)
+        for customer, range_updates in watcher.ranges.items():
+            assert_range_told_once(customer, range_updates, history)
+
+
+def _make_changes(changes: OrderChanges, done: threading.Event) -> None:
+    while not done.wait(1 / CHANGES_PER_S):
+        changes.make_next()
+
+
+def _until_more_changes(changes: OrderChanges, readers: list[OrderReader]) -> None:
+    """Waits until changes and reads have gone on for a good while."""
+    made, reads = changes.made_count, [reader.reads for reader in readers]
+
+    def gone_on() -> None:
+        assert changes.made_count >= made + CHANGES_DURING_OUTAGE
+        assert all(reader.reads > before + CHANGES_DURING_OUTAGE for reader, before in zip(readers, reads, strict=True))
+
+    eventually(gone_on, timeout_s=90)
+
+
+def _assert_begun(watching: PushWatchers) -> None:
+    watching.check()
+    assert all(watcher.has_begun for watcher in watching.all)
+
+
+def _assert_in_sync(brokers: BrokerCluster) -> None:
+    missing = brokers.out_of_sync()
+    assert not missing, f"not in sync yet: {missing[:5]}"
