@@ -135,7 +135,7 @@ def test_each_service_may_do_to_topics_what_it_needs_and_no_more() -> None:
     }
     tables = [table for domain in domain_names() for table in choose_domain(domain).tables]
     needed["cdc-simulator"] = {table.topic: {"Write"} for table in tables}
-    needed["query-service"] = {store.topic: {"Read"} for store in STORES.values()}
+    needed["query-service"] = {store.topic: {"Read", "DescribeConfigs"} for store in STORES.values()}
     needed["ws-edge"] = {name: {"Write"} for name in OWN_OF_EDGES}
 
     for service, access in needed.items():

@@ -5,8 +5,12 @@ from dataclasses import dataclass
 
 from kafka_topics.topics_file import Topic
 
-GROUPS = {"query-service": ("Read",), "stream-processor": ("Describe",)}
-"""What a service may do to the groups whose names begin with its own; those that it never joins are looked for, too."""
+GROUPS = (
+    ("query-service", "Read", "query-service"),
+    ("query-service", "Describe", "stream-processor"),
+    ("stream-processor", "Read", "stream-processor"),
+)
+"""What each service may do to the groups whose names begin so; one that it never joins is looked for, too."""
 OWN = ("Create", "Describe", "DescribeConfigs")
 """What `kafka-topics` itself does to each topic."""
 
@@ -36,6 +40,6 @@ def acls(topics: Sequence[Topic]) -> list[Acl]:
         for service, operations in topic.access.items():
             names.setdefault((service, operations), []).append(topic.name)
     of_topics = [Acl(service, operations, "topic", tuple(each)) for (service, operations), each in names.items()]
-    of_groups = [Acl(service, operations, "group", (service,)) for service, operations in GROUPS.items()]
+    of_groups = [Acl(service, (operation,), "group", (name,)) for service, operation, name in GROUPS]
     own = Acl("kafka-topics", OWN, "topic", tuple(topic.name for topic in topics))
     return [*of_topics, *of_groups, own]

@@ -66,7 +66,7 @@ def open_directory(tmp_path: Path, wall: ManualClock) -> OpenDirectory:
         return StoreDirectory(
             tmp_path / "data",
             RocksdbOpener(1 << 20, 8 << 20),
-            resume_limit_ms=resume_limit_s * 1000,
+            limit_ms=lambda _topic: resume_limit_s * 1000,
             wall_ms=lambda: int(wall.now * 1000),
             on_set_aside=on_set_aside,
         )

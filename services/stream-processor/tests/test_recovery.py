@@ -15,7 +15,7 @@ from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import by_customer, by_item, by_order, model, read_fenced, wait_for_state
 from testkit.stream_processor.process import Processor, wait_until
-from testkit.topics import read_topic
+from testkit.topics import count_records, read_checkpointed, read_topic
 
 CHANGES = 6_000
 PARTS = 3
@@ -103,6 +103,9 @@ def test_kills_of_driver_and_jvm_lose_nothing(
     wanted = totals(changes)
     read_sums = partial(read_totals, kafka, prefix + SUMS)
     wait_until(lambda: read_sums() == wanted, lambda: f"{read_sums()} is not {wanted}")
+    for topic in (prefix + name for name in (*KEYS, SUMS)):
+        counts = partial(read_checkpointed, kafka, topic), partial(count_records, kafka, topic)
+        wait_until(lambda: counts[0]() == counts[1](), lambda: f"{topic}: {counts[0]()} of {counts[1]()}")  # noqa: B023
     assert processor.stop() == 0
 
 

@@ -7,14 +7,17 @@ from ws_edge.states import KeyState, Position, StoreKey, is_news
 KEY = StoreKey("orders-by-key", "o")
 
 
-def version(offset: int, row: bool = True, deleted: bool = False) -> KeyState:
-    return KeyState(KEY, Position(1, offset), row=object() if row else None, deleted=deleted)
+def version(offset: int, row: object = "row", deleted: bool = False, commit_ns: int | None = None) -> KeyState:
+    return KeyState(KEY, Position(1, offset), row=row or None, deleted=deleted, commit_ns=commit_ns)
 
 
 @pytest.mark.parametrize(
     ("latest", "later", "news"),
     [
         (version(1), version(2), True),
+        (version(1, commit_ns=5), version(2, commit_ns=5), False),
+        (version(1, commit_ns=5), version(2, commit_ns=6), True),
+        (version(1, commit_ns=5), version(2, "newer", commit_ns=5), True),
         (version(2), version(2), False),
         (version(2), version(1), False),
         (version(1), version(2, row=False), True),

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import cast
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
 from testkit.waiting import scaled, wait_until
@@ -39,6 +39,31 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 4, config: Mappin
         return len(metadata.topics[topic].partitions) == partitions
 
     wait_until(known, f"the broker does not list {topic}", timeout_s=30, interval_s=0.01)
+
+
+def publish_checkpointed(bootstrap: str, topic: str, partition: int, offset: int) -> None:
+    """Publishes that no record of a keyed topic before the offset is written again, as the processor does."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "stream-processor.checkpointed"})
+
+    def is_published() -> bool:
+        # The first coordinator of a broker may need a moment.
+        with suppress(KafkaException):
+            consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+            return True
+        return False
+
+    wait_until(is_published, "the offset cannot be committed", timeout_s=30)
+    consumer.close()
+
+
+def read_checkpointed(bootstrap: str, topic: str, partitions: int = 4) -> int:
+    """How many records of a keyed topic are published as never to be written again."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "stream-processor.checkpointed"})
+    try:
+        committed = consumer.committed([TopicPartition(topic, number) for number in range(partitions)], timeout=30)
+    finally:
+        consumer.close()
+    return sum(max(each.offset, 0) for each in committed)
 
 
 def count_records(bootstrap: str, topic: str) -> int:

@@ -35,6 +35,7 @@ from query_service.storage.changelog import Changelog
 from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.stores_file import StoreDefinition
+from query_service.storage.topic_facts import TopicFacts
 from statecast_service.health import HealthServer
 from statecast_service.kafka import connect
 
@@ -58,9 +59,10 @@ class Instance:
         backoff_s, timeout_s = settings.peer_backoff_ms / 1000, settings.peer_timeout_ms / 1000
         peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
         tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
-        factory = _factory(settings, metrics, view)
+        facts = TopicFacts(settings, settings.resume_limit_s * 1000)
+        factory = _factory(settings, facts, metrics, view)
         changelog = self._changelog = Changelog(
-            partial(_consumer, settings), factory.reopen, _wall_ms, settings.deletions_s * 1000
+            partial(_consumer, settings), factory.reopen, facts, _wall_ms, settings.deletions_s * 1000
         )
         placement = self._placement = Placement(
             view, factory.open, changelog.follow, changelog.unfollow, peers.served_by
@@ -155,14 +157,14 @@ def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> 
     return Servers(settings, queries, ShardServicer(local, listing, call_limits._replace(max_s=math.inf)))
 
 
-def _factory(settings: Settings, metrics: Metrics, view: View) -> ReplicaFactory:
+def _factory(settings: Settings, facts: TopicFacts, metrics: Metrics, view: View) -> ReplicaFactory:
     def max_recent_rows() -> int:
         return settings.recent_changes // max(1, len(view.replicas))
 
     directory = StoreDirectory(
         settings.data_directory,
         RocksdbOpener(settings.block_cache_mb << 20, settings.write_buffers_mb << 20),
-        resume_limit_ms=settings.resume_limit_s * 1000,
+        limit_ms=facts.limit_ms,
         wall_ms=_wall_ms,
         on_set_aside=metrics.set_aside.inc,
     )

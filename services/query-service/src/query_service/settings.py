@@ -59,9 +59,9 @@ class Settings(KafkaSettings, PortSettings):
     demoted_lag_ms: Annotated[int, Field(ge=100, le=3_600_000)] = 10_000
     """A replica that lags this much more than another is asked after it, until it is CAUGHT_UP_MS behind at most."""
     deletions_s: Annotated[int, Field(ge=1, le=604_800)] = 600
-    """How long deletions are remembered: longer than any replay of the processor."""
+    """How long deletions are remembered at least; of keyed topics, until they are checkpointed too."""
     resume_limit_s: Annotated[int, Field(ge=1)] = 43_200
-    """Older data on disk is rebuilt; keep it below `delete.retention.ms` of the topics."""
+    """Rows that were last current longer ago are rebuilt, and after `delete.retention.ms` of their topic."""
 
     tls_certificate: Path | None = None
     """The certificate of the public port, as PEM with its chain; empty serves without TLS."""

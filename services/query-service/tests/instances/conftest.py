@@ -45,7 +45,7 @@ class Scene:
 
     def __init__(self, kafka: str, topic: str, directory: Path, stores: str | None = None) -> None:
         self._kafka = kafka
-        self._topic = topic
+        self.topic = topic
         self._directory = directory
         self._group = uuid4().hex
         self._processes: list[Process] = []
@@ -86,26 +86,26 @@ class Scene:
             record = encoded_state(sequence, payload or b"")
             if payload is None:
                 headers: Headers = [(TOMBSTONE_HEADER, record)]
-                self._producer.produce(self._topic, None, key.encode(), partition, headers=headers)
+                self._producer.produce(self.topic, None, key.encode(), partition, headers=headers)
             else:
-                self._producer.produce(self._topic, record, key.encode(), partition)
+                self._producer.produce(self.topic, record, key.encode(), partition)
             self._producer.flush(10)
 
     def write_raw(self, key: bytes, value: bytes) -> None:
-        self._producer.produce(self._topic, value, key, 0)
+        self._producer.produce(self.topic, value, key, 0)
         self._producer.flush(10)
 
     def make_topic_anew(self) -> None:
         admin = AdminClient({"bootstrap.servers": self._kafka})
-        admin.delete_topics([self._topic])[self._topic].result()
-        wait_until(lambda: self._topic not in admin.list_topics(timeout=5).topics, "the topic is not gone")
-        admin.create_topics([NewTopic(self._topic, num_partitions=4, replication_factor=1)])[self._topic].result()
+        admin.delete_topics([self.topic])[self.topic].result()
+        wait_until(lambda: self.topic not in admin.list_topics(timeout=5).topics, "the topic is not gone")
+        admin.create_topics([NewTopic(self.topic, num_partitions=4, replication_factor=1)])[self.topic].result()
         self._producer = Producer({"bootstrap.servers": self._kafka})
 
     def move_to(self, kafka: str) -> None:
         """Makes the same topic on another broker, and writes there from now on."""
         admin = AdminClient({"bootstrap.servers": kafka})
-        admin.create_topics([NewTopic(self._topic, num_partitions=4, replication_factor=1)])[self._topic].result()
+        admin.create_topics([NewTopic(self.topic, num_partitions=4, replication_factor=1)])[self.topic].result()
         self._producer = Producer({"bootstrap.servers": kafka, "log_level": 0, "reconnect.backoff.max.ms": 500})
 
     async def until(self, condition: Callable[[], object], process: Process) -> None:

@@ -54,10 +54,10 @@ async def test_who_polls_is_told_once_and_with_the_next_record_of_the_partition(
 ) -> None:
     replica = serving_view.replicas[REPLICA]
     wall.now += 3601
-    replica.run_maintenance(0, 10)
+    replica.run_maintenance(0, 0, 10)
     assert not (await poll(lookup, 0)).results
     replica.apply([FakeRecord(b"another", b"{}", 1, record_ms=int(wall.now * 1000))], 2)
-    replica.run_maintenance(0, 10)
+    replica.run_maintenance(0, 0, 10)
     (result,) = (await poll(lookup, 0)).results
 
     assert result.absence.position.offset == 1

@@ -11,7 +11,7 @@ from query_service.lookups.page_token import Cursor
 from query_service.lookups.scan import key_range, partition_page
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import HEADER_SIZE, key_parts
-from testkit.query_service import put, tombstone
+from testkit.query_service import FakeRecord, ManualClock, put, tombstone
 
 OpenReplica = Callable[..., Replica]
 
@@ -91,14 +91,25 @@ async def test_deleted_members_are_left_out(replica: Replica) -> None:
     assert pages(replica, 9) == [["1", "2", "4", "5"]]
 
 
-@pytest.mark.parametrize(("deletions", "empty_pages"), [(25, 0), (2500, 2)])
-async def test_only_a_page_of_a_thousand_deletions_is_empty_and_goes_on(
-    replica: Replica, deletions: int, empty_pages: int
-) -> None:
-    """Whoever asks for one row at a time must not walk through the deletions of a group in steps of ten."""
-    replica.apply([tombstone(f"g\x000{number:04d}\x00m", 2, 20 + number) for number in range(deletions)], 3000)
+async def test_many_deletions_make_no_page_short(replica: Replica) -> None:
+    replica.apply([tombstone(f"g\x000{number:03d}\x00m", 2, 20 + number) for number in range(25)], 45)
 
-    assert pages(replica, 1) == [[]] * empty_pages + [["1"], ["2"], ["3"], ["4"], ["5"]]
+    assert pages(replica, 2) == [["1", "2"], ["3", "4"], ["5"]]
+
+
+@pytest.mark.parametrize(("expired", "empty_pages"), [(25, 0), (2500, 2)])
+async def test_only_a_page_of_a_thousand_expired_rows_is_empty_and_goes_on(
+    open_replica: OpenReplica, wall: ManualClock, expired: int, empty_pages: int
+) -> None:
+    replica = open_replica(format="plain", message="bytes", retain="1h")
+    now_ms = int(wall.now * 1000)
+    for number in range(expired + 1):
+        key = f"g\x00{number:04d}\x00m".encode()
+        record_ms = now_ms + (1000 if number == expired else 0)
+        replica.apply([FakeRecord(key, b"x", number, record_ms=record_ms)], number + 1)
+    wall.now += 3600.5
+
+    assert pages(replica, 1) == [[]] * empty_pages + [[f"{expired:04d}"]]
 
 
 async def test_a_page_sees_what_was_applied_since_the_page_before(replica: Replica) -> None:

@@ -4,20 +4,27 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
+from structlog.testing import capture_logs
 
 from query_service.cluster.placement import ReplicaFactory
 from query_service.errors import StoreFailedError, StoreUnusableError
 from query_service.metrics import Metrics
+from query_service.storage import changelog
 from query_service.storage.changelog import Changelog
 from query_service.storage.engine import Engine
 from query_service.storage.progress import EndOffset
+from query_service.storage.replica import Replica
 from query_service.storage.store_directory import StoreDirectory, Topic
 from query_service.storage.store_keys import HEADER_SIZE
-from testkit.query_service import encoded_state, store_definition
+from query_service.storage.topic_facts import TopicFacts
+from statecast_service.kafka import KafkaSettings
+from testkit.query_service import ManualClock, encoded_state, store_definition
+from testkit.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -35,10 +42,14 @@ class DeafConsumer(Consumer):
 class Log:
     """One partition of a real topic, and the replica that follows it."""
 
-    def __init__(self, kafka: str, topic: str, factory: ReplicaFactory, changelog: Changelog) -> None:
+    def __init__(
+        self, kafka: str, topic: str, factory: ReplicaFactory, changelog: Changelog, facts: TopicFacts
+    ) -> None:
         self.topic = topic
         self.changelog = changelog
-        self._open = partial(factory.open, store_definition(), Topic(topic, "id", 77, 1), 0)
+        self.facts = facts
+        incarnation = Topic(topic, facts.topic_id(topic), 77, 1)
+        self._open = partial(factory.open, store_definition(topic=topic), incarnation, 0)
         self._producer = Producer({"bootstrap.servers": kafka})
         self._admin = AdminClient({"bootstrap.servers": kafka})
         self.replica = self._open(EndOffset(0, 0.0))
@@ -59,6 +70,12 @@ class Log:
         for done in self._admin.delete_records([start]).values():
             done.result()
 
+    def make_topic_anew(self) -> None:
+        self._admin.delete_topics([self.topic])[self.topic].result()
+        wait_until(lambda: self.topic not in self._admin.list_topics(timeout=5).topics, "the topic is not gone")
+        new = NewTopic(self.topic, num_partitions=1, replication_factor=1)
+        self._admin.create_topics([new])[self.topic].result()
+
     def until_applied(self, offset: int) -> None:
         """Waits until everything up to this offset has been applied, this one included."""
         deadline = time.monotonic() + 30
@@ -69,7 +86,10 @@ class Log:
     def restart(self) -> None:
         """Closes the replica and opens it again from the disk, without following it."""
         self.changelog.unfollow(self.replica).result(30)
-        self.replica = self._open(EndOffset(0, 0.0))
+        self.replica = self.open_again()
+
+    def open_again(self) -> Replica:
+        return self._open(EndOffset(0, 0.0))
 
     def payload(self, key: bytes) -> bytes | None:
         value = self.replica.read([key])[0]
@@ -82,7 +102,11 @@ def now_ms() -> int:
 
 @pytest.fixture
 def log(
-    kafka: str, create_topic: Callable[..., str], open_directory: Callable[..., StoreDirectory], metrics: Metrics
+    brokers: KafkaSettings,
+    kafka: str,
+    create_topic: Callable[..., str],
+    open_directory: Callable[..., StoreDirectory],
+    metrics: Metrics,
 ) -> Iterator[Log]:
     loop = asyncio.new_event_loop()
     factory = ReplicaFactory(open_directory(), loop, metrics, 60.0, lambda: 100)
@@ -93,9 +117,10 @@ def log(
         "enable.partition.eof": True,
         "auto.offset.reset": "error",
     }
-    changelog = Changelog(lambda: DeafConsumer(options), factory.reopen, now_ms, 600_000, stall_s=1.0)
+    facts = TopicFacts(brokers, 3_600_000)
+    changelog = Changelog(lambda: DeafConsumer(options), factory.reopen, facts, now_ms, 600_000, stall_s=1.0)
     changelog.start()
-    yield Log(kafka, create_topic("log", partitions=1), factory, changelog)
+    yield Log(kafka, create_topic("log", partitions=1), factory, changelog, facts)
     changelog.stop(30)
     loop.close()
 
@@ -144,7 +169,7 @@ def test_reading_goes_on_where_the_store_stopped(log: Log) -> None:
     assert (log.payload(b"a"), log.payload(b"b")) == (b"row", b"row")
 
 
-def test_a_log_that_no_longer_has_the_next_record_is_read_anew(log: Log) -> None:
+def test_a_log_that_no_longer_has_the_next_record_is_read_anew(log: Log, tmp_path: Path) -> None:
     log.changelog.follow(log.replica)
     log.write("lost", 1)
     log.until_applied(0)
@@ -157,6 +182,42 @@ def test_a_log_that_no_longer_has_the_next_record_is_read_anew(log: Log) -> None
 
     assert log.payload(b"lost") is None
     assert log.payload(b"k2") == b"row"
+    assert len(list((tmp_path / "data" / "set-aside").iterdir())) == 1
+
+
+def test_rows_of_a_topic_that_was_made_anew_stay_until_the_replica_is_closed(log: Log) -> None:
+    log.changelog.follow(log.replica)
+    for number in range(3):
+        log.write(f"k{number}", 1)
+    log.until_applied(2)
+    with capture_logs() as logs:
+        log.make_topic_anew()
+        log.write("new", 1)
+        wait_until(lambda: any("no longer has" in entry["event"] for entry in logs), lambda: str(logs), timeout_s=60)
+        log.changelog.unfollow(log.replica).result(30)
+    again = log.open_again()
+
+    assert [value is not None for value in again.read([b"k0", b"k2", b"new"])] == [True, True, False]
+    again.store.close()
+
+
+def test_a_replica_that_lagged_too_long_to_know_of_all_deletions_is_read_anew(
+    log: Log, kafka: str, wall: ManualClock
+) -> None:
+    log.changelog.follow(log.replica)
+    log.write("deleted", 1)
+    log.until_applied(0)
+    log.restart()
+    log.drop_before(1)
+    log.write_in_a_transaction(kafka, "a")
+    log.write("b", 1)  # the transaction's end leaves a gap, as a deletion that compaction has removed
+    log.facts.resume_limit_ms = 0
+    wall.now += 1
+    log.changelog.follow(log.replica)
+    log.until_applied(3)
+
+    assert log.payload(b"deleted") is None
+    assert (log.payload(b"a"), log.payload(b"b")) == (b"row", b"row")
 
 
 def test_an_offset_beyond_the_end_is_of_another_log_and_is_read_anew(log: Log) -> None:
@@ -203,6 +264,28 @@ def test_a_disk_that_refuses_is_tried_again_until_it_takes_the_batch(log: Log) -
 
     assert full.failures == 0
     assert log.payload(b"a") == b"row"
+
+
+def test_while_no_empty_store_can_be_made_the_other_work_goes_on(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changelog, "_MAINTENANCE_INTERVAL_S", 0.05)
+    failures, reopen = iter(range(2)), log.changelog.reopen
+
+    def reopen_on_a_full_disk(replica: Replica, set_aside_for: str | None) -> None:
+        if next(failures, None) is None:
+            return reopen(replica, set_aside_for)
+        replica.store.close()
+        raise StoreFailedError("no space left on device")
+
+    monkeypatch.setattr(log.changelog, "reopen", reopen_on_a_full_disk)
+    log.changelog._next_maintenance = 0.0
+    log.changelog.follow(log.replica)
+    log.write("a", 1)
+    log.until_applied(0)
+    log.replica.store._engine = CorruptEngine(log.replica.store._engine)
+    log.write("b", 1)
+    wait_until(lambda: log.replica.progress.applied_offset == 1, lambda: str(log.changelog.is_alive()), timeout_s=60)
+
+    assert (log.payload(b"a"), log.payload(b"b")) == (b"row", b"row")
 
 
 class CorruptEngine:

@@ -48,7 +48,7 @@ def test_a_partition_is_counted_also_while_an_instance_uses_it(
     assert (inspected.store, inspected.partition, inspected.topic_id) == ("orders-by-key", 3, "the-topic")
     assert (inspected.rows, inspected.deletions, inspected.versions, inspected.next_offset) == (2, 1, 1, 5)
     assert (inspected.format, inspected.kind, inspected.current_ms) == (
-        "1",
+        "2",
         "state-record versions",
         int(wall.now * 1000),
     )
@@ -76,7 +76,7 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_read(
         f"orders-by-key/{name}" for name in ("4", "5", "6", "thesis")
     ]
     reasons = [each.reason for each in inspection.unreadable]
-    assert reasons[0] == "its format is 999, not 1"
+    assert reasons[0] == "its format is 999, not 2"
     assert reasons[1] == "it is not a store of this service"
     assert reasons[2].startswith("it cannot be read: ")
     assert reasons[3] == "it is not a partition of a store"
@@ -119,7 +119,7 @@ INSPECTION = Inspection(
     "data",
     (partition(0, 7), partition(1, 1_234_567)),
     (OtherDirectory("set-aside/x-0-1", 5, "set aside; it may be removed"),),
-    (OtherDirectory("x/1", 6, "its format is 999, not 1"),),
+    (OtherDirectory("x/1", 6, "its format is 999, not 2"),),
 )
 
 
@@ -140,7 +140,7 @@ def test_what_is_no_partition_is_listed_below_with_its_reason() -> None:
         "  set-aside/x-0-1  5 bytes: set aside; it may be removed",
         "",
         "not readable:",
-        "  x/1  6 bytes: its format is 999, not 1",
+        "  x/1  6 bytes: its format is 999, not 2",
     ]
 
 
@@ -153,5 +153,5 @@ def test_programs_get_one_object_with_plain_numbers() -> None:
 
     assert document["directory"] == "data"
     assert document["partitions"][1]["rows"] == 1_234_567
-    assert document["unreadable"] == [{"path": "x/1", "size": 6, "reason": "its format is 999, not 1"}]
+    assert document["unreadable"] == [{"path": "x/1", "size": 6, "reason": "its format is 999, not 2"}]
     assert len(document["set_aside"]) == 1

@@ -5,8 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from query_service.errors import PoisonRecordError
-from query_service.storage.record import Record, decode_plain, newest_rows, row_key_of, stored_value_of
+from query_service.storage.record import (
+    TOMBSTONE_HEADER,
+    Record,
+    decode_plain,
+    decode_states,
+    newest_rows,
+    row_key_of,
+    stored_value_of,
+)
 from query_service.storage.store_keys import HEADER, HEADER_SIZE, UNTIMED, header_of
+from statecast.state.v1.state_pb2 import StateRecord
 from testkit.query_service import FakeRecord, encoded_state, put, tombstone
 
 
@@ -52,6 +61,18 @@ def test_a_value_that_is_no_state_record_is_poison() -> None:
 def test_a_negative_sequence_is_poison() -> None:
     with pytest.raises(PoisonRecordError, match="out of range"):
         stored_value_of(FakeRecord(b"k", encoded_state(-1)))
+
+
+@pytest.mark.parametrize(("seconds", "nanos"), [(-62_135_596_801, 0), (253_402_300_800, 0), (0, -1), (0, 10**9)])
+def test_a_commit_time_that_there_is_not_is_poison(seconds: int, nanos: int) -> None:
+    state = StateRecord(epoch=1, sequence=1)
+    state.source.commit_time.seconds, state.source.commit_time.nanos = seconds, nanos
+    raw = state.SerializeToString()
+    for record in (FakeRecord(b"k", raw), FakeRecord(b"k", None, 0, [(TOMBSTONE_HEADER, raw)])):
+        with pytest.raises(PoisonRecordError):
+            stored_value_of(record)
+        with pytest.raises(PoisonRecordError):
+            decode_states([record], refuse)
 
 
 def test_a_tombstone_without_its_header_is_poison() -> None:

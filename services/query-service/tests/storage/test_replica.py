@@ -9,13 +9,16 @@ from structlog.testing import capture_logs
 from query_service.errors import NotServedError
 from query_service.lookups.replica_reads import is_value
 from query_service.metrics import Metrics
+from query_service.storage.record import TOMBSTONE_HEADER, Headers
 from query_service.storage.replica import PartitionCheck, Replica, unexpired, unexpired_rows
 from query_service.storage.store_directory import Topic
 from query_service.storage.store_keys import HEADER, HEADER_SIZE, UNTIMED, header_of
 from statecast.partitioning import partition_of
-from testkit.query_service import FakeRecord, ManualClock, put, store_definition, tombstone
+from testkit.query_service import FakeRecord, ManualClock, encoded_state, put, store_definition, tombstone
 
 OpenReplica = Callable[..., Replica]
+
+PLAIN: dict[str, object] = {"format": "plain", "message": "json"}
 
 
 def payload(replica: Replica, key: bytes) -> bytes | None:
@@ -71,6 +74,75 @@ async def test_a_replay_does_not_bring_a_deleted_row_back(open_replica: OpenRepl
     assert payload(replica, b"a") is None
 
 
+async def test_a_replay_shows_no_older_value_however_late_it_comes(
+    open_replica: OpenReplica, wall: ManualClock
+) -> None:
+    replica = open_replica()
+    log = [put("g\0001\0m", 1, 0, b"one"), tombstone("g\0001\0m", 2, 1), put("g\0002\0m", 2, 2, b"two")]
+    replica.apply(log, 3)
+    wall.now += 7 * 86_400
+    replica.run_maintenance(int(wall.now * 1000), 0, 10)
+    replica.apply([put("g\0001\0m", 1, 3, b"one")], 4)
+
+    assert [key for key, _ in replica.scan(b"g", b"g\1", reverse=False)] == [b"g\0002\0m"]
+
+    replica.apply([tombstone("g\0001\0m", 2, 4), put("g\0002\0m", 2, 5, b"two")], 6)
+    replica.run_maintenance(int(wall.now * 1000), 2, 10)
+    assert replica.read([b"g\0001\0m"]) == [None]
+
+
+async def test_deletions_of_a_plain_topic_never_come_again_and_are_purged_by_age(
+    open_replica: OpenReplica, wall: ManualClock
+) -> None:
+    replica = open_replica(**PLAIN)
+    replica.apply([FakeRecord(b"a", None, 0)], 1)
+    wall.now += 1
+    replica.run_maintenance(int(wall.now * 1000), 0, 10)
+
+    assert replica.read([b"a"]) == [None]
+
+
+HEADERS: list[tuple[str, str | bytes | None]] = [(TOMBSTONE_HEADER, encoded_state(1, seconds=2**62))]
+
+
+class UnreadableHeaders(FakeRecord):
+    """A record with a header whose name is not UTF-8, as the client gives it."""
+
+    def headers(self) -> Headers:
+        raise SystemError("returned a result with an exception set")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"history": {"age": "1h"}}, {**PLAIN, "retain": "1h"}, {**PLAIN, "history": {"age": "1h"}}, {}]
+)
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        *(FakeRecord(b"a", encoded_state(2, seconds=seconds), 1) for seconds in (2**62, -(2**63), 253_402_300_800)),
+        *(FakeRecord(b"a", encoded_state(sequence), 1) for sequence in (-1, 2**63 - 1)),
+        *(FakeRecord(b"a", encoded_state(2, epoch=epoch), 1) for epoch in (-1, 2**63 - 1)),
+        *(FakeRecord(b"a", None, 1, headers) for headers in ([], HEADERS)),
+        *(FakeRecord(b"a", None, 1, [(TOMBSTONE_HEADER, value)]) for value in (None, "text", b"\xff\xff", b"")),
+        *(FakeRecord(b"a", b"x", 1, record_ms=ms) for ms in (2**63 - 1, -(2**63), -1)),
+        *(FakeRecord(key, b"", 1) for key in (None, b"", b"\0", b"\xff", b"a\0", b"\0\0\0", b"a\0\0a", b"x" * 70_000)),
+        UnreadableHeaders(b"a", None, 1),
+    ],
+)
+async def test_no_record_ends_the_reading_or_the_upkeep(
+    open_replica: OpenReplica, wall: ManualClock, fields: dict[str, object], hostile: FakeRecord
+) -> None:
+    replica = open_replica(**fields)
+    now_ms = int(wall.now * 1000)
+    for record in (FakeRecord(b"a", encoded_state(1), 0, record_ms=now_ms), hostile):
+        replica.apply([record], record.offset() + 1)
+    replica.apply([FakeRecord(b"z", encoded_state(3), 2, record_ms=now_ms)], 3)
+    wall.now += 1800
+    replica.run_maintenance(int(wall.now * 1000), 3, 100)
+
+    assert payload(replica, b"z") is not None
+    assert replica.progress.applied_offset == 2
+
+
 async def test_a_row_that_is_made_again_is_kept(open_replica: OpenReplica) -> None:
     replica = open_replica()
     replica.apply([tombstone("a", 3, 0), put("a", 4, 1, b"again")], 2)
@@ -119,7 +191,7 @@ async def test_maintenance_purges_old_deletion_markers_and_notes_the_time(
     replica = open_replica()
     replica.apply([tombstone("a", 1, 0)], 1)
     wall.now += 100
-    replica.run_maintenance(int(wall.now * 1000) - 50_000, 10)
+    replica.run_maintenance(int(wall.now * 1000) - 50_000, 1, 10)
 
     assert replica.read([b"a"]) == [None]
     assert replica.store.current_ms == int(wall.now * 1000) - replica.progress.lag_ms
@@ -135,9 +207,6 @@ async def test_reading_a_store_that_has_moved_away_sends_the_caller_to_another_r
         replica.read([b"a"])
     with pytest.raises(NotServedError):
         list(replica.scan(b"a", b"b", reverse=False))
-
-
-PLAIN: dict[str, object] = {"format": "plain", "message": "json"}
 
 
 async def test_a_plain_store_keeps_the_newest_value_of_each_key(open_replica: OpenReplica, metrics: Metrics) -> None:
@@ -169,7 +238,7 @@ async def test_maintenance_purges_what_is_too_old_a_few_at_a_time(open_replica: 
     wall.now += 3601
     replica.apply([FakeRecord(b"new", b"x", 5, record_ms=int(wall.now * 1000))], 6)
 
-    assert [replica.run_maintenance(0, 3), replica.run_maintenance(0, 3)] == [True, False]
+    assert [replica.run_maintenance(0, 0, 3), replica.run_maintenance(0, 0, 3)] == [True, False]
     assert [key for key, _ in replica.store.scan(b"0", b"z")] == [b"new"]
 
 

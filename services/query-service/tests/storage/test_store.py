@@ -49,9 +49,10 @@ def test_a_scan_shows_one_moment(store: PartitionStore) -> None:
 
 
 def test_the_notes_of_a_store_are_in_no_range_of_rows(store: PartitionStore) -> None:
-    store.write({b"\x01": deletion(1, 1)}, 2, 10)
+    store.write({b"\x01": value(1, 1), b"\x02": deletion(1, 2)}, 3, 10)
 
     assert [key for key, _ in store.scan(b"\x01", b"\xff")] == [b"\x01"]
+    assert list(store.deletions(b"\x01", b"\xff")) == [(b"\x02", deletion(1, 2))]
 
 
 def test_a_deletion_marker_is_kept_and_then_purged(store: PartitionStore) -> None:
@@ -64,6 +65,26 @@ def test_a_deletion_marker_is_kept_and_then_purged(store: PartitionStore) -> Non
     assert store.get(b"a") is None
     assert store.purged_offset == 9
     assert store.purge_deletions(before_ms=1001, limit=10) == 0
+
+
+def test_a_deletion_that_may_come_again_is_kept_however_old_it_is(store: PartitionStore) -> None:
+    store.write({b"a": deletion(3, 8)}, 9, arrived_ms=1000)
+    store.write({b"b": deletion(3, 9)}, 10, arrived_ms=1001)
+
+    assert store.purge_deletions(2**62, limit=10, before_offset=8) == 0
+    assert store.purge_deletions(2**62, limit=10, before_offset=9) == 1
+    assert store.get_many([b"a", b"b"]) == [None, deletion(3, 9)]
+    assert store.purged_offset == 8
+
+
+def test_a_key_that_was_deleted_twice_is_remembered_by_the_later_deletion(store: PartitionStore) -> None:
+    store.write({b"a": deletion(3, 9)}, 10, arrived_ms=1000)
+    store.write({b"a": value(4, 10)}, 11, arrived_ms=1001)
+    store.write({b"a": deletion(5, 11)}, 12, arrived_ms=1002)
+    store.purge_deletions(before_ms=1002, limit=10)
+
+    assert store.get(b"a") == deletion(5, 11)
+    assert store.purged_offset == -1
 
 
 def test_a_row_that_came_back_is_not_purged(store: PartitionStore) -> None:
@@ -134,7 +155,7 @@ def test_a_long_scan_shows_one_moment_while_rows_come_change_and_go(store: Parti
     before = {b"%04d" % number: value(1, number) for number in range(0, 2000, 2)}
     store.write(before, 2000, arrived_ms=1000)
     store.write({b"0600": deletion(2, 2000)}, 2001, arrived_ms=1000)
-    before[b"0600"] = deletion(2, 2000)
+    del before[b"0600"]
     rows = store.scan(b"0", b"9", reverse=reverse)
     scanned = [next(rows)]
     store.write({b"%04d" % number: value(3, number, b"new") for number in range(1, 2000, 3)}, 2002, 0)

@@ -163,16 +163,6 @@ def test_a_directory_is_rebuilt_when_the_stores_file_wants_it_otherwise(
     assert aside(tmp_path) == []
 
 
-def test_a_directory_from_before_kinds_were_noted_is_of_a_keyed_topic(
-    path: Path, open_directory: OpenDirectory
-) -> None:
-    database = Rdict(str(path), Options(raw_mode=True))
-    del database[store_keys.KIND_KEY]
-    database.close()
-
-    assert open_directory().open(store_definition(), "id", 3, 0).get(b"a") == ROW
-
-
 def test_a_store_in_memory_has_no_directory_and_starts_empty(open_directory: OpenDirectory, tmp_path: Path) -> None:
     definition = store_definition(store={"engine": "memory"})
     store = open_directory().open(definition, "id", 3, 0)

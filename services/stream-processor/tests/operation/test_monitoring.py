@@ -74,7 +74,14 @@ def progress_of(batch: int, rows: int = 100) -> dict[str, object]:
     """A progress as Spark makes it, with two state partitions."""
     operator = {"numRowsTotal": 7, "memoryUsedBytes": 9, "commitTimeMs": 400, "numShufflePartitions": 2}
     durations = {"triggerExecution": 10_000, "walCommit": 20, "commitOffsets": 30}
-    return {"batchId": batch, "numInputRows": rows, "durationMs": durations, "stateOperators": [operator]}
+    source = {"endOffset": f'{{"orders": {{"0": {10 * batch}, "1": {batch}}}}}'}
+    return {
+        "batchId": batch,
+        "numInputRows": rows,
+        "durationMs": durations,
+        "stateOperators": [operator],
+        "sources": [source],
+    }
 
 
 def value(metrics: Metrics, name: str) -> float | None:
@@ -89,6 +96,22 @@ def test_a_batch_is_counted(watched: Callable[..., WatchedQuery], metrics: Metri
     assert value(metrics, "input_rows_per_second") == 10
     assert (value(metrics, "state_rows"), value(metrics, "state_memory_bytes")) == (7, 9)
     assert value(metrics, "checkpoint_seconds") == pytest.approx(0.25)
+
+
+def test_it_knows_where_a_replay_would_begin(watched: Callable[..., WatchedQuery]) -> None:
+    query = FakeQuery([progress_of(5), progress_of(6)])
+    watched_query = watched(query, FakeTasks(8))
+
+    assert watched_query.checkpointed == {}
+    watched_query.look()
+    assert watched_query.checkpointed == {0: 60, 1: 6}
+
+
+def test_a_report_without_offsets_says_nothing_of_a_replay(watched: Callable[..., WatchedQuery]) -> None:
+    watched_query = watched(FakeQuery([{**progress_of(5), "sources": [{"endOffset": "null"}]}]), FakeTasks(8))
+    watched_query.look()
+
+    assert watched_query.checkpointed == {}
 
 
 def test_the_same_batch_is_counted_once(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -10,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from statecast.state.v1.state_pb2 import StateRecord
 from statecast_service.kafka import KafkaSettings
 from stream_processor.metrics import Metrics
-from stream_processor.operation.output import MAX_SAMPLE, RECENT_LOOKS, Output, SinkTail, summary
+from stream_processor.operation.output import MAX_SAMPLE, RECENT_LOOKS, Output, SinkTail, lag_of, summary
 from stream_processor.steps.keyed_topic import TOMBSTONE_HEADER
 from testkit.stream_processor.fakes import FakeTail
 
@@ -142,3 +143,9 @@ def test_before_anything_is_known_it_says_so(metrics: Metrics) -> None:
     assert "lag p50 unknown" in summary(metrics.registry, output, None, now=1.0)
     assert "no checkpoint yet" in summary(metrics.registry, output, None, now=1.0)
     assert summary(metrics.registry, output, "starting Spark", now=1.0) == "starting Spark"
+
+
+def test_a_header_whose_name_is_no_text_ends_nothing() -> None:
+    unreadable = Mock(**{"value.return_value": None, "headers.side_effect": SystemError})
+
+    assert lag_of(unreadable) is None

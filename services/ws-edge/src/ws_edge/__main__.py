@@ -107,8 +107,9 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
     client = _query_client(settings)
     revoked = replace(REVOCATIONS, max_lag_ms=settings.revocation_lag_ms)
-    all_stores = {**stores, **EDGE_STORES, revoked.name: revoked}
-    shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000, partial(disagreement, all_stores, EDGE_STORES))
+    edge_stores = {**EDGE_STORES, revoked.name: revoked}
+    all_stores = {**stores, **edge_stores}
+    shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000, partial(disagreement, all_stores, edge_stores))
     poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
     poller = Poller(hub, client, all_stores, metrics, clock, woken, *poll_limits)
     channel_limits = settings.channel_lifetime_s, settings.max_channel_subscriptions, settings.max_ranges

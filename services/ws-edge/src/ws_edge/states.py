@@ -74,8 +74,11 @@ def is_news(latest: KeyState, state: KeyState) -> bool:
     """Whether `state`, of the same epoch, tells somebody who knows `latest` anything.
 
     The position of a key that was never there moves with its partition, and a deletion is forgotten after a while:
-    neither is news to somebody who knows that there is no row.
+    neither is news to somebody who knows that there is no row. A version that a replay wrote again has a later position
+    at some replicas, and is no news either.
     """
     if state.position.offset <= latest.position.offset:
         return False
-    return state.row is not None or latest.row is not None or (state.deleted and not latest.deleted)
+    if state.row is None:
+        return latest.row is not None or (state.deleted and not latest.deleted)
+    return state.commit_ns is None or state.commit_ns != latest.commit_ns or state.row != latest.row

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from typing_extensions import override
 
@@ -157,8 +158,8 @@ def _is_in_memory(replica: Replica, query: RangeQuery) -> bool:
 class RangeReader:
     """Reads the ranges of one batch, as of a freshness that was taken before.
 
-    It reads so many rows and remembered deletions in all, and so many of one range, so that it never holds the event
-    loop for long. What is left over fails with TooLargeError.
+    It reads so many rows in all, so that it never holds the event loop for long: what is left over fails with
+    TooLargeError. Deletions count only where they must be told.
     """
 
     def __init__(self, replica: Replica, freshness: Freshness, limits: Limits) -> None:
@@ -201,7 +202,8 @@ class RangeReader:
 
     def _changed_on_disk(self, first: bytes, end: bytes, after: int) -> Sequence[tuple[bytes, bytes]] | None:
         changed: list[tuple[bytes, bytes]] = []
-        for visits, (key, value) in enumerate(self._replica.scan(first, end, reverse=False), 1):
+        rows = chain(self._replica.scan(first, end, reverse=False), self._replica.deletions(first, end))
+        for visits, (key, value) in enumerate(rows, 1):
             if visits > _MAX_VISITS_OF_RANGE:
                 return None
             self._visit(1)
@@ -216,14 +218,11 @@ class RangeReader:
         limit = self._limits.rows(query.limit)
         first, end = group_range(query.group, query.sort_from, query.sort_to)
         rows: list[Row] = []
-        for visits, (key, value) in enumerate(self._replica.scan(first, end, reverse=query.reverse), 1):
-            if visits > _MAX_VISITS_OF_RANGE:
-                raise TooLargeError("ranges: too many deletions are remembered in the range: ask for a smaller one")
+        for key, value in self._replica.scan(first, end, reverse=query.reverse):
             self._visit(1)
-            if is_value(value):
-                if len(rows) == limit:
-                    return RangeResult(self._position, rows, whole=True, more=True)
-                rows.append(Row(key, self._position.epoch, value))
+            if len(rows) == limit:
+                return RangeResult(self._position, rows, whole=True, more=True)
+            rows.append(Row(key, self._position.epoch, value))
         return RangeResult(self._position, rows, whole=True)
 
     def _visit(self, rows: int) -> None:

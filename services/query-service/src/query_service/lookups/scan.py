@@ -14,9 +14,8 @@ from query_service.storage.store_keys import DELETED, FLAGS_AT, HEADER_SIZE, gro
 
 MAX_PAGE_BYTES = 1 << 20
 _VISITS_PER_ROW = 10
-_MIN_VISITS = (
-    1000  # else a caller who asks for one row at a time walks through the deletions of a group in steps of ten
-)
+# Else a caller who asks for one row at a time walks through the expired rows of a group in steps of ten.
+_MIN_VISITS = 1000
 _FIRST_ROW = b"\1"  # what begins with NUL is the store's own
 _AFTER_ROWS = b"\xff"  # no UTF-8 text begins with it
 
@@ -39,8 +38,8 @@ def partition_page(
     """Returns at most `size` rows after `cursor`, and the token of the next page when there are more rows.
 
     A page also ends at 1 MiB, and after ten visits per row, but a thousand at least: it never holds the event loop for
-    long, so where deletions are remembered it may be short, or even empty, and still have a next one. Raises
-    NotServedError when the store has moved away.
+    long, so where rows expire it may be short, or even empty, and still have a next one. Raises NotServedError when
+    the store has moved away.
     """
     first, end = key_range(query)
     last_key = cursor.last_key if cursor else b""

@@ -10,16 +10,18 @@ from threading import Event, Thread
 
 import confluent_kafka
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
 from typing_extensions import override
 
-from query_service.errors import StoreFailedError, StoreUnusableError
+from query_service.errors import StoreError, StoreFailedError, StoreUnusableError
 from query_service.storage.replica import Replica, TopicPartition
+from query_service.storage.topic_facts import TopicFacts
 from statecast_service.kafka import reason
 
 _POLL_S = 0.05
 _MAX_BATCH = 5000
 _MAINTENANCE_INTERVAL_S = 5.0
+_REFRESH_INTERVAL_S = 10.0
 _MAX_DUE = 5000
 _RETRY_S = 1.0
 
@@ -33,11 +35,12 @@ class Changelog(Thread):
     Only this thread writes to the stores of the replicas that it follows. When a store is corrupt, or the topic no
     longer has the offset to resume from, the replica starts over from an empty store. When the disk refuses, the batch
     is retried every second; the replica still answers, with a growing lag. `reopen` is ReplicaFactory's. Deletion
-    markers that arrived more than `deletions_ms` ago are purged.
+    markers that arrived more than `deletions_ms` ago are purged, those of keyed topics once they are checkpointed too.
     """
 
     new_consumer: Callable[[], Consumer]
     reopen: Callable[[Replica, str | None], None]
+    facts: TopicFacts
     wall_ms: Callable[[], int]
     deletions_ms: int
     stall_s: float = 10.0
@@ -49,7 +52,7 @@ class Changelog(Thread):
         self._replicas: dict[TopicPartition, Replica] = {}
         self._retries: dict[TopicPartition, tuple[float, Callable[[], None]]] = {}
         self._waiting: dict[TopicPartition, tuple[int, int | None, float]] = {}  # next offset, end then, since when
-        self._next_maintenance = 0.0
+        self._next_maintenance = self._next_refresh = 0.0
         self._stopping = Event()
         super().__init__(name="changelog", daemon=True)
 
@@ -119,10 +122,12 @@ class Changelog(Thread):
         if replica is None or key in self._retries:
             return
         try:
+            store = replica.store
             errors = [message for message in messages if message.error() is not None]
-            _apply(replica, [message for message in messages if message.error() is None] if errors else messages)
+            self._apply(replica, [message for message in messages if message.error() is None] if errors else messages)
             for message in errors:
-                self._handle_error(replica, message)
+                if replica.store is store and key not in self._retries:  # what it starts over with knows of no end
+                    self._handle_error(replica, message)
         except StoreUnusableError as error:
             self._start_over(replica, str(error))
         except StoreFailedError as error:
@@ -132,13 +137,47 @@ class Changelog(Thread):
     def _handle_error(self, replica: Replica, message: Message) -> None:
         error, store = message.error(), replica.definition.name
         if error is None or error.code() == KafkaError._PARTITION_EOF:
-            replica.advance_to(message.offset() or 0)
+            if not self._started_over(replica, message.offset() or 0, 0):
+                replica.advance_to(message.offset() or 0)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             _log.warning("the topic no longer has the next record", store=store, reason=str(error))
-            self._start_over(replica, None)
+            self._reset(replica, str(error))
         else:
             why = reason(error, "Read", replica.topic_partition[0])
             _log.warning("the partition cannot be read now", store=store, reason=why)
+
+    def _apply(self, replica: Replica, records: list[Message]) -> None:
+        next_offset = replica.store.next_offset
+        if records and (records[0].offset() or 0) < next_offset:
+            records = [record for record in records if (record.offset() or 0) >= next_offset]
+        if records:
+            offset_after = (records[-1].offset() or 0) + 1
+            if not self._started_over(replica, offset_after, len(records)):
+                replica.apply(records, offset_after)
+
+    def _started_over(self, replica: Replica, offset_after: int, records: int) -> bool:
+        """Starts over when compaction may have removed a deletion before the replica came to read it."""
+        topic, behind_ms = replica.topic.name, replica.behind_ms
+        if offset_after - replica.store.next_offset <= records or behind_ms <= self.facts.limit_ms(topic):
+            return False
+        event = "the replica lags longer than the topic keeps deletions, so it is read anew"
+        _log.warning(event, topic=topic, partition=replica.partition, behind_s=behind_ms // 1000)
+        self._start_over(replica, None)
+        return True
+
+    def _reset(self, replica: Replica, reason: str) -> None:
+        """Starts over if the topic is the one that the store was read from; keeps the rows when it was made anew.
+
+        Then the replica waits, and answers, until placement closes it. What a keyed topic once had is nowhere else if
+        the topic has lost it.
+        """
+        try:
+            if self.facts.topic_id(replica.topic.name) == replica.topic.topic_id:
+                self._start_over(replica, None if replica.definition.plain else reason)
+                return
+        except KafkaException as error:
+            _log.warning("the topic is not known now", topic=replica.topic.name, reason=str(error))
+        self._retry_later(replica, lambda: self._reset(replica, reason))
 
     def _start_over(self, replica: Replica, set_aside_for: str | None) -> None:
         try:
@@ -167,12 +206,16 @@ class Changelog(Thread):
             self.consumer.incremental_assign([_start_of(each) for each in self._replicas.values()])
 
     def _run_maintenance(self) -> None:
+        if time.monotonic() >= self._next_refresh:
+            self._next_refresh = time.monotonic() + _REFRESH_INTERVAL_S
+            self.facts.refresh()
         for replica in self._replicas.values():
             self._resume_if_stalled(replica)
             try:
-                if replica.run_maintenance(self.wall_ms() - self.deletions_ms, _MAX_DUE):
+                checkpointed_offset = self.facts.checkpointed_offset(*replica.topic_partition)
+                if replica.run_maintenance(self.wall_ms() - self.deletions_ms, checkpointed_offset, _MAX_DUE):
                     self._next_maintenance = 0.0
-            except (StoreFailedError, StoreUnusableError) as error:
+            except StoreError as error:  # also of one that is closed until an empty one can be made
                 _log.error("maintenance of a store failed", reason=str(error), store=replica.definition.name)
 
 
@@ -182,14 +225,6 @@ def _by_partition(messages: Iterable[Message]) -> dict[TopicPartition, list[Mess
         for partition, run in groupby(of_topic, Message.partition):
             batches.setdefault((topic or "", partition or 0), []).extend(run)
     return batches
-
-
-def _apply(replica: Replica, records: list[Message]) -> None:
-    next_offset = replica.store.next_offset
-    if records and (records[0].offset() or 0) < next_offset:
-        records = [record for record in records if (record.offset() or 0) >= next_offset]
-    if records:
-        replica.apply(records, (records[-1].offset() or 0) + 1)
 
 
 def _start_of(replica: Replica) -> confluent_kafka.TopicPartition:

@@ -13,10 +13,11 @@ from rocksdict import AccessType, Options, Rdict
 from query_service.errors import DataDirectoryError, StoreUnusableError
 from query_service.storage import store_keys
 from query_service.storage.rocksdb_engine import RocksdbEngine
-from query_service.storage.store_directory import FIRST_KIND, SET_ASIDE, check_format
+from query_service.storage.store_directory import SET_ASIDE, check_format
 
 _ATTEMPTS = 3  # a running instance may remove a file between the listing and the reading of it
 _ROWS = (b"\x01", b"\xff")
+_MARKERS = (store_keys.MARKER_PREFIX, store_keys.MARKER_PREFIX + b"\xff")
 _VERSIONS = (store_keys.VERSION_PREFIX, store_keys.VERSION_PREFIX + b"\xff" * 5)
 _NUMBERS = ("partition", "rows", "deletions", "versions", "next offset", "bytes")
 _HEADINGS = ("store", *_NUMBERS, "kind", "format", "topic id", "all applied at")
@@ -127,16 +128,15 @@ def _contents(path: Path, engine: RocksdbEngine) -> InspectedPartition:
     check_format(engine.get_many([store_keys.FORMAT_KEY])[0])
     notes = [store_keys.IDENTITY_KEY, store_keys.KIND_KEY, store_keys.NEXT_KEY, store_keys.CURRENT_KEY]
     identity, kind, next_offset, current_ms = engine.get_many(notes)
-    deleted = [bool(value[store_keys.FLAGS_AT] & store_keys.DELETED) for _, value in engine.scan(*_ROWS)]
     return InspectedPartition(
         store=path.parent.name,
         partition=int(path.name),
         format=str(store_keys.FORMAT),
-        kind=(kind or FIRST_KIND).decode(errors="replace"),
+        kind=(kind or b"").decode(errors="replace"),
         topic_id=(identity or b"").decode(errors="replace").rpartition("/")[0],
         next_offset=store_keys.number_of(next_offset),
-        rows=deleted.count(False),
-        deletions=deleted.count(True),
+        rows=sum(1 for _ in engine.scan(*_ROWS)),
+        deletions=sum(1 for _ in engine.scan(*_MARKERS)),
         versions=sum(1 for _ in engine.scan(*_VERSIONS)),
         size=_size(path),
         current_ms=store_keys.number_of(current_ms),

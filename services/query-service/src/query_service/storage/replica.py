@@ -47,6 +47,7 @@ class Replica:
         self._partition_check = PartitionCheck(self.definition, self.topic, self.partition, self.metrics)
         self._decode = decode_plain if self.definition.plain else decode_states
         self._poison_records = 0
+        self._was_current = self.store.next_offset > 0
         self._applied, self._stale, self._poison = (
             self.metrics.records.labels(self.definition.name, outcome) for outcome in ("applied", "stale", "poison")
         )
@@ -54,6 +55,13 @@ class Replica:
     @property
     def topic_partition(self) -> TopicPartition:
         return self.topic.name, self.partition
+
+    @property
+    def behind_ms(self) -> int:
+        """How long ago the rows were those of the log, also before this process; 0 for rows that never were."""
+        if self.progress.serving:
+            return self.progress.lag_ms
+        return self.wall_ms() - self.store.current_ms if self._was_current else 0
 
     def freshness(self, instance: str) -> Freshness:
         """Returns how old a result may be that is read after this call."""
@@ -77,6 +85,13 @@ class Replica:
         try:
             rows, retain = self._serving_store().scan(first, end, reverse=reverse), self.definition.retain
             yield from rows if retain is None else unexpired_rows(rows, self.wall_ms() - retain)
+        except StoreError as error:
+            raise NotServedError(str(error)) from error
+
+    def deletions(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yields the deletion markers of rows with first <= key < end; a row may have come since. Raises as `read`."""
+        try:
+            yield from self.store.deletions(first, end)
         except StoreError as error:
             raise NotServedError(str(error)) from error
 
@@ -136,9 +151,10 @@ class Replica:
         self.progress.note_end_offset(offset, asked_at)
         self.changes.announce(())
 
-    def run_maintenance(self, deletions_before_ms: int, limit: int) -> bool:
+    def run_maintenance(self, deletions_before_ms: int, checkpointed_offset: int, limit: int) -> bool:
         """Purges at most `limit` entries of each kind that are due, and notes on disk when all had been applied.
 
+        Of a keyed topic, deletions from `checkpointed_offset` on are kept: what came before them may come again.
         Returns whether more may be due. Raises as PartitionStore.write does.
         """
         if self.progress.serving:
@@ -146,7 +162,8 @@ class Replica:
         now_ms = self.wall_ms()
         retain, history = self.definition.retain, self.definition.history
         age = None if history is None else history.age
-        seen = [self.store.purge_deletions(min(deletions_before_ms, now_ms - (age or 0)), limit)]
+        before_offset = MAX_OFFSET if self.definition.plain else checkpointed_offset
+        seen = [self.store.purge_deletions(min(deletions_before_ms, now_ms - (age or 0)), limit, before_offset)]
         if retain is not None:
             seen.append(self.store.purge_expired(now_ms - retain, limit))
         if age is not None:
@@ -159,6 +176,7 @@ class Replica:
         """Goes on with an empty store, not serving until it has caught up again."""
         self.progress = progress
         self.store = store
+        self._was_current = False
         self.changes.forget(store.next_offset - 1)
 
     def _serving_store(self) -> PartitionStore:

@@ -1,15 +1,24 @@
 """The rows of one partition, with the offset to resume from in the same atomic writes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 
 from query_service.storage import store_keys
 from query_service.storage.engine import Engine
 from query_service.storage.record import Replaced
-from query_service.storage.store_keys import DELETED, DELETED_PREFIX, EXPIRES_PREFIX, FLAGS_AT, NUMBER, REPLACED_PREFIX
+from query_service.storage.store_keys import (
+    DELETED,
+    DELETED_PREFIX,
+    EXPIRES_PREFIX,
+    FLAGS_AT,
+    MARKER_PREFIX,
+    MAX_OFFSET,
+    NUMBER,
+    REPLACED_PREFIX,
+)
 from query_service.storage.stores_file import StoreDefinition
 
-_Put = tuple[bytes, bytes]
+_AFTER_MARKERS = MARKER_PREFIX + b"\xff"  # no UTF-8 text begins with it
 
 
 class PartitionStore:
@@ -23,21 +32,33 @@ class PartitionStore:
         self._engine = engine
         self._expires = definition.retain is not None
         self._history = definition.history
+        self._has_markers = any(True for _ in engine.scan(MARKER_PREFIX, _AFTER_MARKERS))
         self.restoring = False
-        self.next_offset = store_keys.number_of(self.get(store_keys.NEXT_KEY))
-        self.purged_offset = store_keys.number_of(self.get(store_keys.PURGED_KEY), -1)
-        self.current_ms = store_keys.number_of(self.get(store_keys.CURRENT_KEY))
+        notes = engine.get_many([store_keys.NEXT_KEY, store_keys.PURGED_KEY, store_keys.CURRENT_KEY])
+        self.next_offset = store_keys.number_of(notes[0])
+        self.purged_offset = store_keys.number_of(notes[1], -1)
+        self.current_ms = store_keys.number_of(notes[2])
 
     def get(self, key: bytes) -> bytes | None:
-        return self._engine.get_many([key])[0]
+        return self.get_many([key])[0]
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
         """Returns the stored values of rows, in their order; a deletion marker is one, too."""
-        return self._engine.get_many(keys)
+        values = self._engine.get_many(keys)
+        if not self._has_markers or None not in values:
+            return values
+        absent = [MARKER_PREFIX + key for key, value in zip(keys, values, strict=True) if value is None]
+        markers = iter(self._engine.get_many(absent))
+        return [next(markers) if value is None else value for value in values]
 
     def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
-        """Yields keys and stored values with first <= key < end, as of one moment, deletion markers included."""
+        """Yields keys and stored values of the rows with first <= key < end, as of one moment."""
         return self._engine.scan(first, end, reverse=reverse)
+
+    def deletions(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yields keys and deletion markers with first <= key < end, as `scan` does; some may have a newer row."""
+        for key, marker in self._engine.scan(MARKER_PREFIX + first, MARKER_PREFIX + end):
+            yield key[len(MARKER_PREFIX) :], marker
 
     def older_versions(self, key: bytes, before_offset: int) -> Iterator[bytes]:
         """Yields the versions that were replaced, as they were stored, from the newest before this offset on."""
@@ -52,11 +73,17 @@ class PartitionStore:
         Deletion markers among the rows count from `arrived_ms` on.
         """
         puts = list(rows.items())
-        deleted = [row for row in puts if row[1][FLAGS_AT] & DELETED]
-        puts += [_due(DELETED_PREFIX, arrived_ms, *row) for row in deleted]
+        deletes: list[bytes] = []
+        if deleted := [row for row in puts if row[1][FLAGS_AT] & DELETED]:
+            self._has_markers = True
+            puts = [row for row in puts if not row[1][FLAGS_AT] & DELETED]
+            puts += [(MARKER_PREFIX + key, marker) for key, marker in deleted]
+            puts += [_due(DELETED_PREFIX, arrived_ms, *row) for row in deleted]
+            deletes += [key for key, _ in deleted]
         if self._expires:
             puts += _expiries(rows)
-        deletes = self._keep_versions(replaced, arrived_ms, puts) if replaced else []
+        if replaced:
+            deletes += self._keep_versions(replaced, arrived_ms, puts)
         puts.append((store_keys.NEXT_KEY, NUMBER.pack(next_offset)))
         self._engine.write(puts, deletes, durable=not self.restoring)
         self.next_offset = next_offset
@@ -77,12 +104,27 @@ class PartitionStore:
             self._engine.write([(store_keys.NEXT_KEY, NUMBER.pack(self.next_offset))])
             self.restoring = False
 
-    def purge_deletions(self, before_ms: int, limit: int) -> int:
-        """Purges at most `limit` deletion markers that arrived before this time; returns how many it looked at.
+    def purge_deletions(self, before_ms: int, limit: int, before_offset: int = MAX_OFFSET) -> int:
+        """Purges at most `limit` markers of deletions that arrived before this time, and stand before this offset.
 
-        `purged_offset` rises before the markers go, so that a reader who finds no row also finds it risen.
+        Returns how many it looked at. `purged_offset` rises before the markers go, so that a reader who finds no row
+        also finds it risen.
         """
-        return self._purge(DELETED_PREFIX, before_ms, limit, visible_after=0)
+        deletes: list[bytes] = []
+        purged_offset = self.purged_offset
+        due = self._due_before(DELETED_PREFIX, before_ms, limit, before_offset)
+        keys = [key for _, key, _ in due]
+        rows, markers = self._engine.get_many(keys), self._engine.get_many([MARKER_PREFIX + key for key in keys])
+        for (entry, key, offset), row, marker in zip(due, rows, markers, strict=True):
+            deletes.append(entry)
+            if marker is None or store_keys.offset_of(marker) != offset:
+                continue  # deleted again since
+            deletes.append(MARKER_PREFIX + key)
+            if row is None:
+                purged_offset = max(purged_offset, offset)
+                deletes += [] if self._history is None else self._versions_up_to(key, offset)
+        self._note_purge(purged_offset, deletes)
+        return len(due)
 
     def purge_expired(self, before_ms: int, limit: int) -> int:
         """Purges rows whose records were committed before this time, as `purge_deletions` does.
@@ -90,7 +132,20 @@ class PartitionStore:
         The log has no record of that: a caller who saw the row learns of it with the next record. Until there is one,
         the row stays where it is.
         """
-        return self._purge(EXPIRES_PREFIX, before_ms, limit, visible_after=1)
+        deletes: list[bytes] = []
+        purged_offset = self.purged_offset
+        due_rows = self._due_before(EXPIRES_PREFIX, before_ms, limit)
+        for entry, key, offset in due_rows:
+            if offset + 1 >= self.next_offset:
+                continue
+            deletes.append(entry)
+            row = self._engine.get_many([key])[0]
+            if row is not None and store_keys.offset_of(row) == offset:
+                deletes.append(key)
+                purged_offset = max(purged_offset, offset + 1)
+            deletes += [] if self._history is None else self._versions_up_to(key, offset)
+        self._note_purge(purged_offset, deletes)
+        return len(due_rows)
 
     def purge_versions(self, before_ms: int, limit: int) -> int:
         """Purges at most `limit` versions that were replaced before this time; returns how many it looked at."""
@@ -104,30 +159,18 @@ class PartitionStore:
         """Releases everything; reads from then on raise StoreClosedError. Closing again does nothing."""
         self._engine.close()
 
-    def _purge(self, prefix: bytes, before_ms: int, limit: int, *, visible_after: int) -> int:
-        """`visible_after` is how many offsets later callers learn that the row is gone."""
-        deletes: list[bytes] = []
-        purged_offset = self.purged_offset
-        due_rows = self._due_before(prefix, before_ms, limit)
-        for due, key, offset in due_rows:
-            if offset + visible_after >= self.next_offset:
-                continue
-            deletes.append(due)
-            value = self.get(key)
-            is_newest = value is not None and store_keys.offset_of(value) == offset
-            if is_newest:
-                deletes.append(key)
-                purged_offset = max(purged_offset, offset + visible_after)
-            if self._history is not None and (is_newest or prefix == EXPIRES_PREFIX):
-                deletes += self._versions_up_to(key, offset)
+    def _note_purge(self, purged_offset: int, deletes: Sequence[bytes]) -> None:
         if deletes:
             self.purged_offset = purged_offset
             self._note(store_keys.PURGED_KEY, purged_offset, deletes)
-        return len(due_rows)
 
-    def _due_before(self, prefix: bytes, before_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
-        due_rows = islice(self._engine.scan(prefix, store_keys.due_key(prefix, before_ms, b"")), limit)
-        return [(due, store_keys.due_row(prefix, due), store_keys.number_of(packed)) for due, packed in due_rows]
+    def _due_before(
+        self, prefix: bytes, before_ms: int, limit: int, before_offset: int = MAX_OFFSET
+    ) -> list[tuple[bytes, bytes, int]]:
+        """Returns entries, keys and offsets, in the order of time, up to the first that is not before the offset."""
+        entries = self._engine.scan(prefix, store_keys.due_key(prefix, before_ms, b""))
+        numbered = ((due, store_keys.due_row(prefix, due), store_keys.number_of(packed)) for due, packed in entries)
+        return list(islice(takewhile(lambda row: row[2] < before_offset, numbered), limit))
 
     def _keep_versions(
         self, replaced: Sequence[Replaced], arrived_ms: int, puts: list[tuple[bytes, bytes]]

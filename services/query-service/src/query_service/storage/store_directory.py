@@ -19,7 +19,6 @@ from query_service.storage.store import PartitionStore
 from query_service.storage.stores_file import StoreDefinition
 
 SET_ASIDE = "set-aside"
-FIRST_KIND = b"state-record"  # the kind of directories from before kinds were noted
 
 _NOTES = [store_keys.FORMAT_KEY, store_keys.IDENTITY_KEY, store_keys.KIND_KEY]
 
@@ -61,12 +60,12 @@ class StoreDirectory:
     A directory that is corrupt, of another topic or of another format is moved to set-aside and never deleted: people
     may want to look at it. One that is merely too old to resume from, or that the stores file now wants otherwise, is
     emptied, because the topic has it all. Stores in memory have no directory. A store that was last current longer than
-    `resume_limit_ms` ago is too old.
+    `limit_ms` of its topic ago is too old.
     """
 
     root: Path
     databases: RocksdbOpener
-    resume_limit_ms: int
+    limit_ms: Callable[[str], int]
     wall_ms: Callable[[], int]
     on_set_aside: Callable[[], None]
 
@@ -121,15 +120,14 @@ class StoreDirectory:
                 raise StoreUnusableError(f"it was read from {source!r}, not from {identity!r}")
             store = PartitionStore(engine, definition)
             age_ms = self.wall_ms() - store.current_ms
-            same_kind = (kind or FIRST_KIND) == store_keys.kind_of(definition)
-            if age_ms <= self.resume_limit_ms and same_kind:
+            same_kind = kind == store_keys.kind_of(definition)
+            if age_ms <= self.limit_ms(definition.topic) and same_kind:
                 if store.next_offset == 0:
                     store.note_purged(end_offset - 1)
                 undo.pop_all()
                 return store
         reason = "too old to resume from" if same_kind else "not what the stores file asks for now"
-        kind_text = (kind or FIRST_KIND).decode()
-        _log.info("data on disk is rebuilt", reason=reason, path=str(path), age_s=age_ms // 1000, kind=kind_text)
+        _log.info("data on disk is rebuilt", reason=reason, path=str(path), age_s=age_ms // 1000, kind=str(kind))
         shutil.rmtree(path)
         return None
 

@@ -5,10 +5,12 @@ NUL, so keys that start with NUL are free for what the store notes about itself:
 
     00 "format"                   the layout of these keys and values, `FORMAT`, as decimal text
     00 "identity"                 `topic-id/partition` as text: what the rows were read from
-    00 "kind"                     how the rows were made, see `kind_of`; absent in stores older than that
+    00 "kind"                     how the rows were made, see `kind_of`
     00 "next"                     >q  the offset of the first record that has not been applied
     00 "current"                  >q  the last time, in Unix milliseconds, at which everything had been applied
     00 "purged"                   >q  the highest offset of a deletion whose marker has been purged, or -1
+    00 "marker" 00 key            the deletion marker of a row: a header alone. It stands apart from the rows, so that
+                                  what was deleted costs a scan nothing. Where there is a row, the row is newer.
     00 "deleted" 00 time key      one per deletion marker; time is >Q Unix milliseconds of its arrival, and the value
                                   the deletion's offset as >q
     00 "expires" 00 time key      in stores that retain rows for a time: one per record, by its commit time, alike
@@ -30,7 +32,7 @@ from typing import NamedTuple
 
 from query_service.storage.stores_file import StoreDefinition
 
-FORMAT = 1
+FORMAT = 2
 
 FORMAT_KEY = b"\0format"
 IDENTITY_KEY = b"\0identity"
@@ -38,6 +40,7 @@ NEXT_KEY = b"\0next"
 CURRENT_KEY = b"\0current"
 PURGED_KEY = b"\0purged"
 KIND_KEY = b"\0kind"
+MARKER_PREFIX = b"\0marker\0"
 DELETED_PREFIX = b"\0deleted\0"
 EXPIRES_PREFIX = b"\0expires\0"
 REPLACED_PREFIX = b"\0replaced\0"

@@ -1,5 +1,6 @@
 """Watches the running queries: whether they run, what Spark reports of them as metrics, and whether one has ended."""
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,13 @@ def _checkpoint_ms(progress: Mapping[str, Any]) -> float:
     logs = sum(progress["durationMs"].get(step, 0) for step in COMMIT_STEPS)
     stores = sum(each["commitTimeMs"] / max(each["numShufflePartitions"], 1) for each in progress["stateOperators"])
     return float(logs + stores)
+
+
+def _end_offsets(progress: Mapping[str, Any]) -> dict[int, int]:
+    """Where the batch ended in its one source, a topic; nothing when Spark does not say."""
+    [source] = progress["sources"]
+    [partitions] = (json.loads(source["endOffset"]) or {"": {}}).values()
+    return {int(number): offset for number, offset in partitions.items()}
 
 
 def running_tasks(tracker: StatusTracker, query: StreamingQuery) -> int:
@@ -46,6 +54,8 @@ class WatchedQuery:
     metrics: Metrics
     clock: Callable[[], float] = time.time
     started: bool = field(default=False, init=False)
+    checkpointed: Mapping[int, int] = field(default_factory=dict, init=False)
+    """The offset of each partition of the source at which a replay would begin, by the last checkpoint of this run."""
     _batch: int = field(default=-1, init=False)
 
     def look(self) -> None:
@@ -79,6 +89,7 @@ class WatchedQuery:
     def _count(self, progress: Mapping[str, Any]) -> None:
         """Turns a StreamingQueryProgress in its JSON form into metrics."""
         operators = progress["stateOperators"]
+        self.checkpointed = _end_offsets(progress)
         metrics, query = self.metrics, self.plan.name
         metrics.checkpoints.labels(query).inc()
         metrics.checkpoint_seconds.labels(query).set(_checkpoint_ms(progress) / 1000)

@@ -86,9 +86,12 @@ class SinkTail:
 
 def lag_of(message: Message) -> float | None:
     """The seconds between the commit at the source and the record; None for what is no StateRecord with a time."""
-    value = message.value()
-    headers = cast(list[tuple[str, bytes]], message.headers() or [])
-    encoded = dict(headers).get(TOMBSTONE_HEADER) if value is None else value
+    encoded = message.value()
+    try:
+        headers = cast(list[tuple[str, bytes]], message.headers() or []) if encoded is None else []
+    except SystemError:  # what the client raises for a header's name that is not UTF-8
+        return None
+    encoded = dict(headers).get(TOMBSTONE_HEADER) if encoded is None else encoded
     kind, written_ms = message.timestamp()
     if encoded is None or kind == TIMESTAMP_NOT_AVAILABLE:
         return None

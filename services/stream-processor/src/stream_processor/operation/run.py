@@ -17,6 +17,7 @@ from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import BrokerLostError, CheckpointsUnusableError
 from stream_processor.metrics import Metrics, Readiness
+from stream_processor.operation.checkpointed import CheckpointedGroup, CheckpointedOffsets
 from stream_processor.operation.checkpoints import Checkpoints, claim, open_checkpoints
 from stream_processor.operation.dead_letters import DeadLetterLimits
 from stream_processor.operation.monitoring import WatchedQuery, look_at_all, running_tasks
@@ -107,13 +108,17 @@ class Runner:
 
     def _supervise(self, queries: Sequence[WatchedQuery], limits: DeadLetterLimits, checkpoints: Checkpoints) -> None:
         sinks = {each.plan.sink_topic: each.plan.name for each in queries}
-        keyed = [each.plan.sink_topic for each in queries if each.plan.shuffle_partitions]
-        with closing(SinkTail(self.settings, list(sinks))) as tail:
+        writers = [each for each in queries if each.plan.shuffle_partitions]
+        kafka = self.settings
+        with closing(SinkTail(kafka, list(sinks))) as tail, closing(CheckpointedGroup(kafka)) as group:
+            checkpointed = CheckpointedOffsets(Topics(kafka).ends, group.commit, writers)
+            keyed = [each.plan.sink_topic for each in writers]
             output, pause = Output(tail.look, sinks, keyed, self.metrics), LOOK_AT_START_S
             while not self.stopping.wait(pause):
                 checkpoints.check()
                 look_at_all(queries, self.readiness)
                 self._check(limits)
+                checkpointed.look()
                 if pause == LOOK_S:
                     output.look()
                 self.show(summary(self.metrics.registry, output, self.readiness.reason, time.time()))

@@ -28,6 +28,8 @@ class RangeWatch(Watch):
     """The row of each member by its name."""
     has_more: bool = field(default=False, init=False)
     """Whether the range has members behind the window."""
+    _doubled: set[str] = field(default_factory=set, init=False)
+    """Members that stood under two keys when last heard of: when one goes, the window is read anew for the other."""
     _removals: OrderedDict[StoreKey, KeyState] = field(default_factory=OrderedDict, init=False)
     _removals_after: int = field(default=0, init=False)
     """All removals after this offset are remembered."""
@@ -132,11 +134,15 @@ class RangeWatch(Watch):
         return after.epoch == self.position.epoch and after.offset < self._removals_after
 
     def _replace(self, result: RangeResult) -> None:
-        previous, self.members = self.members, {}
+        previous, self.members, self._doubled = self.members, {}, set()
         for state in result.states:
             member, epoch = state.key.member, state.position.epoch
-            versions = (previous.get(member), self.members.get(member), state)
-            comparable = [row for row in versions if row is not None and row.position.epoch == epoch]
+            held, other = previous.get(member), self.members.get(member)
+            if held is not None and held.key != state.key:
+                held = None
+            if other is not None:
+                self._doubled.add(member)
+            comparable = [row for row in (held, other, state) if row is not None and row.position.epoch == epoch]
             self.members[member] = max(comparable, key=BY_POSITION)
         self.has_more, self._is_outdated = result.more, False
 
@@ -144,18 +150,24 @@ class RangeWatch(Watch):
         limit = self.key.limit
         orders = [_order(row) for row in self.members.values()] if self.has_more else []
         for state in sorted([*result.states, *result.removals], key=BY_POSITION):
-            row = self.members.get(state.key.member)
+            member = state.key.member
+            row = self.members.get(member)
             if row is not None and row.position >= state.position:
                 continue
             if state.row is not None:
-                self.members[state.key.member] = state
+                if row is not None and row.key != state.key:
+                    self._doubled.add(member)
+                self.members[member] = state
             elif row is not None and row.key == state.key:
-                del self.members[state.key.member]
+                del self.members[member]
+                self._is_outdated = self._is_outdated or member in self._doubled
+            else:
+                self._doubled.discard(member)
         ordered = sorted(self.members.values(), key=_order, reverse=self.key.reverse)
         if orders:
             last, is_behind = (min(orders), lt) if self.key.reverse else (max(orders), gt)
             ordered = [row for row in ordered if not is_behind(_order(row), last)]
-            self._is_outdated = len(ordered) < limit
+            self._is_outdated = self._is_outdated or len(ordered) < limit
         self.has_more = self.has_more or len(ordered) > limit
         self.members = {row.key.member: row for row in ordered[:limit]}
 

@@ -1,0 +1,85 @@
+"""What a real broker says of topics."""
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its __all__
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+from structlog.testing import capture_logs
+
+from query_service.errors import StoreFailedError
+from query_service.storage.topic_facts import TopicFacts
+from statecast_service.kafka import KafkaSettings
+from testkit.topics import publish_checkpointed
+from testkit.waiting import wait_until
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def admin(kafka: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": kafka})
+
+
+def set_retention(admin: AdminClient, topic: str, ms: int) -> None:
+    entry = ConfigEntry("delete.retention.ms", str(ms), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result()
+
+
+@pytest.mark.kafka
+def test_the_limit_is_the_lower_of_the_setting_and_the_topics_own(
+    brokers: KafkaSettings, create_topic: Callable[..., str]
+) -> None:
+    facts = TopicFacts(brokers, resume_limit_ms=12 * HOUR_MS)
+    usual, short = create_topic("usual"), create_topic("short", delete_retention_ms=str(HOUR_MS))
+    with capture_logs() as logs:
+        limits = facts.limit_ms(usual), facts.limit_ms(short)
+
+    assert limits == (12 * HOUR_MS, HOUR_MS)
+    assert [log["topic"] for log in logs] == [short]
+
+
+@pytest.mark.kafka
+def test_a_changed_setting_is_noticed(
+    brokers: KafkaSettings, admin: AdminClient, create_topic: Callable[..., str]
+) -> None:
+    facts, topic = TopicFacts(brokers, 12 * HOUR_MS), create_topic("keyed")
+    facts.limit_ms(topic)
+    set_retention(admin, topic, 1000)
+
+    def noticed() -> bool:
+        facts.refresh()
+        return facts.limit_ms(topic) == 1000
+
+    wait_until(noticed, lambda: str(facts.limit_ms(topic)))
+
+
+@pytest.mark.kafka
+def test_the_checkpointed_offset_is_what_the_processor_has_committed(
+    brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
+) -> None:
+    facts, topic = TopicFacts(brokers, HOUR_MS), create_topic("keyed", partitions=2)
+    publish_checkpointed(kafka, topic, 1, 42)
+    assert facts.checkpointed_offset(topic, 1) == 0
+
+    def known() -> bool:
+        facts.refresh()
+        return facts.checkpointed_offset(topic, 1) == 42
+
+    wait_until(known, lambda: str(facts.checkpointed_offset(topic, 1)))
+
+    assert facts.checkpointed_offset(topic, 0) == 0
+
+
+def test_without_a_broker_the_limit_is_not_guessed() -> None:
+    facts = TopicFacts(KafkaSettings(kafka_bootstrap="127.0.0.1:1"), HOUR_MS)
+
+    with pytest.raises(StoreFailedError, match=r"delete\.retention\.ms of keyed is not known"):
+        facts.limit_ms("keyed")

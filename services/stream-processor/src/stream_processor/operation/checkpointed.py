@@ -1,0 +1,75 @@
+"""Publishes which records of each keyed topic cannot be written again, so that readers need not keep their deletions.
+
+They are the committed offsets of a consumer group that nobody joins, so that Kafka keeps them and its tools show them:
+all records before the offset were made from changes that a completed checkpoint holds, and a replay begins after those.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from statecast_service.kafka import KafkaSettings, connect
+from stream_processor.operation.monitoring import WatchedQuery
+
+log = structlog.get_logger()
+
+CHECKPOINTED_GROUP = "stream-processor.checkpointed"
+INTERVAL_S = 10.0
+
+Ends = Mapping[int, int]
+
+
+class CheckpointedGroup:
+    """The committed offsets of the group."""
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        group = {"group.id": CHECKPOINTED_GROUP, "enable.auto.commit": False}
+        self._consumer = connect(Consumer, kafka, group)
+
+    def commit(self, topic: str, offsets: Ends) -> None:
+        """Replaces the offsets of the topic's partitions. Blocks until the broker has them; raises KafkaException."""
+        partitions = [TopicPartition(topic, number, offset) for number, offset in offsets.items()]
+        for each in self._consumer.commit(offsets=partitions, asynchronous=False) or ():
+            if each.error is not None:
+                raise KafkaException(each.error)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+@dataclass
+class CheckpointedOffsets:
+    """Follows the checkpoints of queries that write keyed topics. `ends` are those of a topic; `clock` gives seconds.
+
+    The end of the topic is noted first and then the end of the source. Whatever stands before the first was made from
+    changes before the second, by this process or one before it. Once a checkpoint holds those, the first is published.
+    A run begins by taking back what was published before it: its checkpoint may be an older one, or none.
+    """
+
+    ends: Callable[[str], Ends]
+    commit: Callable[[str, Ends], object]
+    queries: Sequence[WatchedQuery]
+    clock: Callable[[], float] = time.monotonic
+    _noted: dict[str, tuple[Ends, Ends]] = field(default_factory=dict, init=False)
+    _due: float = field(default=0.0, init=False)
+
+    def look(self) -> None:
+        """Publishes what is due, from time to time; a broker that is away for a moment is no reason to stop."""
+        if self.clock() < self._due:
+            return
+        self._due = self.clock() + INTERVAL_S
+        try:
+            for each in self.queries:
+                self._look_at(each)
+        except KafkaException as error:
+            log.warning("checkpointed offsets cannot be published now", reason=str(error))
+
+    def _look_at(self, query: WatchedQuery) -> None:
+        source, sink = query.plan.source_topic, query.plan.sink_topic
+        sink_ends, source_ends = self._noted.get(sink) or (dict.fromkeys(self.ends(sink), 0), {})
+        if all(query.checkpointed.get(partition, 0) >= end for partition, end in source_ends.items()):
+            self.commit(sink, sink_ends)
+            self._noted[sink] = self.ends(sink), self.ends(source)

@@ -1,0 +1,120 @@
+"""Which records of a keyed topic cannot be written again."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from prometheus_client import CollectorRegistry
+
+from statecast_service.kafka import KafkaSettings
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.metrics import Metrics
+from stream_processor.operation.checkpointed import INTERVAL_S, CheckpointedGroup, CheckpointedOffsets
+from stream_processor.operation.monitoring import WatchedQuery
+from stream_processor.operation.plan import plan
+from testkit.stream_processor.fakes import FakeQuery, FakeTasks
+from testkit.stream_processor.process import wait_until
+
+
+class FakeTopics:
+    """Topics whose ends are set, and what was committed."""
+
+    def __init__(self) -> None:
+        self.ends_of: dict[str, dict[int, int]] = {"orders": {0: 0, 1: 0}, "orders-by-key": {0: 0}}
+        self.committed: list[tuple[str, Mapping[int, int]]] = []
+        self.away = False
+
+    def ends(self, name: str) -> dict[int, int]:
+        if self.away:
+            raise KafkaException("away")
+        return dict(self.ends_of[name])
+
+    def commit(self, topic: str, offsets: Mapping[int, int]) -> None:
+        self.committed.append((topic, offsets))
+
+
+class Run:
+    """A query under way, and looks at it that come late enough."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        [planned, _] = plan([pipeline], {"orders": 2, "orders-by-key": 1, "orders.dead-letter": 1})
+        self.query = WatchedQuery(planned, cast(Any, FakeQuery([])), FakeTasks(8).running, Metrics(CollectorRegistry()))
+        self.topics = FakeTopics()
+        self.now = 0.0
+        self._offsets = CheckpointedOffsets(self.topics.ends, self.topics.commit, [self.query], lambda: self.now)
+
+    def look(self, after_s: float = INTERVAL_S) -> list[Mapping[int, int]]:
+        """What has been published by then."""
+        self.now += after_s
+        self._offsets.look()
+        return [offsets for _, offsets in self.topics.committed]
+
+
+@pytest.fixture
+def run(shipped: Callable[..., Pipeline]) -> Run:
+    return Run(shipped("orders-by-key"))
+
+
+def test_what_was_written_is_published_once_a_checkpoint_holds_what_it_was_made_from(run: Run) -> None:
+    run.topics.ends_of |= {"orders": {0: 50, 1: 7}, "orders-by-key": {0: 40}}
+    run.look()
+    run.topics.ends_of |= {"orders": {0: 90, 1: 9}, "orders-by-key": {0: 80}}
+    run.query.checkpointed = {0: 49, 1: 9}
+    assert run.look() == [{0: 0}]
+    run.query.checkpointed = {0: 50, 1: 9}
+
+    assert run.look() == [{0: 0}, {0: 40}]
+    assert run.topics.committed[1][0] == "orders-by-key"
+    run.query.checkpointed = {0: 90, 1: 9}
+    assert run.look() == [{0: 0}, {0: 40}, {0: 80}]
+
+
+def test_what_a_process_before_wrote_counts_only_when_this_one_has_come_as_far(run: Run) -> None:
+    """The first checkpoint after a kill may end before what the killed process had read and written."""
+    run.topics.ends_of |= {"orders": {0: 100, 1: 0}, "orders-by-key": {0: 100}}
+    run.query.checkpointed = {0: 60}
+    run.look()
+    assert run.look() == [{0: 0}]
+    run.query.checkpointed = {0: 100}
+
+    assert run.look() == [{0: 0}, {0: 100}]
+
+
+def test_it_asks_the_broker_from_time_to_time_only(run: Run) -> None:
+    run.look()
+    run.query.checkpointed = {0: 0, 1: 0}
+
+    assert len(run.look(after_s=INTERVAL_S / 2)) == 1
+    assert len(run.look(after_s=INTERVAL_S / 2)) == 2
+
+
+def test_a_broker_that_is_away_is_asked_again(run: Run) -> None:
+    run.topics.away = True
+    run.look()
+    run.topics.away = False
+
+    assert run.look() == [{0: 0}]
+
+
+@pytest.mark.kafka
+def test_what_is_published_are_the_committed_offsets_of_a_group(
+    brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
+) -> None:
+    topic, group = create_topic("keyed", partitions=2), CheckpointedGroup(brokers)
+    reader = Consumer({"bootstrap.servers": kafka, "group.id": "stream-processor.checkpointed"})
+
+    def published(offsets: Mapping[int, int]) -> bool:
+        # The first coordinator of a broker may need a moment.
+        with contextlib.suppress(KafkaException):
+            group.commit(topic, offsets)
+            partitions = reader.committed([TopicPartition(topic, number) for number in offsets], timeout=5)
+            return {each.partition: each.offset for each in partitions} == offsets
+        return False
+
+    for offsets in ({0: 42, 1: 7}, {0: 0, 1: 0}):
+        wait_until(partial(published, offsets), "the offsets are not there")
+    group.close()
+    reader.close()
