@@ -61,11 +61,12 @@ async def test_a_key_without_a_newer_value_has_no_result(client: QueryClient, ow
     fill(owner)
     queries = [Query.of(key) for key in KEYS]
     answers = await client.poll(STORE, queries)
-    known = [query.newer_than(answer.position) for query, answer in zip(queries, answers, strict=True) if answer]  # type: ignore[union-attr]
+    positions = [answer.position for answer in answers if isinstance(answer, KeyState)]
+    known = [query.newer_than(position) for query, position in zip(queries, positions, strict=True)]
     owner.put(KEYS[3], Order(order_id="newer"))
     again = await client.poll(STORE, known)
 
-    assert [place for place, answer in enumerate(again) if answer is not None] == [3]
+    assert [place for place, answer in enumerate(again) if answer != Progress()] == [3]
 
 
 async def test_when_the_owner_is_gone_the_next_instance_answers_the_same_call(

@@ -56,6 +56,7 @@ class ShardMapDocument(Document):
 
     stores: list[StoreDocument]
     shards: list[ShardDocument]
+    version: str = Field(description="Stands for all but lag and positions; base64.")
 
 
 class TotalsDocument(Document):
