@@ -119,7 +119,7 @@ class HandshakeError(EdgeError):
 
 
 class GatewayRequiredError(HandshakeError, code="gateway_required", http_status=403):
-    """The call did not come through the gateway, or the gateway named no consumer."""
+    """The call did not come through the gateway, or without one of its headers, or the gateway named no consumer."""
 
 
 class OriginRefusedError(HandshakeError, code="origin_refused", http_status=403):

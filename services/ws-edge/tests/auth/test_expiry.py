@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from httpx import AsyncClient
-from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order
@@ -110,6 +110,26 @@ async def test_a_ticket_of_another_consumer_is_refused_and_renews_nothing(edge: 
 async def test_a_token_that_has_just_expired_closes_its_socket_at_once(edge: RunningEdge) -> None:
     async with edge.socket(expires_at=edge.wall_clock.now - 1) as socket:
         assert await close_code_of(socket) == CLOSE_EXPIRED
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["X-Gateway-Claims", "X-Consumer-Custom-ID", "X-Consumer-Username", "X-Consumer-Groups", "X-Forwarded-For"],
+)
+async def test_a_client_cannot_shed_its_expiry_or_its_name_by_the_header_connection(
+    edge: RunningEdge, name: str
+) -> None:
+    """The gateway deletes each header that the client names in `Connection`, so one that decides may not be missing."""
+    headers = edge.headers("operator", "staff", expires_at=edge.wall_clock.now + SOON_S)
+    del headers[name]
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers, verify=False) as client:
+        answer = await client.post("/v1/tickets")
+    with pytest.raises(InvalidStatus) as refusal:
+        await connect(f"ws://{edge.address}/v1/stream", additional_headers=headers)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "gateway_required")
+    assert f"{name.lower()} is missing" in answer.json()["error"]["message"]
+    assert refusal.value.response.status_code == 403
 
 
 async def test_a_ticket_needs_the_gateways_proof(edge: RunningEdge) -> None:

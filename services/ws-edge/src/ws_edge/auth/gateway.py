@@ -17,10 +17,11 @@ CLAIMS = b"x-gateway-claims"
 CUSTOM_ID = b"x-consumer-custom-id"
 USERNAME = b"x-consumer-username"
 GROUPS = b"x-consumer-groups"
-IDENTITY_HEADERS = frozenset({SECRET, CLAIMS, CUSTOM_ID, USERNAME, GROUPS})
+IDENTITY = (CLAIMS, CUSTOM_ID, USERNAME, GROUPS)
+"""None of them may be missing: Kong deletes every header that a client names in `Connection`, after its plugins ran."""
 FORWARDED_FOR = b"x-forwarded-for"
-NO_CLAIMS = "none"
-"""What the gateway sends as claims for a credential that is not a token."""
+NOTHING = "none"
+"""What such a header holds where there is nothing, for example as claims of a credential that is not a token."""
 
 TICKET_PURPOSE = b"statecast ws-edge ticket, version 1"
 """Separates the key from the secret itself, and from other keys that may be derived from it."""
@@ -59,16 +60,16 @@ class Gateway:
     def caller(self, scope: Mapping[str, Any]) -> Caller:
         """Reads the caller from an ASGI scope.
 
-        Raises GatewayRequiredError when the proof is missing or wrong, when one of the gateway's headers is repeated
-        or unreadable, or when neither a customer nor staff is named.
+        Raises GatewayRequiredError when the proof is missing or wrong, when one of the gateway's headers is missing,
+        empty, repeated or unreadable, or when neither a customer nor staff is named.
         """
         headers = self._verified_headers(scope)
-        groups = {group.strip() for group in _text(headers, GROUPS).split(",")}
-        consumer = Consumer(_text(headers, CUSTOM_ID), _text(headers, USERNAME), STAFF_GROUP in groups)
+        claims, consumer_id, name, groups = (_value(headers, header) for header in IDENTITY)
+        consumer = Consumer(consumer_id, name, STAFF_GROUP in {group.strip() for group in groups.split(",")})
         if not consumer.id and not consumer.staff:
             text = "the gateway named no consumer: sign in, and see that the consumer has a custom_id"
             raise GatewayRequiredError(text)
-        return Caller(consumer, _credential(_text(headers, CLAIMS)), _address(scope))
+        return Caller(consumer, _credential(claims), _address(scope))
 
     def stranger_address(self, scope: Mapping[str, Any]) -> str:
         """The address of a caller whom the gateway did not authenticate. Raises GatewayRequiredError as `caller`."""
@@ -78,7 +79,7 @@ class Gateway:
     def _verified_headers(self, scope: Mapping[str, Any]) -> dict[bytes, bytes]:
         headers: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
-            if name in IDENTITY_HEADERS:
+            if name == SECRET or name in IDENTITY:
                 if name in headers:
                     raise GatewayRequiredError(f"the header {name.decode()} was sent twice")
                 headers[name] = value
@@ -143,7 +144,7 @@ class Tickets:
 
 def _credential(claims: str) -> Credential:
     """The times in a JSON Web Token's payload; no times for other credentials."""
-    if claims in ("", NO_CLAIMS):
+    if not claims:
         return Credential()
     try:
         payload = json.loads(_base64url_bytes(claims))
@@ -158,18 +159,15 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_TIME_S:
         raise GatewayRequiredError(f"the token's claim {name} is no time: sign in with another token")
-    return float(min(value, MAX_TIME_S))
+    return float(value)
 
 
 def _address(scope: Mapping[str, Any]) -> str:
     """The last address in X-Forwarded-For, which the gateway added; earlier ones were claimed by the client."""
     lines = [value for name, value in scope["headers"] if name == FORWARDED_FOR]
-    if lines:
-        return str(lines[-1].decode("latin-1").rpartition(",")[2].strip())
-    host, _ = scope.get("client") or ("", 0)
-    return str(host)
+    return _value({FORWARDED_FOR: lines[-1].rpartition(b",")[2]} if lines else {}, FORWARDED_FOR)
 
 
 def _base64url_bytes(text: str) -> bytes:
@@ -177,5 +175,9 @@ def _base64url_bytes(text: str) -> bytes:
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def _text(headers: Mapping[bytes, bytes], name: bytes) -> str:
-    return headers.get(name, b"").decode("latin-1").strip()
+def _value(headers: Mapping[bytes, bytes], name: bytes) -> str:
+    """What the gateway says there; empty where that is nothing. Raises GatewayRequiredError when it says neither."""
+    text = headers.get(name, b"").decode("latin-1").strip()
+    if not text:
+        raise GatewayRequiredError(f"the header {name.decode()} is missing or empty: the gateway always sends it")
+    return "" if text == NOTHING else text
