@@ -95,7 +95,7 @@ class FrameFloodError(TooManyFramesError):
 
 
 class TicketRefusedError(RequestError, code="ticket_refused", http_status=403):
-    """The ticket is forged, too old, or of another consumer."""
+    """The ticket is forged, too old, used before, or of another consumer."""
 
 
 class UnknownChannelError(RequestError, code="unknown_channel", http_status=404):

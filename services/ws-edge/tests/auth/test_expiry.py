@@ -13,8 +13,9 @@ from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from testkit.ws_edge.edge import Clock, RunningEdge, until
 from ws_edge.auth.expiry import ExpiryTimer
-from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
+from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL, JSON_SUBPROTOCOL
 from ws_edge.errors import CLOSE_EXPIRED
+from ws_edge.session.sockets import TICKET_SUBPROTOCOL
 from ws_edge.states import StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
@@ -28,6 +29,11 @@ async def ticket(edge: RunningEdge, consumer: str = "customer-0001", expires_at:
     assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
     document: dict[str, Any] = answer.json()
     return document
+
+
+def offers(*tickets: str) -> list[str]:
+    """The subprotocols that a browser offers with these tickets."""
+    return [JSON_SUBPROTOCOL, *(TICKET_SUBPROTOCOL + each for each in tickets)]
 
 
 async def close_code_of(socket: ClientConnection) -> int:
@@ -143,26 +149,45 @@ async def test_a_ticket_opens_the_socket_of_a_client_that_cannot_send_headers(ed
     opening = await ticket(edge, expires_at=edge.wall_clock.now + SOON_S)
     edge.query.put(KEY, Order(order_id=KEY.group, customer_id="customer-0001"))
     subscribe = {"id": "a", "subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}
-    async with edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}") as socket:
+    async with edge.stranger_socket("/v1/tickets/stream", offers(opening["ticket"])) as socket:
         await socket.send(json.dumps(subscribe))
         answers = [json.loads(await socket.recv()) for _ in range(3)]
         edge.wall_clock.now += SOON_S
 
         assert await close_code_of(socket) == CLOSE_EXPIRED
+    assert socket.subprotocol == JSON_SUBPROTOCOL
     assert [set(answer) - {"id"} for answer in answers] == [{"authenticated"}, {"subscribed"}, {"changed"}]
 
 
-@pytest.mark.parametrize("query", ["", "?ticket=", "?ticket=made.up", "?ticket=a&ticket=b"])
-async def test_without_a_valid_ticket_the_socket_is_refused(edge: RunningEdge, query: str) -> None:
+@pytest.mark.parametrize("tickets", [(), ("",), ("made.up",), ("a", "b")])
+async def test_without_a_valid_ticket_the_socket_is_refused(edge: RunningEdge, tickets: tuple[str, ...]) -> None:
     with pytest.raises(InvalidStatus) as refusal:
-        await edge.stranger_socket(f"/v1/tickets/stream{query}")
+        await edge.stranger_socket("/v1/tickets/stream", offers(*tickets))
 
     assert refusal.value.response.status_code in (400, 403)
 
 
+async def test_a_ticket_in_the_address_where_logs_show_it_opens_nothing(edge: RunningEdge) -> None:
+    opening = await ticket(edge)
+    with pytest.raises(InvalidStatus) as refusal:
+        await edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}", offers())
+
+    assert refusal.value.response.status_code == 400
+
+
+async def test_a_ticket_that_somebody_has_seen_opens_no_second_socket(edge: RunningEdge) -> None:
+    opening = await ticket(edge)
+    async with edge.stranger_socket("/v1/tickets/stream", offers(opening["ticket"])):
+        with pytest.raises(InvalidStatus) as refusal:
+            await edge.stranger_socket("/v1/tickets/stream", offers(opening["ticket"]))
+
+    assert refusal.value.response.status_code == 403
+    assert "used before" in json.loads(refusal.value.response.body)["error"]["message"]
+
+
 async def test_tickets_are_only_accepted_through_the_gateway(edge: RunningEdge) -> None:
     opening = await ticket(edge)
-    connecting = edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}")
+    connecting = edge.stranger_socket("/v1/tickets/stream", offers(opening["ticket"]))
     connecting.additional_headers = {}
     with pytest.raises(InvalidStatus) as refusal:
         await connecting

@@ -4,10 +4,11 @@ import asyncio
 import json
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from websockets.asyncio.client import connect
+from websockets.typing import Subprotocol
 
 from testkit.ws_edge.fake_query_service import FakeQueryService as FakeQueryService
 from testkit.ws_edge.fake_query_service import FakeWriter
@@ -160,7 +161,8 @@ class RunningEdge:
         all_headers = self.headers(consumer, expires_at=expires_at) | dict(headers or {})
         return connect(f"ws://{self.address}{path}", additional_headers=all_headers, **options)
 
-    def stranger_socket(self, path: str) -> connect:
+    def stranger_socket(self, path: str, subprotocols: Sequence[str] = ()) -> connect:
         """Connects a client that the gateway did not authenticate."""
         headers = {"X-Gateway-Secret": SECRET, "X-Forwarded-For": "127.0.0.1"}
-        return connect(f"ws://{self.address}{path}", additional_headers=headers)
+        offers = [Subprotocol(offer) for offer in subprotocols] or None
+        return connect(f"ws://{self.address}{path}", additional_headers=headers, subprotocols=offers)

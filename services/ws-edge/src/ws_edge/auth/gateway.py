@@ -3,10 +3,12 @@
 import hmac
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
+from secrets import token_hex
 from typing import Any
 
 from ws_edge.authorization import STAFF_GROUP, Consumer
@@ -94,6 +96,8 @@ class Tickets:
 
     A ticket is a JSON document and its HMAC-SHA256, each in base64url, joined by a dot. The key is derived from the
     secret that gateway and edges share, so no edge has to ask another. Times are seconds since 1970.
+
+    Each edge redeems a ticket once: it remembers what it has redeemed, but not what the other edges have.
     """
 
     def __init__(self, secrets: Sequence[str], wall_clock: Callable[[], float], lifetime: float) -> None:
@@ -101,10 +105,13 @@ class Tickets:
         self._keys = [hmac.digest(secret.encode(), TICKET_PURPOSE, sha256) for secret in secrets]
         self._wall_clock = wall_clock
         self._lifetime = lifetime
+        self._used: OrderedDict[bytes, float] = OrderedDict()
+        """The signatures of redeemed tickets, as they were redeemed, with the time when each becomes invalid anyway."""
 
     def issue(self, caller: Caller) -> str:
         consumer, credential = caller.consumer, caller.credential
         content = {
+            "id": token_hex(8),
             "consumer": [consumer.id, consumer.name, consumer.staff],
             "credential": [credential.expires_at, credential.issued_at],
             "use_by": self._wall_clock() + self._lifetime,
@@ -113,25 +120,30 @@ class Tickets:
         signature = hmac.digest(self._keys[0], body, sha256)
         return b".".join(urlsafe_b64encode(part).rstrip(b"=") for part in (body, signature)).decode()
 
-    def redeem(self, ticket: str, consumer: Consumer) -> Credential:
-        """Returns the ticket's credential. Raises TicketRefusedError unless it is valid and the consumer's own."""
-        holder = self.holder(ticket)
-        if holder.consumer != consumer:
-            raise TicketRefusedError("the ticket is of another consumer, or other groups: open a new socket for it")
-        return holder.credential
+    def redeem(self, ticket: str, consumer: Consumer | None = None, address: str = "") -> Caller:
+        """Returns whom the ticket was issued to, with their `address`, and uses it up.
 
-    def holder(self, ticket: str, address: str = "") -> Caller:
-        """Returns whom the ticket was issued to, with their `address`. Raises TicketRefusedError."""
-        content = json.loads(self._verified(ticket))
-        credential = Credential(*content["credential"])
-        now = self._wall_clock()
-        if content["use_by"] <= now:
+        Raises TicketRefusedError unless it is valid, new to this edge, and that of the `consumer`, if one is given.
+        """
+        body, signature = self._verified(ticket)
+        content, now = json.loads(body), self._wall_clock()
+        caller = Caller(Consumer(*content["consumer"]), Credential(*content["credential"]), address)
+        expires_at, use_by = caller.credential.expires_at, content["use_by"]
+        if use_by <= now:
             raise TicketRefusedError("the ticket is too old: get a new one from POST /v1/tickets and send it at once")
-        if credential.expires_at is not None and credential.expires_at <= now:
+        if expires_at is not None and expires_at <= now:
             raise TicketRefusedError("the credential behind the ticket has expired: sign in again, then get a ticket")
-        return Caller(Consumer(*content["consumer"]), credential, address)
+        if consumer not in (None, caller.consumer):
+            raise TicketRefusedError("the ticket is of another consumer, or other groups: open a new socket for it")
+        if signature in self._used:
+            raise TicketRefusedError("the ticket was used before: get a new one from POST /v1/tickets for each use")
+        while self._used and next(iter(self._used.values())) <= now:
+            self._used.popitem(last=False)
+        self._used[signature] = use_by
+        return caller
 
-    def _verified(self, ticket: str) -> bytes:
+    def _verified(self, ticket: str) -> tuple[bytes, bytes]:
+        """The ticket's document and its signature. Raises TicketRefusedError."""
         body, _, signature = ticket[:MAX_TICKET_LENGTH].partition(".")
         try:
             content, mac = _base64url_bytes(body), _base64url_bytes(signature)
@@ -139,7 +151,7 @@ class Tickets:
             content, mac = b"", b""
         if not any(compare_digest(mac, hmac.digest(key, content, sha256)) for key in self._keys):
             raise TicketRefusedError("the ticket is not one of ours: send what POST /v1/tickets has answered, whole")
-        return content
+        return content, mac
 
 
 def _credential(claims: str) -> Credential:
