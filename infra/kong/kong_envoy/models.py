@@ -104,7 +104,7 @@ class KeyAuth(Authentication):
     key_in_header: On = True
     key_in_query: Off
     key_in_body: Off = False
-    hide_credentials: bool = False
+    hide_credentials: Off = False
     run_on_preflight: On = True
 
 

@@ -98,6 +98,7 @@ OTHER_FIELDS = [
     ("jwt", "header_names", ["x-token"]),
     ("key-auth", "key_in_query", True),
     ("key-auth", "key_in_header", False),
+    ("key-auth", "hide_credentials", True),
     ("key-auth", "key_in_body", True),
     ("key-auth", "run_on_preflight", False),
     ("key-auth", "realm", "x"),

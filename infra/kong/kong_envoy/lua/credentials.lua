@@ -21,7 +21,6 @@ local function by_key(handle, plugin)
     local key = headers:get(name)
     if key then
       local credential = headers:getNumValues(name) == 1 and CONFIG.keyauth_credentials[key] or {}
-      if plugin.hide_credentials then headers:remove(name) end
       return credential.consumer, credential.id
     end
   end
