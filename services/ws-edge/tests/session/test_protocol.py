@@ -87,6 +87,14 @@ async def test_a_handshake_that_cannot_be_parsed_is_answered_and_closed(
     await until(lambda: not edge.parts.server.server_state.connections)
 
 
+async def test_a_refused_handshake_is_no_error_in_the_logs(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
+    answer = await answer_to(edge, f"{HANDSHAKE}\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    await until(lambda: not edge.parts.server.server_state.tasks)
+    assert not [record.message for record in caplog.records if record.levelname == "ERROR"]
+
+
 @pytest.mark.parametrize(
     ("sent", "answered"),
     [

@@ -63,7 +63,7 @@ class EdgeHttpProtocol(HttpToolsProtocol):
 
 
 class EdgeSocketProtocol(WebSocketsSansIOProtocol):
-    """As its base, with six differences.
+    """As its base, with seven differences.
 
     - An event that is sent to many sockets is framed once: what a server sends is neither masked nor, here, compressed,
       so the bytes are the same for all.
@@ -76,6 +76,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
       a code. Here each has its own, so that operators see which it was.
     - The base does not answer a handshake that the library does not parse, for example one with more than 128 headers,
       and keeps its connection. Here the library's answer is sent (431), or 400 when it has none.
+    - The base logs an error for each handshake that the application refuses with an answer. Here that is no error.
     - What is held for a client that reads slowly, here and in the kernel, is bounded by `send_buffer` bytes each; the
       kernel alone would take megabytes of frames that are old when they are read.
     """
@@ -95,6 +96,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             raise ClientDisconnected
         if message["type"] != "websocket.send" or not self.handshake_complete:
             await super().send(message)
+            self.handshake_complete = self.handshake_complete or self.close_sent
             return
         await self.writable.wait()
         if self.disconnected or self.close_sent or self.transport.is_closing():
