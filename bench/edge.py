@@ -189,8 +189,11 @@ def _revoke(address: str, consumer: str) -> None:
     headers = {
         "Content-Type": "application/json",
         "X-Gateway-Secret": SECRET,
+        "X-Gateway-Claims": "none",
         "X-Consumer-Custom-ID": "bench-operator",
+        "X-Consumer-Username": "bench-operator",
         "X-Consumer-Groups": "staff",
+        "X-Forwarded-For": "127.0.0.1",
     }
     body = json.dumps({"consumer": consumer}).encode()
     with urlopen(Request(f"http://{address}/v1/revocations", body, headers), timeout=30) as answer:

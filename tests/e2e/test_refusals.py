@@ -6,12 +6,13 @@ from drivers.gateway_client import Gateway, GatewayClient
 from drivers.order_source import OrderSource
 from drivers.topic_readers import DeadLetters
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.headers import build_authorization_basic
 
 ALICE, BOB = "customer-0001", "customer-0002"
 
 
 def test_wrong_credentials_are_refused_by_the_gateway(gateway: Gateway) -> None:
-    stranger = GatewayClient(gateway, "alice", "wrong")
+    stranger = GatewayClient(gateway, {"Authorization": build_authorization_basic("alice", "wrong")})
 
     assert stranger.get("/update/orders/order-000001").status_code == 401
     with pytest.raises(InvalidStatus) as refusal, stranger.open():

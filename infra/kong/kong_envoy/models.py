@@ -101,17 +101,17 @@ class BasicAuth(Authentication):
 
 class KeyAuth(Authentication):
     key_names: Texts = ["apikey"]
-    key_in_header: bool = True
-    key_in_query: bool = True
+    key_in_header: On = True
+    key_in_query: Off
     key_in_body: Off = False
-    hide_credentials: bool = False
+    hide_credentials: Off = False
     run_on_preflight: On = True
 
 
 class Jwt(Authentication):
     claims_to_verify: Annotated[Texts, _only([], ["exp"])] = []
-    header_names: Texts = ["authorization"]
-    uri_param_names: Texts = ["jwt"]
+    header_names: Annotated[Texts, _only(["authorization"])] = ["authorization"]
+    uri_param_names: Annotated[Texts, _only([])]
     cookie_names: Annotated[Texts, _only([])] = []
     key_claim_name: Literal["iss"] = "iss"
     secret_is_base64: Off = False
@@ -156,15 +156,22 @@ class RequestSizeLimiting(Entity):
         return self
 
 
+HeaderContains = Annotated[Text, Field(pattern=r"^~\*[a-z]+$")]
+"""The one form of regular expression that is carried over: a word in small letters, however it is spelled."""
 HeaderName = Annotated[Text, AfterValidator(_not_host)]
 AddedHeader = Annotated[dict[str, str], BeforeValidator(_added_header)]
-Removed = TypedDict("Removed", {"headers": list[HeaderName], "querystring": Texts}, total=False)
+Removed = TypedDict("Removed", {"headers": list[HeaderName]}, total=False)
 Added = TypedDict("Added", {"headers": list[AddedHeader]}, total=False)
 
 
 class RequestTransformer(Entity):
     remove: Removed = {}
     add: Added = {}
+
+
+class RequestTermination(Entity):
+    status_code: Annotated[int, Field(ge=400, le=599)]
+    message: Text
 
 
 PluginName = TypeVar("PluginName", bound=str)
@@ -178,14 +185,17 @@ class Plugin(Tagged, Generic[PluginName, PluginConfig]):
     config: PluginConfig
 
 
-ConsumerPlugin = Plugin[Literal["rate-limiting"], RateLimiting]
+RateLimit = Plugin[Literal["rate-limiting"], RateLimiting]
+ConsumerPlugin = Annotated[
+    RateLimit | Plugin[Literal["request-termination"], RequestTermination], Field(discriminator="name")
+]
 AnyPlugin = Annotated[
     Plugin[Literal["acl"], Acl]
     | Plugin[Literal["basic-auth"], BasicAuth]
     | Plugin[Literal["correlation-id"], CorrelationId]
     | Plugin[Literal["jwt"], Jwt]
     | Plugin[Literal["key-auth"], KeyAuth]
-    | ConsumerPlugin
+    | RateLimit
     | Plugin[Literal["request-size-limiting"], RequestSizeLimiting]
     | Plugin[Literal["request-transformer"], RequestTransformer],
     Field(discriminator="name"),
@@ -196,6 +206,7 @@ class Route(Tagged):
     name: Text
     paths: list[Annotated[Text, AfterValidator(_path)]]
     methods: Texts = []
+    headers: dict[HeaderName, Annotated[list[HeaderContains], Field(min_length=1, max_length=1)]] = {}
     protocols: Annotated[Texts, _only(["http", "https"])] = ["http", "https"]
     strip_path: Off
     preserve_host: Off = False
@@ -291,7 +302,7 @@ class Consumer(Tagged):
     basicauth_credentials: list[BasicCredential] = []
     keyauth_credentials: list[KeyCredential] = []
     jwt_secrets: list[JwtSecret] = []
-    plugins: Annotated[list[ConsumerPlugin], Field(max_length=1)] = []
+    plugins: list[ConsumerPlugin] = []
 
 
 class KongFile(Entity):
@@ -317,13 +328,13 @@ class KongFile(Entity):
         _check_unique("the username", [basic["username"] for owner in owners for basic in owner.basicauth_credentials])
         _check_unique("the key", [key["key"] for owner in owners for key in owner.keyauth_credentials])
         _check_unique("the issuer", [issuer["key"] for owner in owners for issuer in owner.jwt_secrets])
+        for owner in owners:
+            _check_unique(f"consumer {owner.username}: the plugin", [plugin.name for plugin in owner.plugins])
         for service, route in self.routes:
             if service.host not in upstreams:
                 raise ValueError(f"the host {service.host!r} of service {service.name} must be an upstream")
             configs = [plugin.config for plugin in service.plugins_of(route).values()]
             anonymous = {config.anonymous for config in configs if isinstance(config, Authentication)}
-            if len(anonymous) > 1:
-                raise ValueError(f"the plugins of route {route.name} must name the same anonymous consumer")
             for username in anonymous.difference(usernames):
                 raise ValueError(f"there is no consumer {username!r}, whom route {route.name} names as anonymous")
         return self

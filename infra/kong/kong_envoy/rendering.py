@@ -115,21 +115,15 @@ def _tokens(gateway: KongFile) -> dict[str, Any] | None:
     Whether a token's expiry holds and whether a token was needed is decided by the script, as Kong has it.
     """
     configs = [plugin.config for service, route in gateway.routes for plugin in service.plugins_of(route).values()]
-    plugins = [config for config in configs if isinstance(config, Jwt)]
     secrets = {secret["key"]: secret["secret"] for consumer in gateway.consumers for secret in consumer.jwt_secrets}
-    if not (plugins and secrets):
+    if not (secrets and any(isinstance(config, Jwt) for config in configs)):
         return None
-    names = sorted({name for plugin in plugins for name in plugin.header_names})
-    params = sorted({name for plugin in plugins for name in plugin.uri_param_names})
     providers = {}
     for issuer, secret in secrets.items():
         key = urlsafe_b64encode(secret.encode()).rstrip(b"=").decode()
         keys = f'{{"keys":[{{"kty":"oct","alg":"HS256","k":"{key}"}}]}}'
-        headers = [{"name": name, "value_prefix": scheme} for name in names for scheme in ("Bearer ", "bearer ")]
         provider = provider_of(issuer)
-        providers[provider] = _part(
-            "provider", name=provider, issuer=issuer, keys=keys, headers=headers, params=[*params]
-        )
+        providers[provider] = _part("provider", name=provider, issuer=issuer, keys=keys)
     any_of = [*({"provider_name": name} for name in providers), {"allow_missing_or_failed": {}}]
     return _part("tokens", providers=providers, requirements=any_of)
 
@@ -171,15 +165,24 @@ def _endpoint(target: Target, resolve: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _routes(gateway: KongFile) -> list[dict[str, Any]]:
-    """The routes, the first match wins: those that also match the method, then exact paths, then longer prefixes."""
+    """The routes, the first match wins: those that match more than a path, then exact paths, then longer prefixes."""
     paths = [(path, service, route) for service, route in gateway.routes for path in route.paths]
-    paths.sort(key=lambda each: (bool(each[2].methods), each[0].startswith("~"), len(each[0]), each[0]), reverse=True)
+    paths.sort(key=lambda each: (_more(each[2]), each[0].startswith("~"), len(each[0]), each[0]), reverse=True)
     return [entry for path, service, route in paths for entry in _entries(path, service, route)]
+
+
+def _more(route: Route) -> int:
+    """How many kinds of things the route matches beside the path."""
+    return bool(route.methods) + bool(route.headers)
 
 
 def _entries(path: str, service: Service, route: Route) -> Iterator[dict[str, Any]]:
     exact = EXACT_PATH.fullmatch(path)
     methods = ["|".join(route.methods)] if route.methods else []
+    words = [
+        {"name": name, "string_match": {"contains": word.removeprefix("~*"), "ignore_case": True}}
+        for name, [word] in route.headers.items()
+    ]
     for patterns, retry_on in ([*methods, NOT_REPEATED], "connect-failure"), (methods, "connect-failure,reset"):
         headers = [{"name": ":method", "string_match": {"safe_regex": {"regex": pattern}}} for pattern in patterns]
         yield _part(
@@ -187,7 +190,7 @@ def _entries(path: str, service: Service, route: Route) -> Iterator[dict[str, An
             name=route.name,
             prefix=None if exact else path,
             path=exact[1].replace("\\.", ".") if exact else None,
-            headers=headers or None,
+            headers=[*headers, *words] or None,
             cluster=_cluster_name(service),
             idle_timeout=f"{service.read_timeout / 1000:g}s",
             retries=_part("retries", retry_on=retry_on, number=service.retries) if service.retries else None,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
-from kong_envoy.models import SIZE_UNITS, AnyPlugin, KongFile
+from kong_envoy.models import SIZE_UNITS, AnyPlugin, ConsumerPlugin, KongFile
 
 PARTS = ("answers", "request", "credentials", "limits", "gateway")
 
@@ -38,7 +38,7 @@ def script_of(gateway: KongFile) -> str:
     return "\n".join([f"local CONFIG = {literal(config)}\n", *programs])
 
 
-def _plugins(plugins: Iterable[AnyPlugin], scope: str) -> dict[str, Any]:
+def _plugins(plugins: Iterable[AnyPlugin | ConsumerPlugin], scope: str) -> dict[str, Any]:
     """The settings of plugins by name; requests within one `scope` are counted together."""
     return {plugin.name: plugin.config.model_dump() | {"scope": scope} for plugin in plugins}
 

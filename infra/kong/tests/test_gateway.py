@@ -8,6 +8,7 @@ import pytest
 
 from kong_envoy.errors import KongEnvoyError, UnsupportedError
 from kong_envoy.gateway import load, read_document
+from kong_envoy.models import RateLimiting
 from kong_envoy.rendering import render
 
 Document = dict[str, Any]
@@ -40,12 +41,36 @@ def test_the_shipped_file_is_carried_over(document: Document, environment: dict[
     assert {route.name for _, route in gateway.routes} == {
         "orders",
         "stores",
+        "passwords",
+        "operations-passwords",
         "operations",
         "documentation",
         "pages",
         "tickets",
     }
     assert len(gateway.certificates) == 1
+
+
+def test_every_consumer_with_a_credential_has_what_the_edge_requires(
+    document: Document, environment: dict[str, str]
+) -> None:
+    for consumer in read_document(document, environment).consumers:
+        if consumer.basicauth_credentials or consumer.keyauth_credentials or consumer.jwt_secrets:
+            assert consumer.custom_id, consumer.username
+            assert consumer.acls, consumer.username
+
+
+def test_passwords_are_taken_where_they_are_limited_by_address_alone(
+    document: Document, environment: dict[str, str]
+) -> None:
+    gateway = read_document(document, environment)
+    for service, route in gateway.routes:
+        plugins = service.plugins_of(route)
+        limit = plugins["rate-limiting"].config
+        if "basic-auth" in plugins:
+            assert isinstance(limit, RateLimiting)
+            assert limit.limit_by == "ip"
+    assert not [each.username for each in gateway.consumers if each.basicauth_credentials and each.plugins]
 
 
 def test_an_unknown_field_is_refused_wherever_it_stands(document: Document, environment: dict[str, str]) -> None:
@@ -69,6 +94,11 @@ OTHER_FIELDS = [
     ("jwt", "maximum_expiration", 60),
     ("jwt", "run_on_preflight", False),
     ("jwt", "realm", "x"),
+    ("jwt", "uri_param_names", ["jwt"]),
+    ("jwt", "header_names", ["x-token"]),
+    ("key-auth", "key_in_query", True),
+    ("key-auth", "key_in_header", False),
+    ("key-auth", "hide_credentials", True),
     ("key-auth", "key_in_body", True),
     ("key-auth", "run_on_preflight", False),
     ("key-auth", "realm", "x"),
@@ -87,6 +117,7 @@ OTHER_FIELDS = [
     ("request-transformer", "replace", {"headers": ["a:b"]}),
     ("request-transformer", "append", {"headers": ["a:b"]}),
     ("request-transformer", "remove", {"body": ["a"]}),
+    ("request-transformer", "remove", {"querystring": ["a"]}),
     ("request-transformer", "remove", {"headers": ["host"]}),
     ("request-transformer", "add", {"querystring": ["a:b"]}),
     ("request-transformer", "add", {"headers": ["no value"]}),
@@ -112,7 +143,10 @@ CHANGES = [
     (("services", 0, "plugins", 0, "name"), "cors"),
     (("services", 0, "plugins", 0, "enabled"), False),
     (("services", 0, "plugins", 1, "config", "anonymous"), "nobody"),
-    (("services", 0, "plugins", 1, "config", "anonymous"), "alice"),
+    (("services", 0, "routes", 2, "headers"), {"authorization": ["Basic"]}),
+    (("services", 0, "routes", 2, "headers"), {"authorization": ["~*^basic"]}),
+    (("services", 0, "routes", 2, "headers"), {"authorization": ["~*basic", "~*digest"]}),
+    (("services", 0, "routes", 2, "headers"), {"host": ["~*basic"]}),
     (("services", 0, "routes", 0, "strip_path"), True),
     (("services", 0, "routes", 0, "paths"), ["~/update/.*"]),
     (("services", 0, "routes", 0, "protocols"), ["https"]),
@@ -126,10 +160,12 @@ CHANGES = [
     (("upstreams", 0, "healthchecks", "active", "healthy", "http_statuses"), [200, 302]),
     (("snis", 0, "name"), "example.org"),
     (("snis", 0, "certificate", "id"), "another"),
-    (("consumers", 1, "jwt_secrets", 0, "algorithm"), "RS256"),
-    (("consumers", 1, "username"), "bob"),
-    (("consumers", 1, "keyauth_credentials", 0, "key"), "bob-demo-key"),
-    (("consumers", 3, "plugins", 0, "name"), "acl"),
+    (("consumers", 2, "jwt_secrets", 0, "algorithm"), "RS256"),
+    (("consumers", 2, "username"), "bob"),
+    (("consumers", 2, "keyauth_credentials", 0, "key"), "bob-demo-key"),
+    (("consumers", 1, "plugins", 0, "name"), "acl"),
+    (("consumers", 1, "plugins", 0, "config", "trigger"), "x"),
+    (("consumers", 1, "plugins", 0, "config", "status_code"), 200),
 ]
 
 

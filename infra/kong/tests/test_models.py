@@ -45,7 +45,7 @@ def test_a_list_of_allowed_values_stands_for_a_set() -> None:
 
 def test_a_field_that_is_not_carried_over_may_stand_there_with_kongs_default() -> None:
     assert Route.model_validate(ROUTE | {"preserve_host": False, "path_handling": "v0", "tags": ["x"]})
-    assert Jwt.model_validate({"anonymous": "x", "run_on_preflight": True, "cookie_names": []})
+    assert Jwt.model_validate({"anonymous": "x", "uri_param_names": [], "run_on_preflight": True, "cookie_names": []})
 
 
 def test_false_is_not_zero() -> None:

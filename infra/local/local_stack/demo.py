@@ -57,12 +57,12 @@ async def _show(stack: Stack, settings: Settings, console: Console) -> int:
 
 @asynccontextmanager
 async def following(stack: Stack, board: Board, clock: Clock) -> AsyncIterator[None]:
-    """Feeds the board during the block with what each demo user with a password may see."""
+    """Feeds the board during the block with what each demo user with a password and a key may see."""
     trust = ssl.create_default_context(cafile=stack.gateway.ca_certificate)
     async with AsyncExitStack() as clients:
         tasks = []
         for name, user in stack.credentials.items():
-            if user.basic is None:
+            if not (user.basic and user.key):
                 continue
             headers = user.headers
             push = PushClient(f"{stack.gateway.wss}/v1/stream", credentials=headers, tls=trust)

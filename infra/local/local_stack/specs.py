@@ -84,11 +84,11 @@ def demo_users(document: Mapping[str, Any]) -> dict[str, Credentials]:
 
 
 def staff_headers(users: Mapping[str, Credentials]) -> Mapping[str, str]:
-    """The headers of the first of staff. Raises LocalStackError when nobody of staff has a password."""
+    """The headers of the first of staff. Raises LocalStackError when nobody of staff has a key."""
     for user in users.values():
-        if "staff" in user.groups and user.basic:
+        if "staff" in user.groups and user.key:
             return user.headers
-    raise LocalStackError(f"{KONG_FILE} names no consumer of the group staff with a password")
+    raise LocalStackError(f"{KONG_FILE} names no consumer of the group staff with a key")
 
 
 def _credentials(consumer: dict[str, Any]) -> Credentials:

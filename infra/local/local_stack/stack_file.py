@@ -4,8 +4,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from websockets.headers import build_authorization_basic
-
 from local_stack import LocalStackError
 from local_stack.settings import EDGES, QUERIES, Settings
 from local_stack.stack_directory import Entry, Part, RunningProcess
@@ -66,9 +64,8 @@ class Credentials(Part):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The header of basic authentication; none without a password."""
-        basic = self.basic
-        return {"Authorization": build_authorization_basic(basic.username, basic.password)} if basic else {}
+        """The header with the key, as the gateway limits passwords; none without a key."""
+        return {"apikey": self.key} if self.key else {}
 
 
 class Stack(Part):

@@ -31,8 +31,8 @@ from statecast_client.push.protocol import SUBPROTOCOL
 from testkit.certificates import Certificates
 from testkit.waiting import wait_until_async
 
-ALICE = Credentials(customer_id="customer-0001", basic=Basic(username="alice", password="secret"))
-OPERATOR = Credentials(groups=("staff",), basic=Basic(username="operator", password="secret"))
+ALICE = Credentials(customer_id="customer-0001", basic=Basic(username="alice", password="secret"), key="alice-key")
+OPERATOR = Credentials(groups=("staff",), basic=Basic(username="operator", password="secret"), key="operator-key")
 NOW = 1_800_000_000.0
 
 
@@ -46,7 +46,7 @@ class FakeGateway:
         self.statuses = ["PLACED"]
         self.refusal = ""
         self.watched: list[ClientFrame] = []
-        self.authorizations: set[str | None] = set()
+        self.keys: set[str | None] = set()
         self.sockets: set[ServerConnection] = set()
 
     @asynccontextmanager
@@ -63,7 +63,7 @@ class FakeGateway:
             yield Stack.model_validate_json(stack_text(settings, users, {}))
 
     def _respond(self, connection: ServerConnection, request: Request) -> Response | None:
-        self.authorizations.add(request.headers.get("Authorization"))
+        self.keys.add(request.headers.get("apikey"))
         if "Upgrade" in request.headers:
             return None
         page = self.pages.get(request.path)
@@ -114,7 +114,7 @@ async def test_orders_of_a_customer_are_watched_and_shown(gateway: FakeGateway) 
     line = board.lines["order-1"]
     assert (line.status, line.order.customer_id, line.seen_by) == ("Paid", "customer-0001", "alice")
     assert (line.changes, line.age_s) == (1, 1.0)
-    assert gateway.authorizations == {"Basic YWxpY2U6c2VjcmV0"}
+    assert gateway.keys == {"alice-key"}
 
 
 async def test_a_lost_socket_continues_from_its_position(gateway: FakeGateway) -> None:
@@ -152,7 +152,7 @@ async def test_an_authority_that_is_not_the_stacks_is_not_trusted(gateway: FakeG
         async with following(stack.model_copy(update={"gateway": elsewhere}), board, lambda: NOW):
             await wait_until_async(lambda: "CERTIFICATE_VERIFY_FAILED" in board.problem, "the certificate is refused")
 
-    assert not gateway.authorizations
+    assert not gateway.keys
 
 
 async def test_the_shard_map_is_followed_as_staff(gateway: FakeGateway) -> None:

@@ -190,10 +190,10 @@ def test_a_file_that_cannot_be_carried_over_is_refused_by_its_name(
         configure(settings)
 
 
-def test_a_user_with_a_password_has_a_header() -> None:
-    operator = Credentials(basic=Basic(username="operator", password="secret"))
+def test_a_user_with_a_key_has_a_header() -> None:
+    operator = Credentials(basic=Basic(username="operator", password="secret"), key="k")
 
-    assert operator.headers == {"Authorization": "Basic b3BlcmF0b3I6c2VjcmV0"}
+    assert operator.headers == {"apikey": "k"}
     assert Credentials().headers == {}
 
 
@@ -219,11 +219,11 @@ def test_a_file_without_credentials_is_refused() -> None:
         demo_users(document)
 
 
-def test_a_file_without_a_staff_consumer_with_a_password_is_refused() -> None:
+def test_a_file_without_a_staff_consumer_with_a_key_is_refused() -> None:
     users = {
-        "alice": Credentials(basic=Basic(username="alice", password="secret")),
-        "key": Credentials(groups=("staff",)),
+        "alice": Credentials(key="k"),
+        "operator": Credentials(groups=("staff",), basic=Basic(username="operator", password="secret")),
     }
 
-    with pytest.raises(LocalStackError, match=f"{KONG_FILE} names no consumer of the group staff with a password"):
+    with pytest.raises(LocalStackError, match=f"{KONG_FILE} names no consumer of the group staff with a key"):
         staff_headers(users)

@@ -12,14 +12,14 @@ from websockets.asyncio.client import connect
 
 from statecast_service.errors import SettingsError
 from testkit.certificates import PemFiles
-from testkit.ws_edge.edge import SECRET, RunningEdge
+from testkit.ws_edge.edge import SECRET, RunningEdge, gateway_headers
 from testkit.ws_edge.fake_query_service import FakeQueryService
 from ws_edge.errors import UnavailableError
 from ws_edge.server import port_tls, query_tls
 from ws_edge.settings import Settings
 from ws_edge.upstream.query_client import QueryClient
 
-ALICE = {"X-Consumer-Custom-ID": "customer-0001"}
+ALICE = gateway_headers("not the secret", "customer-0001", "customers")
 
 
 @pytest.fixture(scope="module")

@@ -150,7 +150,9 @@ def handshake(host: str, secret: str, number: int, consumer: str | None = None) 
         "Sec-WebSocket-Version": "13",
         "Sec-WebSocket-Key": "c3RhdGVjYXN0LWJlbmNoMQ==",
         "X-Gateway-Secret": secret,
+        "X-Gateway-Claims": "none",
         "X-Consumer-Custom-ID": consumer or f"bench-{number}",
+        "X-Consumer-Username": consumer or f"bench-{number}",
         "X-Consumer-Groups": "staff",
         "X-Forwarded-For": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
     }

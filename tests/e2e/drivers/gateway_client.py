@@ -1,6 +1,5 @@
 """Clients that reach the system through the gateway alone, with the credentials of one consumer."""
 
-import base64
 import json
 import socket
 import ssl
@@ -149,12 +148,11 @@ class OrderSocket:
 
 
 class GatewayClient:
-    """A client with HTTP Basic credentials."""
+    """A client with the headers of one credential."""
 
-    def __init__(self, gateway: Gateway, username: str, password: str) -> None:
+    def __init__(self, gateway: Gateway, headers: Mapping[str, str]) -> None:
         self._gateway = gateway
-        token = base64.b64encode(f"{username}:{password}".encode()).decode()
-        self.headers = {"Authorization": f"Basic {token}"}
+        self.headers = dict(headers)
 
     def get(self, path: str, **parameters: str | int) -> httpx.Response:
         """GETs a path through the gateway."""
@@ -196,9 +194,9 @@ def gateway_of(stack: RunningStack) -> Gateway:
 
 def client_of(stack: RunningStack, user: str) -> GatewayClient:
     """The phone of one of the gateway's demo users."""
-    credentials = stack.file.credentials[user].basic
-    assert credentials is not None, f"{user} has no name and password"
-    return GatewayClient(gateway_of(stack), credentials.username, credentials.password)
+    headers = stack.file.credentials[user].headers
+    assert headers, f"{user} has no key"
+    return GatewayClient(gateway_of(stack), headers)
 
 
 class TokenClient(GatewayClient):
@@ -209,8 +207,7 @@ class TokenClient(GatewayClient):
         assert credentials is not None, f"{user} has no secret for tokens"
         claims = {"iss": credentials.key, "iat": int(time.time()), "exp": int(time.time() + scaled(seconds))}
         self.token = jwt.encode(claims, credentials.secret, algorithm=credentials.algorithm)
-        self._gateway = gateway_of(stack)
-        self.headers = {"Authorization": f"Bearer {self.token}"}
+        super().__init__(gateway_of(stack), {"Authorization": f"Bearer {self.token}"})
 
     def ticket(self) -> Frame:
         """The edge's answer to a request for a ticket with this token."""

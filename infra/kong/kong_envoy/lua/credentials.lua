@@ -1,24 +1,10 @@
 -- Finds out who asks, as Kong's plugins jwt, key-auth and basic-auth do when each names an anonymous consumer: the
 -- first credential that holds wins, and a request without one goes on as the anonymous consumer.
 
--- The one token that the request shows, however often; nil for different ones.
-local function token_of(handle, plugin)
-  local tokens = {}
-  for _, name in ipairs(plugin.uri_param_names) do
-    for _, value in ipairs(query_values(handle, name)) do tokens[value] = true end
-  end
-  for _, name in ipairs(plugin.header_names) do
-    tokens[(handle:headers():get(name) or ""):match("%s*[Bb]earer%s+(.+)") or ""] = true
-  end
-  tokens[""] = nil
-  local token = next(tokens)
-  return token and not next(tokens, token) and token or nil
-end
-
 -- Envoy's jwt_authn has checked the signatures; its clock skew cannot be zero, so the expiry is checked here.
 local function by_jwt(handle, plugin)
-  local token = token_of(handle, plugin)
-  if not token then return nil end
+  local token = (handle:headers():get("authorization") or ""):match("[Bb]earer%s+(.+)")
+  if not token or not token:find("^[%w_.-]+$") then return nil end
   local verified = handle:streamInfo():dynamicMetadata():get("envoy.filters.http.jwt_authn") or {}
   for provider, credential in pairs(CONFIG.jwt_secrets) do
     local claims = verified[provider]
@@ -29,24 +15,12 @@ local function by_jwt(handle, plugin)
   end
 end
 
-local function key_of(handle, plugin, name)
-  local headers = handle:headers()
-  if plugin.key_in_header and headers:get(name) then
-    return headers:getNumValues(name) == 1 and headers:get(name) or nil, true
-  end
-  local values = plugin.key_in_query and query_values(handle, name) or {}
-  return #values == 1 and values[1] or nil, #values > 0
-end
-
 local function by_key(handle, plugin)
+  local headers = handle:headers()
   for _, name in ipairs(plugin.key_names) do
-    local key, shown = key_of(handle, plugin, name)
-    if shown then
-      if key and plugin.hide_credentials then
-        remove_from_query(handle, name)
-        handle:headers():remove(name)
-      end
-      local credential = CONFIG.keyauth_credentials[key or ""] or {}
+    local key = headers:get(name)
+    if key then
+      local credential = headers:getNumValues(name) == 1 and CONFIG.keyauth_credentials[key] or {}
       return credential.consumer, credential.id
     end
   end

@@ -1,5 +1,5 @@
 -- Takes a request through the plugins of its route in Kong's order: correlation-id, the credentials,
--- request-size-limiting, acl, rate-limiting, request-transformer.
+-- request-size-limiting, acl, rate-limiting, request-transformer, request-termination.
 
 local function correlate(handle, plugin, kept)
   local sent = handle:headers():get(plugin.header_name)
@@ -15,7 +15,6 @@ local function transform(handle, plugin, kept)
   for _, added in ipairs(plugin.add.headers or {}) do
     if not headers:get(added.name) then headers:add(added.name, added.value or claims or added.claims_or) end
   end
-  for _, name in ipairs(plugin.remove.querystring or {}) do remove_from_query(handle, name) end
 end
 
 -- What Kong tells the upstream about the client, whatever the client says itself. Envoy sets X-Forwarded-Proto.
@@ -36,6 +35,8 @@ end
 -- The status and message that a plugin of the route refuses the request with, or nil.
 local function refusal(handle, plugins, kept, address)
   if plugins["correlation-id"] then correlate(handle, plugins["correlation-id"], kept) end
+  local two = (handle:headers():get("authorization") or ""):find(",") -- Envoy has joined the lines; nginx refuses two
+  if two then return 400, "Bad request" end
   local consumer, authenticated = identify(handle, plugins, kept)
   local size, acl = plugins["request-size-limiting"], plugins.acl
   local rate = consumer and consumer.plugins["rate-limiting"] or plugins["rate-limiting"]
@@ -43,6 +44,8 @@ local function refusal(handle, plugins, kept, address)
   if size then status, message = refused_by_size(handle, size) end
   if not status and acl then status, message = refused_by_acl(handle, acl, consumer, authenticated) end
   if not status and rate then status, message = refused_by_rate(handle, rate, consumer, address, kept) end
+  local ends = not status and consumer and consumer.plugins["request-termination"]
+  if ends then return ends.status_code, ends.message end
   return status, message
 end
 

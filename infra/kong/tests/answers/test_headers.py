@@ -9,6 +9,7 @@ import pytest
 from testkit.gateway_under_test import GatewayUnderTest, token
 
 ALICE = {"apikey": "alice-demo-key"}
+OPERATOR_PASSWORD = "Basic b3BlcmF0b3I6b3BlcmF0b3ItZGVtby1wYXNzd29yZA=="
 FORGED = {
     "X-Gateway-Secret": "forged",
     "X-Gateway-Claims": "forged",
@@ -48,12 +49,11 @@ def test_what_is_forged_for_a_socket_does_not_get_through(gateway: GatewayUnderT
 def test_the_edge_gets_the_claims_of_a_token_and_not_its_signature(gateway: GatewayUnderTest) -> None:
     shown = token("alice", sub="x")
     header, claims, signature = shown.split(".")
-    for query, headers in (("", {"Authorization": f"Bearer {shown}"}), (f"?jwt={shown}", {})):
-        answer = gateway.get("/v1/x" + query, headers)
+    answer = gateway.get("/v1/x", {"Authorization": f"Bearer {shown}"})
 
-        assert answer.json()["headers"]["x-gateway-claims"] == claims
-        assert header not in answer.text
-        assert signature not in answer.text
+    assert answer.json()["headers"]["x-gateway-claims"] == claims
+    assert header not in answer.text
+    assert signature not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,39 @@ def test_without_a_token_that_holds_there_are_no_claims(gateway: GatewayUnderTes
 
 def test_a_socket_brings_the_claims_of_its_token(gateway: GatewayUnderTest) -> None:
     shown = token("alice")
-    with gateway.socket(f"/v1/stream?jwt={shown}") as socket:
+    with gateway.socket("/v1/stream", {"Authorization": f"Bearer {shown}"}) as socket:
         arrived = json.loads(socket.recv())
 
     assert arrived["headers"]["x-gateway-claims"] == shown.split(".")[1]
+
+
+DECIDING = {
+    "x-gateway-claims": "none",
+    "x-consumer-custom-id": "operator",
+    "x-consumer-username": "operator",
+    "x-consumer-groups": "staff",
+}
+
+
+@pytest.mark.parametrize("path", ["/v1/x", "/v1/shards"])
+@pytest.mark.parametrize("headers", [{"apikey": "operator-demo-key"}, {"Authorization": OPERATOR_PASSWORD}])
+def test_the_edge_gets_every_header_that_decides(gateway: GatewayUnderTest, path: str, headers: dict[str, str]) -> None:
+    arrived = gateway.get(path, headers).json()["headers"]
+
+    assert DECIDING.items() <= arrived.items()
+    assert arrived["x-forwarded-for"]
+
+
+@pytest.mark.parametrize("name", [*DECIDING, "x-gateway-secret"])
+def test_the_header_connection_takes_a_header_away_but_puts_no_other_in_its_place(
+    gateway: GatewayUnderTest, name: str
+) -> None:
+    """Kong takes away what it names, after its plugins ran; the edge refuses that."""
+    named = [("apikey", "operator-demo-key"), ("Connection", f"keep-alive, {name}"), (name, "forged")]
+    truth = gateway.get("/v1/x", {"apikey": "operator-demo-key"}).json()["headers"][name]
+    arrived = httpx.get(gateway.http + "/v1/x", headers=named).json()["headers"].get(name)
+
+    assert arrived in (None, truth)
 
 
 def test_the_public_routes_know_nobody(gateway: GatewayUnderTest) -> None:

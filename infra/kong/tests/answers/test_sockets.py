@@ -5,7 +5,7 @@ import json
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from testkit.gateway_under_test import GatewayUnderTest, token
+from testkit.gateway_under_test import GatewayUnderTest
 
 ALICE = {"apikey": "alice-demo-key"}
 
@@ -23,13 +23,12 @@ def test_a_socket_carries_text_both_ways(gateway: GatewayUnderTest, path: str, s
     assert arrived["headers"]["x-gateway-secret"] == gateway.secret
 
 
-@pytest.mark.parametrize("query", ["?apikey=alice-demo-key", "?jwt={token}"])
-def test_a_browser_shows_its_credential_in_the_query(gateway: GatewayUnderTest, query: str) -> None:
-    with gateway.socket("/update/orders" + query.format(token=token("alice"))) as socket:
+def test_the_ticket_of_a_browser_reaches_the_edge_among_its_subprotocols(gateway: GatewayUnderTest) -> None:
+    offers = "statecast.push.v1+json, statecast.ticket.a-b_c.d"
+    with gateway.socket("/v1/tickets/stream", {"Sec-WebSocket-Protocol": offers}) as socket:
         arrived = json.loads(socket.recv())
 
-    assert arrived["headers"]["x-consumer-custom-id"] == "customer-0001"
-    assert arrived["query"] == ""
+    assert arrived["headers"]["sec-websocket-protocol"] == offers
 
 
 @pytest.mark.parametrize(("headers", "status"), [({}, 401), ({"apikey": "wrong"}, 401)])

@@ -95,7 +95,7 @@ class FrameFloodError(TooManyFramesError):
 
 
 class TicketRefusedError(RequestError, code="ticket_refused", http_status=403):
-    """The ticket is forged, too old, or of another consumer."""
+    """The ticket is forged, too old, used before, or of another consumer."""
 
 
 class UnknownChannelError(RequestError, code="unknown_channel", http_status=404):
@@ -119,7 +119,7 @@ class HandshakeError(EdgeError):
 
 
 class GatewayRequiredError(HandshakeError, code="gateway_required", http_status=403):
-    """The call did not come through the gateway, or the gateway named no consumer."""
+    """The call did not come through the gateway, or without one of its headers, or the gateway named no consumer."""
 
 
 class OriginRefusedError(HandshakeError, code="origin_refused", http_status=403):

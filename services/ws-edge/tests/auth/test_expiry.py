@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 from httpx import AsyncClient
-from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.push_pb2 import ClientFrame, ServerFrame
 from testkit.ws_edge.edge import Clock, RunningEdge, until
 from ws_edge.auth.expiry import ExpiryTimer
-from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
+from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL, JSON_SUBPROTOCOL
 from ws_edge.errors import CLOSE_EXPIRED
+from ws_edge.session.sockets import TICKET_SUBPROTOCOL
 from ws_edge.states import StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
@@ -28,6 +29,11 @@ async def ticket(edge: RunningEdge, consumer: str = "customer-0001", expires_at:
     assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
     document: dict[str, Any] = answer.json()
     return document
+
+
+def offers(*tickets: str) -> list[str]:
+    """The subprotocols that a browser offers with these tickets."""
+    return [JSON_SUBPROTOCOL, *(TICKET_SUBPROTOCOL + each for each in tickets)]
 
 
 async def close_code_of(socket: ClientConnection) -> int:
@@ -112,6 +118,26 @@ async def test_a_token_that_has_just_expired_closes_its_socket_at_once(edge: Run
         assert await close_code_of(socket) == CLOSE_EXPIRED
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["X-Gateway-Claims", "X-Consumer-Custom-ID", "X-Consumer-Username", "X-Consumer-Groups", "X-Forwarded-For"],
+)
+async def test_a_client_cannot_shed_its_expiry_or_its_name_by_the_header_connection(
+    edge: RunningEdge, name: str
+) -> None:
+    """The gateway deletes each header that the client names in `Connection`, so one that decides may not be missing."""
+    headers = edge.headers("operator", "staff", expires_at=edge.wall_clock.now + SOON_S)
+    del headers[name]
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers, verify=False) as client:
+        answer = await client.post("/v1/tickets")
+    with pytest.raises(InvalidStatus) as refusal:
+        await connect(f"ws://{edge.address}/v1/stream", additional_headers=headers)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "gateway_required")
+    assert f"{name.lower()} is missing" in answer.json()["error"]["message"]
+    assert refusal.value.response.status_code == 403
+
+
 async def test_a_ticket_needs_the_gateways_proof(edge: RunningEdge) -> None:
     async with AsyncClient(base_url=f"http://{edge.address}", verify=False) as client:
         answer = await client.post("/v1/tickets", headers={"X-Consumer-Custom-ID": "customer-0001"})
@@ -123,26 +149,45 @@ async def test_a_ticket_opens_the_socket_of_a_client_that_cannot_send_headers(ed
     opening = await ticket(edge, expires_at=edge.wall_clock.now + SOON_S)
     edge.query.put(KEY, Order(order_id=KEY.group, customer_id="customer-0001"))
     subscribe = {"id": "a", "subscribe": {"store": KEY.store, "key": {"group": KEY.group}}}
-    async with edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}") as socket:
+    async with edge.stranger_socket("/v1/tickets/stream", offers(opening["ticket"])) as socket:
         await socket.send(json.dumps(subscribe))
         answers = [json.loads(await socket.recv()) for _ in range(3)]
         edge.wall_clock.now += SOON_S
 
         assert await close_code_of(socket) == CLOSE_EXPIRED
+    assert socket.subprotocol == JSON_SUBPROTOCOL
     assert [set(answer) - {"id"} for answer in answers] == [{"authenticated"}, {"subscribed"}, {"changed"}]
 
 
-@pytest.mark.parametrize("query", ["", "?ticket=", "?ticket=made.up", "?ticket=a&ticket=b"])
-async def test_without_a_valid_ticket_the_socket_is_refused(edge: RunningEdge, query: str) -> None:
+@pytest.mark.parametrize("tickets", [(), ("",), ("made.up",), ("a", "b")])
+async def test_without_a_valid_ticket_the_socket_is_refused(edge: RunningEdge, tickets: tuple[str, ...]) -> None:
     with pytest.raises(InvalidStatus) as refusal:
-        await edge.stranger_socket(f"/v1/tickets/stream{query}")
+        await edge.stranger_socket("/v1/tickets/stream", offers(*tickets))
 
     assert refusal.value.response.status_code in (400, 403)
 
 
+async def test_a_ticket_in_the_address_where_logs_show_it_opens_nothing(edge: RunningEdge) -> None:
+    opening = await ticket(edge)
+    with pytest.raises(InvalidStatus) as refusal:
+        await edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}", offers())
+
+    assert refusal.value.response.status_code == 400
+
+
+async def test_a_ticket_that_somebody_has_seen_opens_no_second_socket(edge: RunningEdge) -> None:
+    opening = await ticket(edge)
+    async with edge.stranger_socket("/v1/tickets/stream", offers(opening["ticket"])):
+        with pytest.raises(InvalidStatus) as refusal:
+            await edge.stranger_socket("/v1/tickets/stream", offers(opening["ticket"]))
+
+    assert refusal.value.response.status_code == 403
+    assert "used before" in json.loads(refusal.value.response.body)["error"]["message"]
+
+
 async def test_tickets_are_only_accepted_through_the_gateway(edge: RunningEdge) -> None:
     opening = await ticket(edge)
-    connecting = edge.stranger_socket(f"/v1/tickets/stream?ticket={opening['ticket']}")
+    connecting = edge.stranger_socket("/v1/tickets/stream", offers(opening["ticket"]))
     connecting.additional_headers = {}
     with pytest.raises(InvalidStatus) as refusal:
         await connecting

@@ -19,20 +19,20 @@ def clock() -> Clock:
 def test_an_edge_redeems_a_ticket_of_another_edge(clock: Clock) -> None:
     ticket = Tickets(["the-secret"], clock, 60.0).issue(CALLER)
 
-    assert Tickets(["the-secret"], clock, 60.0).redeem(ticket, ALICE) == CALLER.credential
+    assert Tickets(["the-secret"], clock, 60.0).redeem(ticket, ALICE) == CALLER
 
 
 def test_a_credential_without_an_expiry_has_none_after_redeeming(clock: Clock) -> None:
     tickets = Tickets(["the-secret"], clock, 60.0)
 
-    assert tickets.redeem(tickets.issue(Caller(ALICE)), ALICE) == Credential()
+    assert tickets.redeem(tickets.issue(Caller(ALICE)), ALICE).credential == Credential()
 
 
 def test_tickets_of_all_secrets_are_valid_while_secrets_are_rotated(clock: Clock) -> None:
     old, both, new = (Tickets(secrets, clock, 60.0) for secrets in (["old"], ["new", "old"], ["new"]))
 
-    assert both.redeem(old.issue(CALLER), ALICE) == CALLER.credential
-    assert new.redeem(both.issue(CALLER), ALICE) == CALLER.credential
+    assert both.redeem(old.issue(CALLER), ALICE) == CALLER
+    assert new.redeem(both.issue(CALLER), ALICE) == CALLER
     with pytest.raises(TicketRefusedError, match="not one of ours"):
         new.redeem(old.issue(CALLER), ALICE)
 
@@ -49,13 +49,43 @@ def test_a_ticket_of_another_consumer_or_of_other_groups_is_refused(clock: Clock
 
 def test_a_ticket_is_valid_for_a_short_time(clock: Clock) -> None:
     tickets = Tickets(["the-secret"], clock, 60.0)
-    ticket = tickets.issue(CALLER)
+    early, late = tickets.issue(CALLER), tickets.issue(CALLER)
     clock.now += 59.0
-    tickets.redeem(ticket, ALICE)
+    tickets.redeem(early, ALICE)
     clock.now += 1.0
 
     with pytest.raises(TicketRefusedError, match="too old"):
-        tickets.redeem(ticket, ALICE)
+        tickets.redeem(late, ALICE)
+
+
+def test_an_edge_redeems_a_ticket_once_however_it_is_spelled(clock: Clock) -> None:
+    tickets = Tickets(["the-secret"], clock, 60.0)
+    ticket, other = tickets.issue(CALLER), tickets.issue(CALLER)
+    tickets.redeem(ticket, ALICE)
+    clock.now += 30.0
+
+    for spelling in (ticket, f"!!!!{ticket}"):
+        with pytest.raises(TicketRefusedError, match="used before"):
+            tickets.redeem(spelling)
+    assert tickets.redeem(other, ALICE) == CALLER
+
+
+def test_a_ticket_that_was_refused_is_not_used_up(clock: Clock) -> None:
+    tickets = Tickets(["the-secret"], clock, 60.0)
+    ticket = tickets.issue(CALLER)
+    with pytest.raises(TicketRefusedError, match="another consumer"):
+        tickets.redeem(ticket, Consumer("customer-0002", "bob", False))
+
+    assert tickets.redeem(ticket, ALICE) == CALLER
+
+
+def test_used_tickets_are_forgotten_once_they_are_too_old(clock: Clock) -> None:
+    tickets = Tickets(["the-secret"], clock, 60.0)
+    for _ in range(1000):
+        tickets.redeem(tickets.issue(CALLER))
+        clock.now += 1.0
+
+    assert len(tickets._used) <= 61
 
 
 def test_a_ticket_does_not_outlive_the_credential_behind_it(clock: Clock) -> None:

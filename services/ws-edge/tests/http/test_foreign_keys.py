@@ -87,7 +87,7 @@ async def test_by_a_binary_frame(edge: RunningEdge) -> None:
 
 async def test_by_a_browsers_socket_with_a_ticket(edge: RunningEdge, alice: AsyncClient) -> None:
     ticket = (await alice.post("/v1/tickets")).json()["ticket"]
-    async with edge.stranger_socket(f"/v1/tickets/stream?ticket={ticket}") as socket:
+    async with edge.stranger_socket("/v1/tickets/stream", [f"statecast.ticket.{ticket}"]) as socket:
         await socket.send(json.dumps({"id": "a", "subscribe": {"store": ORDER.store, "key": key_of(ORDER)}}))
         frame = json.loads(await socket.recv())
 

@@ -4,14 +4,16 @@ import asyncio
 import json
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from websockets.asyncio.client import connect
+from websockets.typing import Subprotocol
 
 from testkit.ws_edge.fake_query_service import FakeQueryService as FakeQueryService
 from testkit.ws_edge.fake_query_service import FakeWriter
 from ws_edge.__main__ import build, run
+from ws_edge.auth.gateway import NOTHING
 from ws_edge.errors import RequestError
 from ws_edge.hub.watch import Subscription
 from ws_edge.server import listen
@@ -74,6 +76,18 @@ def claims(**times: float | None) -> str:
     return urlsafe_b64encode(json.dumps(payload).encode()).rstrip(b"=").decode()
 
 
+def gateway_headers(secret: str, consumer: str, groups: str, claims: str = NOTHING) -> dict[str, str]:
+    """What the gateway sends to the edge for a consumer at this machine; an empty id is one that it does not have."""
+    return {
+        "X-Gateway-Secret": secret,
+        "X-Gateway-Claims": claims,
+        "X-Consumer-Custom-ID": consumer or NOTHING,
+        "X-Consumer-Username": consumer or "operator",
+        "X-Consumer-Groups": groups,
+        "X-Forwarded-For": "127.0.0.1",
+    }
+
+
 SECRET = "throw-away-secret"
 DEFAULTS = {
     "port": 0,
@@ -132,10 +146,8 @@ class RunningEdge:
         issued_at: float | None = None,
     ) -> dict[str, str]:
         """What the gateway would send; with a time, in seconds since 1970, as for a token."""
-        headers = {"X-Gateway-Secret": SECRET, "X-Consumer-Custom-ID": consumer, "X-Consumer-Groups": groups}
-        if expires_at is None and issued_at is None:
-            return headers
-        return headers | {"X-Gateway-Claims": claims(exp=expires_at, iat=issued_at)}
+        is_token = expires_at is not None or issued_at is not None
+        return gateway_headers(SECRET, consumer, groups, claims(exp=expires_at, iat=issued_at) if is_token else NOTHING)
 
     def socket(
         self,
@@ -149,6 +161,8 @@ class RunningEdge:
         all_headers = self.headers(consumer, expires_at=expires_at) | dict(headers or {})
         return connect(f"ws://{self.address}{path}", additional_headers=all_headers, **options)
 
-    def stranger_socket(self, path: str) -> connect:
+    def stranger_socket(self, path: str, subprotocols: Sequence[str] = ()) -> connect:
         """Connects a client that the gateway did not authenticate."""
-        return connect(f"ws://{self.address}{path}", additional_headers={"X-Gateway-Secret": SECRET})
+        headers = {"X-Gateway-Secret": SECRET, "X-Forwarded-For": "127.0.0.1"}
+        offers = [Subprotocol(offer) for offer in subprotocols] or None
+        return connect(f"ws://{self.address}{path}", additional_headers=headers, subprotocols=offers)

@@ -3,10 +3,12 @@
 import hmac
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
+from secrets import token_hex
 from typing import Any
 
 from ws_edge.authorization import STAFF_GROUP, Consumer
@@ -17,10 +19,11 @@ CLAIMS = b"x-gateway-claims"
 CUSTOM_ID = b"x-consumer-custom-id"
 USERNAME = b"x-consumer-username"
 GROUPS = b"x-consumer-groups"
-IDENTITY_HEADERS = frozenset({SECRET, CLAIMS, CUSTOM_ID, USERNAME, GROUPS})
+IDENTITY = (CLAIMS, CUSTOM_ID, USERNAME, GROUPS)
+"""None of them may be missing: Kong deletes every header that a client names in `Connection`, after its plugins ran."""
 FORWARDED_FOR = b"x-forwarded-for"
-NO_CLAIMS = "none"
-"""What the gateway sends as claims for a credential that is not a token."""
+NOTHING = "none"
+"""What such a header holds where there is nothing, for example as claims of a credential that is not a token."""
 
 TICKET_PURPOSE = b"statecast ws-edge ticket, version 1"
 """Separates the key from the secret itself, and from other keys that may be derived from it."""
@@ -58,16 +61,16 @@ class Gateway:
     def caller(self, scope: Mapping[str, Any]) -> Caller:
         """Reads the caller from an ASGI scope.
 
-        Raises GatewayRequiredError when the proof is missing or wrong, when one of the gateway's headers is repeated
-        or unreadable, or when neither a customer nor staff is named.
+        Raises GatewayRequiredError when the proof is missing or wrong, when one of the gateway's headers is missing,
+        empty, repeated or unreadable, or when neither a customer nor staff is named.
         """
         headers = self._verified_headers(scope)
-        groups = {group.strip() for group in _text(headers, GROUPS).split(",")}
-        consumer = Consumer(_text(headers, CUSTOM_ID), _text(headers, USERNAME), STAFF_GROUP in groups)
+        claims, consumer_id, name, groups = (_value(headers, header) for header in IDENTITY)
+        consumer = Consumer(consumer_id, name, STAFF_GROUP in {group.strip() for group in groups.split(",")})
         if not consumer.id and not consumer.staff:
             text = "the gateway named no consumer: sign in, and see that the consumer has a custom_id"
             raise GatewayRequiredError(text)
-        return Caller(consumer, _credential(_text(headers, CLAIMS)), _address(scope))
+        return Caller(consumer, _credential(claims), _address(scope))
 
     def stranger_address(self, scope: Mapping[str, Any]) -> str:
         """The address of a caller whom the gateway did not authenticate. Raises GatewayRequiredError as `caller`."""
@@ -77,7 +80,7 @@ class Gateway:
     def _verified_headers(self, scope: Mapping[str, Any]) -> dict[bytes, bytes]:
         headers: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
-            if name in IDENTITY_HEADERS:
+            if name == SECRET or name in IDENTITY:
                 if name in headers:
                     raise GatewayRequiredError(f"the header {name.decode()} was sent twice")
                 headers[name] = value
@@ -92,6 +95,8 @@ class Tickets:
 
     A ticket is a JSON document and its HMAC-SHA256, each in base64url, joined by a dot. The key is derived from the
     secret that gateway and edges share, so no edge has to ask another. Times are seconds since 1970.
+
+    Each edge redeems a ticket once: it remembers what it has redeemed, but not what the other edges have.
     """
 
     def __init__(self, secrets: Sequence[str], wall_clock: Callable[[], float], lifetime: float) -> None:
@@ -99,10 +104,13 @@ class Tickets:
         self._keys = [hmac.digest(secret.encode(), TICKET_PURPOSE, sha256) for secret in secrets]
         self._wall_clock = wall_clock
         self._lifetime = lifetime
+        self._used: OrderedDict[bytes, float] = OrderedDict()
+        """The signatures of redeemed tickets, as they were redeemed, with the time when each becomes invalid anyway."""
 
     def issue(self, caller: Caller) -> str:
         consumer, credential = caller.consumer, caller.credential
         content = {
+            "id": token_hex(8),
             "consumer": [consumer.id, consumer.name, consumer.staff],
             "credential": [credential.expires_at, credential.issued_at],
             "use_by": self._wall_clock() + self._lifetime,
@@ -111,25 +119,30 @@ class Tickets:
         signature = hmac.digest(self._keys[0], body, sha256)
         return b".".join(urlsafe_b64encode(part).rstrip(b"=") for part in (body, signature)).decode()
 
-    def redeem(self, ticket: str, consumer: Consumer) -> Credential:
-        """Returns the ticket's credential. Raises TicketRefusedError unless it is valid and the consumer's own."""
-        holder = self.holder(ticket)
-        if holder.consumer != consumer:
-            raise TicketRefusedError("the ticket is of another consumer, or other groups: open a new socket for it")
-        return holder.credential
+    def redeem(self, ticket: str, consumer: Consumer | None = None, address: str = "") -> Caller:
+        """Returns whom the ticket was issued to, with their `address`, and uses it up.
 
-    def holder(self, ticket: str, address: str = "") -> Caller:
-        """Returns whom the ticket was issued to, with their `address`. Raises TicketRefusedError."""
-        content = json.loads(self._verified(ticket))
-        credential = Credential(*content["credential"])
-        now = self._wall_clock()
-        if content["use_by"] <= now:
+        Raises TicketRefusedError unless it is valid, new to this edge, and that of the `consumer`, if one is given.
+        """
+        body, signature = self._verified(ticket)
+        content, now = json.loads(body), self._wall_clock()
+        caller = Caller(Consumer(*content["consumer"]), Credential(*content["credential"]), address)
+        expires_at, use_by = caller.credential.expires_at, content["use_by"]
+        if use_by <= now:
             raise TicketRefusedError("the ticket is too old: get a new one from POST /v1/tickets and send it at once")
-        if credential.expires_at is not None and credential.expires_at <= now:
+        if expires_at is not None and expires_at <= now:
             raise TicketRefusedError("the credential behind the ticket has expired: sign in again, then get a ticket")
-        return Caller(Consumer(*content["consumer"]), credential, address)
+        if consumer not in (None, caller.consumer):
+            raise TicketRefusedError("the ticket is of another consumer, or other groups: open a new socket for it")
+        if signature in self._used:
+            raise TicketRefusedError("the ticket was used before: get a new one from POST /v1/tickets for each use")
+        while self._used and next(iter(self._used.values())) <= now:
+            self._used.popitem(last=False)
+        self._used[signature] = use_by
+        return caller
 
-    def _verified(self, ticket: str) -> bytes:
+    def _verified(self, ticket: str) -> tuple[bytes, bytes]:
+        """The ticket's document and its signature. Raises TicketRefusedError."""
         body, _, signature = ticket[:MAX_TICKET_LENGTH].partition(".")
         try:
             content, mac = _base64url_bytes(body), _base64url_bytes(signature)
@@ -137,12 +150,12 @@ class Tickets:
             content, mac = b"", b""
         if not any(compare_digest(mac, hmac.digest(key, content, sha256)) for key in self._keys):
             raise TicketRefusedError("the ticket is not one of ours: send what POST /v1/tickets has answered, whole")
-        return content
+        return content, mac
 
 
 def _credential(claims: str) -> Credential:
     """The times in a JSON Web Token's payload; no times for other credentials."""
-    if claims in ("", NO_CLAIMS):
+    if not claims:
         return Credential()
     try:
         payload = json.loads(_base64url_bytes(claims))
@@ -157,18 +170,15 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_TIME_S:
         raise GatewayRequiredError(f"the token's claim {name} is no time: sign in with another token")
-    return float(min(value, MAX_TIME_S))
+    return float(value)
 
 
 def _address(scope: Mapping[str, Any]) -> str:
     """The last address in X-Forwarded-For, which the gateway added; earlier ones were claimed by the client."""
     lines = [value for name, value in scope["headers"] if name == FORWARDED_FOR]
-    if lines:
-        return str(lines[-1].decode("latin-1").rpartition(",")[2].strip())
-    host, _ = scope.get("client") or ("", 0)
-    return str(host)
+    return _value({FORWARDED_FOR: lines[-1].rpartition(b",")[2]} if lines else {}, FORWARDED_FOR)
 
 
 def _base64url_bytes(text: str) -> bytes:
@@ -176,5 +186,9 @@ def _base64url_bytes(text: str) -> bytes:
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def _text(headers: Mapping[bytes, bytes], name: bytes) -> str:
-    return headers.get(name, b"").decode("latin-1").strip()
+def _value(headers: Mapping[bytes, bytes], name: bytes) -> str:
+    """What the gateway says there; empty where that is nothing. Raises GatewayRequiredError when it says neither."""
+    text = headers.get(name, b"").decode("latin-1").strip()
+    if not text:
+        raise GatewayRequiredError(f"the header {name.decode()} is missing or empty: the gateway always sends it")
+    return "" if text == NOTHING else text

@@ -23,6 +23,8 @@ from ws_edge.stores import Stores, find
 from ws_edge.upstream.queries import key_message, position_message
 
 BINARY_SUBPROTOCOL = "statecast.push.v1+proto"
+JSON_SUBPROTOCOL = "statecast.push.v1+json"
+"""What clients get that offer neither; named for browsers, which must be given one of what they offer."""
 MAX_REFERENCE = 64
 MAX_FORMS = 4
 """The frames that a state of a range keeps: while it stays, each position of its range makes another one."""
@@ -35,7 +37,7 @@ class StreamCodec(FrameCodec):
         self._stores = stores
         self._binary = binary
         self.name = "stream-binary" if binary else "stream-json"
-        self.subprotocol = BINARY_SUBPROTOCOL if binary else None
+        self.subprotocol = BINARY_SUBPROTOCOL if binary else JSON_SUBPROTOCOL
 
     @override
     def parse(self, event: Mapping[str, Any]) -> Request:

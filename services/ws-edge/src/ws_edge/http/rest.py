@@ -128,7 +128,7 @@ class ConsumerDocument(Document):
 class TicketDocument(Document):
     """A ticket for the credential of the call."""
 
-    ticket: str = Field(description="Soon, send it in a frame `auth_refresh` or open `/v1/tickets/stream?ticket=`.")
+    ticket: str = Field(description="Send it soon, and once: in a frame `auth_refresh`, or to `/v1/tickets/stream`.")
     expires_at: str | None = Field(
         None,
         description="When the credential of the call expires, RFC 3339; left out when it never does.",

@@ -104,7 +104,8 @@ function socket(document, name, channel) {
     .filter((operation) => nameOf(operation.channel.$ref) === name)
     .flatMap(({ messages: references }) => references.map(({ $ref }) => document.components.messages[nameOf($ref)]))
     .map((message) => ({ name: message.title, type: typeOf(message.payload), text: message.summary }));
-  const parameters = fields("Parameters", [...inAddress, ...rowsOf(channel.bindings?.ws?.query)]);
+  const ws = channel.bindings?.ws;
+  const parameters = fields("Parameters", [...inAddress, ...rowsOf(ws?.query), ...rowsOf(ws?.headers)]);
   const text = `${channel.title}. ${channel.description}`;
   return entry(channel.address, channel.address, text, parameters, fields("Frames", messages));
 }

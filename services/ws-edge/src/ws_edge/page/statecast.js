@@ -21,6 +21,7 @@ const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, FLOOD_PAUSE_MS, CALL_TIMEOUT_MS] = [250
 const [RENEWED_AT, LONGEST_AHEAD_MS] = [0.8, 300_000]; // of the time that is left, but not more than so long ahead
 const [SHORTEST_TIMER_MS, LONGEST_TIMER_MS] = [1000, 2 ** 31 - 1]; // whatever the clocks say
 const [TOO_LARGE, FLOOD, EXPIRED] = [1009, 4429, [401, 4401]];
+const [SUBPROTOCOL, TICKET] = ["statecast.push.v1+json", "statecast.ticket."]; // a ticket is not part of the address
 const PASSING = ["408", "429", "4408", "4429", "unreachable"];
 
 /** Why the server, or this client, refused something. `code` is a stable word or number, the message is for people. */
@@ -50,9 +51,9 @@ export class Statecast extends EventTarget {
 
   /**
    * `address` is that of the socket `/v1/stream`. `credentials` is a function, async or not, that returns HTTP headers for
-   * a ticket to open the socket; else the address has `?apikey=`. It is called to "connect", when a fifth of the time is
-   * left until access ends, 5 minutes at most ("expiring", and the Date of the end: the socket goes on without a gap), and
-   * after an expiry ("expired"). When it throws it is called again; a StatecastError ends the client if no socket is open.
+   * a ticket to open the socket. It is called to "connect", when a fifth of the time is left until access ends, 5 minutes
+   * at most ("expiring", and the Date of the end: the socket goes on without a gap), and after an expiry ("expired").
+   * When it throws it is called again; a StatecastError ends the client if no socket is open.
    */
   constructor(address, { credentials = null } = {}) {
     super();
@@ -96,8 +97,8 @@ export class Statecast extends EventTarget {
     this.#become("connecting");
     try {
       const address = new URL(this.#credentials ? "tickets/stream" : this.#address, this.#address);
-      if (this.#credentials) address.searchParams.set("ticket", await this.#ticket(this.#need));
-      if (this.state !== "closed") this.#listen((this.#socket = new WebSocket(address)));
+      const offers = this.#credentials ? [SUBPROTOCOL, TICKET + (await this.#ticket(this.#need))] : [];
+      if (this.state !== "closed") this.#listen((this.#socket = new WebSocket(address, offers)));
     } catch (error) {
       this.#over(error instanceof StatecastError ? error : new StatecastError("unreachable", error.message));
     }

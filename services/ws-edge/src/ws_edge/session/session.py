@@ -169,7 +169,7 @@ class Session(Subscriber):
             request = self.codec.parse(event)
             reference = request.reference
             if isinstance(request, RefreshRequest):
-                credential = self.context.tickets.redeem(request.ticket, self.caller.consumer)
+                credential = self.context.tickets.redeem(request.ticket, self.caller.consumer).credential
                 self.caller = replace(self.caller, credential=credential)
                 expiry.renew(credential.expires_at)
                 self._reply(self.codec.authenticated(credential.expires_at, reference))

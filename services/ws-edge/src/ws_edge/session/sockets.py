@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from random import randrange
 from typing import Any
-from urllib.parse import parse_qs
 
 import structlog
 
@@ -37,7 +36,9 @@ from ws_edge.session.writer import Send
 ORDERS = "/update/orders"
 STREAM = "/v1/stream"
 TICKET_STREAM = "/v1/tickets/stream"
-"""The same for browsers, whose sockets cannot send headers: a ticket in the query names the consumer."""
+"""The same for browsers, whose sockets cannot send headers: a ticket among their subprotocols names the consumer."""
+TICKET_SUBPROTOCOL = "statecast.ticket."
+"""What a ticket follows there. It is not in the address, because gateways write addresses to their logs."""
 CHANNEL = re.compile(r"/v1/channels/([^/]+)/stream")
 
 REAPING_S = 1.0
@@ -80,7 +81,7 @@ class Sockets:
                 try:
                     await self.revocations.enter(session)
                     self._check_draining()
-                    feed = await self._accept(session, channel_id, send)
+                    feed = await self._accept(session, channel_id, scope, send)
                     await self._serve(session, scope, session.run(receive, first, feed))
                 finally:
                     self.revocations.leave(session)
@@ -119,11 +120,15 @@ class Sockets:
                 with suppress(OSError):  # the client was faster
                     await session.writer.close(CLOSE_RESTART, "this edge restarts: connect again with your positions")
 
-    async def _accept(self, session: Session, channel_id: str | None, send: Send) -> ChannelFeed | None:
+    async def _accept(
+        self, session: Session, channel_id: str | None, scope: Mapping[str, Any], send: Send
+    ) -> ChannelFeed | None:
         """Opens and greets the socket; returns the feed of its channel. Raises RequestError when there is no such."""
         caller = session.caller
         channel = None if channel_id is None else await self.channels.open(channel_id, caller.consumer)
-        await send({"type": "websocket.accept", "subprotocol": session.codec.subprotocol})
+        subprotocol = session.codec.subprotocol
+        offered = subprotocol if subprotocol in scope["subprotocols"] else None
+        await send({"type": "websocket.accept", "subprotocol": offered})
         for greeting in session.codec.greetings(channel, caller.credential.expires_at):
             session.writer.reply(greeting)
         return None if channel is None else ChannelFeed(self.channels, channel, session)
@@ -172,10 +177,11 @@ class Sockets:
         if scope["path"] != TICKET_STREAM:
             return self.gateway.caller(scope)
         address = self.gateway.stranger_address(scope)
-        tickets = parse_qs(scope["query_string"].decode("latin-1")).get("ticket", [])
+        tickets = [offer for offer in scope["subprotocols"] if offer.startswith(TICKET_SUBPROTOCOL)]
         if len(tickets) != 1:
-            raise MalformedFrameError("the query parameter ticket must be there once: get one from POST /v1/tickets")
-        return self.context.tickets.holder(tickets[0], address)
+            text = f"the subprotocol {TICKET_SUBPROTOCOL}TICKET must be offered once: get one from POST /v1/tickets"
+            raise MalformedFrameError(text)
+        return self.context.tickets.redeem(tickets[0].removeprefix(TICKET_SUBPROTOCOL), address=address)
 
     def _check_draining(self) -> None:
         if self.draining:
