@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 
 import sqlglot
+from sqlglot import Token, TokenType
 from sqlglot.dialects.spark import Spark
-from sqlglot.tokens import Token, TokenType
 
 from statecast_service.settings import nearest
 from stream_processor.errors import ContractError

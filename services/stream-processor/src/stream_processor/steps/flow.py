@@ -45,7 +45,7 @@ def _size_problems(pipeline: Pipeline) -> list[Column]:
 
     A record that Kafka refuses would end its query again after each start.
     """
-    texts = F.concat("change.source.table", "change.source.transaction_id")
+    texts = F.concat_ws("", "change.source.table", "change.source.transaction_id")
     problems = [F.when(F.length(texts) > MAX_SOURCE, f"source has more than {MAX_SOURCE} characters")]
     rows = 1
     if isinstance(pipeline, AggregatePipeline):
