@@ -31,6 +31,7 @@ def read(files: Iterator[Path]) -> list[Manifest]:
 
 
 MANIFESTS = read(K8S.glob("*.yaml"))
+EXECUTORS = read((K8S / "executors").glob("*.yaml"))
 WITH_EXECUTORS = read(path for path in K8S.rglob("*.yaml") if path != K8S / "stream-processor.yaml")
 EVERY = [*MANIFESTS, *(each for each in WITH_EXECUTORS if each not in MANIFESTS)]
 
@@ -54,7 +55,8 @@ def values_of(workload: Manifest) -> dict[str, str]:
 
 
 def name_of(manifest: Manifest) -> str:
-    return f"{manifest['kind']} {manifest['metadata']['name']}"
+    namespace = manifest["metadata"].get("namespace", "")
+    return f"{manifest['kind']} {namespace.removeprefix('statecast')} {manifest['metadata']['name']}".replace("  ", " ")
 
 
 PODS = [each for each in EVERY if each["kind"] in WORKLOADS]

@@ -7,6 +7,7 @@ import yaml
 from kubernetes_manifests import (
     COMPOSE,
     EVERY,
+    EXECUTORS,
     K8S,
     MANIFESTS,
     OURS,
@@ -45,8 +46,10 @@ def test_every_container_of_compose_has_its_workload() -> None:
 
 @pytest.mark.parametrize("manifest", EVERY, ids=name_of)
 def test_a_manifest_is_of_a_kind_that_the_linter_knows_and_in_the_namespace(manifest: Manifest) -> None:
+    namespace = "statecast-executors" if manifest in EXECUTORS else "statecast"
+
     assert manifest["kind"] in KINDS
-    assert manifest["kind"] == "Namespace" or manifest["metadata"]["namespace"] == "statecast"
+    assert manifest["metadata"]["name" if manifest["kind"] == "Namespace" else "namespace"] == namespace
 
 
 @pytest.mark.parametrize("files", [MANIFESTS, WITH_EXECUTORS], ids=["one pod", "executors"])
@@ -188,11 +191,61 @@ def test_executors_run_the_spark_that_the_driver_is() -> None:
     [driver] = [each for each in every("StatefulSet", WITH_EXECUTORS) if service_of(each) == "stream-processor"]
     ports = {each["name"]: str(each["containerPort"]) for each in container_of(driver)["ports"]}
     paths = {each["mountPath"] for each in container_of(driver)["volumeMounts"]}
+    namespace = driver["metadata"]["namespace"]
     claim = "spark.kubernetes.executor.volumes.persistentVolumeClaim.checkpoints"
 
     assert version is not None
     assert options["spark.kubernetes.executor.container.image"] == f"apache/spark:{version[1]}"
     assert (options["spark.driver.port"], options["spark.blockManager.port"]) == (ports["driver"], ports["blocks"])
-    assert options["spark.driver.host"] == "stream-processor-0.stream-processor.statecast.svc.cluster.local"
+    assert options["spark.driver.host"] == f"stream-processor-0.stream-processor.{namespace}.svc.cluster.local"
+    # Else executors get the address that the driver binds.
+    assert options["spark.kubernetes.executor.useDriverPodIP"] == "false"
+    assert options["spark.kubernetes.namespace"] == namespace
     assert options[f"{claim}.mount.path"] in paths
     assert options[f"{claim}.options.claimName"] in {service_of(each) for each in every("PersistentVolumeClaim")}
+
+
+def test_an_executor_may_write_where_its_image_works() -> None:
+    [template] = [each["data"]["executor.yaml"] for each in every("ConfigMap") if "spark" in service_of(each)]
+    pod = yaml.safe_load(template)["spec"]
+    [mount] = pod["containers"][0]["volumeMounts"]
+
+    assert mount["mountPath"] == "/opt/spark/work-dir"
+    assert {"name": mount["name"], "emptyDir": {}} in pod["volumes"]
+
+
+def test_two_cores_are_enough_for_the_demonstration() -> None:
+    def millicores(workload: Manifest) -> int:
+        cpu = container_of(workload)["resources"]["requests"]["cpu"]
+        each = int(cpu.removesuffix("m")) if cpu.endswith("m") else 1000 * int(cpu)
+        return each * int(workload["spec"].get("replicas", 1))
+
+    assert sum(millicores(each) for each in MANIFESTS if each["kind"] in WORKLOADS) <= 2_000
+
+
+def test_the_gateway_answers_clients_without_a_host_name_with_its_certificate() -> None:
+    [certificate] = yaml.safe_load((ROOT / "infra" / "kong" / "kong.yaml").read_text())["certificates"]
+    [gateway] = [each for each in SERVERS if service_of(each) == "kong"]
+
+    for variables in (values_of(gateway), in_compose("kong")["environment"]):
+        assert variables["KONG_SSL_CERT"] == certificate["cert"]
+        assert variables["KONG_SSL_CERT_KEY"] == certificate["key"]
+
+
+def test_the_gateways_workers_fit_its_memory_and_its_sockets_end_in_time() -> None:
+    [gateway] = [each for each in SERVERS if service_of(each) == "kong"]
+    container, workers = container_of(gateway), int(values_of(gateway)["KONG_NGINX_WORKER_PROCESSES"])
+    command = container["lifecycle"]["preStop"]["exec"]["command"][-1]
+    wait, timeout = map(int, re.findall(r"\d+", command))
+
+    assert container["resources"]["limits"]["memory"] == "1Gi"
+    assert workers * 135 < 1024 / 2
+    # It takes some seconds more than its own timeout.
+    assert pod_of(gateway)["spec"]["terminationGracePeriodSeconds"] >= wait + timeout + 15
+
+
+def test_the_gateways_status_is_scraped_from_within_only() -> None:
+    ports = {service_of(each): {port["name"] for port in each["spec"]["ports"]} for each in every("Service")}
+
+    assert ports["kong"] == {"http", "https"}
+    assert ports["kong-status"] == {"status"}

@@ -1,7 +1,11 @@
 """On Kubernetes a pod may do, and be reached for, no more than it must."""
 
 import pytest
+import yaml
 from kubernetes_manifests import (
+    EVERY,
+    EXECUTORS,
+    K8S,
     MANIFESTS,
     OURS,
     PODS,
@@ -12,6 +16,7 @@ from kubernetes_manifests import (
     container_of,
     every,
     in_compose,
+    labels_of_pods,
     name_of,
     pod_of,
     selects,
@@ -41,11 +46,61 @@ def test_nobody_reaches_a_server_but_by_its_policy(workload: Manifest) -> None:
         rule
         for policy in every("NetworkPolicy", files)
         if policy["spec"]["podSelector"] and selects(policy["spec"]["podSelector"], labels)
-        for rule in policy["spec"]["ingress"]
+        for rule in policy["spec"].get("ingress", [])
     ]
 
     assert {port["port"] for rule in rules for port in rule["ports"]} == ports
     assert service_of(workload) == "kong" or all(rule["from"] for rule in rules)
+
+
+Way = tuple[str, str, str]
+"""From which pods to which, on which port."""
+
+
+def ways(direction: str, peers: str) -> set[Way]:
+    """What the policies of one direction allow between the pods of the demonstration."""
+    found: set[Way] = set()
+    for policy in every("NetworkPolicy", MANIFESTS):
+        own = pods(policy["spec"]["podSelector"])
+        for rule in policy["spec"].get(direction, []):
+            selectors = [each["podSelector"] for each in rule.get(peers, []) if "podSelector" in each]
+            others = [pod for selector in selectors for pod in pods(selector)]
+            pairs = [(pod, other) if direction == "egress" else (other, pod) for pod in own for other in others]
+            found |= {(*pair, port["port"]) for pair in pairs for port in rule["ports"]}
+    return found
+
+
+def pods(selector: Manifest) -> list[str]:
+    labels = labels_of_pods(MANIFESTS)
+    return [each["app.kubernetes.io/name"] for each in labels if selects(selector, each)]
+
+
+def test_what_a_pod_may_reach_is_what_lets_it_in() -> None:
+    wanted = ways("ingress", "from")
+
+    assert ("ws-edge", "query-service", "grpc") in wanted
+    assert ways("egress", "to") == wanted
+
+
+@pytest.mark.parametrize("namespace", ["statecast", "statecast-executors"])
+def test_without_a_policy_a_pod_is_alone(namespace: str) -> None:
+    policies = {
+        (each["metadata"]["namespace"], each["metadata"]["name"]): each["spec"] for each in every("NetworkPolicy")
+    }
+
+    assert policies[namespace, "nobody"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+
+
+def test_who_may_create_pods_finds_no_secret_in_the_namespace() -> None:
+    roles = [each for each in EVERY if each["kind"] in ("Role", "ClusterRole")]
+    namespaces = {each["metadata"]["namespace"] for each in roles}
+    readme = (K8S / "README.md").read_text()
+
+    assert namespaces == {"statecast-executors"}
+    assert "secret" not in yaml.safe_dump_all(EXECUTORS).lower()
+    assert "-n statecast-executors create secret" not in readme
+    for role in roles:
+        assert not any("secrets" in rule["resources"] or "*" in rule["resources"] for rule in role["rules"])
 
 
 @pytest.mark.parametrize("workload", PODS, ids=name_of)

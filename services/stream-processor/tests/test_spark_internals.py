@@ -46,6 +46,7 @@ def test_what_is_beyond_its_type_is_null(spark: SparkSession, sql: str) -> None:
         ("small / 2", 1.5),
         ("transform(items, item -> item.large div 2)", [LARGEST // 2, 0]),
         ("concat(text, small + 1)", "text4"),
+        ("concat('${env:HOME}', text)", "${env:HOME}text"),
         ("cast(date'2024-08-28' + interval 1 day as string)", "2024-08-29"),
         ("coalesce(large * 2, -1)", -1),
     ],

@@ -14,14 +14,29 @@ IDS = {"orders": "A", "orders-by-key": "B"}
 WITH_MESSAGE = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order"}
 
 
+HOLDERS = {"open-positions": "A", "us-share-holders": "B"}
+
+
+def no_epochs(_topic: str, _last_only: bool) -> int:
+    """As of an empty topic."""
+    return 0
+
+
 def planned(pipeline: Pipeline, sink_partitions: int = 4) -> QueryPlan:
     return plan([pipeline], {"orders": 4, "orders-by-key": sink_partitions, "orders.dead-letter": 1})[0]
 
 
 @pytest.fixture
+def holders(shipped: Callable[..., Pipeline]) -> QueryPlan:
+    """The query of an aggregate."""
+    partitions = {"open-positions": 4, "us-share-holders": 4, "open-positions.dead-letter": 1}
+    return plan([shipped("us-share-holders")], partitions)[0]
+
+
+@pytest.fixture
 def claimed(tmp_path: Path, shipped: Callable[..., Pipeline]) -> Path:
     """A directory in which orders-by-key has a checkpoint."""
-    claim(Checkpoints(str(tmp_path), LocalFiles()), planned(shipped("orders-by-key")), IDS)
+    claim(Checkpoints(str(tmp_path), LocalFiles()), planned(shipped("orders-by-key")), IDS, no_epochs)
     (tmp_path / "orders-by-key").mkdir()
     return tmp_path
 
@@ -30,7 +45,7 @@ def claimed(tmp_path: Path, shipped: Callable[..., Pipeline]) -> Path:
     "replaced", [{}, {"trigger": {"checkpoint": "9s"}}, {"dead_letters": {"limit": 1}}, {"forget_deleted": "1h"}]
 )
 def test_the_same_meaning_goes_on(claimed: Path, shipped: Callable[..., Pipeline], replaced: dict[str, object]) -> None:
-    claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key", **replaced)), IDS)
+    claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key", **replaced)), IDS, no_epochs)
 
 
 def test_the_epoch_of_a_restored_database_goes_on(tmp_path: Path, shipped: Callable[..., Pipeline]) -> None:
@@ -41,10 +56,10 @@ def test_the_epoch_of_a_restored_database_goes_on(tmp_path: Path, shipped: Calla
         )
         for epoch in (1, 2)
     )
-    claim(Checkpoints(str(tmp_path), LocalFiles()), planned(before), IDS)
+    claim(Checkpoints(str(tmp_path), LocalFiles()), planned(before), IDS, no_epochs)
     (tmp_path / "orders-by-key").mkdir()
 
-    claim(Checkpoints(str(tmp_path), LocalFiles()), planned(after), IDS)
+    claim(Checkpoints(str(tmp_path), LocalFiles()), planned(after), IDS, no_epochs)
 
 
 @pytest.mark.parametrize(
@@ -60,18 +75,28 @@ def test_another_meaning_is_refused(
     claimed: Path, shipped: Callable[..., Pipeline], replaced: dict[str, object], key: str
 ) -> None:
     with pytest.raises(PipelineChangedError, match=f"orders-by-key.yaml: {key}: changed since the checkpoint"):
-        claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key", **replaced)), IDS)
+        claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key", **replaced)), IDS, no_epochs)
 
 
 def test_a_sink_with_other_partitions_is_refused(claimed: Path, shipped: Callable[..., Pipeline]) -> None:
     with pytest.raises(PipelineChangedError, match=r"sink\.partitions: changed"):
-        claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key"), sink_partitions=8), IDS)
+        claim(
+            Checkpoints(str(claimed), LocalFiles()),
+            planned(shipped("orders-by-key"), sink_partitions=8),
+            IDS,
+            no_epochs,
+        )
 
 
 def test_without_the_checkpoint_any_meaning_begins_anew(claimed: Path, shipped: Callable[..., Pipeline]) -> None:
     (claimed / "orders-by-key").rmdir()
 
-    claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key", group_by="customer_id")), IDS)
+    claim(
+        Checkpoints(str(claimed), LocalFiles()),
+        planned(shipped("orders-by-key", group_by="customer_id")),
+        IDS,
+        no_epochs,
+    )
 
 
 @pytest.mark.parametrize(("topic", "key"), [("orders", r"source\.topic\.id"), ("orders-by-key", r"sink\.topic\.id")])
@@ -79,21 +104,37 @@ def test_a_topic_that_was_made_anew_is_refused(
     claimed: Path, shipped: Callable[..., Pipeline], topic: str, key: str
 ) -> None:
     with pytest.raises(PipelineChangedError, match=f"{key}: changed"):
-        claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key")), {**IDS, topic: "C"})
+        claim(
+            Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key")), {**IDS, topic: "C"}, no_epochs
+        )
 
 
 def test_a_checkpoint_keeps_its_epoch_and_the_next_one_has_a_higher(
     tmp_path: Path, shipped: Callable[..., Pipeline]
 ) -> None:
-    query_plan = planned(shipped("orders-by-key"))
+    checkpoints, query_plan = Checkpoints(str(tmp_path), LocalFiles()), planned(shipped("orders-by-key"))
 
-    first = claim(Checkpoints(str(tmp_path), LocalFiles()), query_plan, IDS, clock=lambda: 2.0)
+    first = claim(checkpoints, query_plan, IDS, no_epochs)
     (tmp_path / "orders-by-key").mkdir()
-    again = claim(Checkpoints(str(tmp_path), LocalFiles()), query_plan, IDS, clock=lambda: 9.0)
+    again = claim(checkpoints, query_plan, IDS, no_epochs)
     (tmp_path / "orders-by-key").rmdir()
-    second = claim(Checkpoints(str(tmp_path), LocalFiles()), query_plan, IDS, clock=lambda: 1.0)
+    second = claim(checkpoints, query_plan, IDS, no_epochs)
 
-    assert (first, again, second) == (2000, 2000, 2001)
+    assert (first, again, second) == (1, 1, 2)
+
+
+def test_sums_begin_above_all_epochs_of_their_topic(tmp_path: Path, holders: QueryPlan) -> None:
+    assert claim(Checkpoints(str(tmp_path), LocalFiles()), holders, HOLDERS, lambda *_: 2_000) == 2_001
+
+
+def test_a_checkpoint_from_before_the_sums_of_a_later_one_is_refused(tmp_path: Path, holders: QueryPlan) -> None:
+    checkpoints = Checkpoints(str(tmp_path), LocalFiles())
+    claim(checkpoints, holders, HOLDERS, no_epochs)
+    (tmp_path / "us-share-holders").mkdir()
+
+    assert claim(checkpoints, holders, HOLDERS, lambda *_: 1) == 1
+    with pytest.raises(PipelineChangedError, match=r"sums of a later checkpoint \(epoch 2\) than .*: delete"):
+        claim(checkpoints, holders, HOLDERS, lambda *_: 2)
 
 
 def test_a_state_of_another_form_is_refused(claimed: Path, shipped: Callable[..., Pipeline]) -> None:
@@ -101,4 +142,4 @@ def test_a_state_of_another_form_is_refused(claimed: Path, shipped: Callable[...
     note.write_text(note.read_text().replace('"state": 2', '"state": 1'))
 
     with pytest.raises(PipelineChangedError, match="state: changed"):
-        claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key")), IDS)
+        claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key")), IDS, no_epochs)

@@ -5,6 +5,7 @@ from typing import Any, cast
 from unittest.mock import MagicMock
 
 import pytest
+import yaml
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
@@ -13,6 +14,7 @@ from stream_processor.errors import NotBuiltError
 from stream_processor.operation.session import (
     COMPILE_ALL,
     LOGGING,
+    SPARK_SETTINGS,
     configuration,
     drain,
     missing_slots,
@@ -46,6 +48,17 @@ def test_it_waits_until_enough_executors_have_come_and_says_how_many_are_missing
 
     assert wait_while_missing(lambda: missing_slots(next(offered), 20), lambda _: False, reasons.append, 0.25)
     assert reasons == ["the executors give 12 task slots, the pipelines need 20: add workers or cores"]
+
+
+@pytest.mark.spark
+def test_spark_knows_the_settings_that_it_is_given(spark: SparkSession) -> None:
+    find = cast(Any, spark._jvm).org.apache.spark.internal.config.ConfigEntry.findEntry
+    # Hadoop's own, and those that the state's provider reads by itself.
+    free = ("spark.hadoop.", "spark.sql.streaming.stateStore.rocksdb.")
+
+    unknown = [name for name in yaml.safe_load(SPARK_SETTINGS.read_text()) if find(name) is None]
+
+    assert [name for name in unknown if not name.startswith(free)] == []
 
 
 @pytest.mark.spark

@@ -1,13 +1,15 @@
 """Waiting for Kafka and its topics."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from confluent_kafka import KafkaException
 
 from statecast_service.kafka import KafkaSettings
-from stream_processor.operation.topics import Topics, wait_while_missing
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.errors import ConfigurationError
+from stream_processor.operation.topics import Topics, wait_while_missing, with_record_limits
 from testkit.stream_processor.fakes import FakeTopics
 from testkit.stream_processor.process import wait_until
 
@@ -31,6 +33,16 @@ def test_without_a_broker_it_says_so() -> None:
     topics = Topics(KafkaSettings(kafka_bootstrap="127.0.0.1:1"), timeout_s=0.2)
 
     assert topics.missing({"a": ["Read"]}) == "no answer from Kafka at 127.0.0.1:1"
+
+
+def test_a_topic_for_small_records_only_is_refused(shipped: Callable[..., Pipeline]) -> None:
+    def sizes(topics: Iterable[str]) -> dict[str, int]:
+        return {topic: 10_000 if topic == "orders-by-key" else 1_048_588 for topic in topics}
+
+    with pytest.raises(
+        ConfigurationError, match=r"orders-by-key .* 10000 bytes: set its max\.message\.bytes to at least"
+    ):
+        with_record_limits([shipped("orders-by-key")], sizes)
 
 
 @pytest.mark.kafka

@@ -18,9 +18,11 @@ from stream_processor.steps.dead_letters import (
     TRUNCATED,
     dead_letters,
 )
+from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import HEADERS
-from testkit.stream_processor.changes import change, order
+from stream_processor.steps.record_keys import MAX_PART
+from testkit.stream_processor.changes import change, invoice, invoice_change, order
 
 pytestmark = pytest.mark.spark
 
@@ -118,7 +120,7 @@ def test_a_key_that_leaves_no_room_is_dropped(
 def test_a_row_that_the_sinks_topic_would_not_take_is_a_letter(
     pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
 ) -> None:
-    sized = [replace(each, max_record_bytes=size) for each, size in zip(pipelines, (10_000, 20_000, None), strict=True)]
+    sized = [replace(each, max_payload_bytes=size) for each, size in zip(pipelines, (5_904, 20_000, None), strict=True)]
     large = order()
     large.tracking_number = "x" * 10_000
 
@@ -128,3 +130,69 @@ def test_a_row_that_the_sinks_topic_would_not_take_is_a_letter(
     assert (
         headers(letter)[REASON] == f"the row has {large.ByteSize()} bytes, orders-by-key takes 5904 (max.message.bytes)"
     )
+
+
+def test_a_key_that_no_record_should_have_is_a_letter(
+    pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
+) -> None:
+    longest, longer = "ä" * MAX_PART, "x" * (MAX_PART + 1)
+    changes = [
+        change(None, order(longest, customer=longest, items=[longest]), 1),
+        change(None, order(customer=longer), 2),
+        change(None, order(items=["a", longer]), 3),
+        change(None, order(longer), 4),
+    ]
+
+    letters = dead_letters(records(*changes), pipelines, functions).orderBy("offset").collect()
+
+    assert [headers(each)[PIPELINES] for each in letters] == [
+        "orders-by-customer",
+        "orders-by-item",
+        "orders-by-key,orders-by-customer,orders-by-item",
+    ]
+    assert headers(letters[0])[REASON] == "after.customer_id has more than 1,024 characters, a key takes no more"
+
+
+def test_a_source_that_would_fill_each_record_is_a_letter(
+    pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
+) -> None:
+    wordy = change(None, order(), 1)
+    wordy.source.table = "x" * 300
+
+    [letter] = dead_letters(records(wordy), pipelines, functions).collect()
+
+    assert headers(letter)[REASON] == "source has more than 256 characters"
+
+
+def test_a_selected_row_that_its_topic_would_not_take_is_a_letter_and_no_record(
+    shipped: Callable[..., Pipeline], records: Callable[..., DataFrame], functions: Functions
+) -> None:
+    sink = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order"}
+    pipeline = shipped("orders-by-key", sink=sink, select={"order_id": "order_id", "currency": "repeat(currency, 100)"})
+    sized = replace(pipeline, max_payload_bytes=350)
+    large = order("large")
+    large.currency = "EURO"
+    changes = records(change(None, order(), 1), change(None, large, 2))
+
+    [letter] = dead_letters(changes, [sized], functions).collect()
+    [record] = written_records(changes, sized, 4, 1, functions).collect()
+
+    assert headers(letter)[OFFSET] == "1"
+    assert headers(letter)[REASON] == "what select makes has 410 bytes, orders-by-key takes 350 (max.message.bytes)"
+    assert bytes(record.key) == b"order-1"
+
+
+def test_of_exploded_elements_the_largest_decides(
+    shipped: Callable[..., Pipeline], records: Callable[..., DataFrame], functions: Functions
+) -> None:
+    select = {"invoice_number": "invoice_number", "item_code": "repeat(element.item_code, 100)"}
+    sized = replace(shipped("masked-lines", select=select), max_payload_bytes=350)
+    changes = [invoice_change(None, invoice(items=items)) for items in (["a", "b"], ["c", "long"], [])]
+    lines = records(*[each.SerializeToString() for each in changes])
+
+    [letter] = dead_letters(lines, [sized], functions).collect()
+    routed = written_records(lines, sized, 4, 1, functions).collect()
+
+    assert headers(letter)[OFFSET] == "1"
+    assert headers(letter)[REASON].startswith("what select makes has 4")
+    assert len(routed) == 3

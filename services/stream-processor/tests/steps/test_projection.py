@@ -15,7 +15,7 @@ from stream_processor.steps.functions import Functions
 @pytest.mark.parametrize(
     ("select", "problem"),
     [
-        ({"city": "my_function(currency)"}, "select.city: .*my_function"),
+        ({"city": "upper(lines)"}, "select.city: .*upper"),
         ({"item_quantity": "total_amount_cents"}, "select.item_quantity: is bigint, the field needs int"),
         ({"city": "array(currency)"}, "select.city: is array<string>, the field needs string"),
     ],

@@ -53,11 +53,20 @@ class Cluster:
 
     def kill_worker(self, name: str) -> None:
         """Kills a worker with SIGKILL and waits until its executors, which notice it themselves, are gone too."""
+        executors = self.executors(name)
         process = self._running.pop(name)
-        executors = psutil.Process(process.pid).children(recursive=True)
         process.kill()
         process.wait()
         wait_until(lambda: not any(each.is_running() for each in executors), lambda: f"{executors} live on")
+
+    def executors(self, name: str) -> list[psutil.Process]:
+        """The processes that a worker has started."""
+        return psutil.Process(self._running[name].pid).children(recursive=True)
+
+    def freeze_worker(self, name: str) -> None:
+        """Stops a worker with its executors by SIGSTOP: nothing ends their connections."""
+        for process in [psutil.Process(self._running[name].pid), *self.executors(name)]:
+            process.suspend()
 
     def close(self) -> None:
         """Kills whatever is left."""

@@ -49,8 +49,8 @@ class PipelineBase:
     """What pipelines of all shapes have.
 
     `row` is the message of a row before and after a `change`; `sink` is the message that is written. The sink's topic
-    and the dead-letter topic take records of at most so many bytes; None until Kafka was asked. Rows are exchanged
-    between tasks `shuffles` times on the way to the sink.
+    takes payloads, and the dead-letter topic records, of at most so many bytes; None until Kafka was asked. Rows are
+    exchanged between tasks `shuffles` times on the way to the sink.
     """
 
     shuffles: ClassVar[int]
@@ -61,7 +61,7 @@ class PipelineBase:
     row: Descriptor
     sink: Descriptor
     group: FieldPath
-    max_record_bytes: int | None = None
+    max_payload_bytes: int | None = None
     max_dead_letter_bytes: int | None = None
 
     @property

@@ -11,6 +11,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 
 from stream_processor.definition.contract import Kind, Scope, Type, as_value, field_of, of_field, type_at
 from stream_processor.definition.pipeline import Aggregate
+from stream_processor.definition.sql_functions import check_calls, is_moment
 from stream_processor.errors import ContractError
 
 _BOOL, _INTEGER, _STRING = Type("bool"), Type("integer"), Type("string")
@@ -24,16 +25,19 @@ _SQL_TYPES: Mapping[Kind, tuple[str, set[exp.DType]]] = {
 """The type that sqlglot gets of a name, and those that it infers. SQL does not know enums and messages."""
 _RULES = {kind: rule for kind, rule in Spark.EXPRESSION_METADATA.items() if kind not in (exp.Round, exp.DateTrunc)}
 """sqlglot's rules for types, where they agree with Spark: an integer rounded stays one, and trunc() gives a date."""
+CHANGING = "another time at each start; a change must always give the same record"
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_COMPARING = (*_COMPARISONS, exp.In, exp.Between)
 _REFUSED: Mapping[type[exp.Expr], str] = {
     exp.Query: "reads another table; that is what joins are for",
     exp.AggFunc: "is an aggregate; they go into keep.aggregate",
     exp.Window: "looks at other rows; an expression sees one",
     exp.Star: "stands for no value",
     exp.Alias: "gives a name; the key of the file is the name",
+    exp.Parameter: "is a variable; there are none",
+    exp.Placeholder: "is a variable; there are none",
+    exp.JSONExtract: "has an arrow outside of a function that takes one",
 }
-_CHANGING = (exp.Rand, exp.Randn, exp.Uuid, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime)
-_CHANGING_NAMES = ("shuffle", "monotonically_increasing_id", "spark_partition_id", "input_file_name", "random", "now")
 
 _INT64 = ("an int64", (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_SFIXED64))
 _NUMBERS = {"count": _INT64, "sum": _INT64, "avg": ("a double", (FieldDescriptor.TYPE_DOUBLE,))}
@@ -85,18 +89,38 @@ def _function(node: exp.Expr, scope: Scope) -> Type | None:
     arguments = [each for each in node.iter_expressions() if not isinstance(each, exp.DataType)]
     types = [_read(each, scope) for each in arguments if not isinstance(each, exp.Lambda)]
     first = types[0] if types else None
-    # `aggregate` hands the element over second, after what it has so far; `transform` an index after the element.
-    parameters = [None, _element(first)] if isinstance(node, exp.Reduce) else [_element(first), _INTEGER]
     for each in arguments:
         if isinstance(each, exp.Lambda):
-            names = [parameter.name for parameter in each.expressions]
+            names, parameters = [parameter.name for parameter in each.expressions], _parameters(node, types)
+            if len(names) > len(parameters) or len(set(names)) < len(names):
+                raise ContractError(f"{shown(node)} hands over {len(parameters)} values, each under a name of its own")
             _read(each.this, {**scope, **dict(zip(names, parameters, strict=False))})
     return first if isinstance(node, exp.ArrayFilter) else _inferred(node)
+
+
+def _parameters(node: exp.Expr, types: list[Type | None]) -> list[Type | None]:
+    """The types of what the function hands over to its lambda. Raises ContractError for one that takes none."""
+    element, second = (_element(each) for each in (*types, None, None)[:2])
+    parameters: dict[str, list[Type | None]] = {
+        "reduce": [None, element],  # what it has so far, then the element
+        "transform": [element, _INTEGER],  # the element, then its index
+        "arrayfilter": [element, _INTEGER],
+        "zip_with": [element, second],
+        "exists": [element],
+        "forall": [element],
+    }
+    name = (node.name if isinstance(node, exp.Anonymous) else node.key).lower()
+    if name not in parameters:
+        raise ContractError(f"{shown(node)} takes no lambda")
+    return parameters[name]
 
 
 def _comparison(node: exp.Expr, scope: Scope) -> Type:
     types = [_read(each, scope) for each in node.iter_expressions()]
     known = [each for each in types if each is not None]
+    texts = [each for each in types if each is not None and each.group == "text"]
+    if len(texts) < len(types) and any(is_moment(each.literal or "") for each in texts):
+        raise ContractError(f"{shown(node)} compares with {CHANGING}")
     for other in known[1:]:
         _check_comparable(node, known[0], other)
     return _BOOL
@@ -132,7 +156,7 @@ _TYPE_RULES: tuple[tuple[tuple[type[exp.Expr], ...], Callable[..., Type | None]]
     ((exp.Paren,), lambda node, scope: _read(node.this, scope)),
     ((exp.PropertyEQ,), lambda node, scope: _read(node.expression, scope)),
     ((exp.Literal,), lambda node, _: Type("string", literal=node.name) if node.is_string else _inferred(node)),
-    ((*_COMPARISONS, exp.In, exp.Between), _comparison),
+    (_COMPARING, _comparison),
     ((exp.And, exp.Or, exp.Not), _logic),
     ((exp.IntDiv, exp.Mod, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg), _arithmetic),
     ((exp.Case, exp.If, exp.Coalesce), _choice),
@@ -192,14 +216,18 @@ def parse(sql: str) -> exp.Expr:
         raise ContractError(f"is no SQL expression, near {near.strip()!r}") from error
     except TokenError as error:
         raise ContractError(f"is no SQL expression: {sql!r} ends within a text or a comment") from error
+    except (LookupError, ValueError) as error:
+        # Some of sqlglot's functions count on arguments that are not there.
+        raise ContractError(f"is no SQL expression: {sql!r} lacks an argument") from error
     if not isinstance(expression, exp.Condition | exp.Query | exp.Alias | exp.Star):
         raise ContractError(f"is no SQL expression: {sql!r}")
     for node in expression.walk():
         for kinds, reason in _REFUSED.items():
             if isinstance(node, kinds):
                 raise ContractError(f"{shown(node)} {reason}")
-        if isinstance(node, _CHANGING) or (isinstance(node, exp.Anonymous) and node.name.lower() in _CHANGING_NAMES):
-            raise ContractError(f"{shown(node)} is another value each time; a change must always give the same record")
+        if isinstance(node, exp.Literal) and is_moment(node.name) and not isinstance(node.parent, _COMPARING):
+            raise ContractError(f"{shown(node)} is {CHANGING}")
+    check_calls(sql)
     return expression
 
 

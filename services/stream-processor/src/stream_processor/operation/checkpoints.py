@@ -209,25 +209,35 @@ def _in_use(root: str, process: str) -> SettingsError:
 
 
 def claim(
-    checkpoints: Checkpoints, plan: QueryPlan, topic_ids: Mapping[str, str], clock: Callable[[], float] = time.time
+    checkpoints: Checkpoints,
+    plan: QueryPlan,
+    topic_ids: Mapping[str, str],
+    highest_epoch: Callable[[str, bool], int],
 ) -> int:
-    """Records what the query's checkpoint means, and returns its epoch: the milliseconds at which its life began.
+    """Records what the query's checkpoint means, and returns its epoch: one above all that its topic has.
 
     Keys and rows of another meaning stand in the state and on the topic, and nothing would ever retract them. A topic
-    that was recreated, which has another id, has other offsets, or lacks the records that the state holds.
-    Raises PipelineChangedError for both, CheckpointsUnusableError.
+    that was recreated, which has another id, has other offsets, or lacks the records that the state holds. Sums of a
+    later checkpoint would hide all that this one writes.
+    Raises PipelineChangedError for these, CheckpointsUnusableError, and what `highest_epoch` (of Topics) does.
     """
     note, meaning = f"{plan.name}.json", _meaning(plan, topic_ids)
-    before = checkpoints.read(note) or {}
+    before, exists = checkpoints.read(note) or {}, checkpoints.exists(plan.name)
     epoch = int(before.pop("epoch", 0))
-    if not checkpoints.exists(plan.name):
-        epoch = max(int(clock() * 1000), epoch + 1)
+    written = highest_epoch(plan.sink_topic, exists) if plan.counts else 0
+    if not exists:
+        epoch = max(epoch, written) + 1
     elif before and before != meaning:
         changed = [key for key in sorted(before.keys() | meaning.keys()) if before.get(key) != meaning.get(key)]
         raise PipelineChangedError(
             f"{plan.pipelines[0].file}: {', '.join(changed)}: changed since the checkpoint "
             f"{checkpoints.location(plan.name)} was made: give the pipeline a new name and sink, or delete the "
             f"checkpoint and the records on {plan.sink_topic}"
+        )
+    elif written > epoch:
+        raise PipelineChangedError(
+            f"{plan.pipelines[0].file}: {plan.sink_topic} has sums of a later checkpoint (epoch {written}) than "
+            f"{checkpoints.location(plan.name)} (epoch {epoch}), which readers keep: delete the checkpoint"
         )
     checkpoints.replace(note, {"epoch": epoch, **meaning})
     return epoch

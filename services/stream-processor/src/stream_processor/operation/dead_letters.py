@@ -4,17 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
-
-from statecast_service.kafka import KafkaSettings, connect
+from statecast_service.kafka import KafkaSettings
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
 from stream_processor.errors import DeadLetterLimitError
 from stream_processor.metrics import Metrics
 from stream_processor.operation.checkpoints import Checkpoints
+from stream_processor.operation.topics import read_records
 from stream_processor.steps.dead_letters import OFFSET, PARTITION, REASON, TOPIC, TRUNCATED
-
-READER_GROUP = "stream-processor-replay"
-"""Only named because Kafka's client needs one: no offset is ever committed to it."""
 
 Header = tuple[str, bytes | None]
 
@@ -51,29 +47,12 @@ class DeadLetter:
         return (dict(self.headers).get(name) or b"").decode(errors="replace")
 
 
-def read_dead_letters(
-    kafka: KafkaSettings, topic: str, starts: Mapping[int, int], timeout_s: float = 10.0
-) -> Iterator[DeadLetter]:
+def read_dead_letters(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> Iterator[DeadLetter]:
     """Every letter from `starts`, by default the first, to the ends of now, in order. Raises KafkaException."""
-    group = {"group.id": READER_GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-    consumer = connect(Consumer, kafka, {**group, "enable.partition.eof": True})
-    try:
-        for number in consumer.list_topics(topic, timeout=timeout_s).topics[topic].partitions:
-            _, end = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=timeout_s)
-            consumer.assign([TopicPartition(topic, number, starts.get(number, OFFSET_BEGINNING))])
-            # The only error that comes as a message is the end of the partition.
-            while (message := _poll(consumer, timeout_s)).error() is None and cast(int, message.offset()) < end:
-                headers = cast(list[Header], message.headers() or [])
-                yield DeadLetter(number, cast(int, message.offset()), message.key(), message.value(), tuple(headers))
-    finally:
-        consumer.close()
-
-
-def _poll(consumer: Consumer, timeout_s: float) -> Message:
-    message = consumer.poll(timeout_s)
-    if message is None:
-        raise KafkaException(f"no answer from Kafka within {timeout_s} s")
-    return message
+    for message in read_records(kafka, topic, starts):
+        headers = cast(list[Header], message.headers() or [])
+        partition, offset = cast(int, message.partition()), cast(int, message.offset())
+        yield DeadLetter(partition, offset, message.key(), message.value(), tuple(headers))
 
 
 class DeadLetterLimits:

@@ -11,14 +11,11 @@ from typing import cast
 
 import structlog
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message, TopicPartition
-from google.protobuf.message import DecodeError
 from prometheus_client import CollectorRegistry
 
-from statecast.state.v1.state_pb2 import StateRecord
 from statecast_service.kafka import KafkaSettings, connect
 from stream_processor.metrics import Metrics
-from stream_processor.operation.topics import Topics
-from stream_processor.steps.keyed_topic import TOMBSTONE_HEADER
+from stream_processor.operation.topics import Topics, state_record
 
 log = structlog.get_logger()
 
@@ -86,22 +83,10 @@ class SinkTail:
 
 def lag_of(message: Message) -> float | None:
     """The seconds between the commit at the source and the record; None for what is no StateRecord with a time."""
-    encoded = message.value()
-    try:
-        headers = cast(list[tuple[str, bytes]], message.headers() or []) if encoded is None else []
-    except SystemError:  # what the client raises for a header's name that is not UTF-8
-        return None
-    encoded = dict(headers).get(TOMBSTONE_HEADER) if encoded is None else encoded
-    kind, written_ms = message.timestamp()
-    if encoded is None or kind == TIMESTAMP_NOT_AVAILABLE:
-        return None
-    try:
-        record = StateRecord.FromString(encoded)
-    except DecodeError:
+    record, (kind, written_ms) = state_record(message), message.timestamp()
+    if record is None or kind == TIMESTAMP_NOT_AVAILABLE or not record.source.HasField("commit_time"):
         return None
     committed = record.source.commit_time
-    if not record.source.HasField("commit_time"):
-        return None
     # Two machines' clocks may differ by more than the way takes.
     return max(written_ms / 1000 - committed.seconds - committed.nanos / 1e9, 0.0)
 

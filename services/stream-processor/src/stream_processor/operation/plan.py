@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from stream_processor.definition.pipeline import Pipeline, RowPipeline, dead_letter_topic
+from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RowPipeline, dead_letter_topic
 from stream_processor.definition.sections import SourceSection, TriggerSection
 from stream_processor.errors import PipelineFileError, TooFewSlotsError
 
@@ -42,6 +42,11 @@ class QueryPlan:
     def sets_aside(self) -> bool:
         """Whether it writes dead letters, and not what a pipeline makes."""
         return self.sink_topic == dead_letter_topic(self.source_topic)
+
+    @property
+    def counts(self) -> bool:
+        """Whether its sequences are counts, which begin anew with each checkpoint."""
+        return self.shuffles == AggregatePipeline.shuffles
 
     @property
     def realtime(self) -> bool:

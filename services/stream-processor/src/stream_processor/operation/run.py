@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
@@ -54,21 +54,27 @@ class Runner:
         names, needed = topics_of(pipelines), access_of(pipelines)
         if not self._wait(lambda: topics.missing(needed), TOPICS_POLL_S):
             return
-        try:
+        with self._broker():
             partitions, ids = topics.partitions(names), topics.ids(names)
             pipelines = with_record_limits(pipelines, topics.max_record_bytes)
-        except KafkaException as error:
-            raise BrokerLostError(f"Kafka at {self.settings.kafka_bootstrap} went away: {error}") from error
         plans = plan(pipelines, partitions, self.settings.checkpoint_interval)
         checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, plans))
         with checkpoints.hold():
-            plans = [replace(each, epoch=claim(checkpoints, each, ids)) for each in plans]
+            with self._broker():
+                plans = [replace(each, epoch=claim(checkpoints, each, ids, topics.highest_epoch)) for each in plans]
             limits = DeadLetterLimits(pipelines, topics.end, checkpoints)
             # Not counted, a limit would begin after what this run sets aside first.
             while not self._check(limits):
                 if self.stopping.wait(LOOK_AT_START_S):
                     return
             self._run_on_spark(plans, limits, checkpoints)
+
+    @contextmanager
+    def _broker(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            raise BrokerLostError(f"Kafka at {self.settings.kafka_bootstrap} went away: {error}") from error
 
     def _run_on_spark(self, plans: Sequence[QueryPlan], limits: DeadLetterLimits, checkpoints: Checkpoints) -> None:
         spark = self._session(plans)

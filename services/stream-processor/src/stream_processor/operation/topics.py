@@ -1,29 +1,36 @@
 """Asks Kafka about topics, and waits until they and the executors are there."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType  # type: ignore[attr-defined]  # not in its __all__
+from google.protobuf.message import DecodeError
 
+from statecast.state.v1.state_pb2 import StateRecord
 from statecast_service.kafka import KafkaSettings, connect, denied
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
-from stream_processor.steps.keyed_topic import MAX_REQUEST_BYTES
+from stream_processor.errors import ConfigurationError
+from stream_processor.steps.keyed_topic import BESIDE_PAYLOAD, MAX_REQUEST_BYTES, TOMBSTONE_HEADER
 
 log = structlog.get_logger()
 
 TOPICS_POLL_S = 0.5
 LOG_AGAIN_S = 10.0
+READER_GROUP = "stream-processor-replay"
+"""Only named because Kafka's client needs one: no offset is ever committed to it."""
+MIN_RECORD_BYTES = 2 * BESIDE_PAYLOAD
+"""A topic that takes less would refuse even some records without a payload."""
 
 
 class Topics:
     """What the broker at one address knows. Calls may block for `timeout_s`, and raise KafkaException without it."""
 
     def __init__(self, kafka: KafkaSettings, timeout_s: float = 5.0) -> None:
-        self._bootstrap = kafka.kafka_bootstrap
+        self._kafka, self._bootstrap = kafka, kafka.kafka_bootstrap
         self._timeout_s = timeout_s
         self._admin = connect(AdminClient, kafka)
 
@@ -82,22 +89,77 @@ class Topics:
         offsets = self._admin.list_offsets(requests, request_timeout=self._timeout_s)
         return {partition.partition: future.result().offset for partition, future in offsets.items()}
 
+    def highest_epoch(self, name: str, last_only: bool) -> int:
+        """The highest epoch on a keyed topic, or among the last records of its partitions; 0 when it holds none.
+
+        Reads the whole topic unless `last_only`.
+        """
+        starts = {number: max(end - 1, 0) for number, end in self.ends(name).items()} if last_only else {}
+        records = map(state_record, read_records(self._kafka, name, starts))
+        return max((record.epoch for record in records if record is not None), default=0)
+
     def max_record_bytes(self, names: Iterable[str]) -> dict[str, int]:
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in set(names)]
         configs = self._admin.describe_configs(resources, request_timeout=self._timeout_s)
         return {each.name: int(future.result()["max.message.bytes"].value) for each, future in configs.items()}
 
 
+def read_records(
+    kafka: KafkaSettings, topic: str, starts: Mapping[int, int], timeout_s: float = 10.0
+) -> Iterator[Message]:
+    """Every record from `starts`, by default the first, to the ends of now, in order. Raises KafkaException."""
+    group = {"group.id": READER_GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    consumer = connect(Consumer, kafka, {**group, "enable.partition.eof": True})
+    try:
+        for number in consumer.list_topics(topic, timeout=timeout_s).topics[topic].partitions:
+            first, end = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=timeout_s)
+            offset = max(first, starts.get(number, first))
+            consumer.assign([TopicPartition(topic, number, offset)])
+            # The only error that comes as a message is the end of the partition, and the client is slow to tell it.
+            while offset < end and (message := _poll(consumer, timeout_s)).error() is None:
+                offset = cast(int, message.offset()) + 1
+                if offset <= end:
+                    yield message
+    finally:
+        consumer.close()
+
+
+def _poll(consumer: Consumer, timeout_s: float) -> Message:
+    message = consumer.poll(timeout_s)
+    if message is None:
+        raise KafkaException(f"no answer from Kafka within {timeout_s} s")
+    return message
+
+
+def state_record(message: Message) -> StateRecord | None:
+    """The StateRecord of a record, which a tombstone has in a header; None for what is none."""
+    encoded = message.value()
+    try:
+        headers = cast(list[tuple[str, bytes]], message.headers() or []) if encoded is None else []
+    except SystemError:  # what the client raises for a header's name that is not UTF-8
+        return None
+    encoded = dict(headers).get(TOMBSTONE_HEADER) if encoded is None else encoded
+    try:
+        return None if encoded is None else StateRecord.FromString(encoded)
+    except DecodeError:
+        return None
+
+
 def with_record_limits(
     pipelines: Sequence[Pipeline], max_record_bytes: Callable[[Iterable[str]], dict[str, int]]
 ) -> list[Pipeline]:
-    """The pipelines, knowing how large records their topics take. Raises KafkaException."""
+    """The pipelines, knowing how large records their topics take. Raises KafkaException, ConfigurationError."""
     topics = {topic for each in pipelines for topic in (each.sink_topic, dead_letter_topic(each.source_topic))}
     sizes = {topic: min(size, MAX_REQUEST_BYTES) for topic, size in max_record_bytes(topics).items()}
+    for topic, size in sizes.items():
+        if size < MIN_RECORD_BYTES:
+            raise ConfigurationError(
+                f"{topic} takes records of {size} bytes: set its max.message.bytes to at least {MIN_RECORD_BYTES}"
+            )
     return [
         replace(
             each,
-            max_record_bytes=sizes[each.sink_topic],
+            max_payload_bytes=sizes[each.sink_topic] - BESIDE_PAYLOAD,
             max_dead_letter_bytes=sizes[dead_letter_topic(each.source_topic)],
         )
         for each in pipelines

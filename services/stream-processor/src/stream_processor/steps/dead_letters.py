@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.decode import decode
-from stream_processor.steps.flow import checked_changes
+from stream_processor.steps.flow import check_messages, checked_changes
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import HEADERS
 
@@ -28,6 +28,8 @@ DEAD_LETTER_HEADERS = frozenset({REASON, TOPIC, PARTITION, OFFSET, PIPELINES, TR
 
 MAX_REASON = 1_000
 """Characters; what follows is left out."""
+MAX_PIPELINES = 4_000
+"""Characters of the names of pipelines; what follows is left out."""
 HEADERS_BYTES = 16_384
 """What these headers and Kafka's own fields take at most, with room to spare."""
 DEFAULT_MAX_BYTES = 1_048_588
@@ -45,6 +47,7 @@ def dead_letters(records: DataFrame, pipelines: Sequence[Pipeline], functions: F
     checked = decode(records, pipelines[0], functions).withColumnRenamed("problem", _UNDECODED)
     for name, pipeline in zip(names, pipelines, strict=True):
         of_pipeline = checked_changes(checked.withColumn("problem", F.col(_UNDECODED)), pipeline)
+        of_pipeline = check_messages(of_pipeline, pipeline, functions)
         checked = of_pipeline.select(*checked.columns, F.col("problem").alias(name))
     wrong = checked.where(F.coalesce(*names).isNotNull())
     with_headers = wrong.withColumn("headers", F.coalesce(F.col("headers"), F.array().cast(HEADERS)))
@@ -83,7 +86,7 @@ def _headers(names: Sequence[str], pipelines: Sequence[Pipeline]) -> list[Column
         TOPIC: F.col("topic"),
         PARTITION: F.col("partition").cast("string"),
         OFFSET: F.col("offset").cast("string"),
-        PIPELINES: F.concat_ws(",", *failing),
+        PIPELINES: F.left(F.concat_ws(",", *failing), F.lit(MAX_PIPELINES)),
         TRUNCATED: F.col("truncated").cast("string"),
     }
     return [

@@ -3,18 +3,20 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.contract import FieldPath
-from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RoutePipeline
+from stream_processor.definition.contract import FieldPath, Kind, kind
+from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RoutePipeline, RowPipeline
 from stream_processor.spark_internals import previous_rows
 from stream_processor.steps.aggregation import aggregate, contributions, differences
 from stream_processor.steps.decode import change_problems, decode
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import entries, key_entries, retract, to_lines, to_records
-from stream_processor.steps.projection import ELEMENT, filter_rows, join, project
+from stream_processor.steps.projection import ELEMENT, LARGEST, filter_rows, join, measure, project
 from stream_processor.steps.record_keys import check_windows, elements, key_problems, single
 
-BESIDE_PAYLOAD = 4_096
-"""Bytes kept free for a record's key, its source and Kafka's own fields."""
+MAX_SOURCE = 256
+"""Characters of the texts in a change's source, which goes into each of its records."""
+TEXTS: tuple[Kind, ...] = ("string", "bytes", "message")
+"""The kinds whose values have no bound of their own."""
 
 
 def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
@@ -25,19 +27,43 @@ def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
     return check_windows(checked, pipeline)
 
 
+def check_messages(checked: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
+    """Sets `problem` where a message that `select` makes of the row is too large for the sink's topic.
+
+    The pipeline's own query leaves these out by itself, once it has made them.
+    """
+    if not isinstance(pipeline, RowPipeline) or not pipeline.select:
+        return checked
+    measured = measure(checked, pipeline, functions)
+    return measured.withColumn(
+        "problem", F.coalesce("problem", _too_large("what select makes", F.col(LARGEST), pipeline))
+    )
+
+
 def _size_problems(pipeline: Pipeline) -> list[Column]:
-    """Why the row is too large for the sink's topic. What `select` makes of a row is not measured.
+    """Why a record would be too large for the sink's topic, as far as the change itself tells.
 
     A record that Kafka refuses would end its query again after each start.
     """
-    limit = pipeline.max_record_bytes
-    if limit is None or isinstance(pipeline, AggregatePipeline) or pipeline.select:
-        return []
-    room, size = max(limit - BESIDE_PAYLOAD, 0), F.octet_length("payload")
+    texts = F.concat_ws("", "change.source.table", "change.source.transaction_id")
+    problems = [F.when(F.length(texts) > MAX_SOURCE, f"source has more than {MAX_SOURCE} characters")]
+    rows = 1
+    if isinstance(pipeline, AggregatePipeline):
+        # The texts of a group's message may be of as many rows.
+        rows = sum(each.function in ("min", "max") and kind(each.field) in TEXTS for each in pipeline.aggregates)
+    if rows and not (isinstance(pipeline, RowPipeline) and pipeline.select):
+        problems.append(_too_large("the row", F.octet_length("payload") * rows, pipeline))
+    return problems
+
+
+def _too_large(what: str, size: Column, pipeline: Pipeline) -> Column:
+    room = pipeline.max_payload_bytes
+    if room is None:
+        return F.lit(None).cast("string")
     takes = F.lit(f" bytes, {pipeline.sink_topic} takes {room} (max.message.bytes)")
-    return [
-        F.when(F.col("after").isNotNull() & (size > room), F.concat(F.lit("the row has "), size.cast("string"), takes))
-    ]
+    return F.when(
+        F.col("after").isNotNull() & (size > room), F.concat(F.lit(f"{what} has "), size.cast("string"), takes)
+    )
 
 
 def written_records(

@@ -23,6 +23,11 @@ TOMBSTONE_HEADER = "statecast-state-record"
 HEADERS = "array<struct<key:string,value:binary>>"
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """The largest record that is written, which is also what the client's buffer holds by default."""
+BESIDE_PAYLOAD = 16_384
+"""Bytes beside the payload in the largest record: 12,290 of its key, 2,000 of its source and header, and Kafka's own.
+
+record_keys.py bounds the key's parts. Kafka's own are those of a batch, and 4 for each 64 KiB that lz4 cannot compress.
+"""
 
 
 def key_entries(changes: DataFrame, pipeline: KeyPipeline) -> DataFrame:

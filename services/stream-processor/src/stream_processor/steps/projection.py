@@ -14,11 +14,12 @@ from stream_processor.definition.pipeline import Pipeline, PipelineBase, RoutePi
 from stream_processor.errors import PipelineFileError
 from stream_processor.spark_internals import exact
 from stream_processor.steps.functions import Functions, filled, fits, row_type
-from stream_processor.steps.record_keys import single
+from stream_processor.steps.record_keys import elements, single
 
 ELEMENT = "__element"
 """The column of an exploded path's elements, where there is one."""
 KEPT = "__kept"
+LARGEST = "__largest"
 _MATCHES = "__matches"
 _NOTHING: Mapping[str, str] = {}
 
@@ -74,12 +75,14 @@ def join(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> Dat
 def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> DataFrame:
     """Replaces `payload` by the encoded message that `select` makes of `after`, where there is such a row.
 
+    Leaves out what is larger than the sink's topic takes (flow.check_messages).
+
     Expressions see the row's fields, the row as `row`, the joined tables, and `element` of an exploded path. Fields
     that are not selected stay unset. Raises PipelineFileError for an expression that Spark cannot compute.
     """
     if not pipeline.select:
         return changes
-    beside = {table.name: f"__table_{table.name}" for table in pipeline.joins}
+    beside = _tables(pipeline)
     if isinstance(pipeline, RoutePipeline) and pipeline.explode is not None:
         beside["element"] = ELEMENT
     scoped = in_scope(changes, "after", beside)
@@ -87,7 +90,35 @@ def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> 
     message = functions.encode(filled(pipeline.sink, selected), pipeline.sink.full_name)
     columns = {name: F.col(f"{KEPT}.{name}") for name in changes.columns}
     columns["payload"] = F.when(columns["after"].isNotNull(), message)
-    return scoped.select(*[each.alias(name) for name, each in columns.items()])
+    projected = scoped.select(*[each.alias(name) for name, each in columns.items()])
+    if pipeline.max_payload_bytes is None:
+        return projected
+    return projected.where(F.col("payload").isNull() | (F.octet_length("payload") <= pipeline.max_payload_bytes))
+
+
+def measure(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> DataFrame:
+    """Adds LARGEST: the bytes of the largest message that `select` makes of `after`; null where there is no such row.
+
+    An exploded path gives many messages. They are made in an array here, so that a change stays one line.
+    """
+    exploded = pipeline.explode if isinstance(pipeline, RoutePipeline) else None
+    units = F.array(F.lit(0)) if exploded is None else elements(F.col("after"), exploded)
+    unit = "__unit" if exploded is None else "element"
+    scoped = in_scope(join(changes, pipeline, functions).withColumn(ELEMENT, units), "after", _tables(pipeline))
+    fields = ", ".join(f"'{name}', ({sql})" for name, sql in pipeline.select.items())
+    selected = exact(f"transform({KEPT}.{ELEMENT}, {unit} -> named_struct({fields}))", changes.sparkSession)
+
+    def size(row: Column) -> Column:
+        message = filled(pipeline.sink, {name: row.getField(name) for name in pipeline.select})
+        return F.octet_length(functions.encode(message, pipeline.sink.full_name))
+
+    kept = [F.col(f"{KEPT}.{name}") for name in changes.columns]
+    return scoped.select(*kept, F.array_max(F.transform(selected, size)).alias(LARGEST))
+
+
+def _tables(pipeline: RowPipeline) -> dict[str, str]:
+    """What expressions call the joined rows, and their columns."""
+    return {table.name: f"__table_{table.name}" for table in pipeline.joins}
 
 
 def _selected(scoped: DataFrame, pipeline: RowPipeline, name: str, sql: str) -> Column:

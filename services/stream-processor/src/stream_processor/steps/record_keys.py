@@ -19,8 +19,11 @@ from stream_processor.definition.pipeline import (
 NUL = "\0"
 RFC3339 = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 """UTC with six decimals: 27 characters whose order is the order of time. The session's time zone must be UTC."""
+MAX_PART = 1_024
+"""Characters of one part of a key; the edges take no longer ones either."""
 INTEGER_WIDTH = 19
 RFC3339_LENGTH = 27
+TOO_LONG = f" has more than {MAX_PART:,} characters, a key takes no more"
 HORIZON = "window_horizon"
 """A column of text: windows that end before it are closed to the change. Null when the source gives no commit time."""
 
@@ -49,6 +52,7 @@ def key_problems(pipeline: Pipeline) -> list[Column]:
             value = single(F.col(f"change.{row}"), pipeline.primary_key)
             empty = F.col(f"change.{row}").isNotNull() & (value.isNull() | (value == ""))
             problems.append(F.when(empty, f"{row}.{pipeline.primary_key} is empty, a row needs its key"))
+            problems.append(F.when(_too_long(value), f"{row}.{pipeline.primary_key}{TOO_LONG}"))
     return problems
 
 
@@ -81,7 +85,12 @@ def _text_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
     return [
         F.when(any_is(lambda text: text.isNull() | (text == "")), f"{shown} is empty, a key needs it"),
         F.when(any_is(lambda text: text.contains(NUL)), f"{shown} holds a NUL, which separates the parts of a key"),
+        F.when(any_is(_too_long), f"{shown}{TOO_LONG}"),
     ]
+
+
+def _too_long(text: Column) -> Column:
+    return F.length(text) > MAX_PART
 
 
 def elements(row: Column, path: FieldPath) -> Column:
