@@ -16,6 +16,9 @@ from statecast.state.v1 import state_pb2
 
 TOMBSTONE_HEADER = "statecast-state-record"
 
+_MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_799  # the years 1 to 9999: what a Timestamp can be
+_NO_TIME = "the commit time is outside of the years 1 to 9999"
+
 _parse = state_pb2.StateRecord.FromString
 _pack = HEADER.pack
 
@@ -57,6 +60,9 @@ def decode_states(records: Sequence[Record], skip: Skip) -> tuple[list[bytes], l
                 time = state.source.commit_time
                 seconds, nanos = time.seconds, time.nanos
                 flags = 0 if seconds or nanos else UNTIMED
+                if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
+                    skip(record, PoisonRecordError(_NO_TIME))
+                    continue
                 value = _pack(state.epoch, state.sequence, record.offset(), seconds, nanos, flags) + state.payload
         except PoisonRecordError as error:
             skip(record, error)
@@ -90,6 +96,8 @@ def stored_value_of(record: Record) -> bytes:
         seconds, nanos = time.seconds, time.nanos
         if not seconds and not nanos:
             flags |= UNTIMED
+        if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
+            raise PoisonRecordError(_NO_TIME)
         header = _pack(state.epoch, state.sequence, record.offset(), seconds, nanos, flags)
     except (DecodeError, StructError) as error:
         raise _poison(error) from error
@@ -110,11 +118,14 @@ def decode_plain(records: Sequence[Record], skip: Skip) -> tuple[list[bytes], li
             skip(record, PoisonRecordError(f"the key {key!r} is neither UTF-8 text nor `group NUL sort NUL member`"))
             continue
         time_type, ms = record.timestamp()
+        seconds, rest_ms = divmod(ms, 1000) if time_type else (0, 0)
+        if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
+            skip(record, PoisonRecordError(_NO_TIME))
+            continue
         value = record.value()
         flags = (0 if time_type else UNTIMED) | (0 if value is not None else DELETED)
         offset = record.offset() or 0
         keys.append(key)
-        seconds, rest_ms = divmod(ms, 1000) if time_type else (0, 0)
         values.append(_pack(0, offset, offset, seconds, rest_ms * 1_000_000, flags) + (value or b""))
     return keys, values
 
@@ -158,7 +169,10 @@ def _poison(error: Exception) -> PoisonRecordError:
 
 
 def _tombstone(record: Record) -> bytes:
-    headers = record.headers() or ()
+    try:
+        headers = record.headers() or ()
+    except SystemError as error:  # what the client raises for a name that is not UTF-8
+        raise PoisonRecordError("a header's name is not UTF-8") from error
     for name, value in headers.items() if isinstance(headers, dict) else headers:
         if name == TOMBSTONE_HEADER and isinstance(value, bytes):
             return value
