@@ -83,13 +83,14 @@ def test_a_wrong_setting_is_one_line_and_status_2(
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["run", "check"])
 def test_an_unknown_variable_is_refused_with_the_nearest_name(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     monkeypatch.setenv("STREAM_PROCESSOR_METRIC_PORT", "9102")
     monkeypatch.setenv("STREAM_PROCESSOR_DRAIN_S", "soon")
 
-    assert main(["run", str(PIPELINES[0])]) == 2
+    assert main([command, str(PIPELINES[0])]) == 2
 
     error = capsys.readouterr().err
     assert (

@@ -43,11 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
         contract, files = Contract(statecast.descriptor_set()), list(dict.fromkeys(options.files))
+        settings = load_settings(Settings)
         if options.command == "check":
             return _check(files, contract)
         pipelines = [pipeline_check.read(file, contract) for file in files]
         check_together(pipelines)
-        options.run(pipelines, contract, load_settings(Settings), options)
+        options.run(pipelines, contract, settings, options)
     except ServiceError as error:
         sys.stderr.write(f"stream-processor: {error}\n")
         return error.exit_status

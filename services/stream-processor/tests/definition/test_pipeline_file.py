@@ -116,7 +116,13 @@ def test_a_wrong_key_or_value_is_named(file: Path, old: str, new: str, problem: 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [("a: [", "is not YAML"), ("- a", "is not a pipeline"), ("", "is not a pipeline"), ("\x00", "is not YAML")],
+    [
+        ("a: [", "is not YAML"),
+        ("- a", "is not a pipeline"),
+        ("", "is not a pipeline"),
+        ("\x00", "is not YAML"),
+        ("a: 1\na: 2", "the key 'a' is given twice"),
+    ],
 )
 def test_something_else_than_keys_and_values_is_refused(file: Path, content: str, problem: str) -> None:
     file.write_text(content)

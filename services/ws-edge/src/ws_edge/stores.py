@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from statecast import descriptor_set
 from statecast_service.errors import SettingsError
 from statecast_service.settings import suggest
+from statecast_service.yaml_files import read_yaml
 from ws_edge.authorization import OwnerRule
 from ws_edge.errors import MalformedFrameError, UnknownStoreError
 from ws_edge.states import AnyKey, RangeKey
@@ -73,7 +74,7 @@ def find(stores: Stores, name: str) -> Store:
 def read_stores(path: Path) -> Stores:
     """Reads and checks the stores file. Raises SettingsError that names the file and what is wrong in it."""
     try:
-        file = _StoresFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        file = _StoresFile.model_validate(read_yaml(path))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SettingsError(f"cannot read the stores file {path}: {' '.join(str(error).split())}") from error
     except ValidationError as error:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, Valid
 
 from query_service.errors import StoresFileError
 from statecast_service.settings import suggest
+from statecast_service.yaml_files import read_yaml
 
 JSON = "json"
 BYTES = "bytes"
@@ -107,7 +108,7 @@ _MODELS: Mapping[int | str, type[BaseModel]] = {"store": EngineChoice, "history"
 def read_stores(path: Path) -> tuple[StoreDefinition, ...]:
     """Returns the stores of a file by name. Raises StoresFileError with one line."""
     try:
-        content = yaml.safe_load(path.read_text())
+        content = read_yaml(path)
         stores = StoresFile.model_validate(content).stores
     except OSError as error:
         raise StoresFileError(f"the stores file {path} cannot be read: {error.strerror}") from error

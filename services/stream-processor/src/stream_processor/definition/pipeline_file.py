@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from statecast_service.settings import suggest
+from statecast_service.yaml_files import read_yaml
 from stream_processor.definition import sections
 from stream_processor.definition.sections import Section, Sql
 from stream_processor.errors import PipelineFileError
@@ -56,7 +57,7 @@ SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def read(file: Path) -> PipelineFile:
     """The file's content. Raises PipelineFileError naming the file, the key and the nearest valid name."""
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = read_yaml(file)
     except OSError as error:
         raise PipelineFileError(str(file), "", f"cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
