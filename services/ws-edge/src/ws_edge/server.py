@@ -13,7 +13,7 @@ from typing_extensions import override
 from statecast_service.errors import PortInUseError
 from statecast_service.tls import channel_tls, server_tls
 from ws_edge.http.app import App
-from ws_edge.session.protocol import EdgeSocketProtocol
+from ws_edge.session.protocol import EdgeHttpProtocol, EdgeSocketProtocol
 from ws_edge.settings import Settings
 
 BACKLOG = 16_384
@@ -53,7 +53,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=EdgeHttpProtocol,
                 loop="uvloop",
                 ws=protocol,  # type: ignore[arg-type]  # uvicorn only calls it
                 lifespan="off",

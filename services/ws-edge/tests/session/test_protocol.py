@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket as sockets
+from contextlib import suppress
 
 import pytest
 from uvicorn.protocols.utils import ClientDisconnected
@@ -50,6 +51,74 @@ async def test_an_event_for_many_sockets_is_framed_once(edge: RunningEdge) -> No
         assert [await one.recv(), await two.recv()] == ["Grüße", "Grüße"]
 
 
+UPGRADE = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+HANDSHAKE = f"GET /v1/tickets/stream HTTP/1.1\r\nHost: edge\r\n{UPGRADE}Sec-WebSocket-Key: {'A' * 22}==\r\n"
+
+
+async def answer_to(edge: RunningEdge, request: str) -> bytes:
+    """Sends these bytes and no more; what comes until the edge closes the connection."""
+    host, port = edge.address.split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(request.encode("latin-1"))
+    answer = b""
+    async with asyncio.timeout(30):
+        with suppress(ConnectionResetError):
+            while received := await reader.read(65_536):
+                answer += received
+    writer.close()
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ("".join(f"X-{number}: 1\r\n" for number in range(129)), 431),
+        (f"X-Long: {'x' * 9000}\r\n", 431),
+        ("Content-Length: 4\r\n", 400),
+        ("Transfer-Encoding: chunked\r\n", 400),
+    ],
+)
+async def test_a_handshake_that_cannot_be_parsed_is_answered_and_closed(
+    edge: RunningEdge, more: str, status: int
+) -> None:
+    answer = await answer_to(edge, f"{HANDSHAKE}{more}\r\n")
+
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    await until(lambda: not edge.parts.server.server_state.connections)
+
+
+@pytest.mark.parametrize(
+    ("sent", "answered"),
+    [
+        ("", b""),
+        ("\r\n", b""),
+        (HANDSHAKE, b""),
+        ("GET /healthz HT", b""),
+        ("POST /v1/tickets HTTP/1.1\r\nHost: edge\r\nContent-Length: 4\r\n\r\n{", b"HTTP/1.1 403 "),
+        ("GET /healthz HTTP/1.1\r\nHost: edge\r\n\r\nGET /heal", b"HTTP/1.1 200 "),
+    ],
+)
+async def test_a_client_that_does_not_finish_its_request_is_cut_off(
+    edge: RunningEdge, monkeypatch: pytest.MonkeyPatch, sent: str, answered: bytes
+) -> None:
+    monkeypatch.setattr("ws_edge.session.protocol.REQUEST_TIMEOUT_S", 0.2)
+    answer = await answer_to(edge, sent)
+
+    assert answer.startswith(answered)
+    assert bool(answer) == bool(answered)
+    await until(lambda: not edge.parts.server.server_state.connections)
+
+
+async def test_the_time_of_a_request_does_not_end_what_comes_after_it(
+    edge: RunningEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ws_edge.session.protocol.REQUEST_TIMEOUT_S", 0.2)
+    async with edge.socket() as socket:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(socket.recv(), 0.5)
+        await (await socket.ping())
+
+
 async def connect_and_never_read(edge: RunningEdge) -> sockets.socket:
     """A client that takes its handshake, watches the order, and then reads nothing any more."""
     host, port = edge.address.split(":")
@@ -59,8 +128,7 @@ async def connect_and_never_read(edge: RunningEdge) -> sockets.socket:
     loop = asyncio.get_running_loop()
     await loop.sock_connect(client, (host, int(port)))
     headers = "".join(f"{name}: {value}\r\n" for name, value in edge.headers().items())
-    upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-    request = f"GET /update/orders/12345 HTTP/1.1\r\nHost: edge\r\n{upgrade}Sec-WebSocket-Key: {'A' * 22}==\r\n"
+    request = f"GET /update/orders/12345 HTTP/1.1\r\nHost: edge\r\n{UPGRADE}Sec-WebSocket-Key: {'A' * 22}==\r\n"
     await loop.sock_sendall(client, f"{request}{headers}\r\n".encode())
     assert (await loop.sock_recv(client, 12)).startswith(b"HTTP/1.1 101")
     return client

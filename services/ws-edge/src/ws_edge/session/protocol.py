@@ -1,9 +1,10 @@
-"""uvicorn's sans-I/O WebSocket protocol, with shared frames and an end for clients that do not read."""
+"""uvicorn's protocols, with shared frames, and an end for clients that do not read or do not finish their request."""
 
 import asyncio
 import socket
 from typing import Any
 
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame, Opcode
@@ -16,9 +17,53 @@ WIRE = "ws_edge.wire"
 LINGER_S = 1.0
 """How long the last bytes of a socket may take to leave, and those of a refused frame to arrive."""
 
+REQUEST_TIMEOUT_S = 10.0
+"""How long a request, which may open a socket, may take from the connection or its first byte to its last."""
+
+BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class EdgeHttpProtocol(HttpToolsProtocol):
+    """As its base, but a connection whose request does not come whole in time is closed.
+
+    The base waits for ever for the first request, and for the rest of any (https://github.com/Kludex/uvicorn/issues/157
+    and 160).
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._expect_request()
+
+    def data_received(self, data: bytes) -> None:
+        if self._timer is None:
+            self._expect_request()
+        super().data_received(data)
+
+    def on_message_complete(self) -> None:
+        self._forget_timer()
+        super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        self._forget_timer()
+        super().handle_websocket_upgrade()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_timer()
+        super().connection_lost(exc)
+
+    def _expect_request(self) -> None:
+        self._timer = self.loop.call_later(REQUEST_TIMEOUT_S, self.transport.abort)
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
 
 class EdgeSocketProtocol(WebSocketsSansIOProtocol):
-    """As its base, with five differences.
+    """As its base, with six differences.
 
     - An event that is sent to many sockets is framed once: what a server sends is neither masked nor, here, compressed,
       so the bytes are the same for all.
@@ -29,6 +74,8 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
       rest is read and thrown away for a moment.
     - The base tells the application of an unanswered ping, and of a lost connection, as if the peer had closed without
       a code. Here each has its own, so that operators see which it was.
+    - The base does not answer a handshake that the library does not parse, for example one with more than 128 headers,
+      and keeps its connection. Here the library's answer is sent (431), or 400 when it has none.
     - What is held for a client that reads slowly, here and in the kernel, is bounded by `send_buffer` bytes each; the
       kernel alone would take megabytes of frames that are old when they are read.
     """
@@ -62,6 +109,9 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         if self.conn.parser_exc is None:
             super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.transport.is_closing():
+            self.transport.write(b"".join(self.conn.data_to_send()) or BAD_REQUEST)
+            self.transport.close()
 
     def handle_parser_exception(self) -> None:
         """The peer has broken the protocol; the library has made the close frame."""
