@@ -159,7 +159,7 @@ async def lookup(request: pytest.FixtureRequest, serving_view: View, metrics: Me
     peers = Peers(1.0, 1.0, time.monotonic)
     server = grpc.aio.server()
     servicer = ShardServicer(
-        local, ShardListing(serving_view, peers.freshness_at), call_limits(metrics, time.monotonic)
+        local, ShardListing(serving_view, peers.freshness_at), LIMITS, call_limits(metrics, time.monotonic)
     )
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"

@@ -57,7 +57,7 @@ class Instance:
         backoff_s, timeout_s = settings.peer_backoff_ms / 1000, settings.peer_timeout_ms / 1000
         peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
         tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
-        factory = _factory(settings, metrics)
+        factory = replica_factory(settings, metrics)
         changelog = self._changelog = Changelog(
             partial(_consumer, settings), factory.reopen, _wall_ms, settings.deletions_s * 1000
         )
@@ -68,7 +68,7 @@ class Instance:
         readiness = self._readiness = Readiness(view, tracker, lambda: placement.complete, metrics)
         show_restore = terminal_bar(sys.stderr) if sys.stderr.isatty() else lambda _: None
         self._restore_watch = RestoreWatch(view, metrics, show_restore, time.monotonic)
-        self._servers = _servers(settings, view, peers, metrics)
+        self._servers = servers_of(settings, view, peers, metrics)
         self._health = HealthServer(
             settings,
             metrics.registry,
@@ -136,7 +136,8 @@ class Instance:
             _log.warning("the others do not serve everything yet; leaving all the same", waited_s=self._drain_s)
 
 
-def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> Servers:
+def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> Servers:
+    """Makes the servers of an instance, with the lookups behind them."""
     monotonic = time.monotonic
     peer_timeout_s = settings.peer_timeout_ms / 1000
     limits = Limits(settings.max_batch_keys, settings.max_page_size, settings.default_page_size, settings.max_wait_ms)
@@ -148,10 +149,11 @@ def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> 
     timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
     queries = QueryServicer(routed, listing, limits, metrics, call_limits)
-    return Servers(settings, queries, ShardServicer(local, listing, call_limits._replace(max_s=math.inf)))
+    return Servers(settings, queries, ShardServicer(local, listing, limits, call_limits._replace(max_s=math.inf)))
 
 
-def _factory(settings: Settings, metrics: Metrics) -> ReplicaFactory:
+def replica_factory(settings: Settings, metrics: Metrics) -> ReplicaFactory:
+    """Returns what opens the replicas of an instance. Needs a running event loop."""
     directory = StoreDirectory(
         settings.data_directory,
         RocksdbOpener(settings.block_cache_mb << 20, settings.write_buffers_mb << 20),

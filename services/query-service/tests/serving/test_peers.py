@@ -19,15 +19,17 @@ from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from testkit.ports import free_ports
 from testkit.query_service import ManualClock, call_limits
 
+LIMITS = Limits(10, 10, 10, 10)
+
 
 @pytest.fixture
 async def member(serving_view: View, metrics: Metrics, clock: ManualClock) -> AsyncIterator[Member]:
     """A member that serves all partitions but one."""
     serving_view.replicas["orders-by-key", 2].progress.serving = False
-    local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
+    local = LocalLookup(serving_view, LIMITS, clock)
     server = grpc.aio.server()
     servicer = ShardServicer(
-        local, ShardListing(serving_view, Peers(1.0, 1.0, clock).freshness_at), call_limits(metrics, clock)
+        local, ShardListing(serving_view, Peers(1.0, 1.0, clock).freshness_at), LIMITS, call_limits(metrics, clock)
     )
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
@@ -75,6 +77,19 @@ async def test_the_internal_service_lists_partitions_by_store_and_number(member:
     assert [each.freshness.partition for each in answer.partitions] == [0, 1, 2, 3]
 
 
+async def test_the_internal_service_reads_no_range_without_a_group(member: Member) -> None:
+    """Below the first group are the notes of the store itself, which are no rows."""
+    request = shard.BatchGetStatesRequest()
+    request.query.store = "orders-by-key"
+    request.query.ranges.add()
+    async with grpc.aio.insecure_channel(member.shard_address) as channel:
+        stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.BatchGetStates(request)
+
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
 async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
     clock: ManualClock, metrics: Metrics, serving_view: View
 ) -> None:
@@ -86,9 +101,10 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
     assert peer.unreachable
     assert await peers.freshness_at(Member("query-1", address, address, 1)) == {}
 
-    local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
+    local = LocalLookup(serving_view, LIMITS, clock)
     server = grpc.aio.server()
-    servicer = ShardServicer(local, ShardListing(serving_view, peers.freshness_at), call_limits(metrics, clock))
+    listing = ShardListing(serving_view, peers.freshness_at)
+    servicer = ShardServicer(local, listing, LIMITS, call_limits(metrics, clock))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     server.add_insecure_port(address)
     await server.start()
