@@ -95,6 +95,8 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             raise ClientDisconnected
         if message["type"] != "websocket.send" or not self.handshake_complete:
             await super().send(message)
+            # Else the base would log an error for each handshake that is refused.
+            self.handshake_complete |= self.close_sent
             return
         await self.writable.wait()
         if self.disconnected or self.close_sent or self.transport.is_closing():
@@ -112,6 +114,17 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         if self.conn.handshake_exc is not None and not self.transport.is_closing():
             self.transport.write(b"".join(self.conn.data_to_send()) or BAD_REQUEST)
             self.transport.close()
+
+    def send_receive_event_to_app(self) -> None:
+        """A message is whole. The base logs a traceback for text that is not UTF-8."""
+        if self.curr_msg_data_type == "text" and not self.close_sent:
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                self.conn.send_close(1007, "invalid UTF-8")
+                self.handle_parser_exception()
+                return
+        super().send_receive_event_to_app()
 
     def handle_parser_exception(self) -> None:
         """The peer has broken the protocol; the library has made the close frame."""
