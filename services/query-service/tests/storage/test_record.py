@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from query_service.errors import PoisonRecordError
-from query_service.storage.record import Record, decode_plain, newest_rows, row_key_of, stored_value_of
+from query_service.storage.record import Record, decode_plain, decode_states, newest_rows, row_key_of, stored_value_of
 from query_service.storage.store_keys import HEADER, HEADER_SIZE, UNTIMED, header_of
+from statecast.state.v1 import state_pb2
 from testkit.query_service import FakeRecord, encoded_state, put, tombstone
 
 
@@ -52,6 +53,19 @@ def test_a_value_that_is_no_state_record_is_poison() -> None:
 def test_a_negative_sequence_is_poison() -> None:
     with pytest.raises(PoisonRecordError, match="out of range"):
         stored_value_of(FakeRecord(b"k", encoded_state(-1)))
+
+
+@pytest.mark.parametrize(("seconds", "nanos"), [(2**63 - 1, 0), (-(2**63), 0), (1, -1), (1, 1_000_000_000)])
+@pytest.mark.parametrize("key", [b"k", "größe".encode()])
+def test_a_commit_time_that_no_calendar_has_is_poison(key: bytes, seconds: int, nanos: int) -> None:
+    record = state_pb2.StateRecord(payload=b"row")
+    record.source.commit_time.seconds, record.source.commit_time.nanos = seconds, nanos
+    skipped: list[str] = []
+
+    assert decode_states(
+        [FakeRecord(key, record.SerializeToString())], lambda _, error: skipped.append(str(error))
+    ) == ([], [])
+    assert skipped == ["the commit time is not a Timestamp of the years 1 to 9999"]
 
 
 def test_a_tombstone_without_its_header_is_poison() -> None:
