@@ -20,7 +20,7 @@ from testkit.ws_edge.edge import RunningEdge
 from ws_edge.codec.stream_codec import BINARY_SUBPROTOCOL
 
 OPENED = 101
-PLAIN = frozenset({400, 404, 405, 426})
+PLAIN = frozenset({400, 404, 405, 426, 431})
 """What the libraries below the edge answer to requests that are no handshakes: as plain text."""
 PATIENCE_S = 0.03
 """How long an answer is waited for that need not come, because the request does not end."""
@@ -58,7 +58,7 @@ TARGETS = (
 visible = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=20)
 """What may stand in a header."""
 odd_headers = visible.map(lambda text: text.strip().encode("latin-1")) | st.sampled_from(
-    (b"", b",", b"\xff\xfe", b"a" * 4_000, b'"', b"none", b"127.0.0.1, ::1, [", b"http://[", b"websocket, h2c", b"7")
+    (b"", b",", b"\xff\xfe", b"a" * 4_000, b"a" * 9_000, b'"', b"none", b"127.0.0.1, ::1, [", b"http://[", b"websocket, h2c", b"7")
 )
 claims = mutated(st.just({"exp": 4_000_000_000, "iat": 1_000, "sub": "alice"})).map(
     lambda document: urlsafe_b64encode(text_of(document).encode()).rstrip(b"=")[:4_000]
@@ -91,11 +91,13 @@ def handshakes(draw: st.DrawFn) -> Handshake:
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(headers) - 1))
         name, value = headers[at]
-        match draw(st.sampled_from(("drop", "repeat", "replace"))):
+        match draw(st.sampled_from(("drop", "repeat", "replace", "replace", "many"))):
             case "drop" if len(headers) > 1:
                 del headers[at]
             case "repeat":
                 headers.insert(draw(st.integers(0, len(headers))), (name, draw(st.just(value) | odd_headers)))
+            case "many":
+                headers += [("X-Many", b"x")] * draw(st.sampled_from((100, 150, 300)))
             case _:
                 values = claims if name == "X-Gateway-Claims" else odd_headers
                 headers[at] = (name, draw(values) if name != "Content-Length" else b"0")
