@@ -16,6 +16,8 @@ SOURCES := libs/service/src $(wildcard services/*/src) clients/python/src testki
 SLOW_TESTS := services/stream-processor/tests infra/local/tests
 TESTS := $(SLOW_TESTS) $(filter-out $(SLOW_TESTS),$(wildcard services/*/tests)) libs/service/tests clients/python/tests infra/kafka/tests infra/kong/tests infra/observability/tests tests/contract bench/tests testkit/tests
 WORKERS ?= 2
+FUZZ := tests/fuzz
+MINUTES ?= 60
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done
 
@@ -85,7 +87,7 @@ lint: install ## Lint and format check of Python, import rules, Dockerfiles, Kub
 .PHONY: types
 types: install ## Strict type check of every package and its tests
 	$(BIN)/mypy proto/generate.py proto/build_backend.py proto/rules/*.py conftest.py bench $(SOURCES)
-	for tests in $(TESTS) tests/e2e; do
+	for tests in $(TESTS) $(FUZZ) tests/e2e; do
 	    (cd $$tests && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .)
 	done
 
@@ -100,9 +102,19 @@ fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven
 	$(PYTEST) -q -m "not kafka and not spark and not stack" $(TESTS)
 
 .PHONY: unit
-unit: install ## Unit tests and tests of single services, on a real broker and a real Spark session
+unit: install ## Unit tests, tests of single services on a real broker and a real Spark session, and a short fuzz
 	$(MVN) -f services/stream-processor/jvm/pom.xml test
-	$(PYTEST) $(TESTS)
+	$(PYTEST) $(TESTS) $(FUZZ)
+
+.PHONY: fuzz
+fuzz: install ## Fuzz every input of the services for MINUTES=60, from the seed SEED on, until the first defect
+	seed=$${SEED:-$$(date +%s)}
+	end=$$((SECONDS + 60 * $(MINUTES)))
+	while ((SECONDS < end)); do
+	    echo "SEED=$$seed"
+	    FUZZ_PROFILE=long $(PYTEST) -q --hypothesis-seed=$$seed $(FUZZ)
+	    seed=$$((seed + 1))
+	done
 
 .PHONY: e2e
 e2e: install ## End-to-end tests through the gateway, on the real stack

@@ -159,7 +159,7 @@ async def lookup(request: pytest.FixtureRequest, serving_view: View, metrics: Me
     peers = Peers(1.0, 1.0, time.monotonic)
     server = grpc.aio.server()
     listing = ShardListing(serving_view, preference_of(serving_view, peers.of), time.monotonic)
-    servicer = ShardServicer(local, listing, call_limits(metrics, time.monotonic))
+    servicer = ShardServicer(local, listing, LIMITS, call_limits(metrics, time.monotonic))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()

@@ -33,7 +33,7 @@ def test_an_unknown_store_is_named_with_its_nearest() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("stores: [", "cannot read"),
+        ("stores: [", "is not YAML"),
         ("stores: {}", "wrong at stores"),
         ("stores: [{name: a, message: M, keeps: one}]", "wrong at stores.0.owner"),
         ("stores: [{name: a, message: M, keeps: one, owner: staff, colour: red}]", "wrong at stores.0.colour"),

@@ -5,11 +5,17 @@ ServiceError            the process ends with the text as one line
 └── PortInUseError      a port cannot be listened on
 """
 
+from typing_extensions import override
+
 
 class ServiceError(Exception):
-    """The process cannot go on; the text says what to do."""
+    """The process cannot go on; the text says what to do, on one line, whatever it quotes."""
 
     exit_status = 1
+
+    @override
+    def __str__(self) -> str:
+        return " ".join(super().__str__().split())
 
 
 class SettingsError(ServiceError):

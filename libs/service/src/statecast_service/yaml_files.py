@@ -1,10 +1,13 @@
 """Reads YAML files of which nothing may be ignored."""
 
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+_SURROGATE = re.compile(r"\\(u|U0000)[dD][89a-fA-F]")
 
 
 class _UniqueKeys(yaml.SafeLoader):
@@ -19,6 +22,17 @@ class _UniqueKeys(yaml.SafeLoader):
 def read_yaml(path: Path) -> Any:
     """Returns what the file holds; a key that is given twice is an error, where YAML would drop the first.
 
-    Raises OSError, UnicodeDecodeError, yaml.YAMLError.
+    Raises ValueError when the file cannot be read, or is not YAML; the text says which.
     """
-    return yaml.load(path.read_text(encoding="utf-8"), _UniqueKeys)  # noqa: S506  it is a SafeLoader
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = yaml.load(text, _UniqueKeys)  # noqa: S506  it is a SafeLoader
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from error
+    except RecursionError as error:
+        raise ValueError("is not YAML: it is nested too deeply") from error
+    except (yaml.YAMLError, ValueError) as error:  # a ValueError for a day that no month has, or bytes that are no text
+        raise ValueError(f"is not YAML: {error}") from error
+    if _SURROGATE.search(text):  # YAML reads each escape by itself, and no text can hold half of a character
+        raise ValueError("is not YAML: it escapes half of a character: write the character itself")
+    return content

@@ -4,7 +4,7 @@ import asyncio
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -60,7 +60,7 @@ class Instance:
         peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
         tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
         facts = TopicFacts(settings, settings.resume_limit_s * 1000)
-        factory = _factory(settings, facts, metrics, view)
+        factory = replica_factory(settings, facts.limit_ms, metrics, view)
         changelog = self._changelog = Changelog(
             partial(_consumer, settings), factory.reopen, facts, _wall_ms, settings.deletions_s * 1000
         )
@@ -71,7 +71,7 @@ class Instance:
         readiness = self._readiness = Readiness(view, tracker, lambda: placement.complete, metrics)
         show_restore = terminal_bar(sys.stderr) if sys.stderr.isatty() else lambda _: None
         self._restore_watch = RestoreWatch(view, metrics, show_restore, time.monotonic)
-        self._servers = _servers(settings, view, peers, metrics)
+        self._servers = servers_of(settings, view, peers, metrics)
         self._health = HealthServer(
             settings,
             metrics.registry,
@@ -141,7 +141,8 @@ class Instance:
             _log.warning("the others do not serve everything yet; leaving all the same", waited_s=self._drain_s)
 
 
-def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> Servers:
+def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> Servers:
+    """Makes the servers of an instance, with the lookups behind them."""
     monotonic = time.monotonic
     peer_timeout_s = settings.peer_timeout_ms / 1000
     limits = Limits(settings.max_batch_keys, settings.max_page_size, settings.default_page_size, settings.max_wait_ms)
@@ -154,17 +155,19 @@ def _servers(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> 
     timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
     queries = QueryServicer(routed, listing, limits, metrics, call_limits)
-    return Servers(settings, queries, ShardServicer(local, listing, call_limits._replace(max_s=math.inf)))
+    return Servers(settings, queries, ShardServicer(local, listing, limits, call_limits._replace(max_s=math.inf)))
 
 
-def _factory(settings: Settings, facts: TopicFacts, metrics: Metrics, view: View) -> ReplicaFactory:
+def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics: Metrics, view: View) -> ReplicaFactory:
+    """Returns what opens the replicas of an instance. Needs a running event loop."""
+
     def max_recent_rows() -> int:
         return settings.recent_changes // max(1, len(view.replicas))
 
     directory = StoreDirectory(
         settings.data_directory,
         RocksdbOpener(settings.block_cache_mb << 20, settings.write_buffers_mb << 20),
-        limit_ms=facts.limit_ms,
+        limit_ms=limit_ms,
         wall_ms=_wall_ms,
         on_set_aside=metrics.set_aside.inc,
     )

@@ -26,15 +26,17 @@ from statecast.state.v1 import state_pb2
 from testkit.ports import free_ports
 from testkit.query_service import FakeLookup, GatedLookup, ManualClock, call_limits, preference_of
 
+LIMITS = Limits(10, 10, 10, 10)
+
 
 @pytest.fixture
 async def member(serving_view: View, metrics: Metrics, clock: ManualClock) -> AsyncIterator[Member]:
     """A member that serves all partitions but one."""
     serving_view.replicas["orders-by-key", 2].progress.serving = False
-    local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
+    local = LocalLookup(serving_view, LIMITS, clock)
     server = grpc.aio.server()
     listing = ShardListing(serving_view, preference_of(serving_view, Peers(1.0, 1.0, clock).of), clock)
-    servicer = ShardServicer(local, listing, call_limits(metrics, clock))
+    servicer = ShardServicer(local, listing, LIMITS, call_limits(metrics, clock))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()
@@ -89,6 +91,19 @@ async def test_the_internal_service_lists_partitions_by_store_and_number(member:
     assert [each.freshness.partition for each in answer.partitions] == [0, 1, 2, 3]
 
 
+async def test_the_internal_service_reads_no_range_without_a_group(member: Member) -> None:
+    """Below the first group are the notes of the store itself, which are no rows."""
+    request = shard.BatchGetStatesRequest()
+    request.query.store = "orders-by-key"
+    request.query.ranges.add()
+    async with grpc.aio.insecure_channel(member.shard_address) as channel:
+        stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.BatchGetStates(request)
+
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
 async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
     clock: ManualClock, metrics: Metrics, serving_view: View
 ) -> None:
@@ -99,10 +114,10 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
     peer.failed(None)
     assert peer.unreachable
 
-    local = LocalLookup(serving_view, Limits(10, 10, 10, 10), clock)
+    local = LocalLookup(serving_view, LIMITS, clock)
     server = grpc.aio.server()
     listing = ShardListing(serving_view, preference_of(serving_view, peers.of), clock)
-    servicer = ShardServicer(local, listing, call_limits(metrics, clock))
+    servicer = ShardServicer(local, listing, LIMITS, call_limits(metrics, clock))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     server.add_insecure_port(address)
     await server.start()

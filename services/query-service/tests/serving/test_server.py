@@ -1,27 +1,34 @@
 """The two ports of an instance."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import grpc
 import pytest
+from prometheus_client import CollectorRegistry
 
+from query_service.metrics import Metrics
+from query_service.serving.call_limits import Context, served
 from query_service.serving.server import Servers
 from query_service.settings import Settings
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from testkit.ports import free_ports
+from testkit.query_service import call_limits
 
 
 class Gate(query_grpc.QueryServiceServicer):
     """Answers once it is open."""
 
     def __init__(self) -> None:
+        self.limits = call_limits(Metrics(CollectorRegistry()), time.monotonic)
         self.opened = asyncio.Event()
         self.waiting = 0
 
-    async def GetState(self, request: query.GetStateRequest, context: object) -> query.GetStateResponse:  # noqa: N802
+    @served
+    async def GetState(self, request: query.GetStateRequest, context: Context) -> query.GetStateResponse:  # noqa: N802
         self.waiting += 1
         await self.opened.wait()
         return query.GetStateResponse()
@@ -70,6 +77,19 @@ async def test_a_call_too_many_is_refused_at_once_and_those_in_work_end_well(ins
 async def test_a_request_that_is_too_large_is_refused(instance: Instance) -> None:
     assert await instance.refusal(query.GetStateRequest(store="s" * 3000)) == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert instance.gate.waiting == 0
+
+
+async def test_a_request_that_is_no_message_is_refused_and_not_logged_as_a_defect(
+    instance: Instance, caplog: pytest.LogCaptureFixture
+) -> None:
+    call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = instance.channel.unary_unary(
+        "/statecast.query.v1.QueryService/GetState"
+    )
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call(b"\xff")
+
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert caplog.records == []
 
 
 async def test_the_internal_service_is_not_reachable_on_the_public_port(instance: Instance) -> None:

@@ -75,6 +75,19 @@ def test_a_commit_time_that_there_is_not_is_poison(seconds: int, nanos: int) -> 
             decode_states([record], refuse)
 
 
+@pytest.mark.parametrize(("seconds", "nanos"), [(2**63 - 1, 0), (-(2**63), 0), (1, -1), (1, 1_000_000_000)])
+@pytest.mark.parametrize("key", [b"k", "größe".encode()])
+def test_a_commit_time_that_no_calendar_has_is_poison(key: bytes, seconds: int, nanos: int) -> None:
+    record = StateRecord(payload=b"row")
+    record.source.commit_time.seconds, record.source.commit_time.nanos = seconds, nanos
+    skipped: list[str] = []
+
+    assert decode_states(
+        [FakeRecord(key, record.SerializeToString())], lambda _, error: skipped.append(str(error))
+    ) == ([], [])
+    assert skipped == ["the commit time is not a Timestamp of the years 1 to 9999"]
+
+
 def test_a_tombstone_without_its_header_is_poison() -> None:
     with pytest.raises(PoisonRecordError, match="statecast-state-record"):
         stored_value_of(FakeRecord(b"k", None))

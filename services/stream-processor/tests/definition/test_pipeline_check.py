@@ -39,6 +39,7 @@ def test_members_have_a_key_and_a_sort(shipped: Callable[..., Pipeline]) -> None
     [
         ({"source": {"topic": "orders", "message": MESSAGE + "s"}}, "source.message: no message"),
         ({"source": {"topic": "orders", "message": "statecast.orders.v1.Order"}}, "source.message: .* is not a change"),
+        ({"where": "(" * 2_000 + "true" + ")" * 2_000}, "where: is nested too deeply"),
         ({"group_by": "custmer_id"}, "group_by: no field 'custmer_id' .* did you mean customer_id?"),
         ({"group_by": "items"}, "group_by: items is of type message; it must be one of: string, integer, enum, bool"),
         ({"group_by": "placed_at"}, "group_by: placed_at is of type timestamp"),

@@ -6,7 +6,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
@@ -77,12 +76,12 @@ def read_stores(path: Path) -> Stores:
     """Reads and checks the stores file. Raises SettingsError that names the file and what is wrong in it."""
     try:
         file = _StoresFile.model_validate(read_yaml(path))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"cannot read the stores file {path}: {' '.join(str(error).split())}") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise SettingsError(f"the stores file {path} is wrong at {where or 'its top'}: {first['msg']}") from error
+    except ValueError as error:
+        raise SettingsError(f"the stores file {path} {error}") from error
     sources = _message_sources()
     return {entry.name: _store(entry, sources, path) for entry in file.stores}
 

@@ -68,6 +68,8 @@ def test_a_cancellation_names_the_order() -> None:
         ('{"type": "order_updates_request", "order_id": 1}', "order_id"),
         ('{"type": "order_updates_request", "order_id": "1", "data": {"order_id": "2"}}', "two different orders"),
         ('{"type": "order_updates_request", "order_id": "a\\u0000b"}', "NUL"),
+        ('{"type": "order_updates_request", "order_id": "\\ud800"}', "half of a character"),
+        ('{"type": "order_updates_request", "order_id": "1", "\\udfff": 1}', "half of a character"),
         ('{"type": "order_updates_request", "order_id": "1", "interval_ms": -1}', "interval_ms is -1"),
         ('{"type": "order_updates_request", "order_id": "1", "interval_ms": 1e99}', "interval_ms"),
         ('{"type": "order_updates_request", "order_id": "1", "position": {"epoch": -1}}', "no such position"),

@@ -70,6 +70,9 @@ def test_a_member_is_named_by_group_sort_and_member() -> None:
         ({"subscribe": {"store": "orders", "key": {"group": "1"}}}, UnknownStoreError, "orders-by"),
         ({"subscribe": {"store": "orders-by-customer", "key": {"group": "1"}}}, MalformedFrameError, "needs group"),
         ({"publish": {}}, MalformedFrameError, "publish"),
+        ({"id": "\ud800"}, MalformedFrameError, "half of a character"),
+        ({"\ud800": {}}, MalformedFrameError, "half of a character"),
+        ({"subscribe": {"interval_ms": "\ud800"}}, MalformedFrameError, "half of a character"),
     ],
 )
 def test_a_request_that_cannot_be_read_is_refused_with_the_reason(

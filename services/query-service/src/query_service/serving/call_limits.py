@@ -6,9 +6,9 @@ from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
-from query_service.errors import LookupFailedError, OverloadedError, TooLargeError
+from query_service.errors import InvalidRequestError, LookupFailedError, OverloadedError, TooLargeError
 from query_service.metrics import Metrics
 from query_service.serving.grpc_status import fill_key_error, status_of, trailing_metadata
 from statecast.query.v1 import query_pb2, query_service_pb2
@@ -75,13 +75,23 @@ _Response = TypeVar("_Response", bound=Message)
 _Method = Callable[[_Servicer, _Request, Context], Awaitable[_Response]]
 
 
+def parsed(kind: type[_Request], encoded: bytes) -> _Request | DecodeError:
+    """Returns the message, or why there is none, which `served` tells the caller: gRPC would log it as a defect."""
+    try:
+        return kind.FromString(encoded)
+    except DecodeError as error:
+        return error
+
+
 def served(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Servicer, _Request, _Response]:
     """Holds the bytes of a call's request and response while it lasts; a LookupFailedError ends it with its status."""
 
     @wraps(method)
-    async def respond(servicer: _Servicer, request: _Request, context: Context) -> _Response:
+    async def respond(servicer: _Servicer, request: _Request | DecodeError, context: Context) -> _Response:
         in_flight = servicer.limits.in_flight
         try:
+            if isinstance(request, DecodeError):
+                raise InvalidRequestError("the request is not the message of this call")
             in_flight.hold(context, request.ByteSize() + _MIN_CALL_BYTES)
             response = await method(servicer, request, context)
             in_flight.hold(context, response.ByteSize())

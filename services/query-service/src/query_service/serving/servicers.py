@@ -72,15 +72,17 @@ class QueryServicer(QueryServiceServicer):
 
 @dataclass(eq=False)
 class ShardServicer(ShardServiceServicer):
-    """Looks up with `local`, in this instance's own stores alone; the peers have checked the requests."""
+    """Looks up with `local`, in this instance's own stores alone. Whoever reaches the port may call it."""
 
     local: Lookup
     listing: ShardListing
+    query_limits: Limits
     limits: CallLimits
 
     @served
     async def GetState(self, request: shard.GetStateRequest, call: Context) -> shard.GetStateResponse:
         query, response = messages.get_query(request.query), shard.GetStateResponse()
+        request_checks.check_get(query)
         responses.fill_get_response(response.answer, query, await self.local.get(query, self.limits.deadline_of(call)))
         return response
 
@@ -88,6 +90,7 @@ class ShardServicer(ShardServiceServicer):
     async def BatchGetStates(self, request: shard.BatchGetStatesRequest, call: Context) -> shard.BatchGetStatesResponse:
         self.limits.in_flight.hold_queries(call, request.query)
         query, response = messages.batch_query(request.query), shard.BatchGetStatesResponse()
+        request_checks.check_batch(query, self.query_limits)
         result = await self.local.batch(query, self.limits.deadline_of(call))
         responses.fill_batch_response(response.answer, query, result)
         return response
@@ -95,6 +98,7 @@ class ShardServicer(ShardServiceServicer):
     @served
     async def ScanStates(self, request: shard.ScanStatesRequest, call: Context) -> shard.ScanStatesResponse:
         query, response = messages.scan_query(request.query), shard.ScanStatesResponse()
+        request_checks.check_scan(query)
         partition = request.partition if request.HasField("partition") else None
         result = await self.local.scan(query, self.limits.deadline_of(call), partition)
         responses.fill_scan_response(response.answer, result)
@@ -103,6 +107,7 @@ class ShardServicer(ShardServiceServicer):
     @served
     async def ListVersions(self, request: shard.ListVersionsRequest, call: Context) -> shard.ListVersionsResponse:
         query, response = messages.versions_query(request.query), shard.ListVersionsResponse()
+        request_checks.check_versions(query)
         result = await self.local.versions(query, self.limits.deadline_of(call))
         responses.fill_versions_response(response.answer, result)
         return response

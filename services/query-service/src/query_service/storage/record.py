@@ -18,7 +18,7 @@ TOMBSTONE_HEADER = "statecast-state-record"
 
 _MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_799  # the years 1 to 9999: what a Timestamp can be
 _MAX_NANOS = 999_999_999
-_NO_TIME = "the commit time is outside of the years 1 to 9999"
+_NO_TIME = "the commit time is not a Timestamp of the years 1 to 9999"
 
 _parse = state_pb2.StateRecord.FromString
 _pack = HEADER.pack
@@ -61,7 +61,7 @@ def decode_states(records: Sequence[Record], skip: Skip) -> tuple[list[bytes], l
                 time = state.source.commit_time
                 seconds, nanos = time.seconds, time.nanos
                 flags = 0 if seconds or nanos else UNTIMED
-                if not _MIN_SECONDS <= seconds <= _MAX_SECONDS or nanos > _MAX_NANOS:
+                if not (_MIN_SECONDS <= seconds <= _MAX_SECONDS and 0 <= nanos <= _MAX_NANOS):
                     skip(record, PoisonRecordError(_NO_TIME))
                     continue
                 value = _pack(state.epoch, state.sequence, record.offset(), seconds, nanos, flags) + state.payload
@@ -97,7 +97,7 @@ def stored_value_of(record: Record) -> bytes:
         seconds, nanos = time.seconds, time.nanos
         if not seconds and not nanos:
             flags |= UNTIMED
-        if not _MIN_SECONDS <= seconds <= _MAX_SECONDS or nanos > _MAX_NANOS:
+        if not (_MIN_SECONDS <= seconds <= _MAX_SECONDS and 0 <= nanos <= _MAX_NANOS):
             raise PoisonRecordError(_NO_TIME)
         header = _pack(state.epoch, state.sequence, record.offset(), seconds, nanos, flags)
     except (DecodeError, StructError) as error:

@@ -7,7 +7,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError, WithJsonSchema
 
@@ -108,15 +107,12 @@ _MODELS: Mapping[int | str, type[BaseModel]] = {"store": EngineChoice, "history"
 def read_stores(path: Path) -> tuple[StoreDefinition, ...]:
     """Returns the stores of a file by name. Raises StoresFileError with one line."""
     try:
-        content = read_yaml(path)
-        stores = StoresFile.model_validate(content).stores
-    except OSError as error:
-        raise StoresFileError(f"the stores file {path} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise StoresFileError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+        stores = StoresFile.model_validate(read_yaml(path)).stores
     except ValidationError as error:
         problems = (_field_problem(item["loc"], item["type"], item["msg"]) for item in error.errors())
         raise StoresFileError(f"{path}: {'; '.join(problems)}") from error
+    except ValueError as error:
+        raise StoresFileError(f"the stores file {path} {error}") from error
     if not stores:
         raise StoresFileError(f"{path}: stores is empty: name at least one")
     for index, store in enumerate(stores):

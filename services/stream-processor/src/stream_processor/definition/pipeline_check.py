@@ -119,6 +119,8 @@ class _Check:
             yield
         except ContractError as error:
             raise self._wrong(key, str(error)) from error
+        except RecursionError as error:
+            raise self._wrong(key, "is nested too deeply") from error
 
     def _path(self, key: str, text: str, kinds: tuple[Kind, ...], may_repeat: bool = False) -> FieldPath:
         with self._at(key):

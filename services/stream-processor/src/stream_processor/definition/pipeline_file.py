@@ -6,7 +6,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import Field, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -58,10 +57,8 @@ def read(file: Path) -> PipelineFile:
     """The file's content. Raises PipelineFileError naming the file, the key and the nearest valid name."""
     try:
         content = read_yaml(file)
-    except OSError as error:
-        raise PipelineFileError(str(file), "", f"cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PipelineFileError(str(file), "", f"is not YAML: {sections.one_line(str(error))}") from error
+    except ValueError as error:
+        raise PipelineFileError(str(file), "", str(error)) from error
     if not isinstance(content, dict):
         raise PipelineFileError(str(file), "", "is not a pipeline: its top level must be keys and values")
     try:

@@ -101,11 +101,22 @@ class FrameCodec(ABC):
 
 
 def text_of(event: Mapping[str, Any]) -> str:
-    """The text of a received frame; raises MalformedFrameError for a binary one."""
+    """The text of a received frame; raises MalformedFrameError for a binary one, and for half of a character in it."""
     text = event.get("text")
     if text is None:
         raise MalformedFrameError("binary frames are not understood here: send JSON in text frames")
+    if "\\u" in text:  # JSON can escape a lone surrogate, but no message can hold it, and no error's text
+        _check_characters(text)
     return str(text)
+
+
+def _check_characters(text: str) -> None:
+    try:
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise MalformedFrameError("a text has half of a character: send both escapes of a surrogate pair") from error
+    except (ValueError, RecursionError):
+        return  # it is no JSON, which the codec says
 
 
 def text_frame(document: dict[str, Any]) -> Reply:

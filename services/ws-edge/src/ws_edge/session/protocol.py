@@ -76,7 +76,8 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
       a code. Here each has its own, so that operators see which it was.
     - The base does not answer a handshake that the library does not parse, for example one with more than 128 headers,
       and keeps its connection. Here the library's answer is sent (431), or 400 when it has none.
-    - The base logs an error for each handshake that the application refuses with an answer. Here that is no error.
+    - The base logs an error for each handshake that the application refuses with an answer, and a traceback for text that
+      is not UTF-8. Here neither is an error of the service.
     - What is held for a client that reads slowly, here and in the kernel, is bounded by `send_buffer` bytes each; the
       kernel alone would take megabytes of frames that are old when they are read.
     """
@@ -114,6 +115,17 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         if self.conn.handshake_exc is not None and not self.transport.is_closing():
             self.transport.write(b"".join(self.conn.data_to_send()) or BAD_REQUEST)
             self.transport.close()
+
+    def send_receive_event_to_app(self) -> None:
+        """A message is whole. The base logs a traceback for text that is not UTF-8."""
+        if self.curr_msg_data_type == "text" and not self.close_sent:
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                self.conn.send_close(1007, "invalid UTF-8")
+                self.handle_parser_exception()
+                return
+        super().send_receive_event_to_app()
 
     def handle_parser_exception(self) -> None:
         """The peer has broken the protocol; the library has made the close frame."""
