@@ -136,7 +136,7 @@ async def test_a_call_that_ends_by_its_own_deadline_leaves_its_peer_in_use(
     slow = GatedLookup("query-1")
     server = grpc.aio.server()
     listing = ShardListing(view, preference_of(view, Peers(1.0, 1.0, clock).of), clock)
-    servicer = ShardServicer(slow, listing, call_limits(metrics, time.monotonic))
+    servicer = ShardServicer(slow, listing, LIMITS, call_limits(metrics, time.monotonic))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()

@@ -76,8 +76,8 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
       a code. Here each has its own, so that operators see which it was.
     - The base does not answer a handshake that the library does not parse, for example one with more than 128 headers,
       and keeps its connection. Here the library's answer is sent (431), or 400 when it has none.
-    - The base logs an error for each handshake that the application refuses with an answer, and a traceback for text that
-      is not UTF-8. Here neither is an error of the service.
+    - The base logs an error for each handshake that the application refuses with an answer, and a traceback for text
+      that is not UTF-8. Here neither is an error of the service.
     - What is held for a client that reads slowly, here and in the kernel, is bounded by `send_buffer` bytes each; the
       kernel alone would take megabytes of frames that are old when they are read.
     """
