@@ -91,8 +91,8 @@ def test_the_kind_names_what_makes_a_directory_another_one() -> None:
     )
 
 
-def test_keys_and_values_on_disk_are_byte_for_byte_those_of_format_1() -> None:
-    assert store_keys.FORMAT == 1
+def test_keys_and_values_on_disk_are_byte_for_byte_those_of_format_2() -> None:
+    assert store_keys.FORMAT == 2
     assert [store_keys.FORMAT_KEY, store_keys.IDENTITY_KEY, store_keys.KIND_KEY] == [
         b"\0format",
         b"\0identity",
@@ -103,6 +103,7 @@ def test_keys_and_values_on_disk_are_byte_for_byte_those_of_format_1() -> None:
         b"\0current",
         b"\0purged",
     ]
+    assert store_keys.MARKER_PREFIX == b"\0marker\0"
     assert store_keys.identity_of("the-topic", 3) == b"the-topic/3"
     assert store_keys.NUMBER.pack(-1) == b"\xff" * 8
     assert due_key(DELETED_PREFIX, 258, b"row") == b"\0deleted\0" + b"\0\0\0\0\0\0\x01\x02" + b"row"
