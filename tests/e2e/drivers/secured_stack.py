@@ -115,11 +115,12 @@ class SecuredStack:
         with connect(f"ws://{self._edge}/update/orders/{order_id}", additional_headers=STAFF) as socket:
             return str(socket.recv(scaled(10)))
 
-    def revoke(self, consumer: str) -> httpx.Response:
-        """Ends a consumer's access, which the edge writes to Kafka."""
-        return httpx.post(
-            f"http://{self._edge}/v1/revocations", json={"consumer": consumer}, headers=STAFF, timeout=scaled(20)
-        )
+    def revoke(self, consumer: str) -> bool:
+        """Ends a consumer's access, which the edge writes to Kafka. Raises AssertionError when it says to try again."""
+        url, body = f"http://{self._edge}/v1/revocations", {"consumer": consumer}
+        answer = httpx.post(url, json=body, headers=STAFF, timeout=scaled(20))
+        assert answer.status_code != 503, answer.text
+        return answer.is_success
 
     def logs(self) -> str:
         """Everything that any of the services has logged."""

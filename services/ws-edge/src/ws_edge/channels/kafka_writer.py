@@ -1,6 +1,7 @@
 """Writes channels and revocations to Kafka: the only way in which an edge changes anything outside itself."""
 
 import asyncio
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Protocol
@@ -17,6 +18,7 @@ from ws_edge.states import StoreKey
 
 MARGIN_S = 1.0
 """How much longer than Kafka's own time-out a caller waits for its report."""
+FLUSH_S = 0.2
 
 log = structlog.get_logger(__name__)
 
@@ -71,7 +73,10 @@ class KafkaWriter(Writer):
         try:
             number = partition_of(group, self._count(topic))
             deliveries = [self._produce(number, key, row) for key, row in rows.items()]
-            self._producer.flush(self._timeout + MARGIN_S)
+            deadline = time.monotonic() + self._timeout + MARGIN_S
+            # In slices, because a password that was changed is taken from its file between them.
+            while self._producer.flush(FLUSH_S) and time.monotonic() < deadline:
+                pass
             return [delivery.result(MARGIN_S) for delivery in deliveries][-1]
         except (KafkaException, BufferError, TimeoutError) as error:
             self._producer.poll(0)
