@@ -67,7 +67,7 @@ def test_every_record_is_applied_or_skipped_and_harms_no_other(
         record.record_offset = offset
     replica.apply([*batch, sound], len(batch) + 1)
     answer = loop.run(read(service, store, good, replica.partition))
-    replica.run_maintenance(MAX_OFFSET, 100)
+    replica.run_maintenance(MAX_OFFSET, MAX_OFFSET, 100)
 
     log.assert_clean()
     assert answer.state.payload
