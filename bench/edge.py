@@ -12,6 +12,7 @@ from bench.edge_resumes import resumes
 from bench.edge_rig import SECRET, EdgeProcess, EdgeRig, edge_rig
 from bench.results import Measured, Suite, measure_each, percentiles, repeat
 from testkit.waiting import wait_until
+from testkit.ws_edge.edge import gateway_headers
 
 RATE = 1_000  # changes a second
 WARM_UP_S = 2.0
@@ -186,15 +187,7 @@ def revocation(rig: EdgeRig) -> dict[str, float]:
 
 
 def _revoke(address: str, consumer: str) -> None:
-    headers = {
-        "Content-Type": "application/json",
-        "X-Gateway-Secret": SECRET,
-        "X-Gateway-Claims": "none",
-        "X-Consumer-Custom-ID": "bench-operator",
-        "X-Consumer-Username": "bench-operator",
-        "X-Consumer-Groups": "staff",
-        "X-Forwarded-For": "127.0.0.1",
-    }
+    headers = gateway_headers(SECRET, "bench-operator", "staff") | {"Content-Type": "application/json"}
     body = json.dumps({"consumer": consumer}).encode()
     with urlopen(Request(f"http://{address}/v1/revocations", body, headers), timeout=30) as answer:
         answer.read()

@@ -40,6 +40,7 @@ from testkit.keyed_topic_writers import producer
 from testkit.query_cluster import MESSAGE, PARTITIONS, query_cluster
 from testkit.service_process import ServiceProcess
 from testkit.ws_edge.channels import add, begin, channel_of, next_frame, order, orders_of
+from testkit.ws_edge.edge import gateway_headers
 
 CUSTOMERS = 40
 ORDERS = 10  # of each customer
@@ -67,7 +68,7 @@ class Customer:
     def __init__(self, number: int, edge: EdgeProcess, queries: StatecastClient, seen: Counter[str]) -> None:
         self._id, self._orders = f"customer-{number:04d}", [f"order-{number}-{each}" for each in range(ORDERS)]
         self._address, self._queries, self._seen = edge.address, queries, seen
-        self._headers = {"X-Gateway-Secret": SECRET, "X-Consumer-Custom-ID": self._id, "X-Consumer-Groups": "customers"}
+        self._headers = gateway_headers(SECRET, self._id, "customers")
 
     async def visit_until(self, end: float) -> None:
         async with AsyncClient(base_url=f"http://{self._address}", headers=self._headers, timeout=60) as client:

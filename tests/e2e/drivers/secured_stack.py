@@ -17,19 +17,13 @@ from testkit.secured_broker import SecuredBroker
 from testkit.service_process import ServiceProcess
 from testkit.topics import read_topic
 from testkit.waiting import scaled
+from testkit.ws_edge.edge import gateway_headers
 
 REPOSITORY = Path(__file__).parents[3]
 TOPICS = REPOSITORY / "infra" / "kafka" / "topics.yaml"
 PIPELINES = REPOSITORY / "services" / "stream-processor" / "pipelines"
 SECRET = "a-throw-away-secret-of-the-tests"
-STAFF = {
-    "X-Gateway-Secret": SECRET,
-    "X-Gateway-Claims": "none",
-    "X-Consumer-Username": "operator",
-    "X-Consumer-Custom-ID": "operator",
-    "X-Consumer-Groups": "staff",
-    "X-Forwarded-For": "127.0.0.1",
-}
+STAFF = gateway_headers(SECRET, "operator", "staff")
 
 SignIn = Callable[[str], dict[str, object]]
 """The settings with which a service signs in, by its name."""
