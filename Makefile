@@ -118,7 +118,7 @@ fuzz: install ## Fuzz every input of the services for MINUTES=60, from the seed 
 
 .PHONY: e2e
 e2e: install ## End-to-end tests through the gateway, on the real stack
-	$(BIN)/pytest tests/e2e
+	$(BIN)/pytest tests/e2e --ignore tests/e2e/test_three_brokers.py
 
 .PHONY: e2e-brokers
 e2e-brokers: install ## End-to-end: each of three brokers is killed, and each falls silent, under steady load

@@ -1,7 +1,7 @@
 """Each of three brokers dies, and each falls silent: reads go on, and nobody misses a change or is told one twice.
 
 A topic has a replica on each broker, and two must have a record before it counts. How many brokers go, the coordinator
-of the query service's group first, is THREE_BROKERS_VICTIMS; `make e2e-brokers` takes all of them.
+of the query service's group first, is THREE_BROKERS_VICTIMS. It is told by `make e2e-brokers`, with all of them.
 """
 
 import os
