@@ -32,7 +32,11 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1200)]
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     cluster = Cluster(tmp_path, free_ports(1)[0])
-    for name, value in cluster.client_environment().items():
+    environment = cluster.client_environment()
+    # Else the first driver would take the executors of the second.
+    with (Path(environment["SPARK_CONF_DIR"]) / "spark-defaults.conf").open("a") as settings:
+        settings.write(f"spark.cores.max {SLOTS}\n")
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     cluster.start_master()
     yield cluster
@@ -84,29 +88,32 @@ def test_what_a_frozen_executor_commits_when_it_wakes_is_not_read(
     first.wait_ready()
     send([change(None, bought("early", number, 1), number) for number in range(ROWS)])
     wait_until(lambda: committed(checkpoint) >= 0, lambda: first.log)
-    cluster.freeze_worker("worker-1")
-    driver = psutil.Process(first.pid)
-    for process in [*driver.children(recursive=True), driver]:
+    # What comes now is in a batch that its executor has begun, and cannot commit before it wakes.
+    send([change(None, bought("begun", number, 1), ROWS + number) for number in range(ROWS)])
+    wait_until(lambda: len(sold()) == 2 * ROWS, lambda: first.log)
+    # Nothing ends their connections. The worker goes on, for it takes the executor's log.
+    driver, executors = psutil.Process(first.pid), cluster.executors("worker-1")
+    for process in [*executors, *driver.children(recursive=True), driver]:
         process.suspend()
 
+    send([change(None, bought("late", number, 1), 2 * ROWS + number) for number in range(ROWS)])
     cluster.start_worker("worker-2", SLOTS)
     second.start()
-    second.wait_ready()
-    send([change(None, bought("late", number, 1), ROWS + number) for number in range(ROWS)])
-    wait_until(lambda: len(sold()) == 2 * ROWS, lambda: second.log)
+    wait_until(lambda: len(sold()) == 3 * ROWS, lambda: second.log)
     batch = committed(checkpoint)
     wait_until(lambda: committed(checkpoint) >= batch + 2, lambda: second.log)
     before = written(checkpoint, batch)
-    for executor in cluster.executors("worker-1"):
+    for executor in executors:
         executor.resume()
     # All partitions of both operators.
     wait_until(lambda: len(written(checkpoint, batch).items() - before.items()) >= 4, "the executor does not commit")
     assert second.stop() == 0
     second.start()
     second.wait_ready()
-    send([change(bought("late", number, 1), bought("late", number, 5), 2 * ROWS + number) for number in range(ROWS)])
+    send([change(bought("late", number, 1), bought("late", number, 5), 3 * ROWS + number) for number in range(ROWS)])
 
-    wanted = {f"early-{number}": 1 for number in range(ROWS)} | {f"late-{number}": 5 for number in range(ROWS)}
+    quantities = {"early": 1, "begun": 1, "late": 5}
+    wanted = {f"{name}-{number}": quantity for name, quantity in quantities.items() for number in range(ROWS)}
     wait_until(lambda: sold() == wanted, lambda: f"{sold()}: {second.log[-4000:]}")
     assert second.stop() == 0
 

@@ -63,11 +63,6 @@ class Cluster:
         """The processes that a worker has started."""
         return psutil.Process(self._running[name].pid).children(recursive=True)
 
-    def freeze_worker(self, name: str) -> None:
-        """Stops a worker with its executors by SIGSTOP: nothing ends their connections."""
-        for process in [psutil.Process(self._running[name].pid), *self.executors(name)]:
-            process.suspend()
-
     def close(self) -> None:
         """Kills whatever is left."""
         for process in self._running.values():
