@@ -65,9 +65,9 @@ REFUSED = (
 class Customer:
     """One customer, who visits again and again; `seen` counts the requests by kind."""
 
-    def __init__(self, number: int, edge: EdgeProcess, queries: StatecastClient, seen: Counter[str]) -> None:
+    def __init__(self, number: int, address: str, queries: StatecastClient, seen: Counter[str]) -> None:
         self._id, self._orders = f"customer-{number:04d}", [f"order-{number}-{each}" for each in range(ORDERS)]
-        self._address, self._queries, self._seen = edge.address, queries, seen
+        self._address, self._queries, self._seen = address, queries, seen
         self._headers = gateway_headers(SECRET, self._id, "customers")
 
     async def visit_until(self, end: float) -> None:
@@ -150,13 +150,13 @@ def change(sender: Any, sequence: int) -> None:
         sender.produce(MEMBERS, None, f"{group}\0{before:012d}\0{name}".encode(), place)
 
 
-async def soak(edge: EdgeProcess, processes: dict[str, ServiceProcess], bootstrap: str, seconds: float) -> bool:
+async def soak(address: str, processes: dict[str, ServiceProcess], bootstrap: str, seconds: float) -> bool:
     """Prints the figures; returns whether the memory of all processes is flat."""
     seen, sender, sequences = Counter[str](), producer(bootstrap, linger_ms=1), count()
     began = time.monotonic()
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in processes}
     async with StatecastClient([processes[NAMES[0]].address]) as queries:  # type: ignore[attr-defined]
-        visits = [Customer(number, edge, queries, seen).visit_until(began + seconds) for number in range(CUSTOMERS)]
+        visits = [Customer(number, address, queries, seen).visit_until(began + seconds) for number in range(CUSTOMERS)]
         running = asyncio.gather(*visits)
         while not running.done():
             for _ in range(CHANGES_PER_S):
@@ -201,7 +201,7 @@ def main() -> int:
         edge = stack.enter_context(EdgeProcess(settings, directory / "edge.log"))
         edge.start()
         edge.wait_ready()
-        return 0 if asyncio.run(soak(edge, {"ws-edge": edge, **cluster.instances}, kafka, seconds)) else 1
+        return 0 if asyncio.run(soak(edge.address, {"ws-edge": edge, **cluster.instances}, kafka, seconds)) else 1
 
 
 if __name__ == "__main__":

@@ -1,10 +1,17 @@
 """Memory that rises is told from memory that only trembles, and from the first growth of caches."""
 
 import random
+import time
+from collections import Counter
 
 import pytest
 
-from bench.soak import is_flat
+from bench.edge_rig import SECRET
+from bench.soak import Customer, is_flat
+from statecast.orders.v1.order_pb2 import Order
+from statecast_client.client import StatecastClient
+from testkit.ws_edge.edge import RunningEdge
+from ws_edge.states import StoreKey
 
 SECONDS = 1500
 
@@ -23,3 +30,18 @@ def test_only_a_trend_above_the_noise_is_growth(megabytes_per_hour: float, noise
 
 def test_memory_that_has_filled_up_is_flat_although_it_never_falls() -> None:
     assert is_flat("a process", [(float(s), 100 + min(s / 100, 1.0)) for s in range(SECONDS)])
+
+
+async def test_a_customer_finds_all_that_a_visit_asks_for() -> None:
+    seen: Counter[str] = Counter()
+    async with RunningEdge(kafka=True, gateway_secret=SECRET, min_interval_ms=20, tick_ms=5) as edge:
+        order = Order(order_id="order-0-0", customer_id="customer-0000")
+        for name in ("order-0-0", "order-0-1"):
+            edge.query.put(StoreKey("orders-by-customer", "customer-0000", name, name), order)
+        async with StatecastClient([edge.query.address]) as queries:
+            await Customer(0, edge.address, queries, seen).visit_until(time.monotonic() + 1.0)
+
+    visits = seen["channel"]
+    asked = {"subscribe": 10, "watch_range": 15, "auth_refresh": 5, "HTTP 404": 3}
+    assert visits >= 1
+    assert {kind: seen[kind] for kind in asked} == {kind: visits * number for kind, number in asked.items()}

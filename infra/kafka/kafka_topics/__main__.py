@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic_settings import SettingsConfigDict
 
-from kafka_topics import TopicsError
+from kafka_topics import TopicsDifferError
 from kafka_topics.acls import acls
 from kafka_topics.cluster import Cluster
 from kafka_topics.topics_file import differences, read_topics
@@ -34,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _ensure(options)
     except ServiceError as error:
-        sys.stderr.write("".join(f"kafka-topics: {line}\n" for line in str(error).splitlines()))
+        lines = error.differences if isinstance(error, TopicsDifferError) else [str(error)]
+        sys.stderr.write("".join(f"kafka-topics: {line}\n" for line in lines))
         return error.exit_status
     except KeyboardInterrupt:
         return 130
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _ensure(options: argparse.Namespace) -> None:
-    """Creates what is missing, then checks everything. Raises TopicsError with one line for each difference."""
+    """Creates what is missing, then checks everything. Raises TopicsError; for differences, with one line each."""
     declared = read_topics(options.file)
     if options.acls:
         _say("\n".join(acl.arguments for acl in acls(declared)))
@@ -58,7 +59,7 @@ def _ensure(options: argparse.Namespace) -> None:
         _say(f"created {topic.name} with {topic.partitions} partitions")
     lines = differences(declared, cluster.wait_for(names))
     if lines:
-        raise TopicsError("\n".join(lines))
+        raise TopicsDifferError(lines)
     _say(f"{len(declared)} topics are as the file says, {len(missing)} of them new")
 
 

@@ -185,7 +185,7 @@ async def test_a_replica_starts_over_from_an_empty_store(factory: ReplicaFactory
     replica.note_end_offset(70, 0.0)
     factory.reopen(replica, reason)
 
-    assert replica.read([b"a"]) == [None]
+    assert replica.store.get_many([b"a"]) == [None]
     assert (replica.progress.next_offset, replica.progress.serving) == (0, False)
     assert replica.store.purged_offset == 69
     replica.store.close()

@@ -92,7 +92,7 @@ class Log:
         return self._open(EndOffset(0, 0.0))
 
     def payload(self, key: bytes) -> bytes | None:
-        value = self.replica.read([key])[0]
+        value = self.replica.store.get_many([key])[0]
         return None if value is None else value[HEADER_SIZE:]
 
 
@@ -197,7 +197,7 @@ def test_rows_of_a_topic_that_was_made_anew_stay_until_the_replica_is_closed(log
         log.changelog.unfollow(log.replica).result(30)
     again = log.open_again()
 
-    assert [value is not None for value in again.read([b"k0", b"k2", b"new"])] == [True, True, False]
+    assert [value is not None for value in again.store.get_many([b"k0", b"k2", b"new"])] == [True, True, False]
     again.store.close()
 
 
