@@ -17,6 +17,7 @@ SLOW_TESTS := services/stream-processor/tests infra/local/tests
 TESTS := $(SLOW_TESTS) $(filter-out $(SLOW_TESTS),$(wildcard services/*/tests)) libs/service/tests clients/python/tests infra/kafka/tests infra/kong/tests infra/observability/tests tests/contract bench/tests testkit/tests
 WORKERS ?= 2
 FUZZ := tests/fuzz
+FROZEN := services/stream-processor/tests/test_frozen_executors.py
 MINUTES ?= 60
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done
@@ -104,7 +105,11 @@ fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven
 .PHONY: unit
 unit: install ## Unit tests, tests of single services on a real broker and a real Spark session, and a short fuzz
 	$(MVN) -f services/stream-processor/jvm/pom.xml test
-	$(PYTEST) $(TESTS) $(FUZZ)
+	$(PYTEST) $(TESTS) $(FUZZ) --ignore $(FROZEN)
+
+.PHONY: frozen-executors
+frozen-executors: install ## An executor that was cut off wakes when another process has gone on: five minutes
+	$(BIN)/pytest $(FROZEN)
 
 .PHONY: fuzz
 fuzz: install ## Fuzz every input of the services for MINUTES=60, from the seed SEED on, until the first defect
