@@ -161,6 +161,7 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics) -
 def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics: Metrics, view: View) -> ReplicaFactory:
     """Returns what opens the replicas of an instance. Needs a running event loop."""
 
+    # Called in other threads: a length is all of the view that they may read.
     def max_recent_rows() -> int:
         return settings.recent_changes // max(1, len(view.replicas))
 
