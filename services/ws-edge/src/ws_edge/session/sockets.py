@@ -93,12 +93,15 @@ class Sockets:
         while True:
             await asyncio.sleep(REAPING_S)
             self.admission.quotas.forget_idle()
-            stalled_before = self.context.clock() - self.stall_timeout
-            for session, task in tuple(self._open.items()):
-                writing_since = session.writer.writing_since
-                if writing_since is not None and writing_since < stalled_before:
-                    session.stalled = True
-                    task.cancel()
+            self._cut_off_stalled()
+
+    def _cut_off_stalled(self) -> None:
+        stalled_before = self.context.clock() - self.stall_timeout
+        for session, task in tuple(self._open.items()):
+            writing_since = session.writer.writing_since
+            if writing_since is not None and writing_since < stalled_before:
+                session.stalled = True
+                task.cancel()
 
     async def drain(self, notice: float, window: float) -> None:
         """Refuses new sockets, tells the clients of all open ones when to go, and closes their sockets then.
