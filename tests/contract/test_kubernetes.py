@@ -247,5 +247,5 @@ def test_the_gateways_workers_fit_its_memory_and_its_sockets_end_in_time() -> No
 def test_the_gateways_status_is_scraped_from_within_only() -> None:
     ports = {service_of(each): {port["name"] for port in each["spec"]["ports"]} for each in every("Service")}
 
-    assert ports["kong"] == {"http", "https"}
+    assert ports["kong"] == {"https"}
     assert ports["kong-status"] == {"status"}

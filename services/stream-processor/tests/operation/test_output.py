@@ -146,6 +146,8 @@ def test_before_anything_is_known_it_says_so(metrics: Metrics) -> None:
 
 
 def test_a_header_whose_name_is_no_text_ends_nothing() -> None:
-    unreadable = Mock(**{"value.return_value": None, "headers.side_effect": SystemError})
+    unreadable = Mock(
+        **{"value.return_value": None, "headers.side_effect": SystemError, "timestamp.return_value": (1, 0)}
+    )
 
     assert lag_of(unreadable) is None
