@@ -63,11 +63,11 @@ REFUSED = (
 
 
 class Customer:
-    """One customer, who visits again and again; `seen` counts the requests by kind."""
+    """One customer, who visits again and again; `requests` counts the requests by kind."""
 
-    def __init__(self, number: int, address: str, queries: StatecastClient, seen: Counter[str]) -> None:
+    def __init__(self, number: int, address: str, queries: StatecastClient, requests: Counter[str]) -> None:
         self._id, self._orders = f"customer-{number:04d}", [f"order-{number}-{each}" for each in range(ORDERS)]
-        self._address, self._queries, self._seen = address, queries, seen
+        self._address, self._queries, self._requests = address, queries, requests
         self._headers = gateway_headers(SECRET, self._id, "customers")
 
     async def visit_until(self, end: float) -> None:
@@ -91,8 +91,8 @@ class Customer:
                 limit, start = random.randrange(1, 1000), uuid4().hex
                 for spec in ({"limit": limit}, {"limit": limit}, {"sort_from": start, "reverse": True}):
                     asked = {"store": MEMBERS, "group": self._id} | spec
-                    told = await self._ask(socket, watch_range={"range": asked, "interval_ms": 60_000})
-                    await self._ask(socket, unwatch_range={"range": told["range_watched"]["range"]})
+                    answer = await self._ask(socket, watch_range={"range": asked, "interval_ms": 60_000})
+                    await self._ask(socket, unwatch_range={"range": answer["range_watched"]["range"]})
                 ticket = (await client.post("/v1/tickets")).json()["ticket"]
                 await self._ask(socket, auth_refresh={"ticket": ticket})
             for frame in REFUSED:
@@ -100,7 +100,7 @@ class Customer:
                 await next_frame(socket, "error")
 
     async def _ask(self, socket: ClientConnection, **request: Any) -> dict[str, Any]:
-        self._seen[next(iter(request))] += 1
+        self._requests[next(iter(request))] += 1
         await socket.send(json.dumps({"id": "1", **request}))
         while (frame := await next_frame(socket)).get("id") != "1":
             continue
@@ -117,7 +117,7 @@ class Customer:
             with suppress(ConnectionClosed):
                 while True:
                     await socket.recv()
-        self._seen["channel"] += 1
+        self._requests["channel"] += 1
 
     async def _read(self, client: AsyncClient) -> None:
         params = {"limit": "3"}
@@ -126,7 +126,7 @@ class Customer:
             token = page["next_page_token"]
             params = {"limit": "3", "page_token": token} if token else {}
         for path in (f"/update/orders/{uuid4().hex}", f"/v1/stores/{uuid4().hex}/a", f"/v1/channels/{uuid4().hex}"):
-            self._seen[f"HTTP {(await client.get(path)).status_code}"] += 1
+            self._requests[f"HTTP {(await client.get(path)).status_code}"] += 1
         await client.get("/v1/consumer", headers={"X-Gateway-Secret": uuid4().hex})
         with suppress(InvalidStatus):
             await self._connect(f"/{uuid4().hex}")
@@ -152,11 +152,13 @@ def change(sender: Any, sequence: int) -> None:
 
 async def soak(address: str, processes: dict[str, ServiceProcess], bootstrap: str, seconds: float) -> bool:
     """Prints the figures; returns whether the memory of all processes is flat."""
-    seen, sender, sequences = Counter[str](), producer(bootstrap, linger_ms=1), count()
+    requests, sender, sequences = Counter[str](), producer(bootstrap, linger_ms=1), count()
     began = time.monotonic()
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in processes}
     async with StatecastClient([processes[NAMES[0]].address]) as queries:  # type: ignore[attr-defined]
-        visits = [Customer(number, address, queries, seen).visit_until(began + seconds) for number in range(CUSTOMERS)]
+        visits = [
+            Customer(number, address, queries, requests).visit_until(began + seconds) for number in range(CUSTOMERS)
+        ]
         running = asyncio.gather(*visits)
         while not running.done():
             for _ in range(CHANGES_PER_S):
@@ -167,7 +169,7 @@ async def soak(address: str, processes: dict[str, ServiceProcess], bootstrap: st
                     samples[name].append((elapsed, process.rss_bytes / 1e6))
             await asyncio.sleep(1)
         await running
-    print(", ".join(f"{kind} {number:,}" for kind, number in seen.most_common()))
+    print(", ".join(f"{kind} {number:,}" for kind, number in requests.most_common()))
     return min([is_flat(name, of_process) for name, of_process in samples.items()])  # all of them are printed
 
 

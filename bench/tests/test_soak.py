@@ -33,15 +33,15 @@ def test_memory_that_has_filled_up_is_flat_although_it_never_falls() -> None:
 
 
 async def test_a_customer_finds_all_that_a_visit_asks_for() -> None:
-    seen: Counter[str] = Counter()
+    requests: Counter[str] = Counter()
     async with RunningEdge(kafka=True, gateway_secret=SECRET, min_interval_ms=20, tick_ms=5) as edge:
         order = Order(order_id="order-0-0", customer_id="customer-0000")
         for name in ("order-0-0", "order-0-1"):
             edge.query.put(StoreKey("orders-by-customer", "customer-0000", name, name), order)
         async with StatecastClient([edge.query.address]) as queries:
-            await Customer(0, edge.address, queries, seen).visit_until(time.monotonic() + 1.0)
+            await Customer(0, edge.address, queries, requests).visit_until(time.monotonic() + 1.0)
 
-    visits = seen["channel"]
+    visits = requests["channel"]
     asked = {"subscribe": 10, "watch_range": 15, "auth_refresh": 5, "HTTP 404": 3}
     assert visits >= 1
-    assert {kind: seen[kind] for kind in asked} == {kind: visits * number for kind, number in asked.items()}
+    assert {kind: requests[kind] for kind in asked} == {kind: visits * number for kind, number in asked.items()}

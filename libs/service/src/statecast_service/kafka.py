@@ -72,15 +72,15 @@ class KafkaSettings(ServiceSettings):
     @model_validator(mode="after")
     def _check_kafka(self) -> Self:
         protocol, variable = self.kafka_security_protocol, self.variable
-        given = {name for name in SASL | SSL if getattr(self, name)}
+        set_fields = {name for name in SASL | SSL if getattr(self, name)}
         for names, part in ((SASL, "SASL"), (SSL, "SSL")):
-            if part not in protocol and given & names:
+            if part not in protocol and set_fields & names:
                 needed = f"needs {variable('kafka_security_protocol')} with {part}, which is {protocol}"
-                raise ValueError(f"{variable(min(given & names))} {needed}")
+                raise ValueError(f"{variable(min(set_fields & names))} {needed}")
         key_pair = SSL - {"kafka_ssl_ca_location"}
-        wanted = (SASL if "SASL" in protocol else set()) | (key_pair if given & key_pair else set())
-        if wanted - given:
-            raise ValueError(f"{variable(min(wanted - given))}: it must be set beside the other settings of Kafka")
+        wanted = (SASL if "SASL" in protocol else set()) | (key_pair if set_fields & key_pair else set())
+        if wanted - set_fields:
+            raise ValueError(f"{variable(min(wanted - set_fields))}: it must be set beside the other settings of Kafka")
         if "SASL" in protocol:
             self.kafka_password()
         return self
