@@ -13,8 +13,8 @@ from drivers.gateway_client import Gateway, client_of
 from drivers.order_source import OrderChanges, OrderSource
 from drivers.push_watchers import PushWatcher, PushWatchers
 from drivers.random_kills import RandomKills, plan_kills
-from drivers.told_updates import assert_all_told, assert_range_told_once, assert_told_once
 from drivers.topic_readers import read_history, row_of
+from drivers.update_assertions import assert_all_told, assert_range_told_once, assert_told_once
 
 from local_stack.running_stack import RunningStack
 from testkit.waiting import eventually, scaled

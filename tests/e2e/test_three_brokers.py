@@ -14,8 +14,8 @@ from drivers.gateway_client import client_of, gateway_of
 from drivers.order_readers import OrderReader, reading_orders
 from drivers.order_source import OrderChanges, OrderSource
 from drivers.push_watchers import PushWatcher, PushWatchers
-from drivers.told_updates import assert_all_told, assert_range_told_once, assert_told_once
 from drivers.topic_readers import read_history
+from drivers.update_assertions import assert_all_told, assert_range_told_once, assert_told_once
 
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
