@@ -156,10 +156,8 @@ async def soak(address: str, processes: dict[str, ServiceProcess], bootstrap: st
     began = time.monotonic()
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in processes}
     async with StatecastClient([processes[NAMES[0]].address]) as queries:  # type: ignore[attr-defined]
-        visits = [
-            Customer(number, address, queries, requests).visit_until(began + seconds) for number in range(CUSTOMERS)
-        ]
-        running = asyncio.gather(*visits)
+        customers = [Customer(number, address, queries, requests) for number in range(CUSTOMERS)]
+        running = asyncio.gather(*(customer.visit_until(began + seconds) for customer in customers))
         while not running.done():
             for _ in range(CHANGES_PER_S):
                 change(sender, next(sequences))
