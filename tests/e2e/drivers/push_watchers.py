@@ -11,7 +11,7 @@ from drivers.gateway_client import Gateway, GatewayClient
 from statecast.push.v1.range_pb2 import Range
 from statecast_client.push import PushClient, RangeSubscription, RangeUpdate, Subscription, Update
 
-MAX_MEMBERS = 1000
+MAX_MEMBERS = 600  # of one customer, and few enough for what one consumer may watch
 
 T = TypeVar("T")
 
