@@ -46,7 +46,7 @@ def run_demo(settings: Settings, console: Console) -> int:
 
 
 async def _show(stack: Stack, settings: Settings, console: Console) -> int:
-    board = Board()
+    board = Board(since_s=time.time())
     async with following(stack, board, time.time):
         if console.is_terminal:
             await _draw_live(board, stack, settings.demo_s, console)

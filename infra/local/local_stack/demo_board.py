@@ -42,8 +42,12 @@ class OrderLine:
 
 @dataclass
 class Board:
-    """Gathers what all demo users see. Times are unix seconds, ages are seconds."""
+    """Gathers what all demo users see. Times are unix seconds, ages are seconds.
 
+    Nobody watched before `since_s`: changes from then are shown and not counted.
+    """
+
+    since_s: float = 0.0
     lines: dict[str, OrderLine] = field(default_factory=dict)
     shards: Sequence[Shard] = ()  # by store and partition
     updates: int = 0
@@ -55,6 +59,9 @@ class Board:
         """Takes an order as it came at `now`. The first time that an order is seen is no change."""
         before = self.lines.setdefault(line.order.order_id, line)
         if line.committed_s <= before.committed_s:
+            return
+        if line.committed_s < self.since_s:
+            self.lines[line.order.order_id] = line
             return
         line = replace(line, changes=before.changes + 1, age_s=now - line.committed_s, changed_s=now)
         self.lines[line.order.order_id] = line

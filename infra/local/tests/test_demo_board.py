@@ -45,6 +45,16 @@ def test_ages_run_from_the_commit_to_the_client() -> None:
     assert board.lines["order-1"].changes == 3
 
 
+def test_what_was_committed_before_anyone_watched_has_no_age() -> None:
+    board = Board(since_s=NOW)
+    change(board, "order-1", NOW + 1, age_s=20)
+    assert board.ages() == ("-", "-")
+    assert board.lines["order-1"].committed_s == NOW + 1 - 20
+
+    change(board, "order-1", NOW + 2)
+    assert board.ages() == ("50 ms", "50 ms")
+
+
 def test_a_snapshot_is_shown_and_is_no_change() -> None:
     board = Board()
 
