@@ -1,16 +1,16 @@
 """Reads the file that declares the topics, refuses what it does not understand, and compares it with what exists."""
 
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from kafka_topics import TopicsFileError
+from statecast_service.yaml_files import read_yaml
 
 MAX_PARTITIONS = 10_000
 UNKNOWN_KEY = {"extra_forbidden", "unexpected_keyword_argument"}
@@ -57,30 +57,16 @@ class _TopicsFile(BaseModel):
     topics: Annotated[list[Topic], Field(min_length=1)]
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """A safe loader that refuses a key given twice, which YAML would silently drop."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
 def read_topics(path: Path) -> list[Topic]:
     """Returns the topics in the order of the file. Raises TopicsFileError naming the file and the key."""
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)  # noqa: S506  it is a SafeLoader
-        topics = _TopicsFile.model_validate(document).topics
-    except (OSError, UnicodeDecodeError) as error:
-        raise TopicsFileError(f"{path}: cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise TopicsFileError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+        topics = _TopicsFile.model_validate(read_yaml(path)).topics
     except ValidationError as error:
         # A key that is not known comes first: it may be meant for one that is missing.
         first = min(error.errors(), key=lambda details: details["type"] not in UNKNOWN_KEY)
         raise TopicsFileError(f"{path}: {_complaint(first)}") from error
+    except ValueError as error:
+        raise TopicsFileError(f"{path}: {error}") from error
     names = [topic.name for topic in topics]
     for index, name in enumerate(names):
         if name in names[:index]:
