@@ -150,9 +150,7 @@ def _changed_keys(replica: Replica, query: BatchQuery, keys: list[bytes], freshn
 
 def _is_in_memory(replica: Replica, query: RangeQuery) -> bool:
     """Whether it is known without reading rows which of a range have changed."""
-    if query.after is None or query.whole:
-        return False
-    return replica.changes.changed_after(query.group.encode(), query.after.offset) is not None
+    return query.after is not None and not query.whole and replica.changes.remembers(query.after.offset)
 
 
 class RangeReader:

@@ -77,6 +77,11 @@ class Changes:
             self._groups.clear()
             self._forgotten_offset = applied_offset
 
+    def remembers(self, after: int) -> bool:
+        """Whether all changes after this offset are remembered."""
+        with self._lock:
+            return after >= self._forgotten_offset
+
     def changed_after(self, group: bytes, after: int) -> list[bytes] | None:
         """Returns the rows of the group that changed after this offset, the first change first; None when unknown."""
         with self._lock:
