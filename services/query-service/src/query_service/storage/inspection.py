@@ -17,7 +17,6 @@ from query_service.storage.store_directory import SET_ASIDE, check_format
 
 _ATTEMPTS = 3  # a running instance may remove a file between the listing and the reading of it
 _ROWS = (b"\x01", b"\xff")
-_MARKERS = (store_keys.MARKER_PREFIX, store_keys.MARKER_PREFIX + b"\xff")
 _VERSIONS = (store_keys.VERSION_PREFIX, store_keys.VERSION_PREFIX + b"\xff" * 5)
 _NUMBERS = ("partition", "rows", "deletions", "versions", "next offset", "bytes")
 _HEADINGS = ("store", *_NUMBERS, "kind", "format", "topic id", "all applied at")
@@ -136,7 +135,7 @@ def _contents(path: Path, engine: RocksdbEngine) -> InspectedPartition:
         topic_id=(identity or b"").decode(errors="replace").rpartition("/")[0],
         next_offset=store_keys.number_of(next_offset),
         rows=sum(1 for _ in engine.scan(*_ROWS)),
-        deletions=sum(1 for _ in engine.scan(*_MARKERS)),
+        deletions=sum(1 for _ in engine.scan(*store_keys.MARKERS)),
         versions=sum(1 for _ in engine.scan(*_VERSIONS)),
         size=_size(path),
         current_ms=store_keys.number_of(current_ms),

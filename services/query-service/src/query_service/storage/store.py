@@ -12,13 +12,12 @@ from query_service.storage.store_keys import (
     EXPIRES_PREFIX,
     FLAGS_AT,
     MARKER_PREFIX,
+    MARKERS,
     MAX_OFFSET,
     NUMBER,
     REPLACED_PREFIX,
 )
 from query_service.storage.stores_file import StoreDefinition
-
-_AFTER_MARKERS = MARKER_PREFIX + b"\xff"  # no UTF-8 text begins with it
 
 
 class PartitionStore:
@@ -32,7 +31,7 @@ class PartitionStore:
         self._engine = engine
         self._expires = definition.retain is not None
         self._history = definition.history
-        self._has_markers = any(True for _ in engine.scan(MARKER_PREFIX, _AFTER_MARKERS))
+        self._has_markers = any(True for _ in engine.scan(*MARKERS))
         self.restoring = False
         notes = engine.get_many([store_keys.NEXT_KEY, store_keys.PURGED_KEY, store_keys.CURRENT_KEY])
         self.next_offset = store_keys.number_of(notes[0])

@@ -41,6 +41,7 @@ CURRENT_KEY = b"\0current"
 PURGED_KEY = b"\0purged"
 KIND_KEY = b"\0kind"
 MARKER_PREFIX = b"\0marker\0"
+MARKERS = (MARKER_PREFIX, MARKER_PREFIX + b"\xff")  # no UTF-8 text begins with it
 DELETED_PREFIX = b"\0deleted\0"
 EXPIRES_PREFIX = b"\0expires\0"
 REPLACED_PREFIX = b"\0replaced\0"
