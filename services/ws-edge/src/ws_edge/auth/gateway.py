@@ -101,7 +101,7 @@ class Tickets:
 
     def __init__(self, secrets: Sequence[str], wall_clock: Callable[[], float], lifetime: float) -> None:
         """The first secret signs, all are accepted; a ticket is valid for `lifetime` seconds."""
-        self._keys = [hmac.digest(secret.encode(), TICKET_PURPOSE, sha256) for secret in secrets]
+        self._keys = derived_keys(secrets, TICKET_PURPOSE)
         self._wall_clock = wall_clock
         self._lifetime = lifetime
         self._used: OrderedDict[bytes, float] = OrderedDict()
@@ -117,7 +117,7 @@ class Tickets:
         }
         body = json.dumps(content, separators=(",", ":")).encode()
         signature = hmac.digest(self._keys[0], body, sha256)
-        return b".".join(urlsafe_b64encode(part).rstrip(b"=") for part in (body, signature)).decode()
+        return f"{base64url(body)}.{base64url(signature)}"
 
     def redeem(self, ticket: str, consumer: Consumer | None = None, address: str = "") -> Caller:
         """Returns whom the ticket was issued to, with their `address`, and uses it up.
@@ -145,7 +145,7 @@ class Tickets:
         """The ticket's document and its signature. Raises TicketRefusedError."""
         body, _, signature = ticket[:MAX_TICKET_LENGTH].partition(".")
         try:
-            content, mac = _base64url_bytes(body), _base64url_bytes(signature)
+            content, mac = base64url_bytes(body), base64url_bytes(signature)
         except ValueError:
             content, mac = b"", b""
         if not any(compare_digest(mac, hmac.digest(key, content, sha256)) for key in self._keys):
@@ -158,7 +158,7 @@ def _credential(claims: str) -> Credential:
     if not claims:
         return Credential()
     try:
-        payload = json.loads(_base64url_bytes(claims))
+        payload = json.loads(base64url_bytes(claims))
     except (ValueError, RecursionError) as error:
         raise GatewayRequiredError(f"the header {CLAIMS.decode()} does not hold a token's claims: {error}") from error
     if not isinstance(payload, dict):
@@ -181,7 +181,16 @@ def _address(scope: Mapping[str, Any]) -> str:
     return _value({FORWARDED_FOR: lines[-1].rpartition(b",")[2]} if lines else {}, FORWARDED_FOR)
 
 
-def _base64url_bytes(text: str) -> bytes:
+def derived_keys(secrets: Sequence[str], purpose: bytes) -> list[bytes]:
+    """Returns a key for each of the secrets, which says nothing of the secret or of a key for another purpose."""
+    return [hmac.digest(secret.encode(), purpose, sha256) for secret in secrets]
+
+
+def base64url(content: bytes) -> str:
+    return urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def base64url_bytes(text: str) -> bytes:
     """Decodes base64url without its padding. Raises ValueError."""
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 

@@ -1,11 +1,11 @@
 """Seals the page tokens that callers get: those of the query service name a row, which may be hidden from them."""
 
 import hmac
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from hashlib import sha256, shake_256
 from hmac import compare_digest
 
+from ws_edge.auth.gateway import base64url, base64url_bytes, derived_keys
 from ws_edge.errors import MalformedFrameError
 
 PURPOSE = b"statecast ws-edge page token, version 1"
@@ -23,21 +23,21 @@ class PageTokens:
 
     def __init__(self, secrets: Sequence[str]) -> None:
         """The first secret seals, all are accepted."""
-        self._keys = [hmac.digest(secret.encode(), PURPOSE, sha256) for secret in secrets]
+        self._keys = derived_keys(secrets, PURPOSE)
 
     def seal(self, token: str) -> str:
         """Returns what the caller is given; nothing for no token."""
         if not token:
             return ""
         mac = _mac(self._keys[0], token.encode())
-        return urlsafe_b64encode(mac + _encrypted(self._keys[0], mac, token.encode())).rstrip(b"=").decode()
+        return base64url(mac + _encrypted(self._keys[0], mac, token.encode()))
 
     def open(self, sealed: str) -> str:
         """Returns the token, nothing for none. Raises MalformedFrameError when no edge has sealed it."""
         if not sealed:
             return ""
         try:
-            data = urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4))
+            data = base64url_bytes(sealed)
         except ValueError:
             data = b""
         mac, encrypted = data[:MAC_BYTES], data[MAC_BYTES:]
