@@ -67,7 +67,7 @@ class Runner:
             while not self._check(limits):
                 if self.stopping.wait(LOOK_AT_START_S):
                     return
-            self._run_on_spark(plans, limits, checkpoints)
+            self._run_on_spark(plans, topics, limits, checkpoints)
 
     @contextmanager
     def _broker(self) -> Iterator[None]:
@@ -76,7 +76,9 @@ class Runner:
         except KafkaException as error:
             raise BrokerLostError(f"Kafka at {self.settings.kafka_bootstrap} went away: {error}") from error
 
-    def _run_on_spark(self, plans: Sequence[QueryPlan], limits: DeadLetterLimits, checkpoints: Checkpoints) -> None:
+    def _run_on_spark(
+        self, plans: Sequence[QueryPlan], topics: Topics, limits: DeadLetterLimits, checkpoints: Checkpoints
+    ) -> None:
         spark = self._session(plans)
         tasks = partial(running_tasks, spark.sparkContext.statusTracker())
         queries: list[WatchedQuery] = []
@@ -91,7 +93,7 @@ class Runner:
                     return
                 queries.append(WatchedQuery(each, start(each, writer), tasks, self.metrics))
                 log.info("started", query=each.name, source=each.source_topic, sink=each.sink_topic)
-            self._supervise(queries, limits, checkpoints)
+            self._supervise(queries, topics, limits, checkpoints)
             self.readiness.report("draining")
             self.show("draining")
             drain(spark, [each.query for each in queries], self.settings.drain_s)
@@ -112,12 +114,14 @@ class Runner:
         log.info("starting Spark", master=master, slots=slots)
         return start_session(self.settings, master)
 
-    def _supervise(self, queries: Sequence[WatchedQuery], limits: DeadLetterLimits, checkpoints: Checkpoints) -> None:
+    def _supervise(
+        self, queries: Sequence[WatchedQuery], topics: Topics, limits: DeadLetterLimits, checkpoints: Checkpoints
+    ) -> None:
         sinks = {each.plan.sink_topic: each.plan.name for each in queries}
         writers = [each for each in queries if each.plan.shuffle_partitions]
         kafka = self.settings
         with closing(SinkTail(kafka, list(sinks))) as tail, closing(CheckpointedGroup(kafka)) as group:
-            checkpointed = CheckpointedOffsets(Topics(kafka).ends, group.commit, writers)
+            checkpointed = CheckpointedOffsets(topics.ends, group.commit, writers)
             keyed = [each.plan.sink_topic for each in writers]
             output, pause = Output(tail.look, sinks, keyed, self.metrics), LOOK_AT_START_S
             while not self.stopping.wait(pause):
