@@ -13,6 +13,7 @@ from query_service.cluster.shard_map import Member
 from query_service.settings import Settings
 from testkit.broker import running_brokers
 from testkit.topics import create_topic
+from testkit.waiting import wait_until
 
 Join = Callable[["Instance"], Membership]
 
@@ -29,10 +30,7 @@ class Instance:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(condition, "the members do not know each other", timeout_s=60)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from query_service.settings import Settings
 from query_service.storage.progress import EndOffset
 from query_service.storage.store_directory import Topic
 from statecast_service.kafka import connect
+from testkit.waiting import wait_until
 
 
 class Reports:
@@ -34,10 +35,7 @@ class Reports:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(condition, "the watch has not reported it", timeout_s=30)
 
 
 @pytest.fixture
