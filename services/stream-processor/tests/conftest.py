@@ -1,7 +1,9 @@
 """What the tests of the stream-processor share: its contract, its pipelines, and one real Spark session."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -92,6 +94,19 @@ def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Proces
     yield make
     for each in processors:
         each.close()
+
+
+@pytest.fixture
+def processor_of(tmp_path: Path, kafka: str) -> Iterator[Callable[[Mapping[str, Any]], Processor]]:
+    """Makes a processor of one pipeline, given by the content of its file."""
+    with ExitStack() as ends:
+
+        def make(content: Mapping[str, Any]) -> Processor:
+            file = tmp_path / f"{content['name']}.yaml"
+            file.write_text(yaml.safe_dump(dict(content)))
+            return ends.enter_context(closing(Processor(tmp_path, kafka, free_ports(1)[0], [file])))
+
+        yield make
 
 
 def prefixed(file: Path, directory: Path, prefix: str, replaced: dict[str, object]) -> Path:

@@ -1,22 +1,20 @@
 """Sums after their checkpoint was lost: readers take them, whatever epochs and clocks were before."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
-import yaml
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
 from statecast.orders.v1.order_pb2 import OrderItem
 from statecast.state.v1.state_pb2 import StateRecord
-from testkit.ports import free_ports
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import read_fenced
 from testkit.stream_processor.process import Processor, wait_until
-from testkit.topics import read_topic
+from testkit.topics import create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -27,15 +25,13 @@ FUTURE = 2**50
 @pytest.fixture
 def prefix(kafka: str) -> str:
     prefix = f"{uuid4().hex[:8]}."
-    new = [NewTopic(prefix + name, 2, 1) for name in ("orders", "orders.dead-letter", "sold")]
-    admin = AdminClient({"bootstrap.servers": kafka})
-    for result in admin.create_topics(new).values():
-        result.result()
+    for name in ("orders", "orders.dead-letter", "sold"):
+        create_topic(kafka, prefix + name, 2)
     return prefix
 
 
 @pytest.fixture
-def processor(kafka: str, prefix: str, tmp_path: Path) -> Iterator[Processor]:
+def processor(processor_of: Callable[[Mapping[str, Any]], Processor], prefix: str) -> Processor:
     source = {"topic": f"{prefix}orders", "message": "statecast.orders.v1.OrderChange", "key": "order_id"}
     content = {
         "name": "sold",
@@ -45,11 +41,7 @@ def processor(kafka: str, prefix: str, tmp_path: Path) -> Iterator[Processor]:
         "sink": {"topic": f"{prefix}sold", "message": "statecast.orders.v1.OrderItem"},
         "trigger": {"mode": "realtime", "checkpoint": "5s"},
     }
-    file = tmp_path / "sold.yaml"
-    file.write_text(yaml.safe_dump(content))
-    processor = Processor(tmp_path, kafka, free_ports(1)[0], [file])
-    yield processor
-    processor.close()
+    return processor_of(content)
 
 
 def test_a_lost_checkpoint_starts_an_epoch_that_readers_take(

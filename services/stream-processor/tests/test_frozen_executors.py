@@ -10,7 +10,6 @@ import psutil
 import pytest
 import yaml
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
 from testkit.ports import free_ports
@@ -18,7 +17,7 @@ from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.cluster import Cluster
 from testkit.stream_processor.model import read_fenced
 from testkit.stream_processor.process import Processor, wait_until
-from testkit.topics import read_topic
+from testkit.topics import create_topic, read_topic
 
 ROWS = 40
 """In each part of the story: enough for every partition of the state."""
@@ -47,10 +46,8 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
 def topics(kafka: str) -> dict[str, str]:
     prefix = f"{uuid4().hex[:8]}."
     names = {name: prefix + name for name in ("orders", "orders.dead-letter", "sold")}
-    new = [NewTopic(name, 2, 1) for name in names.values()]
-    admin = AdminClient({"bootstrap.servers": kafka})
-    for result in admin.create_topics(new).values():
-        result.result()
+    for name in names.values():
+        create_topic(kafka, name, 2)
     return names
 
 

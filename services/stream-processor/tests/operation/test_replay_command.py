@@ -1,29 +1,26 @@
 """Debezium's JSON in real-time mode, and dead letters that are replayed after their cause is fixed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
-import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its __all__
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
-    NewTopic,
     ResourceType,
 )
 
 from stream_processor.steps.dead_letters import OFFSET, REASON, TRUNCATED
-from testkit.ports import free_ports
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.debezium import debezium
 from testkit.stream_processor.model import by_order, model, wait_for_state
 from testkit.stream_processor.process import Processor, wait_until
-from testkit.topics import read_topic
+from testkit.topics import create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -34,19 +31,14 @@ LARGE = {"max.message.bytes": "8000000"}
 def prefix(kafka: str) -> str:
     """The prefix of three topics; the keyed one does not take large records."""
     prefix = f"{uuid4().hex[:8]}."
-    new = [
-        NewTopic(f"{prefix}orders", 2, 1, config=LARGE),
-        NewTopic(f"{prefix}orders.dead-letter", 1, 1, config={"max.message.bytes": "6000000"}),
-        NewTopic(f"{prefix}orders-by-key", 2, 1),
-    ]
-    admin = AdminClient({"bootstrap.servers": kafka})
-    for result in admin.create_topics(new).values():
-        result.result()
+    create_topic(kafka, f"{prefix}orders", 2, LARGE)
+    create_topic(kafka, f"{prefix}orders.dead-letter", 1, {"max.message.bytes": "6000000"})
+    create_topic(kafka, f"{prefix}orders-by-key", 2)
     return prefix
 
 
 @pytest.fixture
-def processor(kafka: str, prefix: str, tmp_path: Path) -> Iterator[Processor]:
+def processor(processor_of: Callable[[Mapping[str, Any]], Processor], prefix: str) -> Processor:
     content = {
         "name": "orders-by-key",
         "source": {
@@ -60,11 +52,7 @@ def processor(kafka: str, prefix: str, tmp_path: Path) -> Iterator[Processor]:
         "sink": {"topic": f"{prefix}orders-by-key"},
         "trigger": {"mode": "realtime", "checkpoint": "5s"},
     }
-    file = tmp_path / "orders-by-key.yaml"
-    file.write_text(yaml.safe_dump(content))
-    processor = Processor(tmp_path, kafka, free_ports(1)[0], [file])
-    yield processor
-    processor.close()
+    return processor_of(content)
 
 
 def test_a_row_that_was_too_large_is_put_back_when_its_topic_takes_it(
