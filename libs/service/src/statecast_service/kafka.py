@@ -173,16 +173,16 @@ def connect(
     client whose password is refused takes it from its file anew; it must be polled for both.
     """
     refused: list[KafkaError] = []
-    told_at_s = -REMINDER_S
+    reminded_at_s = -REMINDER_S
 
     def hear(error: KafkaError) -> None:
-        nonlocal told_at_s
+        nonlocal reminded_at_s
         if error.code() == KafkaError._AUTHENTICATION and "SASL" in kafka.kafka_security_protocol:
             refused.append(error)
         if on_error is not None:
             on_error(error)
-        elif is_refusal(error) and time.monotonic() - told_at_s >= REMINDER_S:
-            told_at_s = time.monotonic()
+        elif is_refusal(error) and time.monotonic() - reminded_at_s >= REMINDER_S:
+            reminded_at_s = time.monotonic()
             _log.warning("kafka refuses the connection", reason=error.str())
 
     def renewing(method: Callable[..., Any]) -> Callable[..., Any]:

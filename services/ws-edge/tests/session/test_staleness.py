@@ -60,11 +60,11 @@ async def test_a_row_that_stays_is_no_longer_stale_once_a_current_replica_has_co
 ) -> None:
     subscribe = {"store": KEY.store, "key": {"group": "12345"}, "interval_ms": 20}
     async with lagging.socket("/v1/stream") as observer, lagging.socket("/v1/stream") as socket:
-        told = await frames(observer, 2, subscribe=subscribe)
+        replies = await frames(observer, 2, subscribe=subscribe)
         lagging.query.lag_ms = 10
-        later = told
+        later = replies
         while any("lag_ms" in each for each in later):
             later = await frames(socket, 2, subscribe=subscribe)
 
-    assert [each["lag_ms"] for each in told] == [str(HOUR)] * 2
-    assert later[1]["position"] == told[1]["position"]
+    assert [each["lag_ms"] for each in replies] == [str(HOUR)] * 2
+    assert later[1]["position"] == replies[1]["position"]
