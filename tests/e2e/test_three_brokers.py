@@ -1,4 +1,5 @@
-"""Each of three brokers dies, and each falls silent: reads go on, and nobody misses a change or is told one twice.
+"""Each of three brokers dies, alone or with its zone, and each falls silent: reads go on, nobody misses a change or
+is told one twice.
 
 A topic has a replica on each broker, and two must have a record before it counts. How many brokers go, the coordinator
 of the query service's group first, is THREE_BROKERS_VICTIMS. It is told by `make e2e-brokers`, with all of them.
@@ -11,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 from drivers.gateway_client import client_of, gateway_of
+from drivers.lookups import Lookups
 from drivers.order_readers import OrderReader, reading_orders
 from drivers.order_source import OrderChanges, OrderSource
 from drivers.push_watchers import PushWatcher, PushWatchers
@@ -19,6 +21,7 @@ from drivers.update_assertions import assert_all_told, assert_range_told_once, a
 
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
+from statecast.state.v1.state_pb2 import StateKey
 from testkit.background import in_background
 from testkit.broker import BrokerCluster, BrokerProcess, running_brokers
 from testkit.waiting import eventually, scaled
@@ -33,7 +36,7 @@ WATCHERS = 4
 GROUP = "query-service"
 BROKERS = 3
 
-Way = Callable[[BrokerProcess], AbstractContextManager[None]]
+Way = Callable[[RunningStack, BrokerProcess], AbstractContextManager[None]]
 
 
 @pytest.fixture(scope="module")
@@ -57,21 +60,35 @@ def stack_on_brokers(brokers: BrokerCluster, tmp_path_factory: pytest.TempPathFa
 
 
 @contextmanager
-def killed(broker: BrokerProcess) -> Iterator[None]:
+def killed(_: RunningStack, broker: BrokerProcess) -> Iterator[None]:
     broker.kill()
     yield
     broker.start()
 
 
 @contextmanager
-def silent(broker: BrokerProcess) -> Iterator[None]:
+def silent(_: RunningStack, broker: BrokerProcess) -> Iterator[None]:
     broker.pause()
     yield
     broker.resume()
 
 
+@contextmanager
+def killed_with_its_zone(stack: RunningStack, broker: BrokerProcess) -> Iterator[None]:
+    """As when the zone of a broker fails: one query instance and one edge die with it."""
+    zone = [each[broker.node % len(each)].name for each in (stack.file.queries, stack.file.edges)]
+    for name in zone:
+        stack.kill(name, hold=True)
+    with killed(stack, broker):
+        yield
+    for name in zone:
+        stack.start(name)
+    for name in zone:
+        stack.wait_ready(name, scaled(60))
+
+
 @pytest.mark.timeout(scaled(900))
-@pytest.mark.parametrize(("way", "seed"), [(killed, 1), (silent, 2)])
+@pytest.mark.parametrize(("way", "seed"), [(killed, 1), (silent, 2), (killed_with_its_zone, 3)])
 def test_brokers_go_one_after_the_other(
     stack_on_brokers: RunningStack, brokers: BrokerCluster, way: Way, seed: int
 ) -> None:
@@ -81,18 +98,22 @@ def test_brokers_go_one_after_the_other(
         PushWatcher(changes.busy[number::WATCHERS], changes.customers[number::WATCHERS], 0)
         for number in range(WATCHERS)
     ]
+    addresses = [query.address for query in stack.file.queries]
     for _ in changes.busy:
         changes.make_next()
-    addresses = {query.name: query.address for query in stack.file.queries}
+    lookups = Lookups(addresses[0])
+    for order_id in changes.busy:
+        lookups.wait_for("orders-by-key", StateKey(group=order_id))
+    lookups.close()
     with (
         PushWatchers(gateway_of(stack), client_of(stack, "operator"), watchers) as watching,
-        reading_orders(addresses, changes.busy) as readers,
+        reading_orders(addresses, changes.busy, retry=way is killed_with_its_zone) as readers,
     ):
         eventually(lambda: _assert_begun(watching), timeout_s=60)
         with in_background(lambda done: _make_changes(changes, done)):
             coordinator = brokers.coordinator(GROUP)
             for node in sorted(brokers.brokers, key=lambda node: node != coordinator)[:VICTIMS]:
-                with way(brokers.brokers[node]):
+                with way(stack, brokers.brokers[node]):
                     _until_more_changes(changes, readers)
                 eventually(lambda: _assert_in_sync(brokers), timeout_s=60)
                 _until_more_changes(changes, readers)

@@ -1,9 +1,10 @@
 """Readers of orders at all query instances, who take nothing older than what they have seen."""
 
+import json
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -18,12 +19,18 @@ from testkit.waiting import scaled
 
 READ_EVERY_S = 0.02
 READ_S = 5.0
+RETRY = {"maxAttempts": 5, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2}
+"""What a client of several instances says in its service config: a call that ended with UNAVAILABLE is tried again."""
 
 
 class OrderReader:
-    """Reads one order after the other through one instance, each at least as new as it was before."""
+    """Reads one order after the other, each at least as new as it was before.
 
-    def __init__(self, name: str, address: str, order_ids: Sequence[str]) -> None:
+    It reads through the first address that can be reached; with `retry`, a call that an instance took along when it
+    died is tried again at the next.
+    """
+
+    def __init__(self, name: str, addresses: Sequence[str], order_ids: Sequence[str], *, retry: bool = False) -> None:
         self.name = name
         self.reads = 0
         self.failures: list[str] = []
@@ -31,7 +38,9 @@ class OrderReader:
         self._order_ids = order_ids
         self._chance = random.Random(name)
         self._seen: dict[str, Position] = {}
-        self._channel = grpc.insecure_channel(address)
+        policy = {"retryPolicy": RETRY | {"retryableStatusCodes": ["UNAVAILABLE"]}} if retry else {}
+        config = json.dumps({"methodConfig": [{"name": [{}], **policy}]})
+        self._channel = grpc.insecure_channel(f"ipv4:{','.join(addresses)}", [("grpc.service_config", config)])
         self._stub: Any = QueryServiceStub(self._channel)
 
     def read_until(self, done: threading.Event) -> None:
@@ -59,9 +68,14 @@ class OrderReader:
 
 
 @contextmanager
-def reading_orders(addresses: Mapping[str, str], order_ids: Sequence[str]) -> Iterator[list[OrderReader]]:
-    """Reads through each instance, given by name and address, on a thread of its own while the block runs."""
-    readers = [OrderReader(name, address, order_ids) for name, address in addresses.items()]
+def reading_orders(
+    addresses: Sequence[str], order_ids: Sequence[str], *, retry: bool = False
+) -> Iterator[list[OrderReader]]:
+    """Reads through each instance on a thread of its own in the block; with `retry`, at another when it dies."""
+    readers = [
+        OrderReader(address, [address, *(set(addresses) - {address} if retry else ())], order_ids, retry=retry)
+        for address in addresses
+    ]
     with ExitStack() as threads:
         for reader in readers:
             threads.enter_context(in_background(reader.read_until))
