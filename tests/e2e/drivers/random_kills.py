@@ -13,6 +13,10 @@ from testkit.waiting import eventually, scaled
 MIN_OUTAGE, MAX_OUTAGE = 100, 400
 """After how many more changes a victim is started again, at the earliest."""
 
+RESTART_S = 60
+OUTAGE_S = 4 * RESTART_S
+"""Changes wait while the victims of two other plans are down and start again, one after the other."""
+
 
 @dataclass(frozen=True)
 class Kill:
@@ -84,10 +88,10 @@ class RandomKills:
         self._stack.kill(kill.victim, hold=True)
         due = self._changes() + (0 if kill.victim == "broker" else kill.outage)  # without a broker, changes wait
         try:
-            eventually(lambda: self._assert_down(kill.victim, due), timeout_s=60)
+            eventually(lambda: self._assert_down(kill.victim, due), timeout_s=OUTAGE_S)
         finally:
             self._stack.start(kill.victim)
-        self._stack.wait_ready(kill.victim, scaled(60))
+        self._stack.wait_ready(kill.victim, scaled(RESTART_S))
 
     def _assert_down(self, victim: str, due: int) -> None:
         count = self._changes()
