@@ -131,7 +131,7 @@ e2e-brokers: install ## End-to-end: each of three brokers is killed, and each fa
 
 .PHONY: random-kills
 random-kills: install ## End-to-end: every process but the simulator dies at random, with SEEDS="1 2 … 20", two minutes each
-	RANDOM_KILLS_SEEDS="$${SEEDS:-$$(seq -s ' ' 20)}" $(BIN)/pytest tests/e2e/test_random_kills.py
+	RANDOM_KILLS_SEEDS="$${SEEDS:-$$(seq -s ' ' 20)}" $(BIN)/pytest -x tests/e2e/test_random_kills.py
 
 .PHONY: format
 format: install ## Rewrite Python files to the house format
