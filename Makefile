@@ -129,6 +129,10 @@ e2e: install ## End-to-end tests through the gateway, on the real stack
 e2e-brokers: install ## End-to-end: each of three brokers is killed, and each falls silent, under steady load
 	THREE_BROKERS_VICTIMS=3 $(BIN)/pytest tests/e2e/test_three_brokers.py
 
+.PHONY: random-kills
+random-kills: install ## End-to-end: every process but the simulator dies at random, with SEEDS="1 2 … 20", two minutes each
+	RANDOM_KILLS_SEEDS="$${SEEDS:-$$(seq -s ' ' 20)}" $(BIN)/pytest -x tests/e2e/test_random_kills.py
+
 .PHONY: format
 format: install ## Rewrite Python files to the house format
 	$(BIN)/ruff check --fix-only .

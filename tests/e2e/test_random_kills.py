@@ -1,6 +1,6 @@
 """Every process dies at random but the simulator; whoever watches goes on and has missed and repeated nothing.
 
-A seed decides the changes and the kills. It stands in the test's name; RANDOM_KILLS_SEED tells the story of another.
+A seed decides the changes and the kills. It stands in the test's name; RANDOM_KILLS_SEEDS="1 7" tells of others.
 """
 
 import os
@@ -19,7 +19,7 @@ from drivers.update_assertions import assert_all_told, assert_range_told_once, a
 from local_stack.running_stack import RunningStack
 from testkit.waiting import eventually, scaled
 
-SEED = int(os.environ.get("RANDOM_KILLS_SEED", "1"))
+SEEDS = [int(seed) for seed in os.environ.get("RANDOM_KILLS_SEEDS", "1").split()]
 
 CHANGES = 10_000
 CHANGES_PER_S = 200
@@ -45,7 +45,7 @@ def watchers_for(changes: OrderChanges) -> list[PushWatcher]:
 
 
 @pytest.mark.timeout(scaled(900))
-@pytest.mark.parametrize("seed", [SEED])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_watchers_go_on_without_gap_or_repeat(
     stack: RunningStack, gateway: Gateway, source: OrderSource, seed: int
 ) -> None:

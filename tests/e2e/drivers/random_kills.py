@@ -13,6 +13,10 @@ from testkit.waiting import eventually, scaled
 MIN_OUTAGE, MAX_OUTAGE = 100, 400
 """After how many more changes a victim is started again, at the earliest."""
 
+RESTART_S = 60
+OUTAGE_S = 4 * RESTART_S
+"""Changes wait while the victims of two other plans are down and start again, one after the other."""
+
 
 @dataclass(frozen=True)
 class Kill:
@@ -57,6 +61,8 @@ class RandomKills:
         self._while_down = while_down
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kills")
         self._under_way: Future[None] | None = None
+        self._is_awaited = False
+        """Whether no more changes are made before the kill under way is over: its victim must not wait for them."""
 
     def __enter__(self) -> Self:
         return self
@@ -64,6 +70,7 @@ class RandomKills:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_awaited = True
         try:
             if kind is None:
                 self._wait()
@@ -74,9 +81,11 @@ class RandomKills:
         """Begins the kill that is due before a change, if there is one; raises what was wrong with the kill before."""
         if self._left and self._left[0].at <= number:
             self._wait()
+            self._is_awaited = False
             self._under_way = self._thread.submit(self._carry_out, self._left.pop(0))
 
     def _wait(self) -> None:
+        self._is_awaited = True
         if self._under_way is not None:
             self._under_way.result()
 
@@ -84,12 +93,12 @@ class RandomKills:
         self._stack.kill(kill.victim, hold=True)
         due = self._changes() + (0 if kill.victim == "broker" else kill.outage)  # without a broker, changes wait
         try:
-            eventually(lambda: self._assert_down(kill.victim, due), timeout_s=60)
+            eventually(lambda: self._assert_down(kill.victim, due), timeout_s=OUTAGE_S)
         finally:
             self._stack.start(kill.victim)
-        self._stack.wait_ready(kill.victim, scaled(60))
+        self._stack.wait_ready(kill.victim, scaled(RESTART_S))
 
     def _assert_down(self, victim: str, due: int) -> None:
-        count = self._changes()
-        assert count >= due, f"{due - count} more changes are to be made while {victim} is down"
+        left = 0 if self._is_awaited else due - self._changes()
+        assert left <= 0, f"{left} more changes are to be made while {victim} is down"
         self._while_down(victim)
