@@ -37,7 +37,7 @@ def test_a_state_is_written_as_its_message_is(key: str, epoch: int, header: byte
     message = query_pb2.State()
     responses.fill_state(message, *key_parts(key.encode()), epoch, header + payload)
 
-    assert wire.state_bytes(key.encode(), epoch, header + payload) == message.SerializeToString()
+    assert wire.state_bytes(key.encode(), wire.epoch_bytes(epoch), header + payload) == message.SerializeToString()
 
 
 @given(FRESHNESS)

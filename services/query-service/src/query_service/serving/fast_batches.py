@@ -1,5 +1,6 @@
 """Answers a batch of keys that all lie here from bytes to bytes, at once on the event loop; see `fast_gets`."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -11,9 +12,18 @@ from query_service.lookups.local_lookup import MAX_KEYS_AT_ONCE
 from query_service.lookups.replica_reads import absence_of
 from query_service.metrics import Metrics
 from query_service.serving.call_limits import MIN_CALL_BYTES, QUERY_BYTES, InFlight
-from query_service.serving.fast_gets import OwnReplicas
+from query_service.serving.fast_gets import OwnReplicas, are_parts
 from query_service.serving.messages import fill_absence
-from query_service.serving.wire import FIRST, SECOND, freshness_bytes, places_bytes, sized, state_bytes, varint
+from query_service.serving.wire import (
+    FIRST,
+    SECOND,
+    epoch_bytes,
+    freshness_bytes,
+    places_bytes,
+    sized,
+    state_bytes,
+    varint,
+)
 from query_service.storage.progress import Freshness
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, offset_of, row_key
@@ -68,20 +78,13 @@ class FastBatches:
         store, partition_of = request.store, self.replicas.partitions_of(request.store)
         if partition_of is None:
             return None
-        by_partition: dict[int, list[_Asked]] = {}
+        by_partition = defaultdict[int, list[_Asked]](list)
         for index, query in enumerate(request.keys):
             key, after = query.key, query.after
             group, sort, member, offset = key.group, key.sort, key.member, after.offset
-            if not group or "\0" in group or offset < -1:
+            if not group or "\0" in group or offset < -1 or ((sort or member) and not are_parts(sort, member)):
                 return None
-            if (sort or member) and not (sort and member and "\0" not in sort and "\0" not in member):
-                return None
-            asked = index, row_key(group, sort, member), after.epoch, offset
-            partition = partition_of(group)
-            if partition in by_partition:
-                by_partition[partition].append(asked)
-            else:
-                by_partition[partition] = [asked]
+            by_partition[partition_of(group)].append((index, row_key(group, sort, member), after.epoch, offset))
         parts: list[tuple[Replica, list[_Asked]]] = []
         for partition in sorted(by_partition):
             replica = self.replicas.serving(store, partition)
@@ -95,17 +98,16 @@ class FastBatches:
         freshness = replica.freshness(self.replicas.view.me.instance)  # before the values: see LocalLookup
         values = replica.read([key for _, key, _, _ in asked])
         purged_offset = replica.store.purged_offset  # after the values: see PartitionStore.purge_deletions
-        epoch = freshness.epoch
+        epoch, encoded_epoch = freshness.epoch, epoch_bytes(freshness.epoch)
         for (index, key, after_epoch, after_offset), value in zip(asked, values, strict=True):
             if after_epoch == epoch and (purged_offset if value is None else offset_of(value)) <= after_offset:
                 continue
             if value is None or value[FLAGS_AT] & DELETED:
                 results.append(_absent(index, value, freshness, purged_offset))
                 continue
-            state = state_bytes(key, epoch, value)
-            place = b"\x08" + varint(index) if index else b""
-            result = b"".join((place, SECOND, varint(len(state)), state))
-            results.append(FIRST + varint(len(result)) + result)
+            state = state_bytes(key, encoded_epoch, value)
+            head = b"\x08" + varint(index) + SECOND + varint(len(state)) if index else SECOND + varint(len(state))
+            results.append(b"".join((FIRST, varint(len(head) + len(state)), head, state)))
         return freshness_bytes(freshness) + places_bytes([index for index, _, _, _ in asked])
 
 

@@ -11,7 +11,7 @@ from query_service.errors import NotServedError
 from query_service.lookups.preference import Preference
 from query_service.metrics import MethodCalls
 from query_service.serving.call_limits import MIN_CALL_BYTES, InFlight
-from query_service.serving.wire import FIRST, SECOND, freshness_bytes, sized, state_bytes
+from query_service.serving.wire import FIRST, SECOND, epoch_bytes, freshness_bytes, sized, state_bytes
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, row_key
 from statecast.partitioning import PARTITIONERS
@@ -63,7 +63,7 @@ class FastGets:
         group, sort, member = key.group, key.sort, key.member
         if not group or "\0" in group or request.HasField("bounds") or request.HasField("as_of"):
             return None
-        if (sort or member) and not (sort and member and "\0" not in sort and "\0" not in member):
+        if (sort or member) and not are_parts(sort, member):
             return None
         partition_of = self.replicas.partitions_of(request.store)
         replica = None if partition_of is None else self.replicas.serving(request.store, partition_of(group))
@@ -77,9 +77,14 @@ class FastGets:
             return None
         if value is None or value[FLAGS_AT] & DELETED:
             return None
-        state = state_bytes(stored_key, freshness.epoch, value)
+        state = state_bytes(stored_key, epoch_bytes(freshness.epoch), value)
         response = sized(FIRST, state) + sized(SECOND, freshness_bytes(freshness))
         return response if self.in_flight.has_room(size + MIN_CALL_BYTES + len(response)) else None
+
+
+def are_parts(sort: str, member: str) -> bool:
+    """Whether both can be parts of one key beside a group, which `request_checks` checks alike."""
+    return bool(sort and member and "\0" not in sort and "\0" not in member)
 
 
 @dataclass(eq=False)

@@ -14,8 +14,12 @@ from query_service.storage.progress import Freshness
 from query_service.storage.store_keys import HEADER, HEADER_SIZE, UNTIMED
 from statecast.query.v1 import query_pb2
 
+_CHUNK = 0x3FFF  # 14 bits: two bytes of a varint
+_LAST = tuple(bytes((n,)) if n < 0x80 else bytes((n & 127 | 128, n >> 7)) for n in range(_CHUNK + 1))
+_MORE = tuple(
+    bytes((n & 127 | 128, n >> 7 | 128)) for n in range(_CHUNK + 1)
+)  # both take 1 MB, and a third of the time
 _MASK = 0xFFFFFFFFFFFFFFFF
-_SMALL = tuple(bytes((number,)) for number in range(128))
 _unpack = HEADER.unpack_from
 
 FIRST = b"\x0a"  # the tag of field 1 with a length
@@ -23,25 +27,17 @@ SECOND = b"\x12"  # the tag of field 2 with a length
 
 
 def varint(number: int) -> bytes:
-    """Returns a number of at most 64 bits; those of up to five bytes, which nearly all are, fast."""
-    if 0 <= number < 0x80:
-        return _SMALL[number]
-    if 0 < number < 0x4000:
-        return bytes((number & 127 | 128, number >> 7))
-    if 0 < number < 0x200000:
-        return bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14))
-    if 0 < number < 0x10000000:
-        return bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14 & 127 | 128, number >> 21))
-    if 0 < number < 0x800000000:
-        low = (number & 127 | 128, number >> 7 & 127 | 128, number >> 14 & 127 | 128, number >> 21 & 127 | 128)
-        return bytes((*low, number >> 28))
+    """Returns a number of at most 64 bits."""
+    if 0 <= number <= _CHUNK:
+        return _LAST[number]
+    if 0 < number < 1 << 28:
+        return _MORE[number & _CHUNK] + _LAST[number >> 14]
+    encoded = b""
     number &= _MASK
-    encoded = bytearray()
-    while number > 127:
-        encoded.append(number & 127 | 128)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
+    while number > _CHUNK:
+        encoded += _MORE[number & _CHUNK]
+        number >>= 14
+    return encoded + _LAST[number]
 
 
 def sized(tag: bytes, body: bytes) -> bytes:
@@ -49,37 +45,42 @@ def sized(tag: bytes, body: bytes) -> bytes:
     return tag + varint(len(body)) + body
 
 
-def state_bytes(key: bytes, epoch: int, value: bytes) -> bytes:
-    """Returns the `State` of a stored value; `key` is its key in the store, with NUL between its parts."""
+def state_bytes(key: bytes, epoch: bytes, value: bytes) -> bytes:
+    """Returns the `State` of a stored value; `key` is its key in the store, `epoch` what `epoch_bytes` returns.
+
+    The hottest code of the service: it calls little.
+    """
     _, _, offset, seconds, nanos, flags = _unpack(value)
-    at = position_bytes(epoch, offset)
-    parts = (_key(key), b"\x12", _SMALL[len(at)], at)
-    payload = value[HEADER_SIZE:]
-    time = b""
+    size = len(key)
+    key_field = FIRST + _LAST[size + 2] + FIRST + _LAST[size] + key if size < 126 and b"\0" not in key else _key(key)
+    at = epoch + b"\x10" + varint(offset) if offset else epoch
+    time_field = b""
     if not flags & UNTIMED:
-        encoded = (_seconds(seconds) if seconds else b"") + (b"\x10" + varint(nanos) if nanos else b"")
-        time = b"\x1a" + _SMALL[len(encoded)] + encoded
+        time = (_seconds(seconds) if seconds else b"") + (b"\x10" + varint(nanos) if nanos else b"")
+        time_field = b"\x1a" + _LAST[len(time)] + time
+    payload = value[HEADER_SIZE:]
     if not payload:
-        return b"".join((*parts, time))
-    return b"".join((*parts, time, b"\x22", varint(len(payload)), payload))
+        return b"".join((key_field, SECOND, _LAST[len(at)], at, time_field))
+    return b"".join((key_field, SECOND, _LAST[len(at)], at, time_field, b"\x22", varint(len(payload)), payload))
 
 
-def position_bytes(epoch: int, offset: int) -> bytes:
-    """Returns a `Position`, also one of zeros, which is empty."""
-    return _epoch(epoch) + b"\x10" + varint(offset) if offset else _epoch(epoch)
+@lru_cache(maxsize=256)
+def epoch_bytes(epoch: int) -> bytes:
+    """Returns the field of a `Position`."""
+    return b"\x08" + varint(epoch) if epoch else b""
 
 
 def freshness_bytes(freshness: Freshness) -> bytes:
     """Returns the `Freshness` of a read that was not forwarded; without the places of a batch."""
     partition, lag_records, lag_ms, epoch, applied_offset, answered_by = freshness[:6]
-    at = position_bytes(epoch, applied_offset)
+    at = epoch_bytes(epoch) + (b"\x10" + varint(applied_offset) if applied_offset else b"")
     return b"".join(
         (
             b"\x08" + varint(partition) if partition else b"",
             b"\x10" + varint(lag_records) if lag_records else b"",
             b"\x18" + varint(lag_ms) if lag_ms else b"",
             b"\x22",
-            _SMALL[len(at)],
+            _LAST[len(at)],
             at,
             _instance(answered_by),
         )
@@ -92,19 +93,10 @@ def places_bytes(keys: Sequence[int]) -> bytes:
 
 
 def _key(key: bytes) -> bytes:
-    """Returns field 1, a `StateKey`."""
-    if b"\0" not in key:
-        size = len(key)
-        if size < 126:
-            return b"\x0a" + _SMALL[size + 2] + b"\x0a" + _SMALL[size] + key
-        return sized(FIRST, sized(FIRST, key))
-    group, sort, member = key.split(b"\0")
-    return sized(FIRST, sized(FIRST, group) + (sized(SECOND, sort) if sort else b"") + sized(b"\x1a", member))
-
-
-@lru_cache(maxsize=256)
-def _epoch(epoch: int) -> bytes:
-    return b"\x08" + varint(epoch) if epoch else b""
+    """Returns field 1, a `StateKey`, of any key."""
+    group, sort, member = key.split(b"\0") if b"\0" in key else (key, b"", b"")
+    fields = ((FIRST, group), (SECOND, sort), (b"\x1a", member))
+    return sized(FIRST, b"".join(sized(tag, part) for tag, part in fields if part))
 
 
 @lru_cache(maxsize=1024)
