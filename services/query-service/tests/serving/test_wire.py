@@ -1,6 +1,6 @@
 """Bytes that are written without messages are those that the generated classes write."""
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from query_service.serving import responses, wire
@@ -23,6 +23,7 @@ LAGS = st.integers(0, 1 << 40)
 FRESHNESS = st.tuples(INT32, LAGS, LAGS, NUMBERS, NUMBERS, TEXTS | st.just("")).map(lambda fields: Freshness(*fields))
 
 
+@settings(deadline=None)
 @given(NUMBERS)
 def test_a_number_is_written_as_protobuf_does(number: int) -> None:
     message = state_pb2.Position(epoch=number)
@@ -30,6 +31,7 @@ def test_a_number_is_written_as_protobuf_does(number: int) -> None:
     assert wire.varint(number) == (message.SerializeToString()[1:] or b"\0")
 
 
+@settings(deadline=None)
 @given(KEYS, NUMBERS, HEADERS, PAYLOADS)
 @example("k", 0, HEADER.pack(0, 0, 0, 0, 0, 0), b"")
 @example("k", 0, HEADER.pack(0, 0, 0, 0, 0, UNTIMED), b"")
@@ -37,9 +39,12 @@ def test_a_state_is_written_as_its_message_is(key: str, epoch: int, header: byte
     message = query_pb2.State()
     responses.fill_state(message, *key_parts(key.encode()), epoch, header + payload)
 
-    assert wire.state_bytes(key.encode(), wire.epoch_bytes(epoch), header + payload) == message.SerializeToString()
+    written = wire.state_bytes(key.encode(), wire.epoch_bytes(epoch), HEADER.unpack(header), header + payload)
+
+    assert written == message.SerializeToString()
 
 
+@settings(deadline=None)
 @given(FRESHNESS)
 @example(Freshness(0, 0, 0, 0, 0, ""))
 def test_a_freshness_is_written_as_its_message_is(freshness: Freshness) -> None:

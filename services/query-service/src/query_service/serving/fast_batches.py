@@ -26,10 +26,12 @@ from query_service.serving.wire import (
 )
 from query_service.storage.progress import Freshness
 from query_service.storage.replica import Replica
-from query_service.storage.store_keys import DELETED, FLAGS_AT, offset_of, row_key
+from query_service.storage.store_keys import DELETED, HEADER, row_key
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.shard.v1 import shard_service_pb2 as shard
+
+_header_of = HEADER.unpack_from  # plain, for speed: its fields are those of store_keys.Header
 
 _Asked = tuple[int, bytes, int, int]
 """Index in the batch, key in the store, and epoch and offset that the caller has."""
@@ -100,12 +102,13 @@ class FastBatches:
         purged_offset = replica.store.purged_offset  # after the values: see PartitionStore.purge_deletions
         epoch, encoded_epoch = freshness.epoch, epoch_bytes(freshness.epoch)
         for (index, key, after_epoch, after_offset), value in zip(asked, values, strict=True):
-            if after_epoch == epoch and (purged_offset if value is None else offset_of(value)) <= after_offset:
+            header = None if value is None else _header_of(value)
+            if after_epoch == epoch and (purged_offset if header is None else header[2]) <= after_offset:
                 continue
-            if value is None or value[FLAGS_AT] & DELETED:
+            if value is None or header is None or header[5] & DELETED:
                 results.append(_absent(index, value, freshness, purged_offset))
                 continue
-            state = state_bytes(key, encoded_epoch, value)
+            state = state_bytes(key, encoded_epoch, header, value)
             head = b"\x08" + varint(index) + SECOND + varint(len(state)) if index else SECOND + varint(len(state))
             results.append(b"".join((FIRST, varint(len(head) + len(state)), head, state)))
         return freshness_bytes(freshness) + places_bytes([index for index, _, _, _ in asked])

@@ -13,7 +13,7 @@ from query_service.metrics import MethodCalls
 from query_service.serving.call_limits import MIN_CALL_BYTES, InFlight
 from query_service.serving.wire import FIRST, SECOND, epoch_bytes, freshness_bytes, sized, state_bytes
 from query_service.storage.replica import Replica
-from query_service.storage.store_keys import DELETED, FLAGS_AT, row_key
+from query_service.storage.store_keys import DELETED, FLAGS_AT, HEADER, row_key
 from statecast.partitioning import PARTITIONERS
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.shard.v1 import shard_service_pb2 as shard
@@ -77,7 +77,7 @@ class FastGets:
             return None
         if value is None or value[FLAGS_AT] & DELETED:
             return None
-        state = state_bytes(stored_key, epoch_bytes(freshness.epoch), value)
+        state = state_bytes(stored_key, epoch_bytes(freshness.epoch), HEADER.unpack_from(value), value)
         response = sized(FIRST, state) + sized(SECOND, freshness_bytes(freshness))
         return response if self.in_flight.has_room(size + MIN_CALL_BYTES + len(response)) else None
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from query_service.storage.progress import Freshness
-from query_service.storage.store_keys import HEADER, HEADER_SIZE, UNTIMED
+from query_service.storage.store_keys import HEADER_SIZE, UNTIMED
 from statecast.query.v1 import query_pb2
 
 _CHUNK = 0x3FFF  # 14 bits: two bytes of a varint
@@ -20,7 +20,6 @@ _MORE = tuple(
     bytes((n & 127 | 128, n >> 7 | 128)) for n in range(_CHUNK + 1)
 )  # both take 1 MB, and a third of the time
 _MASK = 0xFFFFFFFFFFFFFFFF
-_unpack = HEADER.unpack_from
 
 FIRST = b"\x0a"  # the tag of field 1 with a length
 SECOND = b"\x12"  # the tag of field 2 with a length
@@ -45,12 +44,12 @@ def sized(tag: bytes, body: bytes) -> bytes:
     return tag + varint(len(body)) + body
 
 
-def state_bytes(key: bytes, epoch: bytes, value: bytes) -> bytes:
-    """Returns the `State` of a stored value; `key` is its key in the store, `epoch` what `epoch_bytes` returns.
+def state_bytes(key: bytes, epoch: bytes, header: tuple[int, ...], value: bytes) -> bytes:
+    """Returns the `State` of a stored value with this header; `epoch` is what `epoch_bytes` returns.
 
     The hottest code of the service: it calls little.
     """
-    _, _, offset, seconds, nanos, flags = _unpack(value)
+    _, _, offset, seconds, nanos, flags = header
     size = len(key)
     key_field = FIRST + _LAST[size + 2] + FIRST + _LAST[size] + key if size < 126 and b"\0" not in key else _key(key)
     at = epoch + b"\x10" + varint(offset) if offset else epoch
