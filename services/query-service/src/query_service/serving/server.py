@@ -1,15 +1,13 @@
 """The two gRPC servers of an instance: one for callers, one for its peers."""
 
 import socket
-from functools import partial
 
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
-from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from query_service.serving.call_limits import parsed
+from query_service.serving.call_bytes import handler_of
 from query_service.settings import Settings
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
@@ -88,14 +86,8 @@ def _server(settings: Settings, max_request_bytes: int) -> grpc.aio.Server:
 
 
 def _add(server: grpc.aio.Server, service: ServiceDescriptor, servicer: object) -> None:
-    """As the generated code does, with one difference: what is no message is refused, and not logged as a defect."""
-    handlers = {
-        method.name: grpc.unary_unary_rpc_method_handler(
-            getattr(servicer, method.name),
-            request_deserializer=partial(parsed, GetMessageClass(method.input_type)),
-            response_serializer=GetMessageClass(method.output_type).SerializeToString,
-        )
-        for method in service.methods
+    handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+        method.name: grpc.unary_unary_rpc_method_handler(handler_of(servicer, method)) for method in service.methods
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, handlers),))
 

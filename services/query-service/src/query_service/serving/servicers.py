@@ -2,12 +2,17 @@
 
 # ruff: noqa: N802  the contract names the methods
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from query_service.lookups import Lookup, request_checks
+from query_service.lookups.local_lookup import MAX_KEYS_AT_ONCE
 from query_service.lookups.request_checks import Limits
 from query_service.metrics import Metrics
 from query_service.serving import messages, responses
+from query_service.serving.call_bytes import FastAnswer
 from query_service.serving.call_limits import CallLimits, Context, cap, served
 from query_service.serving.shard_listing import ShardListing
 from statecast.query.v1 import query_service_pb2 as api
@@ -15,20 +20,26 @@ from statecast.query.v1.query_service_pb2_grpc import QueryServiceServicer
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceServicer
 
+_Result = TypeVar("_Result")
+
 
 @dataclass(eq=False)
 class QueryServicer(QueryServiceServicer):
-    """Checks requests, looks them up, wherever the keys lie, and measures them."""
+    """Checks requests, looks them up, wherever the keys lie, and measures them.
+
+    `fast` has what answers the usual calls of a method at once, before it is asked.
+    """
 
     lookup: Lookup
     listing: ShardListing
     query_limits: Limits
     metrics: Metrics
     limits: CallLimits
+    fast: Mapping[str, FastAnswer] = field(default_factory=dict)
 
     @served
     async def GetState(self, request: api.GetStateRequest, call: Context) -> api.GetStateResponse:
-        with self.metrics.measured("GetState"):
+        with self.metrics.calls.measured("GetState"):
             query = messages.get_query(request)
             request_checks.check_get(query)
             result = await self.lookup.get(query, self.limits.deadline_of(call))
@@ -37,12 +48,14 @@ class QueryServicer(QueryServiceServicer):
     @served
     async def BatchGetStates(self, request: api.BatchGetStatesRequest, call: Context) -> api.BatchGetStatesResponse:
         """What does not fit into the largest response fails key by key with RESOURCE_EXHAUSTED."""
-        with self.metrics.measured("BatchGetStates"):
+        with self.metrics.calls.measured("BatchGetStates"):
             self.limits.in_flight.hold_queries(call, request)
-            query = messages.batch_query(request)
+            size = len(request.keys)
+            query = await _unblocking(size, lambda: messages.batch_query(request))
             request_checks.check_batch(query, self.query_limits)
             result = await self.lookup.batch(query, self.limits.deadline_of(call, query.max_wait_s))
-            response = responses.fill_batch_response(api.BatchGetStatesResponse(), query, result)
+            response = api.BatchGetStatesResponse()
+            await _unblocking(size, lambda: responses.fill_batch_response(response, query, result))
             cap(response, self.limits.response_bytes)
             self.metrics.batch_keys.inc(len(query.keys) + len(query.ranges))
             self.metrics.batch_results.inc(len(result.keys) + len(result.ranges))
@@ -50,7 +63,7 @@ class QueryServicer(QueryServiceServicer):
 
     @served
     async def ScanStates(self, request: api.ScanStatesRequest, call: Context) -> api.ScanStatesResponse:
-        with self.metrics.measured("ScanStates"):
+        with self.metrics.calls.measured("ScanStates"):
             query = messages.scan_query(request)
             request_checks.check_scan(query)
             result = await self.lookup.scan(query, self.limits.deadline_of(call))
@@ -58,7 +71,7 @@ class QueryServicer(QueryServiceServicer):
 
     @served
     async def ListVersions(self, request: api.ListVersionsRequest, call: Context) -> api.ListVersionsResponse:
-        with self.metrics.measured("ListVersions"):
+        with self.metrics.calls.measured("ListVersions"):
             query = messages.versions_query(request)
             request_checks.check_versions(query)
             result = await self.lookup.versions(query, self.limits.deadline_of(call))
@@ -66,7 +79,7 @@ class QueryServicer(QueryServiceServicer):
 
     @served
     async def ListShards(self, request: api.ListShardsRequest, _call: Context) -> api.ListShardsResponse:
-        with self.metrics.measured("ListShards"):
+        with self.metrics.calls.measured("ListShards"):
             return await self.listing.shards(request.store, request.known_version)
 
 
@@ -78,6 +91,7 @@ class ShardServicer(ShardServiceServicer):
     listing: ShardListing
     query_limits: Limits
     limits: CallLimits
+    fast: Mapping[str, FastAnswer] = field(default_factory=dict)
 
     @served
     async def GetState(self, request: shard.GetStateRequest, call: Context) -> shard.GetStateResponse:
@@ -89,10 +103,11 @@ class ShardServicer(ShardServiceServicer):
     @served
     async def BatchGetStates(self, request: shard.BatchGetStatesRequest, call: Context) -> shard.BatchGetStatesResponse:
         self.limits.in_flight.hold_queries(call, request.query)
-        query, response = messages.batch_query(request.query), shard.BatchGetStatesResponse()
+        size, response = len(request.query.keys), shard.BatchGetStatesResponse()
+        query = await _unblocking(size, lambda: messages.batch_query(request.query))
         request_checks.check_batch(query, self.query_limits)
         result = await self.local.batch(query, self.limits.deadline_of(call))
-        responses.fill_batch_response(response.answer, query, result)
+        await _unblocking(size, lambda: responses.fill_batch_response(response.answer, query, result))
         return response
 
     @served
@@ -115,3 +130,8 @@ class ShardServicer(ShardServiceServicer):
     @served
     async def ListPartitions(self, _: shard.ListPartitionsRequest, _call: Context) -> shard.ListPartitionsResponse:
         return self.listing.own_partitions()
+
+
+async def _unblocking(size: int, call: Callable[[], _Result]) -> _Result:
+    """Calls a function on a batch of so many keys: in a thread when it would hold the event loop for long."""
+    return call() if size <= MAX_KEYS_AT_ONCE else await asyncio.to_thread(call)
