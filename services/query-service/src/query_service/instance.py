@@ -155,7 +155,8 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics) -
     timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
     queries = QueryServicer(routed, listing, limits, metrics, call_limits)
-    return Servers(settings, queries, ShardServicer(local, listing, limits, call_limits._replace(max_s=math.inf)))
+    shards = ShardServicer(local, listing, limits, call_limits._replace(max_s=math.inf))
+    return Servers(settings, queries, shards, in_flight)
 
 
 def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics: Metrics, view: View) -> ReplicaFactory:

@@ -1,0 +1,125 @@
+"""The calls that the native server has in work: their limits, their tasks, and how each of them ends."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import TypeAlias, cast
+
+import grpc
+import structlog
+from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
+
+from query_service.serving.call_limits import Context, InFlight
+from query_service.serving.grpc_server import Method
+from query_service.serving.native_context import Metadata, NativeContext
+from query_service.serving.unread import UnreadResponses
+
+Event: TypeAlias = tuple[int, int, int, bytes | None, bytes | str | None, tuple[Metadata, str, float | None] | None]
+"""As the library has it: kind, call, method, request, client; then metadata, peer, seconds until the deadline."""
+
+_OVERLOADED = "the instance is overloaded: it works on as many calls as it may: ask again later"
+_STOPPING = "the instance is stopping"
+_POLL_S = 0.005
+
+_log = structlog.get_logger()
+
+
+class NativeCalls:
+    """Responds at once to what methods can answer so; a task works on each other call, until its client has gone.
+
+    For the event loop only.
+    """
+
+    def __init__(
+        self,
+        front: NativeGrpcFront,
+        methods: Sequence[Method],
+        max_calls: int,
+        max_request_bytes: int,
+        in_flight: InFlight,
+    ) -> None:
+        """`methods` are those of `front`, in its order; -1 byte is no limit of requests. Needs a running event loop."""
+        self._front = front
+        self._methods = methods
+        self._max_calls = max_calls
+        self._max_request_bytes = max_request_bytes
+        self._unread = UnreadResponses(front, in_flight)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._stopping = False
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Takes new calls on, and gives up those whose client has gone, or whose deadline has passed."""
+        for kind, call_id, number, request, _, details in events:
+            if kind == EVENT_CANCEL:
+                if task := self._tasks.get(call_id):
+                    task.cancel()
+            elif request is not None and details is not None and self._may_begin(call_id, len(request)):
+                try:
+                    self._begin(call_id, self._methods[number], request, NativeContext(*details))
+                except Exception as defect:  # noqa: BLE001  it must not take the other calls with it
+                    self._report(call_id, defect)
+
+    async def finish(self, grace_s: float) -> None:
+        """Refuses new calls from now on; lets those in work end for up to `grace_s`, and their responses be read."""
+        self._stopping = True
+        deadline = time.monotonic() + grace_s
+        tasks = list(self._tasks.values())
+        if tasks and grace_s:
+            await asyncio.wait(tasks, timeout=grace_s)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # What was handed over would be lost if the connections were closed now.
+        while self._unread.open_calls() and time.monotonic() < deadline:  # noqa: ASYNC110  the library tells nobody
+            await asyncio.sleep(_POLL_S)
+
+    def close(self) -> None:
+        """Forgets the responses that were not read, when all connections are closed."""
+        self._unread.close()
+
+    def _may_begin(self, call_id: int, size: int) -> bool:
+        if self._stopping:
+            self._fail(call_id, grpc.StatusCode.UNAVAILABLE, _STOPPING)
+        elif len(self._tasks) >= self._max_calls:
+            self._fail(call_id, grpc.StatusCode.RESOURCE_EXHAUSTED, _OVERLOADED)
+        elif 0 <= self._max_request_bytes < size:
+            text = f"the request has {size} bytes, and may have {self._max_request_bytes}"
+            self._fail(call_id, grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+        else:
+            return True
+        return False
+
+    def _begin(self, call_id: int, method: Method, request: bytes, context: NativeContext) -> None:
+        if method.at_once and (response := method.at_once(request)) is not None:
+            self._respond(call_id, response)
+            return
+        task = asyncio.create_task(self._work(call_id, method, request, context))
+        # Not at the end of `_work`, which never begins when the client goes away at once.
+        task.add_done_callback(partial(self._ended, call_id, context))
+        self._tasks[call_id] = task
+
+    async def _work(self, call_id: int, method: Method, request: bytes, context: NativeContext) -> None:
+        try:
+            self._respond(call_id, await method.respond(request, cast("Context", context)))
+        except grpc.aio.AbortError:
+            self._fail(call_id, context.code, context.details, context.trailing_metadata)
+
+    def _respond(self, call_id: int, response: bytes) -> None:
+        if self._front.respond(call_id, response):
+            self._unread.add(len(response))
+
+    def _fail(self, call_id: int, code: grpc.StatusCode, details: str, trailing_metadata: Metadata = ()) -> None:
+        self._front.fail(call_id, code.value[0], details, list(trailing_metadata))
+
+    def _report(self, call_id: int, defect: BaseException) -> None:
+        _log.error("unexpected error in a call", exc_info=defect)
+        self._fail(call_id, grpc.StatusCode.UNKNOWN, f"Unexpected {type(defect)}: {defect}")
+
+    def _ended(self, call_id: int, context: NativeContext, task: "asyncio.Task[None]") -> None:
+        del self._tasks[call_id]
+        if task.cancelled():  # a client that has gone gets nothing; one of a server that stops gets this
+            self._fail(call_id, grpc.StatusCode.UNAVAILABLE, _STOPPING)
+        elif defect := task.exception():
+            self._report(call_id, defect)
+        context.end()
