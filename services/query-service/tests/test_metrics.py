@@ -19,20 +19,20 @@ def test_a_call_is_in_flight_until_it_ends(metrics: Metrics) -> None:
     def in_flight() -> float | None:
         return metrics.registry.get_sample_value("query_service_calls_in_flight", {"method": "GetState"})
 
-    with metrics.measured("GetState"):
+    with metrics.calls.measured("GetState"):
         within = in_flight()
-    with pytest.raises(NotServedError), metrics.measured("GetState"):
+    with pytest.raises(NotServedError), metrics.calls.measured("GetState"):
         raise NotServedError("still reading")
 
     assert (within, in_flight()) == (1, 0)
 
 
 def test_a_call_is_counted_by_how_it_ended(metrics: Metrics) -> None:
-    with metrics.measured("GetState"):
+    with metrics.calls.measured("GetState"):
         pass
-    with pytest.raises(NotServedError), metrics.measured("GetState"):
+    with pytest.raises(NotServedError), metrics.calls.measured("GetState"):
         raise NotServedError("still reading")
-    with pytest.raises(KeyboardInterrupt), metrics.measured("GetState"):
+    with pytest.raises(KeyboardInterrupt), metrics.calls.measured("GetState"):
         raise KeyboardInterrupt
 
     counted = {

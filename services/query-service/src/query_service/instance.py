@@ -26,6 +26,7 @@ from query_service.lookups.request_checks import Limits
 from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
 from query_service.serving.call_limits import CallLimits, InFlight
+from query_service.serving.fast_gets import FastGets, OwnReplicas, PublicGets, ShardGets
 from query_service.serving.peers import Peers
 from query_service.serving.server import Servers, shard_tls
 from query_service.serving.servicers import QueryServicer, ShardServicer
@@ -154,8 +155,11 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics) -
     in_flight = InFlight(settings.max_in_flight_mb << 20, metrics)
     timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
-    queries = QueryServicer(routed, listing, limits, metrics, call_limits)
-    shards = ShardServicer(local, listing, limits, call_limits._replace(max_s=math.inf))
+    gets = PublicGets(FastGets(OwnReplicas(view, preference), in_flight), metrics.calls.of("GetState"))
+    shard_gets = ShardGets(FastGets(OwnReplicas(view), in_flight))
+    queries = QueryServicer(routed, listing, limits, metrics, call_limits, {"GetState": gets.answer})
+    shard_limits = call_limits._replace(max_s=math.inf)
+    shards = ShardServicer(local, listing, limits, shard_limits, {"GetState": shard_gets.answer})
     return Servers(settings, queries, shards, in_flight)
 
 

@@ -1,13 +1,104 @@
 """Every metric of the query service; all names begin with `query_service_`."""
 
+from bisect import bisect_left
+from collections import Counter as Counts
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
+from itertools import accumulate
 from time import perf_counter
+from types import TracebackType
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from typing_extensions import override
 
 from query_service.errors import QueryServiceError
+
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_BOUNDS = (*map(str, _SECONDS), "+Inf")
+
+
+class MethodCalls:
+    """The calls of one method, in plain numbers, so that counting one costs next to nothing; for the event loop only.
+
+    `in_flight` has those that wait; a call that is answered at once is counted by `ended` alone.
+    """
+
+    __slots__ = ("_seconds", "_times", "in_flight", "outcomes")
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.outcomes = Counts[str]()
+        self._times = [0] * len(_BOUNDS)
+        self._seconds = 0.0
+
+    def ended(self, outcome: str, seconds: float) -> None:
+        self.outcomes[outcome] += 1
+        self._times[bisect_left(_SECONDS, seconds)] += 1
+        self._seconds += seconds
+
+    def histogram(self) -> tuple[list[tuple[str, float]], float]:
+        """Returns how many calls took at most so long, for each bound, and the sum of their seconds."""
+        return list(zip(_BOUNDS, accumulate(self._times), strict=True)), self._seconds
+
+
+class Measured:
+    """Counts the public call within its block, while it lasts and when it has ended, and how long it takes."""
+
+    __slots__ = ("_began", "_calls")
+
+    def __init__(self, calls: MethodCalls) -> None:
+        self._calls = calls
+
+    def __enter__(self) -> None:
+        self._began = perf_counter()
+        self._calls.in_flight += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self._calls.in_flight -= 1
+        outcome = "ok" if error is None else "interrupted"
+        if isinstance(error, QueryServiceError):
+            outcome = type(error).__name__
+        self._calls.ended(outcome, perf_counter() - self._began)
+
+
+class Calls(Collector):
+    """The public calls by their method. The event loop counts them; they become samples when they are collected."""
+
+    def __init__(self) -> None:
+        self._methods: dict[str, MethodCalls] = {}
+
+    def of(self, method: str) -> MethodCalls:
+        calls = self._methods.get(method)
+        if calls is None:
+            calls = self._methods[method] = MethodCalls()
+        return calls
+
+    def measured(self, method: str) -> Measured:
+        return Measured(self.of(method))
+
+    @override
+    def collect(self) -> Iterator[Metric]:
+        """Also from other threads: what is counted meanwhile may be in one of the metrics and not yet in another."""
+        seconds = HistogramMetricFamily(
+            "query_service_call_seconds",
+            "Seconds of a public call from its first byte on; a long poll counts its waiting.",
+            labels=("method",),
+        )
+        ended = "Public calls by outcome: ok, the name of the error, or interrupted (cancelled, or a defect)."
+        calls = CounterMetricFamily("query_service_calls", ended, labels=("method", "outcome"))
+        in_work = "Public calls in work, long polls among them: what MAX_CONCURRENT_CALLS bounds."
+        in_flight = GaugeMetricFamily("query_service_calls_in_flight", in_work, labels=("method",))
+        for method, counted in sorted(self._methods.items()):
+            seconds.add_metric((method,), *counted.histogram())
+            in_flight.add_metric((method,), counted.in_flight)
+            for outcome, number in sorted(counted.outcomes.items()):
+                calls.add_metric((method, outcome), number)
+        yield from (seconds, calls, in_flight)
 
 
 class Metrics:
@@ -17,17 +108,8 @@ class Metrics:
         self.registry = registry
         counter = partial(Counter, registry=registry)
         gauge = partial(Gauge, registry=registry)
-        self.call_seconds = Histogram(
-            "query_service_call_seconds",
-            "Seconds of a public call from its first byte on; a long poll counts its waiting.",
-            ("method",),
-            registry=registry,
-            buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
-        )
-        calls = "Public calls by outcome: ok, the name of the error, or interrupted (cancelled, or a defect)."
-        self.calls = counter("query_service_calls", calls, ("method", "outcome"))
-        calls_in_flight = "Public calls in work, long polls among them: what MAX_CONCURRENT_CALLS bounds."
-        self.calls_in_flight = gauge("query_service_calls_in_flight", calls_in_flight, ("method",))
+        self.calls = Calls()
+        registry.register(self.calls)
         forwards = "Calls forwarded to a peer, by what it did: answered, not_served, unreachable, refused."
         self.forwards = counter("query_service_forwards", forwards, ("outcome",))
         hedges = "Slow forwards: the next replica was first (won) or not (lost), or HEDGE_SHARE was used up (refused)."
@@ -52,21 +134,3 @@ class Metrics:
         set_aside = "Data directories that could not be used and were set aside; the log says why."
         self.set_aside = counter("query_service_set_aside", set_aside)
         self.members = gauge("query_service_members", "Instances in the group, as this one sees it.")
-
-    @contextmanager
-    def measured(self, method: str) -> Iterator[None]:
-        """Counts the public call within the block, while it lasts and when it has ended, and how long it takes."""
-        began = perf_counter()
-        outcome = "interrupted"
-        in_flight = self.calls_in_flight.labels(method)
-        in_flight.inc()
-        try:
-            yield
-            outcome = "ok"
-        except QueryServiceError as error:
-            outcome = type(error).__name__
-            raise
-        finally:
-            in_flight.dec()
-            self.calls.labels(method, outcome).inc()
-            self.call_seconds.labels(method).observe(perf_counter() - began)

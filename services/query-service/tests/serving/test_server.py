@@ -26,7 +26,7 @@ from statecast_service.errors import PortInUseError
 from testkit.ports import free_ports
 from testkit.query_service import call_limits
 from testkit.raw_grpc import ACK, PING, RST_STREAM, RawConnection, call_frames, frame
-from testkit.waiting import wait_until_async
+from testkit.waiting import scaled, wait_until_async
 
 SERVICE = "statecast.query.v1.QueryService"
 GET = f"/{SERVICE}/GetState"
@@ -196,11 +196,12 @@ async def test_reflection_names_and_describes_the_service(instance: Instance) ->
 
 
 async def test_the_deadline_of_the_caller_is_known_and_ends_the_work(instance: Instance) -> None:
-    refused = await instance.refusal(query.GetStateRequest(), timeout_s=0.3)
+    timeout_s = scaled(1.0)
+    refused = await instance.refusal(query.GetStateRequest(), timeout_s)
 
     assert refused.code() == grpc.StatusCode.DEADLINE_EXCEEDED
     await instance.until_waiting(0)
-    assert 0 < (instance.gate.left_s[0] or 0) <= 0.3
+    assert 0 < (instance.gate.left_s[0] or 0) <= timeout_s
 
 
 async def test_a_call_without_a_deadline_is_known_as_one(instance: Instance) -> None:

@@ -13,7 +13,7 @@ from query_service.metrics import Metrics
 from query_service.serving.grpc_status import fill_key_error, status_of, trailing_metadata
 from statecast.query.v1 import query_pb2, query_service_pb2
 
-_MIN_CALL_BYTES = 1024  # what a call costs beside its messages
+MIN_CALL_BYTES = 1024  # what a call costs beside its messages
 _QUERY_BYTES = 700  # what a key or range of a batch costs beside its message, as measured
 _MARGIN_SHARE = 0.1
 _MAX_MARGIN_S = 0.1
@@ -28,11 +28,15 @@ class InFlight:
     def __init__(self, max_bytes: int, metrics: Metrics) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._gauge = metrics.in_flight_bytes
+        metrics.in_flight_bytes.set_function(lambda: self._bytes)
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes could be held now."""
+        return self._bytes + size <= self._max_bytes
 
     def hold(self, call: Context, size: int) -> None:
         """Holds so many bytes until the call is over. Raises OverloadedError when they are too many."""
-        if self._bytes + size > self._max_bytes:
+        if not self.has_room(size):
             raise OverloadedError("the instance is overloaded: its calls hold all the memory they may: ask again later")
         self.add(size)
         call.add_done_callback(lambda _: self.add(-size))  # type: ignore[arg-type]  # the stub asks for a class
@@ -44,7 +48,6 @@ class InFlight:
     def add(self, size: int) -> None:
         """Counts bytes that no call holds, such as responses that a server has taken over, or no more when below 0."""
         self._bytes += size
-        self._gauge.set(self._bytes)
 
 
 class CallLimits(NamedTuple):
@@ -93,7 +96,7 @@ def served(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Servicer
         try:
             if isinstance(request, DecodeError):
                 raise InvalidRequestError("the request is not the message of this call")
-            in_flight.hold(context, request.ByteSize() + _MIN_CALL_BYTES)
+            in_flight.hold(context, request.ByteSize() + MIN_CALL_BYTES)
             response = await method(servicer, request, context)
             in_flight.hold(context, response.ByteSize())
         except LookupFailedError as failure:

@@ -1,13 +1,11 @@
 """What an instance needs of a gRPC server, whichever one it is, and the methods that one serves."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
-from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.descriptor import ServiceDescriptor
 
-from query_service.serving.call_limits import Context, parsed
+from query_service.serving.call_bytes import FastAnswer, Handler, fast_answer_of, handler_of, slow_handler_of
 
 
 class GrpcServer(Protocol):
@@ -27,13 +25,15 @@ class GrpcServer(Protocol):
 
 
 class Method(NamedTuple):
-    """A unary method of a service; `respond` makes the bytes of a response from those of a request."""
+    """A unary method of a service, from the bytes of a request to those of its response."""
 
     service: str
     name: str
-    respond: Callable[[bytes, Context], Awaitable[bytes]]
-    at_once: Callable[[bytes], bytes | None] | None
-    """Responds without waiting, or returns None: then `respond` must. Not every method has it."""
+    handler: Handler
+    """Answers every call, and needs nothing else."""
+    fast_answer: FastAnswer | None
+    slow_handler: Handler
+    """For servers that call `fast_answer` themselves: what answers when there is none."""
 
     @property
     def path(self) -> str:
@@ -41,15 +41,14 @@ class Method(NamedTuple):
 
 
 def methods_of(service: ServiceDescriptor, servicer: object) -> Sequence[Method]:
-    return [Method(service.full_name, method.name, _handler_of(servicer, method), None) for method in service.methods]
-
-
-def _handler_of(servicer: object, method: MethodDescriptor) -> Callable[[bytes, Context], Awaitable[bytes]]:
-    respond: Any = getattr(servicer, method.name)
-    parse = partial(parsed, GetMessageClass(method.input_type))
-
-    async def by_method(request: bytes, call: Context) -> bytes:
-        response: bytes = (await respond(parse(request), call)).SerializeToString()
-        return response
-
-    return by_method
+    """Returns how the servicer answers the methods of its service."""
+    return [
+        Method(
+            service.full_name,
+            method.name,
+            handler_of(servicer, method),
+            fast_answer_of(servicer, method),
+            slow_handler_of(servicer, method),
+        )
+        for method in service.methods
+    ]

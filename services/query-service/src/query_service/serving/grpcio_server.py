@@ -35,7 +35,7 @@ class GrpcioServer(GrpcServer):
     def add_methods(self, methods: Sequence[Method]) -> None:
         """Serves the methods, which are of one service."""
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-            method.name: grpc.unary_unary_rpc_method_handler(method.respond) for method in methods
+            method.name: grpc.unary_unary_rpc_method_handler(method.handler) for method in methods
         }
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(methods[0].service, handlers),))
 

@@ -15,8 +15,10 @@ from query_service.serving.grpc_server import Method
 from query_service.serving.native_context import Metadata, NativeContext
 from query_service.serving.unread import UnreadResponses
 
-Event: TypeAlias = tuple[int, int, int, bytes | None, bytes | str | None, tuple[Metadata, str, float | None] | None]
-"""As the library has it: kind, call, method, request, client; then metadata, peer, seconds until the deadline."""
+Details: TypeAlias = tuple[Metadata, str, float | None]
+"""Of a call, as the library has them: metadata, peer, seconds until the deadline."""
+Event: TypeAlias = tuple[int, int, int, bytes | None, bytes | str | None, Details | None]
+"""As the library has it: kind, call, method, request, client, details; the last three are those of new calls."""
 
 _OVERLOADED = "the instance is overloaded: it works on as many calls as it may: ask again later"
 _STOPPING = "the instance is stopping"
@@ -56,7 +58,7 @@ class NativeCalls:
                     task.cancel()
             elif request is not None and details is not None and self._may_begin(call_id, len(request)):
                 try:
-                    self._begin(call_id, self._methods[number], request, NativeContext(*details))
+                    self._begin(call_id, self._methods[number], request, details)
                 except Exception as defect:  # noqa: BLE001  it must not take the other calls with it
                     self._report(call_id, defect)
 
@@ -90,10 +92,12 @@ class NativeCalls:
             return True
         return False
 
-    def _begin(self, call_id: int, method: Method, request: bytes, context: NativeContext) -> None:
-        if method.at_once and (response := method.at_once(request)) is not None:
+    def _begin(self, call_id: int, method: Method, request: bytes, details: Details) -> None:
+        response = None if method.fast_answer is None else method.fast_answer(request)
+        if response is not None:
             self._respond(call_id, response)
             return
+        context = NativeContext(*details)
         task = asyncio.create_task(self._work(call_id, method, request, context))
         # Not at the end of `_work`, which never begins when the client goes away at once.
         task.add_done_callback(partial(self._ended, call_id, context))
@@ -101,7 +105,7 @@ class NativeCalls:
 
     async def _work(self, call_id: int, method: Method, request: bytes, context: NativeContext) -> None:
         try:
-            self._respond(call_id, await method.respond(request, cast("Context", context)))
+            self._respond(call_id, await method.slow_handler(request, cast("Context", context)))
         except grpc.aio.AbortError:
             self._fail(call_id, context.code, context.details, context.trailing_metadata)
 

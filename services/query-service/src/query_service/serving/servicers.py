@@ -2,12 +2,14 @@
 
 # ruff: noqa: N802  the contract names the methods
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from query_service.lookups import Lookup, request_checks
 from query_service.lookups.request_checks import Limits
 from query_service.metrics import Metrics
 from query_service.serving import messages, responses
+from query_service.serving.call_bytes import FastAnswer
 from query_service.serving.call_limits import CallLimits, Context, cap, served
 from query_service.serving.shard_listing import ShardListing
 from statecast.query.v1 import query_service_pb2 as api
@@ -18,17 +20,21 @@ from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceServicer
 
 @dataclass(eq=False)
 class QueryServicer(QueryServiceServicer):
-    """Checks requests, looks them up, wherever the keys lie, and measures them."""
+    """Checks requests, looks them up, wherever the keys lie, and measures them.
+
+    `fast` has what answers the usual calls of a method at once, before it is asked.
+    """
 
     lookup: Lookup
     listing: ShardListing
     query_limits: Limits
     metrics: Metrics
     limits: CallLimits
+    fast: Mapping[str, FastAnswer] = field(default_factory=dict)
 
     @served
     async def GetState(self, request: api.GetStateRequest, call: Context) -> api.GetStateResponse:
-        with self.metrics.measured("GetState"):
+        with self.metrics.calls.measured("GetState"):
             query = messages.get_query(request)
             request_checks.check_get(query)
             result = await self.lookup.get(query, self.limits.deadline_of(call))
@@ -37,7 +43,7 @@ class QueryServicer(QueryServiceServicer):
     @served
     async def BatchGetStates(self, request: api.BatchGetStatesRequest, call: Context) -> api.BatchGetStatesResponse:
         """What does not fit into the largest response fails key by key with RESOURCE_EXHAUSTED."""
-        with self.metrics.measured("BatchGetStates"):
+        with self.metrics.calls.measured("BatchGetStates"):
             self.limits.in_flight.hold_queries(call, request)
             query = messages.batch_query(request)
             request_checks.check_batch(query, self.query_limits)
@@ -50,7 +56,7 @@ class QueryServicer(QueryServiceServicer):
 
     @served
     async def ScanStates(self, request: api.ScanStatesRequest, call: Context) -> api.ScanStatesResponse:
-        with self.metrics.measured("ScanStates"):
+        with self.metrics.calls.measured("ScanStates"):
             query = messages.scan_query(request)
             request_checks.check_scan(query)
             result = await self.lookup.scan(query, self.limits.deadline_of(call))
@@ -58,7 +64,7 @@ class QueryServicer(QueryServiceServicer):
 
     @served
     async def ListVersions(self, request: api.ListVersionsRequest, call: Context) -> api.ListVersionsResponse:
-        with self.metrics.measured("ListVersions"):
+        with self.metrics.calls.measured("ListVersions"):
             query = messages.versions_query(request)
             request_checks.check_versions(query)
             result = await self.lookup.versions(query, self.limits.deadline_of(call))
@@ -66,7 +72,7 @@ class QueryServicer(QueryServiceServicer):
 
     @served
     async def ListShards(self, request: api.ListShardsRequest, _call: Context) -> api.ListShardsResponse:
-        with self.metrics.measured("ListShards"):
+        with self.metrics.calls.measured("ListShards"):
             return await self.listing.shards(request.store, request.known_version)
 
 
@@ -78,6 +84,7 @@ class ShardServicer(ShardServiceServicer):
     listing: ShardListing
     query_limits: Limits
     limits: CallLimits
+    fast: Mapping[str, FastAnswer] = field(default_factory=dict)
 
     @served
     async def GetState(self, request: shard.GetStateRequest, call: Context) -> shard.GetStateResponse:
