@@ -1,19 +1,26 @@
 """Which partition of a keyed topic a group is in: a hash over the group, so that any client can route by itself.
 
-Kafka's own partitioner (murmur2) is the default; librdkafka's (crc32) is for topics that its producers write.
+Kafka's own partitioner (murmur2) is the default; librdkafka's (crc32) is for topics that its producers write. Where the
+package murmurhash2 is installed, it hashes, in a fifth of the time that Python takes.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from struct import unpack_from
 from zlib import crc32
+
+_compiled: Callable[[bytes, int], int] | None = None
+with suppress(ImportError):  # it has no wheel for every platform
+    from murmurhash2 import murmurhash2 as _compiled
 
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _MASK = 0xFFFFFFFF
 _SEPARATOR = b"\0"
-_MAX_CACHED = 128
+_MAX_CACHED_SIZE = 128
+_CACHED_GROUPS = 4096
 
 GroupHash = Callable[[str], int]
 """The hash of a group; its remainder by the number of partitions is the partition."""
@@ -21,6 +28,11 @@ GroupHash = Callable[[str], int]
 
 def murmur2(data: bytes) -> int:
     """Returns the 32-bit hash as org.apache.kafka.common.utils.Utils.murmur2 does, as an unsigned number."""
+    return interpreted_murmur2(data) if _compiled is None else _compiled(data, _SEED)
+
+
+def interpreted_murmur2(data: bytes) -> int:
+    """Returns the same hash, in Python alone."""
     length = len(data)
     words = length >> 2
     state = _SEED ^ length
@@ -35,16 +47,23 @@ def murmur2(data: bytes) -> int:
 
 
 def murmur2_hash(group: str) -> int:
-    """Returns Kafka's toPositive(murmur2(group)). Cached, because readers poll the same groups again and again.
+    """Returns Kafka's toPositive(murmur2(group))."""
+    if _compiled is not None:
+        return _compiled(group.encode(), _SEED) & 0x7FFFFFFF
+    return interpreted_hash(group)
+
+
+def interpreted_hash(group: str) -> int:
+    """Returns the same, in Python alone: cached, because readers poll the same groups again and again.
 
     Long groups are not: whoever asks for one after the other must not fill the memory with them.
     """
-    return _cached_hash(group) if len(group) <= _MAX_CACHED else _cached_hash.__wrapped__(group)
+    return _cached_hash(group) if len(group) <= _MAX_CACHED_SIZE else _cached_hash.__wrapped__(group)
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=_CACHED_GROUPS)
 def _cached_hash(group: str) -> int:
-    return murmur2(group.encode()) & 0x7FFFFFFF
+    return interpreted_murmur2(group.encode()) & 0x7FFFFFFF
 
 
 def crc32_hash(group: str) -> int:

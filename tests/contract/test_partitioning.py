@@ -5,17 +5,22 @@ import json
 import subprocess
 import tracemalloc
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Message, Producer
+from hypothesis import given
+from hypothesis import strategies as st
 
 from statecast.partitioning import (
     PARTITIONERS,
     crc32_hash,
     group_of,
     indexes_by_partition,
+    interpreted_hash,
+    interpreted_murmur2,
     murmur2,
     murmur2_hash,
     partition_of,
@@ -47,7 +52,19 @@ def test_a_group_is_routed_as_kafka_does() -> None:
 def test_a_group_is_hashed_as_kafka_does() -> None:
     for vector in VECTORS:
         assert murmur2(vector["group"].encode()) == vector["murmur2"], vector["group"]
+        assert interpreted_murmur2(vector["group"].encode()) == vector["murmur2"], vector["group"]
         assert murmur2_hash(vector["group"]) == vector["murmur2"] & 0x7FFFFFFF, vector["group"]
+        assert interpreted_hash(vector["group"]) == vector["murmur2"] & 0x7FFFFFFF, vector["group"]
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=60))
+def test_the_compiled_hash_is_the_interpreted_one(group: str) -> None:
+    assert murmur2(group.encode()) == interpreted_murmur2(group.encode())
+    assert murmur2_hash(group) == interpreted_hash(group)
+
+
+def test_the_tests_have_the_compiled_hash() -> None:
+    assert find_spec("murmurhash2") is not None
 
 
 @pytest.mark.parametrize(
@@ -62,7 +79,7 @@ def test_a_group_is_hashed_as_kafka_does() -> None:
     ],
 )
 def test_the_hash_is_that_of_kafka(data: bytes, expected: int) -> None:
-    assert murmur2(data) == expected & 0xFFFFFFFF
+    assert murmur2(data) == interpreted_murmur2(data) == expected & 0xFFFFFFFF
 
 
 def test_the_partition_of_a_negative_hash_is_positive() -> None:
@@ -106,6 +123,7 @@ def test_long_groups_are_not_kept() -> None:
     tracemalloc.start()
     for group in groups:
         partition_of(f"{group}!", 4)
+        partition_of(f"{group}!", 4, interpreted_hash)
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

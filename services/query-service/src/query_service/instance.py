@@ -25,7 +25,9 @@ from query_service.lookups.preference import Preference
 from query_service.lookups.request_checks import Limits
 from query_service.lookups.routing import RoutedLookup
 from query_service.metrics import Metrics
+from query_service.serving.call_bytes import FastAnswer
 from query_service.serving.call_limits import CallLimits, InFlight
+from query_service.serving.fast_batches import FastBatches, PublicBatches, ShardBatches
 from query_service.serving.fast_gets import FastGets, OwnReplicas, PublicGets, ShardGets
 from query_service.serving.peers import Peers
 from query_service.serving.server import Servers, shard_tls
@@ -155,11 +157,18 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics) -
     in_flight = InFlight(settings.max_in_flight_mb << 20, metrics)
     timeout_s, max_s = settings.call_timeout_ms / 1000, settings.max_call_ms / 1000
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
-    gets = PublicGets(FastGets(OwnReplicas(view, preference), in_flight), metrics.calls.of("GetState"))
-    shard_gets = ShardGets(FastGets(OwnReplicas(view), in_flight))
-    queries = QueryServicer(routed, listing, limits, metrics, call_limits, {"GetState": gets.answer})
-    shard_limits = call_limits._replace(max_s=math.inf)
-    shards = ShardServicer(local, listing, limits, shard_limits, {"GetState": shard_gets.answer})
+    owned, held = OwnReplicas(view, preference), OwnReplicas(view)
+    max_keys, max_bytes = limits.batch_keys, settings.max_answer_bytes
+    fast: dict[str, FastAnswer] = {
+        "GetState": PublicGets(FastGets(owned, in_flight), metrics.calls.of("GetState")).answer,
+        "BatchGetStates": PublicBatches(FastBatches(owned, in_flight, max_keys, max_bytes), metrics).answer,
+    }
+    shard_fast: dict[str, FastAnswer] = {
+        "GetState": ShardGets(FastGets(held, in_flight)).answer,
+        "BatchGetStates": ShardBatches(FastBatches(held, in_flight, max_keys, math.inf)).answer,
+    }
+    queries = QueryServicer(routed, listing, limits, metrics, call_limits, fast)
+    shards = ShardServicer(local, listing, limits, call_limits._replace(max_s=math.inf), shard_fast)
     return Servers(settings, queries, shards, in_flight)
 
 

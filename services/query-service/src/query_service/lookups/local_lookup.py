@@ -19,6 +19,9 @@ from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, MAX_OFFSET, group_range, offset_of, row_key
 from statecast.position import Position
 
+MAX_KEYS_AT_ONCE = 1000
+"""The most keys of a batch that are looked up on the event loop: some milliseconds, in which no other call goes on."""
+
 _GATHER_S = 0.003
 _MAX_VISITS = 20_000
 _MAX_VISITS_OF_RANGE = 10_000
@@ -109,7 +112,7 @@ class LocalLookup(lookups.Lookup):
             return result if result.has_news else await self._read(replica, query, keys)
 
     async def _read(self, replica: Replica, query: BatchQuery, keys: list[bytes]) -> BatchResult:
-        if all(_is_in_memory(replica, each) for each in query.ranges):
+        if len(keys) <= MAX_KEYS_AT_ONCE and all(_is_in_memory(replica, each) for each in query.ranges):
             return self._look_up(replica, query, keys)
         return await asyncio.to_thread(self._look_up, replica, query, keys)
 

@@ -14,7 +14,7 @@ from query_service.serving.grpc_status import fill_key_error, status_of, trailin
 from statecast.query.v1 import query_pb2, query_service_pb2
 
 MIN_CALL_BYTES = 1024  # what a call costs beside its messages
-_QUERY_BYTES = 700  # what a key or range of a batch costs beside its message, as measured
+QUERY_BYTES = 700  # what a key or range of a batch costs beside its message, as measured
 _MARGIN_SHARE = 0.1
 _MAX_MARGIN_S = 0.1
 _TOO_LARGE = TooLargeError("the answer would be too large: ask for fewer keys and ranges at a time")
@@ -43,7 +43,7 @@ class InFlight:
 
     def hold_queries(self, call: Context, request: query_service_pb2.BatchGetStatesRequest) -> None:
         """Holds, as `hold` does, what the keys and ranges of a batch take that is to be looked up."""
-        self.hold(call, _QUERY_BYTES * (len(request.keys) + len(request.ranges)))
+        self.hold(call, QUERY_BYTES * (len(request.keys) + len(request.ranges)))
 
     def add(self, size: int) -> None:
         """Counts bytes that no call holds, such as responses that a server has taken over, or no more when below 0."""

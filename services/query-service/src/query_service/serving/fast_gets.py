@@ -1,5 +1,6 @@
 """Answers the usual get from bytes to bytes, at once on the event loop: without a task, a race or a message built."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -20,7 +21,7 @@ from statecast.shard.v1 import shard_service_pb2 as shard
 
 @dataclass(eq=False)
 class OwnReplicas:
-    """Finds the replica of this instance that is to answer for a group.
+    """Finds the replica of this instance that is to answer for a partition.
 
     With `preference`, as callers of any instance need it, only if it is the one that is asked first; without, as peers
     ask, in any case.
@@ -29,15 +30,19 @@ class OwnReplicas:
     view: View
     preference: Preference | None = None
 
-    def serving(self, store: str, group: str) -> Replica | None:
-        """Returns the replica; None when there is none here, or when it is not the one to be asked."""
-        view = self.view
-        definition = view.stores.get(store)
-        topic = None if definition is None else view.topics.get(definition.topic)
+    def partitions_of(self, store: str) -> Callable[[str], int] | None:
+        """Returns what gives the partition of a group; None for an unknown store or topic."""
+        definition = self.view.stores.get(store)
+        topic = None if definition is None else self.view.topics.get(definition.topic)
         if definition is None or topic is None:
             return None
-        shard = store, PARTITIONERS[definition.partitioner](group) % topic.partitions
-        replica = view.replicas.get(shard)
+        hash_group, partitions = PARTITIONERS[definition.partitioner], topic.partitions
+        return lambda group: hash_group(group) % partitions
+
+    def serving(self, store: str, partition: int) -> Replica | None:
+        """Returns the replica; None when there is none here, or when it is not the one to be asked."""
+        shard = store, partition
+        replica = self.view.replicas.get(shard)
         if replica is None or not replica.progress.serving:
             return None
         if self.preference is not None and not self.preference.begins_here(shard, replica.progress.lag_s):
@@ -60,7 +65,8 @@ class FastGets:
             return None
         if (sort or member) and not (sort and member and "\0" not in sort and "\0" not in member):
             return None
-        replica = self.replicas.serving(request.store, group)
+        partition_of = self.replicas.partitions_of(request.store)
+        replica = None if partition_of is None else self.replicas.serving(request.store, partition_of(group))
         if replica is None:
             return None
         freshness = replica.freshness(self.replicas.view.me.instance)  # before the value: see LocalLookup

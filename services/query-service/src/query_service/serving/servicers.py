@@ -2,10 +2,13 @@
 
 # ruff: noqa: N802  the contract names the methods
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from query_service.lookups import Lookup, request_checks
+from query_service.lookups.local_lookup import MAX_KEYS_AT_ONCE
 from query_service.lookups.request_checks import Limits
 from query_service.metrics import Metrics
 from query_service.serving import messages, responses
@@ -16,6 +19,8 @@ from statecast.query.v1 import query_service_pb2 as api
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceServicer
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceServicer
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(eq=False)
@@ -45,10 +50,12 @@ class QueryServicer(QueryServiceServicer):
         """What does not fit into the largest response fails key by key with RESOURCE_EXHAUSTED."""
         with self.metrics.calls.measured("BatchGetStates"):
             self.limits.in_flight.hold_queries(call, request)
-            query = messages.batch_query(request)
+            size = len(request.keys)
+            query = await _unblocking(size, lambda: messages.batch_query(request))
             request_checks.check_batch(query, self.query_limits)
             result = await self.lookup.batch(query, self.limits.deadline_of(call, query.max_wait_s))
-            response = responses.fill_batch_response(api.BatchGetStatesResponse(), query, result)
+            response = api.BatchGetStatesResponse()
+            await _unblocking(size, lambda: responses.fill_batch_response(response, query, result))
             cap(response, self.limits.response_bytes)
             self.metrics.batch_keys.inc(len(query.keys) + len(query.ranges))
             self.metrics.batch_results.inc(len(result.keys) + len(result.ranges))
@@ -96,10 +103,11 @@ class ShardServicer(ShardServiceServicer):
     @served
     async def BatchGetStates(self, request: shard.BatchGetStatesRequest, call: Context) -> shard.BatchGetStatesResponse:
         self.limits.in_flight.hold_queries(call, request.query)
-        query, response = messages.batch_query(request.query), shard.BatchGetStatesResponse()
+        size, response = len(request.query.keys), shard.BatchGetStatesResponse()
+        query = await _unblocking(size, lambda: messages.batch_query(request.query))
         request_checks.check_batch(query, self.query_limits)
         result = await self.local.batch(query, self.limits.deadline_of(call))
-        responses.fill_batch_response(response.answer, query, result)
+        await _unblocking(size, lambda: responses.fill_batch_response(response.answer, query, result))
         return response
 
     @served
@@ -122,3 +130,8 @@ class ShardServicer(ShardServiceServicer):
     @served
     async def ListPartitions(self, _: shard.ListPartitionsRequest, _call: Context) -> shard.ListPartitionsResponse:
         return self.listing.own_partitions()
+
+
+async def _unblocking(size: int, call: Callable[[], _Result]) -> _Result:
+    """Calls a function on a batch of so many keys: in a thread when it would hold the event loop for long."""
+    return call() if size <= MAX_KEYS_AT_ONCE else await asyncio.to_thread(call)

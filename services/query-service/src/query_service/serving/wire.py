@@ -7,10 +7,12 @@ varint, and then itself. Fields that are 0 or empty are left out. The fields sta
 that the bytes are those which the generated classes serialize; the tests compare the two.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from query_service.storage.progress import Freshness
 from query_service.storage.store_keys import HEADER, HEADER_SIZE, UNTIMED
+from statecast.query.v1 import query_pb2
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 _SMALL = tuple(bytes((number,)) for number in range(128))
@@ -30,6 +32,9 @@ def varint(number: int) -> bytes:
         return bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14))
     if 0 < number < 0x10000000:
         return bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14 & 127 | 128, number >> 21))
+    if 0 < number < 0x800000000:
+        low = (number & 127 | 128, number >> 7 & 127 | 128, number >> 14 & 127 | 128, number >> 21 & 127 | 128)
+        return bytes((*low, number >> 28))
     number &= _MASK
     encoded = bytearray()
     while number > 127:
@@ -79,6 +84,11 @@ def freshness_bytes(freshness: Freshness) -> bytes:
             _instance(answered_by),
         )
     )
+
+
+def places_bytes(keys: Sequence[int]) -> bytes:
+    """Returns the field of a `Freshness` with the places of keys in a batch."""
+    return query_pb2.Freshness(keys=keys).SerializeToString()
 
 
 def _key(key: bytes) -> bytes:
