@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from typing import TypeAlias, cast
@@ -23,6 +24,7 @@ Event: TypeAlias = tuple[int, int, int, bytes | None, bytes | str | None, Detail
 _OVERLOADED = "the instance is overloaded: it works on as many calls as it may: ask again later"
 _STOPPING = "the instance is stopping"
 _POLL_S = 0.005
+_TURN_S = 0.005  # batches that are answered at once take a millisecond or more each
 
 _log = structlog.get_logger()
 
@@ -46,21 +48,39 @@ class NativeCalls:
         self._methods = methods
         self._max_calls = max_calls
         self._max_request_bytes = max_request_bytes
-        self._unread = UnreadResponses(front, in_flight)
+        self._unread = UnreadResponses(front, in_flight, self._in_work)
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._over: set[int] = set()  # those of them that are answered or given up, and about to end
+        self._events: deque[Event] = deque()
+        self._goes_on = False
         self._stopping = False
 
     def take(self, events: Sequence[Event]) -> None:
         """Takes new calls on, and gives up those whose client has gone, or whose deadline has passed."""
-        for kind, call_id, number, request, _, details in events:
-            if kind == EVENT_CANCEL:
-                if task := self._tasks.get(call_id):
-                    task.cancel()
-            elif request is not None and details is not None and self._may_begin(call_id, len(request)):
-                try:
-                    self._begin(call_id, self._methods[number], request, details)
-                except Exception as defect:  # noqa: BLE001  it must not take the other calls with it
-                    self._report(call_id, defect)
+        self._events.extend(events)
+        if not self._goes_on:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Takes events in their order, as many as one turn of the loop has time for."""
+        until = time.monotonic() + _TURN_S
+        while self._events and time.monotonic() < until:
+            self._take(self._events.popleft())
+        self._goes_on = bool(self._events)
+        if self._goes_on:
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _take(self, event: Event) -> None:
+        kind, call_id, number, request, _, details = event
+        if kind == EVENT_CANCEL:
+            if task := self._tasks.get(call_id):
+                task.cancel()
+                self._over.add(call_id)
+        elif request is not None and details is not None and self._may_begin(call_id, len(request)):
+            try:
+                self._begin(call_id, self._methods[number], request, details)
+            except Exception as defect:  # noqa: BLE001  it must not take the other calls with it
+                self._report(call_id, defect)
 
     async def finish(self, grace_s: float) -> None:
         """Refuses new calls from now on; lets those in work end for up to `grace_s`, and their responses be read."""
@@ -79,6 +99,9 @@ class NativeCalls:
     def close(self) -> None:
         """Forgets the responses that were not read, when all connections are closed."""
         self._unread.close()
+
+    def _in_work(self) -> int:
+        return len(self._tasks) - len(self._over) + len(self._events)
 
     def _may_begin(self, call_id: int, size: int) -> bool:
         if self._stopping:
@@ -105,9 +128,13 @@ class NativeCalls:
 
     async def _work(self, call_id: int, method: Method, request: bytes, context: NativeContext) -> None:
         try:
-            self._respond(call_id, await method.slow_handler(request, cast("Context", context)))
+            response = await method.slow_handler(request, cast("Context", context))
         except grpc.aio.AbortError:
+            self._over.add(call_id)
             self._fail(call_id, context.code, context.details, context.trailing_metadata)
+        else:
+            self._over.add(call_id)
+            self._respond(call_id, response)
 
     def _respond(self, call_id: int, response: bytes) -> None:
         if self._front.respond(call_id, response):
@@ -122,6 +149,7 @@ class NativeCalls:
 
     def _ended(self, call_id: int, context: NativeContext, task: "asyncio.Task[None]") -> None:
         del self._tasks[call_id]
+        self._over.discard(call_id)
         if task.cancelled():  # a client that has gone gets nothing; one of a server that stops gets this
             self._fail(call_id, grpc.StatusCode.UNAVAILABLE, _STOPPING)
         elif defect := task.exception():
