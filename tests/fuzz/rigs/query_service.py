@@ -62,14 +62,14 @@ LIMITS = {
 class RunningQueryService:
     """`async with RunningQueryService(directory, stores) as service`: its ports are `address` and `shard_address`."""
 
-    def __init__(self, directory: Path, stores: Sequence[StoreDefinition]) -> None:
-        """Makes the parts; nothing listens yet. Needs a running event loop."""
+    def __init__(self, directory: Path, stores: Sequence[StoreDefinition], **more: object) -> None:
+        """Makes the parts, with `more` settings; nothing listens yet. Needs a running event loop."""
         port, shard_port = free_ports(2)
-        settings = Settings.model_validate(
-            {"port": port, "shard_port": shard_port, "data_directory": directory, **LIMITS}
-        )
+        fields = {"port": port, "shard_port": shard_port, "data_directory": directory, **LIMITS, **more}
+        settings = Settings.model_validate(fields)
         self.address, self.shard_address = settings.address, settings.shard_address
-        metrics = Metrics(CollectorRegistry())
+        self.registry = CollectorRegistry()
+        metrics = Metrics(self.registry)
         me = Member("query-1", self.address, self.shard_address, 1)
         view = View(me, stores, 1)
         view.topics = {store.topic: Topic(store.topic, "id", EPOCH, PARTITIONS) for store in stores}
@@ -149,11 +149,13 @@ class RunningQueryService:
 
 
 @contextmanager
-def query_service(loop: Loop, directory: Path, stores: Sequence[StoreDefinition]) -> Iterator[RunningQueryService]:
+def query_service(
+    loop: Loop, directory: Path, stores: Sequence[StoreDefinition], **settings: object
+) -> Iterator[RunningQueryService]:
     """A query service that runs in the loop for the length of a block."""
 
     async def make() -> RunningQueryService:
-        return RunningQueryService(directory, stores)
+        return RunningQueryService(directory, stores, **settings)
 
     with loop.entered(loop.run(make())) as service:
         yield service

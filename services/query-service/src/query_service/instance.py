@@ -169,7 +169,7 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics) -
     }
     queries = QueryServicer(routed, listing, limits, metrics, call_limits, fast)
     shards = ShardServicer(local, listing, limits, call_limits._replace(max_s=math.inf), shard_fast)
-    return Servers(settings, queries, shards)
+    return Servers(settings, queries, shards, in_flight)
 
 
 def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics: Metrics, view: View) -> ReplicaFactory:

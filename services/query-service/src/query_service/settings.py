@@ -1,7 +1,7 @@
 """The settings of an instance, from environment variables that begin with QUERY_SERVICE_."""
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
@@ -36,6 +36,8 @@ class Settings(KafkaSettings, PortSettings):
     """The port of the public QueryService."""
     shard_port: OwnPort = 50_061
     """The port of the internal ShardService."""
+    grpc_server: Literal["auto", "native", "grpcio"] = "auto"
+    """What serves both: `native` is faster, without TLS; `grpcio` can do all; `auto` is native on ports without TLS."""
     advertised_host: Annotated[str | None, Field(pattern="^[^|\\s]+$")] = None
     """The host under which others reach this instance; empty takes the host."""
     metrics_host: NonEmpty = "127.0.0.1"

@@ -32,8 +32,8 @@ def fast_answer_of(servicer: object, method: MethodDescriptor) -> FastAnswer | N
     return servicer.fast.get(method.name) if isinstance(servicer, AnswersFast) else None
 
 
-def handler_of(servicer: object, method: MethodDescriptor) -> Handler:
-    """Returns what answers the calls of a method. What is no message is refused, and not logged as a defect."""
+def slow_handler_of(servicer: object, method: MethodDescriptor) -> Handler:
+    """Returns what answers calls by the method alone. What is no message is refused, and not logged as a defect."""
     respond: Any = getattr(servicer, method.name)
     parse = partial(parsed, GetMessageClass(method.input_type))
 
@@ -41,6 +41,12 @@ def handler_of(servicer: object, method: MethodDescriptor) -> Handler:
         response: bytes = (await respond(parse(request), call)).SerializeToString()
         return response
 
+    return by_method
+
+
+def handler_of(servicer: object, method: MethodDescriptor) -> Handler:
+    """Returns what answers the calls of a method, at once where it can be."""
+    by_method = slow_handler_of(servicer, method)
     answer = fast_answer_of(servicer, method)
     if answer is None or not isinstance(servicer, AnswersFast):
         return by_method

@@ -38,14 +38,15 @@ class InFlight:
         """Holds so many bytes until the call is over. Raises OverloadedError when they are too many."""
         if not self.has_room(size):
             raise OverloadedError("the instance is overloaded: its calls hold all the memory they may: ask again later")
-        self._add(size)
-        call.add_done_callback(lambda _: self._add(-size))  # type: ignore[arg-type]  # the stub asks for a class
+        self.add(size)
+        call.add_done_callback(lambda _: self.add(-size))  # type: ignore[arg-type]  # the stub asks for a class
 
     def hold_queries(self, call: Context, request: query_service_pb2.BatchGetStatesRequest) -> None:
         """Holds, as `hold` does, what the keys and ranges of a batch take that is to be looked up."""
         self.hold(call, QUERY_BYTES * (len(request.keys) + len(request.ranges)))
 
-    def _add(self, size: int) -> None:
+    def add(self, size: int) -> None:
+        """Counts bytes that no call holds, such as responses that a server has taken over, or no more when below 0."""
         self._bytes += size
 
 

@@ -1,23 +1,26 @@
 """The two gRPC servers of an instance: one for callers, one for its peers."""
 
-import socket
+from collections.abc import Sequence
 
-import grpc
-from google.protobuf.descriptor import ServiceDescriptor
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+import structlog
+from grpc_health.v1 import health, health_pb2
 
-from query_service.serving.call_bytes import handler_of
+from query_service.serving.call_limits import InFlight
+from query_service.serving.grpc_server import GrpcServer, Method, methods_of
+from query_service.serving.grpcio_server import GrpcioServer
+from query_service.serving.native_server import NativeServer
 from query_service.settings import Settings
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
-from statecast_service.errors import PortInUseError
+from statecast_service.errors import PortInUseError, SettingsError
 from statecast_service.tls import Tls, mutual_tls, server_tls
 
-QUERY = query.DESCRIPTOR.services_by_name["QueryService"].full_name
-SHARD = shard.DESCRIPTOR.services_by_name["ShardService"].full_name
+QUERY = query.DESCRIPTOR.services_by_name["QueryService"]
+SHARD = shard.DESCRIPTOR.services_by_name["ShardService"]
+
+_log = structlog.get_logger()
 
 
 def public_tls(settings: Settings) -> Tls | None:
@@ -34,28 +37,36 @@ class Servers:
     """Both listen from `start` to `stop`. The internal service is not reachable on the public port."""
 
     def __init__(
-        self, settings: Settings, queries: query_grpc.QueryServiceServicer, shards: shard_grpc.ShardServiceServicer
+        self,
+        settings: Settings,
+        queries: query_grpc.QueryServiceServicer,
+        shards: shard_grpc.ShardServiceServicer,
+        in_flight: InFlight,
     ) -> None:
-        """Makes the servers; nothing listens yet. Needs a running event loop. Raises SettingsError for wrong files."""
+        """Makes the servers; nothing listens yet. Needs a running event loop.
+
+        Raises SettingsError for wrong files, and for a server of the setting's choice that has no TLS where it is set.
+        """
         self._settings = settings
-        tls = public_tls(settings), shard_tls(settings)
+        self._in_flight = in_flight
         self._health = health.aio.HealthServicer()
-        public, internal = _server(settings, settings.max_request_bytes), _server(settings, -1)
-        _add(public, query.DESCRIPTOR.services_by_name["QueryService"], queries)
-        _add(internal, shard.DESCRIPTOR.services_by_name["ShardService"], shards)
-        for server in (public, internal):
-            health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        reflection.enable_server_reflection((QUERY, health.SERVICE_NAME, reflection.SERVICE_NAME), public)
-        self._servers = ((public, "port", tls[0]), (internal, "shard_port", tls[1]))
+        public = GrpcioServer(settings.max_concurrent_calls, settings.max_request_bytes, public_tls(settings))
+        public.add_reflection(QUERY.full_name)
+        internal = GrpcioServer(settings.max_concurrent_calls, -1, shard_tls(settings))
+        self._servers = (
+            (self._serving(public, methods_of(QUERY, queries), "tls_certificate"), "port"),
+            (self._serving(internal, methods_of(SHARD, shards), "shard_tls_certificate"), "shard_port"),
+        )
 
     async def start(self) -> None:
         """Listens on both ports, not yet serving. Raises PortInUseError."""
         await self.set_serving(serving=False)
         try:
-            for server, setting, tls in self._servers:
-                _bind(server, self._settings, setting, tls)
-            for server, _, _ in self._servers:
+            for server, setting in self._servers:
+                self._bind(server, setting)
+            for server, setting in self._servers:
                 await server.start()
+                _log.info("listening", port=getattr(self._settings, setting), grpc_server=server.kind)
         except PortInUseError:
             await self.stop(0)
             raise
@@ -63,44 +74,31 @@ class Servers:
     async def set_serving(self, *, serving: bool) -> None:
         """Answers health checks with SERVING or NOT_SERVING from now on; calls are answered either way."""
         status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
-        for service in ("", QUERY, SHARD):
+        for service in ("", QUERY.full_name, SHARD.full_name):
             await self._health.set(service, status)
 
     async def stop(self, grace_s: float) -> None:
         """Refuses new calls, lets those in work end for up to `grace_s`, and stops listening."""
-        for server, _, _ in self._servers:
+        for server, _ in self._servers:
             await server.stop(grace_s)
 
+    def _serving(self, server: GrpcioServer, methods: Sequence[Method], certificate: str) -> GrpcServer:
+        """Returns what serves the methods: `server`, or the native one with `server` beside it."""
+        settings = self._settings
+        server.add_health(self._health)
+        has_tls = getattr(settings, certificate) is not None
+        if settings.grpc_server == "native" and has_tls:
+            native, variable = settings.variable("grpc_server"), settings.variable(certificate)
+            raise SettingsError(f"{native}=native has no TLS, which {variable} asks for: unset one of them")
+        if settings.grpc_server == "grpcio" or has_tls:
+            server.add_methods(methods)
+            return server
+        return NativeServer(methods, server, self._in_flight)
 
-def _server(settings: Settings, max_request_bytes: int) -> grpc.aio.Server:
-    return grpc.aio.server(
-        options=(
-            ("grpc.so_reuseport", 0),  # else a second instance on the same port would get half of the calls
-            ("grpc.max_receive_message_length", max_request_bytes),
-            ("grpc.max_send_message_length", -1),
-            ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-            ("grpc.keepalive_permit_without_calls", 1),
-        ),
-        maximum_concurrent_rpcs=settings.max_concurrent_calls,
-    )
-
-
-def _add(server: grpc.aio.Server, service: ServiceDescriptor, servicer: object) -> None:
-    handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-        method.name: grpc.unary_unary_rpc_method_handler(handler_of(servicer, method)) for method in service.methods
-    }
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, handlers),))
-
-
-def _bind(server: grpc.aio.Server, settings: Settings, setting: str, tls: Tls | None) -> None:
-    host, port = settings.host, getattr(settings, setting)
-    address = f"{host}:{port}"
-    try:
-        family, kind, protocol, _, probed = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as probe:  # gRPC writes lines of its own about a port in use
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(probed)
-        server.add_secure_port(address, tls.server_credentials()) if tls else server.add_insecure_port(address)
-    except (OSError, RuntimeError) as error:
-        cause = error if isinstance(error, OSError) else OSError(str(error))
-        raise PortInUseError(host, port, cause, settings.variable("host"), settings.variable(setting)) from error
+    def _bind(self, server: GrpcServer, setting: str) -> None:
+        settings, port = self._settings, getattr(self._settings, setting)
+        try:
+            server.bind(settings.host, port)
+        except OSError as error:
+            variables = settings.variable("host"), settings.variable(setting)
+            raise PortInUseError(settings.host, port, error, *variables) from error

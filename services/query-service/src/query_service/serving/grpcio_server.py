@@ -1,0 +1,72 @@
+"""The gRPC server of grpcio: it can do everything that is asked of a port, TLS included."""
+
+import socket
+from collections.abc import Sequence
+
+import grpc
+from grpc_health.v1 import health, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from query_service.serving.grpc_server import GrpcServer, Method
+from statecast_service.tls import Tls
+
+
+class GrpcioServer(GrpcServer):
+    """Serves what was added to it before `start`."""
+
+    kind = "grpcio"
+
+    def __init__(self, max_calls: int, max_request_bytes: int, tls: Tls | None) -> None:
+        """Makes the server; nothing listens yet. Needs a running event loop. -1 byte is no limit of requests."""
+        self.max_calls = max_calls
+        self.max_request_bytes = max_request_bytes
+        self._tls = tls
+        self._server = grpc.aio.server(
+            options=(
+                ("grpc.so_reuseport", 0),  # else a second instance on the same port would get half of the calls
+                ("grpc.max_receive_message_length", max_request_bytes),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+                ("grpc.keepalive_permit_without_calls", 1),
+            ),
+            maximum_concurrent_rpcs=max_calls,
+        )
+
+    def add_methods(self, methods: Sequence[Method]) -> None:
+        """Serves the methods, which are of one service."""
+        handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+            method.name: grpc.unary_unary_rpc_method_handler(method.handler) for method in methods
+        }
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(methods[0].service, handlers),))
+
+    def add_health(self, servicer: health.aio.HealthServicer) -> None:
+        """Answers health checks."""
+        health_pb2_grpc.add_HealthServicer_to_server(servicer, self._server)
+
+    def add_reflection(self, service: str) -> None:
+        """Describes the service, and those of health and reflection, to tools such as grpcurl."""
+        names = (service, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self._server)
+
+    def bind(self, host: str, port: int) -> None:
+        family, kind, protocol, _, probed = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:  # gRPC writes lines of its own about a port in use
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(probed)
+        self.bind_address(f"{host}:{port}")
+
+    def bind_address(self, address: str) -> None:
+        """Takes an address as gRPC writes it, such as `unix-abstract:name`. Raises OSError."""
+        try:
+            if self._tls:
+                self._server.add_secure_port(address, self._tls.server_credentials())
+            else:
+                self._server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise OSError(str(error)) from error
+
+    async def start(self) -> None:
+        await self._server.start()
+
+    async def stop(self, grace_s: float) -> None:
+        await self._server.stop(grace_s)
