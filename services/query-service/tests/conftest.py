@@ -131,7 +131,7 @@ def open_replica(
 @pytest.fixture
 def checkpoints(tmp_path: Path, metrics: Metrics, clock: ManualClock) -> Checkpoints:
     """Keeps two checkpoints of the replicas at a time."""
-    return Checkpoints(tmp_path / "data", 2, True, metrics, clock)
+    return Checkpoints(tmp_path / "data", 2, metrics, clock)
 
 
 @pytest.fixture

@@ -62,9 +62,8 @@ class Instance:
         peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
         tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
         facts = TopicFacts(settings, settings.resume_limit_s * 1000)
-        checkpoints = self._checkpoints = Checkpoints(
-            settings.data_directory, settings.max_seeds, settings.seed_replicas, metrics, time.monotonic
-        )
+        checkpoints = Checkpoints(settings.data_directory, settings.max_seeds, metrics, time.monotonic)
+        self._checkpoints = checkpoints
         factory = replica_factory(settings, facts.limit_ms, metrics, view)
         seeding = self._seeding = seeding_of(settings, view, factory.directory, peers, metrics)
         changelog = self._changelog = Changelog(

@@ -108,7 +108,7 @@ class Settings(KafkaSettings, PortSettings):
     """What requests in work and answers on their way may hold; more calls are refused."""
 
     seed_replicas: bool = True
-    """Takes a partition that is not on disk from a peer that serves it, and gives peers theirs; else from the topic."""
+    """Takes a partition that is not on disk from a peer that serves it; else, and without one, from the topic."""
     seed_mb_per_s: Annotated[float, Field(ge=1, le=100_000)] = 100.0
     """How fast the instance gives partitions to peers and backups, all together."""
     max_seeds: Annotated[int, Field(ge=1, le=1000)] = 2

@@ -110,18 +110,14 @@ async def test_what_an_earlier_process_kept_is_deleted(
     replica: Replica, checkpoints: Checkpoints, tmp_path: Path, clock: ManualClock
 ) -> None:
     checkpoints.create(replica)
-    Checkpoints(tmp_path / "data", 2, True, Metrics(CollectorRegistry()), clock).delete_all()
+    Checkpoints(tmp_path / "data", 2, Metrics(CollectorRegistry()), clock).delete_all()
 
     assert not (tmp_path / "data" / ".checkpoints").exists()
 
 
-async def test_stores_in_memory_and_instances_that_are_told_so_give_none(
-    open_replica: OpenReplica, replica: Replica, checkpoints: Checkpoints, metrics: Metrics, tmp_path: Path
-) -> None:
+async def test_a_store_in_memory_gives_none(open_replica: OpenReplica, checkpoints: Checkpoints) -> None:
     with pytest.raises(CheckpointRefusedError, match="memory"):
         checkpoints.create(open_replica(1, store={"engine": "memory"}))
-    with pytest.raises(CheckpointRefusedError, match="SEED_REPLICAS"):
-        Checkpoints(tmp_path, 2, False, metrics, ManualClock()).create(replica)
 
 
 async def test_a_store_that_has_moved_away_gives_none_and_takes_no_place(

@@ -43,6 +43,16 @@ class BusyError(SeedError):
     """The peer gives as many partitions as it may."""
 
 
+class RefusedError(SeedError):
+    """The peer gives no checkpoint of this store, now or later."""
+
+
+_REFUSALS: dict[grpc.StatusCode, type[SeedError]] = {
+    grpc.StatusCode.RESOURCE_EXHAUSTED: BusyError,
+    grpc.StatusCode.FAILED_PRECONDITION: RefusedError,
+}
+
+
 class _Part(NamedTuple):
     file: str
     offset: int
@@ -72,13 +82,12 @@ class CheckpointReader:
 
     @asynccontextmanager
     async def checkpoint(self, store: str, partition: int) -> AsyncIterator[Checkpoint]:
-        """Has the instance make a checkpoint, and delete it after the block. Raises BusyError when it has too many."""
+        """Has the instance make a checkpoint, and delete it after the block. Raises BusyError or RefusedError."""
         request = shard.CreateCheckpointRequest(store=store, partition=partition)
         try:
             created = await self.stub.CreateCheckpoint(request, timeout=_CREATE_S)
         except grpc.aio.AioRpcError as error:
-            busy = error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-            raise (BusyError if busy else SeedError)(f"{self.peer}: {error.details()}") from error
+            raise _REFUSALS.get(error.code(), SeedError)(f"{self.peer}: {error.details()}") from error
         origin = Origin(created.topic, created.topic_id, created.partitions, created.format, created.rules)
         files = {file.name: file.size for file in created.files}
         try:

@@ -65,7 +65,6 @@ class Checkpoints:
 
     root: Path
     max_kept: int
-    enabled: bool
     metrics: Metrics
     monotonic: Callable[[], float]
     _kept: dict[str, tuple[Checkpoint, float]] = field(default_factory=dict, init=False)  # and when it was last read
@@ -75,9 +74,8 @@ class Checkpoints:
     def create(self, replica: Replica) -> Checkpoint:
         """Raises CheckpointRefusedError, OverloadedError, or NotServedError when the store cannot be read now."""
         definition = replica.definition
-        if not self.enabled or definition.in_memory:
-            why = "is in memory" if definition.in_memory else "is not given: SEED_REPLICAS is off"
-            raise CheckpointRefusedError(f"the store `{definition.name}` {why}")
+        if definition.in_memory:
+            raise CheckpointRefusedError(f"the store `{definition.name}` is in memory: it has no files")
         self.expire()
         with self._lock:
             if len(self._kept) + self._making >= self.max_kept:

@@ -104,6 +104,10 @@ class StoreDirectory:
                     self.discard(definition, partition, str(error))
         return None
 
+    def has(self, definition: StoreDefinition, partition: int) -> bool:
+        """Whether the partition has a directory, with whatever is in it."""
+        return self._path(definition, partition).exists()
+
     @contextmanager
     def unfinished(self, definition: StoreDefinition, partition: int) -> Iterator[Path]:
         """Makes an empty directory, to fill and then `place` within the block; removes what is left of it after.
