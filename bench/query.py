@@ -99,6 +99,30 @@ def restore(rig: QueryRig) -> dict[str, float]:
     }
 
 
+def seed(rig: QueryRig) -> dict[str, float]:
+    """Starts an instance with an empty disk beside one that has every row, until it serves every row.
+
+    `seed_ms` counts from the first look at which it has joined the group, as the other one sees it, until it serves
+    all; `seed_start_ms` from the start of the process.
+    """
+    giver, taker = rig.only(*NAMES)
+    taker.drain(60)
+    taker.wipe()
+    began = time.monotonic()
+    taker.start()
+    with grpc.insecure_channel(taker.shard_address) as channel:
+        stub: Any = ShardServiceStub(channel)
+        wait_until(lambda: giver.metric("query_service_members") == len(NAMES), LOOK_EVERY_S)
+        joined = time.monotonic()
+        wait_until(lambda: sum(each.serving for each in _partitions(stub)) == PARTITIONS, LOOK_EVERY_S)
+        served = time.monotonic()
+    return {
+        "seed_ms": round((served - joined) * 1000),
+        "seed_start_ms": round((served - began) * 1000),
+        "seed_mb": round(taker.metric("query_service_seed_bytes_total") / 1e6, 1),
+    }
+
+
 def apply(rig: QueryRig) -> dict[str, float]:
     """Freezes an instance that serves, writes many rows anew, and lets it go on: the rate at which it catches up."""
     count = min(BACKLOG, rig.rows)
@@ -256,7 +280,7 @@ def _read(stub: Any, keys: list[str], disturb: Callable[[], None]) -> list[_Call
 
 
 MEASUREMENTS: Mapping[str, Callable[[QueryRig], dict[str, float]]] = {
-    measurement.__name__: measurement for measurement in (restore, apply, gets, scan, freshness, failover)
+    measurement.__name__: measurement for measurement in (restore, seed, apply, gets, scan, freshness, failover)
 }
 
 

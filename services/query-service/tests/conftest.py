@@ -20,6 +20,7 @@ from query_service.serving.peers import Peers, RemoteLookup
 from query_service.serving.servicers import ShardServicer
 from query_service.serving.shard_listing import ShardListing
 from query_service.storage.changes import Changes
+from query_service.storage.checkpoints import Checkpoints, Pace
 from query_service.storage.progress import Progress
 from query_service.storage.replica import Replica
 from query_service.storage.rocksdb_engine import RocksdbOpener
@@ -128,6 +129,12 @@ def open_replica(
 
 
 @pytest.fixture
+def checkpoints(tmp_path: Path, metrics: Metrics, clock: ManualClock) -> Checkpoints:
+    """Keeps two checkpoints of the replicas at a time."""
+    return Checkpoints(tmp_path / "data", 2, metrics, clock)
+
+
+@pytest.fixture
 def store_fields() -> dict[str, object]:
     """Fields of the store in the stores file; a test or its module may replace them."""
     return {}
@@ -150,7 +157,9 @@ async def serving_view(view: View, open_replica: OpenReplica, store_fields: dict
 
 
 @pytest.fixture(params=["local", "remote", "routed"])
-async def lookup(request: pytest.FixtureRequest, serving_view: View, metrics: Metrics) -> AsyncIterator[MessageLookup]:
+async def lookup(
+    request: pytest.FixtureRequest, serving_view: View, metrics: Metrics, checkpoints: Checkpoints
+) -> AsyncIterator[MessageLookup]:
     """A lookup of each kind over the partitions of `serving_view`."""
     local = LocalLookup(serving_view, LIMITS, time.monotonic)
     if request.param == "local":
@@ -159,7 +168,9 @@ async def lookup(request: pytest.FixtureRequest, serving_view: View, metrics: Me
     peers = Peers(1.0, 1.0, time.monotonic)
     server = grpc.aio.server()
     listing = ShardListing(serving_view, preference_of(serving_view, peers.of), time.monotonic)
-    servicer = ShardServicer(local, listing, LIMITS, call_limits(metrics, time.monotonic))
+    servicer = ShardServicer(
+        local, listing, LIMITS, call_limits(metrics, time.monotonic), checkpoints, Pace(1e9, time.monotonic)
+    )
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()

@@ -4,15 +4,20 @@ import argparse
 import asyncio
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
 
 from query_service.instance import Instance
+from query_service.serving.backup import back_up
+from query_service.serving.server import shard_tls
 from query_service.settings import Settings
 from query_service.storage import inspection
-from query_service.storage.store_directory import locked
+from query_service.storage.backup import Manifest, restore
+from query_service.storage.rocksdb_engine import RocksdbOpener
+from query_service.storage.store_directory import StoreDirectory, locked
 from query_service.storage.stores_file import StoreDefinition, read_stores, stores_schema
 from statecast_service.collector import collect_seldom
 from statecast_service.errors import ServiceError
@@ -35,8 +40,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 sys.stdout.write(inspection.as_json(report) if options.json else inspection.as_table(report))
                 return 1 if report.unreadable else 0
         settings = load_settings(Settings)
+        if options.command == "backup":
+            address = options.address or settings.shard_address
+            taken = asyncio.run(back_up(address, shard_tls(settings), options.directory, _wall_ms))
+            sys.stdout.write(_summary("backed up", taken))
+            return 0
         configure_logs(settings.log_level, settings.instance_name)
         stores = read_stores(settings.stores)
+        if options.command == "restore":
+            with locked(settings.data_directory):
+                restored = restore(options.directory, _directory(settings), stores, settings.resume_limit_s * 1000)
+            sys.stdout.write(_summary("restored", restored))
+            return 0
         with locked(settings.data_directory):
             return 0 if uvloop.run(_run(settings, stores)) else 1
     except ServiceError as error:
@@ -57,7 +72,29 @@ def _parser() -> argparse.ArgumentParser:
     inspect = commands.add_parser("inspect", help="show what a data directory holds; also beside a running instance")
     inspect.add_argument("directory", type=Path, help="the QUERY_SERVICE_DATA_DIRECTORY of an instance")
     inspect.add_argument("--json", action="store_true", help="print one JSON object")
+    backup = commands.add_parser("backup", help="copy the partitions of a running instance into a directory")
+    backup.add_argument("directory", type=Path, help="where to; a former backup of a partition in it is replaced")
+    backup.add_argument("--address", help="the internal port of the instance; by default as the settings have it")
+    back = commands.add_parser("restore", help="fill an empty data directory from a backup, before the instance runs")
+    back.add_argument("directory", type=Path, help="what `backup` has filled")
     return parser
+
+
+def _directory(settings: Settings) -> StoreDirectory:
+    limit_ms = settings.resume_limit_s * 1000
+    return StoreDirectory(
+        settings.data_directory, RocksdbOpener(1 << 20, 8 << 20), lambda _: limit_ms, _wall_ms, lambda: None
+    )
+
+
+def _summary(verb: str, manifests: Sequence[Manifest]) -> str:
+    size = sum(file.size for manifest in manifests for file in manifest.files.values())
+    lines = [f"{each.store}/{each.partition}, applied up to offset {each.next_offset - 1}" for each in manifests]
+    return "\n".join([*lines, f"{verb}: {len(manifests)} partitions, {size:,} bytes"]) + "\n"
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 async def _run(settings: Settings, stores: Sequence[StoreDefinition]) -> bool:

@@ -83,8 +83,24 @@ class TooLargeError(LookupFailedError):
     """The answer would be larger than the limit."""
 
 
+class CheckpointGoneError(LookupFailedError):
+    """There is no such checkpoint any more: make another."""
+
+
+class CheckpointRefusedError(LookupFailedError):
+    """The instance gives no checkpoint of the store."""
+
+
 class OverloadedError(LookupFailedError):
-    """The calls in work hold as much memory as they may."""
+    """The calls in work hold as much memory as they may, or as many checkpoints are kept."""
+
+
+class SeedError(QueryServiceError):
+    """A partition could not be taken from a peer: the next one is asked, or the topic is read."""
+
+
+class BackupError(FatalError):
+    """A backup cannot be made, or does not fit."""
 
 
 class PoisonRecordError(QueryServiceError):

@@ -30,11 +30,13 @@ from query_service.serving.call_limits import CallLimits, InFlight
 from query_service.serving.fast_batches import FastBatches, PublicBatches, ShardBatches
 from query_service.serving.fast_gets import FastGets, OwnReplicas, PublicGets, ShardGets
 from query_service.serving.peers import Peers
+from query_service.serving.seeding import Seeding
 from query_service.serving.server import Servers, shard_tls
 from query_service.serving.servicers import QueryServicer, ShardServicer
 from query_service.serving.shard_listing import ShardListing
 from query_service.settings import Settings
 from query_service.storage.changelog import Changelog
+from query_service.storage.checkpoints import Checkpoints, Pace
 from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.stores_file import StoreDefinition
@@ -63,18 +65,27 @@ class Instance:
         peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
         tracker = MemberTracker(me, settings.replicas, settings.departed_s, view.shard_map.of_store)
         facts = TopicFacts(settings, settings.resume_limit_s * 1000)
+        checkpoints = Checkpoints(settings.data_directory, settings.max_seeds, metrics, time.monotonic)
+        self._checkpoints = checkpoints
         factory = replica_factory(settings, facts.limit_ms, metrics, view)
+        seeding = self._seeding = seeding_of(settings, view, factory.directory, peers, metrics)
         changelog = self._changelog = Changelog(
             partial(_consumer, settings), factory.reopen, facts, _wall_ms, settings.deletions_s * 1000
         )
         placement = self._placement = Placement(
-            view, factory.open, changelog.follow, changelog.unfollow, peers.served_by
+            view,
+            factory.open,
+            changelog.follow,
+            changelog.unfollow,
+            peers.served_by,
+            factory.resume,
+            seeding.seed,
         )
         events = self._events = ClusterEvents(asyncio.get_running_loop(), view, tracker, placement.changed.set)
         readiness = self._readiness = Readiness(view, tracker, lambda: placement.complete, metrics)
         show_restore = terminal_bar(sys.stderr) if sys.stderr.isatty() else lambda _: None
         self._restore_watch = RestoreWatch(view, metrics, show_restore, time.monotonic)
-        self._servers = servers_of(settings, view, peers, metrics)
+        self._servers = servers_of(settings, view, peers, metrics, checkpoints)
         self._health = HealthServer(
             settings,
             metrics.registry,
@@ -87,6 +98,8 @@ class Instance:
 
     async def run(self, stop: asyncio.Event) -> bool:
         """Serves until `stop` is set, then drains; False if it ended by itself. Raises PortInUseError at the start."""
+        self._checkpoints.delete_all()
+        self._seeding.directory.remove_unfinished()
         self._health.start()
         await self._servers.start()
         self._changelog.start()
@@ -114,6 +127,7 @@ class Instance:
                 return False
             shard_map = self._view.shard_map
             await self._peers.keep((shard_map.members | shard_map.departed) - {self._view.me})
+            self._checkpoints.expire()
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _UPDATE_S)
         return True
@@ -128,6 +142,7 @@ class Instance:
         if self._view.shard_map.members:
             await self._hand_over()
         await self._servers.stop(1.0)
+        self._checkpoints.delete_all()
         await asyncio.to_thread(self._topic_watch.stop, _THREAD_S)
         await asyncio.to_thread(self._changelog.stop, _THREAD_S)
         await self._peers.keep(())
@@ -144,7 +159,7 @@ class Instance:
             _log.warning("the others do not serve everything yet; leaving all the same", waited_s=self._drain_s)
 
 
-def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics) -> Servers:
+def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics, checkpoints: Checkpoints) -> Servers:
     """Makes the servers of an instance, with the lookups behind them."""
     monotonic = time.monotonic
     peer_timeout_s = settings.peer_timeout_ms / 1000
@@ -168,8 +183,17 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics) -
         "BatchGetStates": ShardBatches(FastBatches(held, in_flight, max_keys, math.inf)).answer,
     }
     queries = QueryServicer(routed, listing, limits, metrics, call_limits, fast)
-    shards = ShardServicer(local, listing, limits, call_limits._replace(max_s=math.inf), shard_fast)
+    pace, shard_limits = Pace(settings.seed_mb_per_s * 1e6, monotonic), call_limits._replace(max_s=math.inf)
+    shards = ShardServicer(local, listing, limits, shard_limits, checkpoints, pace, shard_fast)
     return Servers(settings, queries, shards, in_flight)
+
+
+def seeding_of(settings: Settings, view: View, directory: StoreDirectory, peers: Peers, metrics: Metrics) -> Seeding:
+    """Returns what takes partitions from the peers of an instance. Raises SettingsError for wrong TLS files."""
+    enabled, max_seeds, tls = settings.seed_replicas, settings.max_seeds, shard_tls(settings)
+    return Seeding(
+        view, directory, lambda member: peers.of(member).held, tls, metrics, enabled, max_seeds, time.monotonic
+    )
 
 
 def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics: Metrics, view: View) -> ReplicaFactory:

@@ -133,4 +133,9 @@ class Metrics:
         self.restore_seconds = gauge("query_service_restore_seconds", "Seconds that the last restore took.", partition)
         set_aside = "Data directories that could not be used and were set aside; the log says why."
         self.set_aside = counter("query_service_set_aside", set_aside)
+        seeds = "Partitions that were not on disk, by where from: peer, topic (no peer serves them, or seeding failed)."
+        self.seeds = counter("query_service_seeds", seeds, ("store", "outcome"))
+        seed_bytes = "Bytes of partitions that were taken from peers (taken), and that peers and backups took (given)."
+        self.seed_bytes = counter("query_service_seed_bytes", seed_bytes, ("direction",))
+        self.checkpoints = gauge("query_service_checkpoints", "Checkpoints that are kept for peers and backups.")
         self.members = gauge("query_service_members", "Instances in the group, as this one sees it.")

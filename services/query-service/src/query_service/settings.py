@@ -109,6 +109,13 @@ class Settings(KafkaSettings, PortSettings):
     max_in_flight_mb: Annotated[int, Field(ge=1, le=1_048_576)] = 256
     """What requests in work and answers on their way may hold; more calls are refused."""
 
+    seed_replicas: bool = True
+    """Takes a partition that is not on disk from a peer that serves it; else, and without one, from the topic."""
+    seed_mb_per_s: Annotated[float, Field(ge=1, le=100_000)] = 100.0
+    """How fast the instance gives partitions to peers and backups, all together."""
+    max_seeds: Annotated[int, Field(ge=1, le=1000)] = 2
+    """How many partitions the instance gives at a time, and how many it takes."""
+
     block_cache_mb: Annotated[int, Field(ge=1, le=1_048_576)] = 128
     """RocksDB's block cache, shared by all partitions."""
     write_buffers_mb: Annotated[int, Field(ge=8, le=1_048_576)] = 128

@@ -30,10 +30,17 @@ class FakeFactory:
     def __init__(self, open_replica: OpenReplica) -> None:
         self.open_replica = open_replica
         self.failure: StoreFailedError | None = None
+        self.on_disk = {0, 1, 2, 3}
+        self.begun_anew: list[int] = []
+
+    def resume(self, store: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica | None:
+        return self.open(store, topic, partition, end) if partition in self.on_disk else None
 
     def open(self, store: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica:
         if self.failure:
             raise self.failure
+        if partition not in self.on_disk:
+            self.begun_anew.append(partition)
         return self.open_replica(partition)
 
 
@@ -62,10 +69,25 @@ class Scene:
         self.factory = FakeFactory(open_replica)
         self.changelog = FakeChangelog()
         self.served: frozenset[StorePartition] = frozenset()
+        self.seeding: list[int] = []
+        self.seedable: set[int] = set()
+        self.may_seed = asyncio.Event()
         view.end_offsets = {("topic", partition): EndOffset(0, 0.0) for partition in range(4)}
         self.placement = Placement(
-            view, self.factory.open, self.changelog.follow, self.changelog.unfollow, self.serving_partitions
+            view,
+            self.factory.open,
+            self.changelog.follow,
+            self.changelog.unfollow,
+            self.serving_partitions,
+            self.factory.resume,
+            self.seed,
         )
+
+    async def seed(self, store: StoreDefinition, topic: Topic, partition: int) -> None:
+        self.seeding.append(partition)
+        await self.may_seed.wait()
+        if partition in self.seedable:
+            self.factory.on_disk.add(partition)
 
     async def serving_partitions(self, member: Member) -> frozenset[StorePartition]:
         assert member == OTHER
@@ -200,3 +222,39 @@ async def test_a_replica_far_behind_restores(factory: ReplicaFactory, end: int, 
     assert replica.progress.serving
     assert not replica.store.restoring
     replica.store.close()
+
+
+async def test_what_is_not_on_disk_is_seeded_while_the_rest_is_held(scene: Scene) -> None:
+    scene.factory.on_disk, scene.seedable = {0, 1}, {2}
+    await scene.placement.reconcile()
+    await asyncio.sleep(0)
+
+    assert scene.held == {0, 1}
+    assert scene.seeding == [2, 3]
+    assert not scene.placement.complete
+
+    scene.may_seed.set()
+    await asyncio.wait_for(scene.placement.changed.wait(), 5)
+    await asyncio.sleep(0)
+    await scene.placement.reconcile()
+
+    assert scene.held == {0, 1, 2, 3}
+    assert scene.factory.begun_anew == [3]
+    assert scene.seeding == [2, 3]
+
+
+async def test_a_seed_ends_with_the_assignment_of_its_partition(scene: Scene) -> None:
+    scene.factory.on_disk, scene.seedable = {0, 1, 2}, {3}
+    await scene.placement.reconcile()
+    await asyncio.sleep(0)
+    before = scene.view.shard_map
+    scene.view.shard_map = ShardMap(frozenset(), 2)
+    await scene.placement.reconcile()
+    scene.may_seed.set()
+    await asyncio.sleep(0)
+    scene.view.shard_map = before
+    await scene.placement.reconcile()
+    await asyncio.sleep(0)
+
+    assert 3 not in scene.held
+    assert scene.seeding == [3, 3]

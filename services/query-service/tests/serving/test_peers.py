@@ -19,6 +19,7 @@ from query_service.serving import messages
 from query_service.serving.peers import Peers
 from query_service.serving.servicers import ShardServicer
 from query_service.serving.shard_listing import ShardListing
+from query_service.storage.checkpoints import Checkpoints, Pace
 from statecast.query.v1 import query_service_pb2
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
@@ -30,13 +31,15 @@ LIMITS = Limits(10, 10, 10, 10)
 
 
 @pytest.fixture
-async def member(serving_view: View, metrics: Metrics, clock: ManualClock) -> AsyncIterator[Member]:
+async def member(
+    serving_view: View, metrics: Metrics, clock: ManualClock, checkpoints: Checkpoints
+) -> AsyncIterator[Member]:
     """A member that serves all partitions but one."""
     serving_view.replicas["orders-by-key", 2].progress.serving = False
     local = LocalLookup(serving_view, LIMITS, clock)
     server = grpc.aio.server()
     listing = ShardListing(serving_view, preference_of(serving_view, Peers(1.0, 1.0, clock).of), clock)
-    servicer = ShardServicer(local, listing, LIMITS, call_limits(metrics, clock))
+    servicer = ShardServicer(local, listing, LIMITS, call_limits(metrics, clock), checkpoints, Pace(1e9, clock))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()
@@ -105,7 +108,7 @@ async def test_the_internal_service_reads_no_range_without_a_group(member: Membe
 
 
 async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
-    clock: ManualClock, metrics: Metrics, serving_view: View
+    clock: ManualClock, metrics: Metrics, serving_view: View, checkpoints: Checkpoints
 ) -> None:
     port = free_ports(1)[0]
     address = f"127.0.0.1:{port}"
@@ -117,7 +120,7 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
     local = LocalLookup(serving_view, LIMITS, clock)
     server = grpc.aio.server()
     listing = ShardListing(serving_view, preference_of(serving_view, peers.of), clock)
-    servicer = ShardServicer(local, listing, LIMITS, call_limits(metrics, clock))
+    servicer = ShardServicer(local, listing, LIMITS, call_limits(metrics, clock), checkpoints, Pace(1e9, clock))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     server.add_insecure_port(address)
     await server.start()
@@ -131,12 +134,12 @@ async def test_a_peer_that_does_not_answer_is_probed_until_it_does(
 
 
 async def test_a_call_that_ends_by_its_own_deadline_leaves_its_peer_in_use(
-    view: View, metrics: Metrics, clock: ManualClock
+    view: View, metrics: Metrics, clock: ManualClock, checkpoints: Checkpoints
 ) -> None:
     slow = GatedLookup("query-1")
     server = grpc.aio.server()
     listing = ShardListing(view, preference_of(view, Peers(1.0, 1.0, clock).of), clock)
-    servicer = ShardServicer(slow, listing, LIMITS, call_limits(metrics, time.monotonic))
+    servicer = ShardServicer(slow, listing, LIMITS, call_limits(metrics, time.monotonic), checkpoints, Pace(1e9, clock))
     shard_grpc.add_ShardServiceServicer_to_server(servicer, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()

@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
@@ -16,6 +17,7 @@ from query_service.metrics import Metrics
 from query_service.storage.changes import Changes
 from query_service.storage.progress import EndOffset, Progress
 from query_service.storage.replica import Replica
+from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import StoreDirectory, Topic
 from query_service.storage.stores_file import StoreDefinition
 
@@ -30,8 +32,9 @@ class Placement:
     """One task on the event loop.
 
     A partition that moves away is kept, and still answers, until all its new holders serve it: at any time it is served
-    by an instance that was already serving it. `serving_partitions` asks a peer which partitions it serves, none if it
-    does not answer; for the other functions see ReplicaFactory and Changelog.
+    by an instance that was already serving it. What is not on disk is first seeded, each in a task of its own that ends
+    sooner or later, seeded or not; then it is opened. `serving_partitions` asks a peer which partitions it serves, none
+    if it does not answer; for the other functions see ReplicaFactory, Seeding and Changelog.
     """
 
     view: View
@@ -39,16 +42,23 @@ class Placement:
     follow: Callable[[Replica], None]
     unfollow: Callable[[Replica], "Future[None]"]
     serving_partitions: Callable[[Member], Awaitable[frozenset[StorePartition]]]
+    resume_replica: Callable[[StoreDefinition, Topic, int, EndOffset], Replica | None]
+    seed: Callable[[StoreDefinition, Topic, int], Coroutine[Any, Any, None]]
     complete: bool = field(default=False, init=False)
     changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _seeds: "dict[StorePartition, asyncio.Task[None]]" = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
         """Reconciles at once when `changed` is set, and every half second, until it is cancelled."""
-        while True:
-            await self.reconcile()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.changed.wait(), _RECONCILE_S)
-            self.changed.clear()
+        try:
+            while True:
+                await self.reconcile()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.changed.wait(), _RECONCILE_S)
+                self.changed.clear()
+        finally:
+            for key in list(self._seeds):
+                self._seeds.pop(key).cancel()
 
     async def handed_over(self) -> bool:
         """Whether every partition that this instance holds beyond its share is served by all its holders.
@@ -67,6 +77,8 @@ class Placement:
             if view.topics[replica.topic.name].topic_id != replica.topic.topic_id:
                 _log.warning("the topic was made anew; the store is rebuilt", store=key[0], partition=key[1])
                 await self._close(key)
+        for key in self._seeds.keys() - assigned:
+            self._seeds.pop(key).cancel()
         for key in sorted(assigned - view.replicas.keys()):
             await self._open(key)
         self.complete = bool(assigned) and assigned <= view.replicas.keys()
@@ -80,11 +92,22 @@ class Placement:
         end = self.view.end_offsets.get((topic.name, partition))
         if end is None:
             return
+        seed, definition = self._seeds.get(key), self.view.store(store)
+        if seed is not None:
+            if not seed.done():
+                return
+            seed.result()  # a defect ends this task, too
+        open_replica = self.resume_replica if seed is None else self.open_replica
         try:
-            replica = await asyncio.to_thread(self.open_replica, self.view.store(store), topic, partition, end)
+            replica = await asyncio.to_thread(open_replica, definition, topic, partition, end)
         except StoreFailedError as error:
             _log.error("the partition cannot be opened; it is tried again", reason=str(error), store=store)
             return
+        if replica is None:
+            self._seeds[key] = asyncio.create_task(self.seed(definition, topic, partition))
+            self._seeds[key].add_done_callback(lambda _: self.changed.set())
+            return
+        self._seeds.pop(key, None)
         self.view.replicas[key] = replica
         self.follow(replica)
         from_offset = replica.store.next_offset
@@ -123,13 +146,15 @@ class ReplicaFactory:
     max_recent_rows: Callable[[], int]
 
     def open(self, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica:
-        """Returns a replica that resumes from what is on disk. Blocks on the disk; raises StoreFailedError."""
-        opened = self.directory.open(definition, topic.topic_id, partition, end.offset)
-        opened.restoring = end.offset - opened.next_offset > _RESTORE_RECORDS
-        progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
-        progress.note_end_offset(*end)
-        changes = Changes(self.loop, self.max_recent_rows, opened.next_offset - 1)
-        return Replica(definition, topic, partition, opened, progress, changes, self.metrics, self.directory.wall_ms)
+        """Returns a replica that resumes from what is on disk, or begins anew; blocks, and raises StoreFailedError."""
+        return self._replica(
+            self.directory.open(definition, topic.topic_id, partition, end.offset), definition, topic, partition, end
+        )
+
+    def resume(self, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica | None:
+        """Returns a replica that resumes from what is on disk, None when nothing is; as `open` does."""
+        opened = self.directory.resume(definition, topic.topic_id, partition, end.offset)
+        return None if opened is None else self._replica(opened, definition, topic, partition, end)
 
     def reopen(self, replica: Replica, set_aside_for: str | None) -> None:
         """Gives the replica an empty store: the old one is set aside for a reason, or deleted without one."""
@@ -139,3 +164,12 @@ class ReplicaFactory:
         store = self.directory.open(definition, replica.topic.topic_id, partition, replica.progress.end_offset or 0)
         store.restoring = True
         replica.start_over(store, Progress(0, self.caught_up_s, time.monotonic))
+
+    def _replica(
+        self, opened: PartitionStore, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset
+    ) -> Replica:
+        opened.restoring = end.offset - opened.next_offset > _RESTORE_RECORDS
+        progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
+        progress.note_end_offset(*end)
+        changes = Changes(self.loop, self.max_recent_rows, opened.next_offset - 1)
+        return Replica(definition, topic, partition, opened, progress, changes, self.metrics, self.directory.wall_ms)

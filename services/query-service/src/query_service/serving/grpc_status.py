@@ -24,6 +24,8 @@ STATUS = {
     errors.BeforeHistoryError: grpc.StatusCode.OUT_OF_RANGE,
     errors.TooLargeError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.CheckpointGoneError: grpc.StatusCode.NOT_FOUND,
+    errors.CheckpointRefusedError: grpc.StatusCode.FAILED_PRECONDITION,
 }
 
 

@@ -15,6 +15,7 @@ from query_service.serving import messages, responses
 from query_service.serving.call_bytes import FastAnswer
 from query_service.serving.call_limits import CallLimits, Context, cap, served
 from query_service.serving.shard_listing import ShardListing
+from query_service.storage.checkpoints import MAX_PIECE_BYTES, Checkpoints, Pace
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceServicer
 from statecast.shard.v1 import shard_service_pb2 as shard
@@ -91,6 +92,8 @@ class ShardServicer(ShardServiceServicer):
     listing: ShardListing
     query_limits: Limits
     limits: CallLimits
+    checkpoints: Checkpoints
+    pace: Pace
     fast: Mapping[str, FastAnswer] = field(default_factory=dict)
 
     @served
@@ -130,6 +133,37 @@ class ShardServicer(ShardServiceServicer):
     @served
     async def ListPartitions(self, _: shard.ListPartitionsRequest, _call: Context) -> shard.ListPartitionsResponse:
         return self.listing.own_partitions()
+
+    @served
+    async def CreateCheckpoint(
+        self, request: shard.CreateCheckpointRequest, _call: Context
+    ) -> shard.CreateCheckpointResponse:
+        replica = self.listing.view.replica(request.store, request.partition)
+        checkpoint = await asyncio.to_thread(self.checkpoints.create, replica)
+        return shard.CreateCheckpointResponse(
+            checkpoint_id=checkpoint.checkpoint_id,
+            next_offset=checkpoint.next_offset,
+            files=[shard.CheckpointFile(name=name, size=size) for name, size in checkpoint.files.items()],
+            **checkpoint.origin._asdict(),
+        )
+
+    @served
+    async def ReadCheckpoint(
+        self, request: shard.ReadCheckpointRequest, _call: Context
+    ) -> shard.ReadCheckpointResponse:
+        length = min(request.length, MAX_PIECE_BYTES)
+        await asyncio.sleep(self.pace.delay_s(length))
+        piece = await asyncio.to_thread(
+            self.checkpoints.read, request.checkpoint_id, request.file, request.offset, length
+        )
+        return shard.ReadCheckpointResponse(data=piece.data, crc32=piece.crc32)
+
+    @served
+    async def DeleteCheckpoint(
+        self, request: shard.DeleteCheckpointRequest, _call: Context
+    ) -> shard.DeleteCheckpointResponse:
+        await asyncio.to_thread(self.checkpoints.delete, request.checkpoint_id)
+        return shard.DeleteCheckpointResponse()
 
 
 async def _unblocking(size: int, call: Callable[[], _Result]) -> _Result:

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from threading import RLock
 from typing import Protocol
 
 from sortedcontainers import SortedDict
 from typing_extensions import override
 
-from query_service.errors import StoreClosedError
+from query_service.errors import StoreClosedError, StoreFailedError
 
 Rows = Iterable[tuple[bytes, bytes]]
 
@@ -31,6 +32,12 @@ class Engine(Protocol):
 
     def write(self, puts: Rows, deletes: Iterable[bytes] = (), *, durable: bool = True) -> None:
         """Stores all of `puts`, the last of a key, and then removes all of `deletes`, or does nothing and raises."""
+
+    def checkpoint(self, path: Path) -> None:
+        """Makes a directory with the files of an engine that has what this one has now, and shares no writes with it.
+
+        Also StoreFailedError where there are no files.
+        """
 
     def close(self) -> None:
         """Releases everything; waits for reads in other threads to end. Closing again does nothing."""
@@ -89,6 +96,10 @@ class MemoryEngine(Engine):
             for key in deletes:
                 self._before_write(key)
                 self._rows.pop(key, None)
+
+    @override
+    def checkpoint(self, path: Path) -> None:
+        raise StoreFailedError("a store in memory has no files")
 
     @override
     def close(self) -> None:

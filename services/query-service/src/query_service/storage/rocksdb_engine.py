@@ -75,6 +75,15 @@ class RocksdbEngine(Engine):
         self._unflushed = not durable
 
     @override
+    def checkpoint(self, path: Path) -> None:
+        self._check_open()
+        try:
+            self._database.flush()  # releases the interpreter's lock, which a checkpoint holds while it flushes
+            rocksdict.Checkpoint(self._database).create_checkpoint(str(path))
+        except Exception as error:
+            raise _store_error(error) from error
+
+    @override
     def close(self) -> None:
         """Also raises StoreFailedError when reads go on for longer than ten seconds."""
         self._closed = True  # first, so that only the reads that are under way have to end

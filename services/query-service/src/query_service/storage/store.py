@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, takewhile
+from pathlib import Path
 
 from query_service.storage import store_keys
 from query_service.storage.engine import Engine
@@ -153,6 +154,10 @@ class PartitionStore:
         if deletes:
             self._engine.write((), deletes)
         return len(due_versions)
+
+    def checkpoint(self, path: Path) -> None:
+        """Makes a directory that can be opened as this store is now; see Engine.checkpoint."""
+        self._engine.checkpoint(path)
 
     def close(self) -> None:
         """Releases everything; reads from then on raise StoreClosedError. Closing again does nothing."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 
 import structlog
 
@@ -19,6 +20,10 @@ from query_service.storage.store import PartitionStore
 from query_service.storage.stores_file import StoreDefinition
 
 SET_ASIDE = "set-aside"
+UNFINISHED = ".unfinished"
+"""Where directories of stores lie until they are complete; nothing in it outlives the process."""
+CHECKPOINTS = ".checkpoints"
+"""Where the files lie that peers and backups read; nothing in it outlives the process, either."""
 
 _NOTES = [store_keys.FORMAT_KEY, store_keys.IDENTITY_KEY, store_keys.KIND_KEY]
 
@@ -76,16 +81,65 @@ class StoreDirectory:
         tombstones that other replicas have seen. Blocks for as long as RocksDB needs to replay its log. Raises
         StoreFailedError when the disk refuses; then nothing half-made stays behind.
         """
-        path = self._path(definition, partition)
+        store = self.resume(definition, topic_id, partition, end_offset)
+        if store is not None:
+            return store
         identity = store_keys.identity_of(topic_id, partition)
-        store = None
+        with _disk_failures():
+            return self._create(self._path(definition, partition), definition, identity, end_offset)
+
+    def resume(
+        self, definition: StoreDefinition, topic_id: str, partition: int, end_offset: int
+    ) -> PartitionStore | None:
+        """Returns the store with what is on disk, as `open` does; None when nothing is, or nothing to resume from.
+
+        After None, no directory is left.
+        """
+        path = self._path(definition, partition)
         with _disk_failures():
             if not definition.in_memory and path.exists():
                 try:
-                    store = self._resume(path, definition, identity, end_offset)
+                    return self._resume(path, definition, store_keys.identity_of(topic_id, partition), end_offset)
                 except StoreUnusableError as error:
                     self.discard(definition, partition, str(error))
-            return store or self._create(path, definition, identity, end_offset)
+        return None
+
+    def has(self, definition: StoreDefinition, partition: int) -> bool:
+        """Whether the partition has a directory, with whatever is in it."""
+        return self._path(definition, partition).exists()
+
+    @contextmanager
+    def unfinished(self, definition: StoreDefinition, partition: int) -> Iterator[Path]:
+        """Makes an empty directory, to fill and then `place` within the block; removes what is left of it after.
+
+        Raises StoreFailedError.
+        """
+        parent = self.root / UNFINISHED
+        with _disk_failures():
+            parent.mkdir(parents=True, exist_ok=True)
+            path = Path(mkdtemp(prefix=f"{definition.name}-{partition}-", dir=parent))
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def place(self, unfinished: Path, definition: StoreDefinition, partition: int) -> None:
+        """Makes a complete directory the partition's, which has none; from then on it also survives a power cut.
+
+        Raises StoreFailedError.
+        """
+        path = self._path(definition, partition)
+        with _disk_failures():
+            for file in unfinished.iterdir():
+                _synchronize(file)
+            _synchronize(unfinished)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.rename(path)
+            _synchronize(path.parent)
+
+    def remove_unfinished(self) -> None:
+        """Removes what an earlier process left half-made."""
+        shutil.rmtree(self.root / UNFINISHED, ignore_errors=True)
 
     def discard(self, definition: StoreDefinition, partition: int, set_aside_for: str | None) -> None:
         """Moves the directory, which must be closed, out of the way for a reason, or deletes it without one.
@@ -154,6 +208,15 @@ def _disk_failures() -> Iterator[None]:
         yield
     except (OSError, StoreUnusableError) as error:  # a directory that was made just now holds nothing to set aside
         raise StoreFailedError(f"the disk failed: {error}") from error
+
+
+def _synchronize(path: Path) -> None:
+    """Returns once a file or a directory is on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def check_format(stored: bytes | None) -> None:

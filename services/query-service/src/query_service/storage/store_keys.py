@@ -128,6 +128,17 @@ def kind_of(definition: StoreDefinition) -> bytes:
     return " ".join(words).encode()
 
 
+def rules_of(definition: StoreDefinition) -> str:
+    """Returns how rows are made and how long they are kept, with all numbers, as one line."""
+    history = definition.history
+    words: list[str] = [definition.format, definition.partitioner]
+    if definition.retain is not None:
+        words.append(f"retained {definition.retain} ms")
+    if history is not None:
+        words.append(f"versions {history.versions}" if history.age is None else f"versions for {history.age} ms")
+    return ", ".join(words)
+
+
 def row_key(group: str, sort: str, member: str) -> bytes:
     """Returns the key of a row; the parts have no NUL, and `sort` is empty where `member` is."""
     return f"{group}\0{sort}\0{member}".encode() if member else group.encode()

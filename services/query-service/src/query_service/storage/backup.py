@@ -1,0 +1,143 @@
+"""A backup on disk: `<directory>/<store>/<partition>`, each with the files of one checkpoint and a manifest of them."""
+
+import hashlib
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, Field, ValidationError
+
+from query_service.errors import BackupError, StoreFailedError
+from query_service.storage import store_keys
+from query_service.storage.checkpoints import Checkpoint
+from query_service.storage.store_directory import StoreDirectory
+from query_service.storage.stores_file import StoreDefinition
+
+MANIFEST = "manifest.json"
+_VERSION = 1
+_COPY_BYTES = 1 << 20
+
+
+class BackedUpFile(BaseModel, frozen=True, extra="forbid"):
+    """One file: its bytes, and their SHA-256 in hexadecimal digits."""
+
+    size: int = Field(ge=0)
+    sha256: str
+
+
+class Manifest(BaseModel, frozen=True, extra="forbid"):
+    """What one partition of a backup is, and its files by name."""
+
+    version: int = _VERSION
+    store: str
+    partition: int = Field(ge=0)
+    topic: str
+    topic_id: str
+    partitions: int
+    format: int
+    rules: str
+    next_offset: int
+    taken_ms: int
+    files: Mapping[str, BackedUpFile]
+
+
+def write_manifest(directory: Path, store: str, partition: int, checkpoint: Checkpoint, taken_ms: int) -> Manifest:
+    """Writes what the files of a checkpoint are that lie in a directory. Raises OSError."""
+    manifest = Manifest(
+        store=store,
+        partition=partition,
+        next_offset=checkpoint.next_offset,
+        taken_ms=taken_ms,
+        files={
+            name: BackedUpFile(size=size, sha256=_sha256(directory / name)) for name, size in checkpoint.files.items()
+        },
+        **checkpoint.origin._asdict(),
+    )
+    (directory / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
+    return manifest
+
+
+def restore(
+    backup: Path, directory: StoreDirectory, stores: Sequence[StoreDefinition], resume_limit_ms: int
+) -> list[Manifest]:
+    """Places all partitions of a backup in a data directory that has none of them, or raises BackupError.
+
+    Everything is checked before anything is placed, and each file again while it is copied. Whether the topic is still
+    the one of the backup is for the instance to see: it sets aside what is of another one.
+    """
+    manifests = [_read_manifest(path) for path in sorted(backup.glob(f"*/*/{MANIFEST}"))]
+    if not manifests:
+        raise BackupError(f"{backup} has no partition of a backup: give the directory that `backup` has filled")
+    definitions = {definition.name: definition for definition in stores}
+    for manifest in manifests:
+        _check(manifest, definitions.get(manifest.store), directory, resume_limit_ms)
+    for manifest in manifests:
+        definition, source = definitions[manifest.store], backup / manifest.store / str(manifest.partition)
+        try:
+            with directory.unfinished(definition, manifest.partition) as unfinished:
+                for name, file in manifest.files.items():
+                    _copy(source / name, unfinished / name, file)
+                directory.place(unfinished, definition, manifest.partition)
+        except (OSError, StoreFailedError) as error:
+            raise BackupError(f"{source} cannot be restored: {error}") from error
+    return manifests
+
+
+def _read_manifest(path: Path) -> Manifest:
+    try:
+        manifest = Manifest.model_validate_json(path.read_text())
+    except (OSError, ValidationError) as error:
+        raise BackupError(f"{path} is no manifest of a backup: {error}") from error
+    if manifest.version != _VERSION:
+        raise BackupError(f"{path} has version {manifest.version}, not {_VERSION}: restore it with its own release")
+    if path.parent.parent.name != manifest.store or path.parent.name != str(manifest.partition):
+        raise BackupError(f"{path} is that of {manifest.store}/{manifest.partition}: put it back where it was")
+    if any(not name or "/" in name or name in (".", "..") for name in manifest.files):
+        raise BackupError(f"{path} names a file outside of its directory")
+    return manifest
+
+
+def _check(
+    manifest: Manifest, definition: StoreDefinition | None, directory: StoreDirectory, resume_limit_ms: int
+) -> None:
+    """Raises BackupError for a partition that the instance could not go on from."""
+    where = f"the backup of {manifest.store}/{manifest.partition}"
+    if definition is None or definition.in_memory:
+        raise BackupError(f"{where} is of a store that the stores file does not keep on disk")
+    age_ms = directory.wall_ms() - manifest.taken_ms
+    if age_ms > resume_limit_ms:
+        raise BackupError(
+            f"{where} is {age_ms // 1000} s old, RESUME_LIMIT_S is {resume_limit_ms // 1000}: read the topic"
+        )
+    wanted = {"topic": definition.topic, "format": store_keys.FORMAT, "rules": store_keys.rules_of(definition)}
+    for name, value in wanted.items():
+        if getattr(manifest, name) != value:
+            raise BackupError(f"{where} has {name} {getattr(manifest, name)!r}, this instance {value!r}")
+    if directory.has(definition, manifest.partition):
+        raise BackupError(f"{where} has no place: the data directory has that partition, remove it first")
+
+
+def _copy(source: Path, target: Path, expected: BackedUpFile) -> None:
+    digest, size = hashlib.sha256(), 0
+    with source.open("rb") as reading, target.open("wb") as writing:
+        while data := reading.read(_COPY_BYTES):
+            digest.update(data)
+            size += len(data)
+            writing.write(data)
+    if (size, digest.hexdigest()) != (expected.size, expected.sha256):
+        raise BackupError(f"{source} is not what the manifest says: it has been changed since the backup")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def replace_directory(finished: Path, target: Path) -> None:
+    """Moves a directory to where another one may be, which it replaces. Raises OSError."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    former = finished.with_name(f"{finished.name}.former")
+    if target.exists():
+        target.rename(former)
+    finished.rename(target)
+    shutil.rmtree(former, ignore_errors=True)

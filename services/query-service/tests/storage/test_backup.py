@@ -1,0 +1,155 @@
+"""A backup fills an empty data directory, or is refused with what does not fit."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from query_service.errors import BackupError
+from query_service.storage.backup import MANIFEST, replace_directory, restore, write_manifest
+from query_service.storage.checkpoints import Checkpoints
+from query_service.storage.replica import Replica
+from query_service.storage.rocksdb_engine import RocksdbOpener
+from query_service.storage.store_directory import StoreDirectory
+from query_service.storage.stores_file import StoreDefinition
+from testkit.query_service import ManualClock, put, store_definition
+
+STORE = "orders-by-key"
+LIMIT_MS = 3_600_000
+
+OpenReplica = Callable[..., Replica]
+
+
+@pytest.fixture
+async def backup(open_replica: OpenReplica, checkpoints: Checkpoints, wall: ManualClock, tmp_path: Path) -> Path:
+    """A backup of one partition with two rows."""
+    replica = open_replica(3)
+    replica.apply([put("a", 1, 0), put("b", 1, 1)], 2)
+    checkpoint = checkpoints.create(replica)
+    files = tmp_path / "files"
+    files.mkdir()
+    for name, size in checkpoint.files.items():
+        (files / name).write_bytes(checkpoints.read(checkpoint.checkpoint_id, name, 0, size).data)
+    write_manifest(files, STORE, 3, checkpoint, int(wall.now * 1000))
+    replace_directory(files, tmp_path / "backup" / STORE / "3")
+    return tmp_path / "backup"
+
+
+@pytest.fixture
+def empty(tmp_path: Path, wall: ManualClock) -> StoreDirectory:
+    """A data directory without partitions."""
+    return StoreDirectory(
+        tmp_path / "empty",
+        RocksdbOpener(1 << 20, 8 << 20),
+        limit_ms=lambda _: LIMIT_MS,
+        wall_ms=lambda: int(wall.now * 1000),
+        on_set_aside=lambda: None,
+    )
+
+
+def change_manifest(backup: Path, **fields: object) -> None:
+    path = backup / STORE / "3" / MANIFEST
+    manifest: dict[str, Any] = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, **fields}))
+
+
+def sst_file(backup: Path) -> Path:
+    return next((backup / STORE / "3").glob("*.sst"))
+
+
+async def test_an_instance_goes_on_from_it(backup: Path, empty: StoreDirectory) -> None:
+    [manifest] = restore(backup, empty, [store_definition(STORE)], LIMIT_MS)
+    store = empty.resume(store_definition(STORE), "id", 3, 2)
+    assert store is not None
+
+    assert [key for key, _ in store.scan(b"a", b"z")] == [b"a", b"b"]
+    assert store.next_offset == manifest.next_offset == 2
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("definition", "reason"),
+    [
+        (store_definition("another"), "stores file"),
+        (store_definition(STORE, store={"engine": "memory"}), "stores file"),
+        (store_definition(STORE, topic="another"), "topic"),
+        (store_definition(STORE, history={"versions": 2}), "rules"),
+    ],
+)
+async def test_a_store_that_is_made_otherwise_is_refused(
+    backup: Path, empty: StoreDirectory, definition: StoreDefinition, reason: str
+) -> None:
+    with pytest.raises(BackupError, match=reason):
+        restore(backup, empty, [definition], LIMIT_MS)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"version": 2}, "version 2"),
+        ({"format": 1}, "format 1"),
+        ({"partition": 2}, "put it back"),
+        ({"files": {"../x": {"size": 0, "sha256": ""}}}, "outside"),
+        ({"surprise": 1}, "no manifest"),
+    ],
+)
+async def test_a_manifest_that_does_not_fit_is_refused(
+    backup: Path, empty: StoreDirectory, fields: dict[str, object], reason: str
+) -> None:
+    change_manifest(backup, **fields)
+
+    with pytest.raises(BackupError, match=reason):
+        restore(backup, empty, [store_definition(STORE)], LIMIT_MS)
+
+
+@pytest.mark.parametrize("spoil", [lambda data: data[:-1], lambda data: data[:9] + b"?" + data[10:], lambda _: b""])
+async def test_a_file_that_has_changed_is_refused_and_nothing_is_placed(
+    backup: Path, empty: StoreDirectory, spoil: Callable[[bytes], bytes]
+) -> None:
+    path = sst_file(backup)
+    path.write_bytes(spoil(path.read_bytes()))
+
+    with pytest.raises(BackupError, match="changed since"):
+        restore(backup, empty, [store_definition(STORE)], LIMIT_MS)
+    assert not empty.has(store_definition(STORE), 3)
+
+
+async def test_a_file_that_is_missing_is_refused(backup: Path, empty: StoreDirectory) -> None:
+    sst_file(backup).unlink()
+
+    with pytest.raises(BackupError, match="cannot be restored"):
+        restore(backup, empty, [store_definition(STORE)], LIMIT_MS)
+
+
+async def test_one_that_the_instance_would_not_resume_from_is_refused(
+    backup: Path, empty: StoreDirectory, wall: ManualClock
+) -> None:
+    wall.now += LIMIT_MS / 1000 + 1
+
+    with pytest.raises(BackupError, match="RESUME_LIMIT_S"):
+        restore(backup, empty, [store_definition(STORE)], LIMIT_MS)
+
+
+async def test_a_partition_that_is_there_is_never_replaced(backup: Path, empty: StoreDirectory) -> None:
+    restore(backup, empty, [store_definition(STORE)], LIMIT_MS)
+
+    with pytest.raises(BackupError, match="remove it first"):
+        restore(backup, empty, [store_definition(STORE)], LIMIT_MS)
+
+
+def test_a_directory_without_a_backup_is_refused(empty: StoreDirectory, tmp_path: Path) -> None:
+    with pytest.raises(BackupError, match="no partition"):
+        restore(tmp_path, empty, [store_definition(STORE)], LIMIT_MS)
+
+
+def test_a_backup_replaces_the_former_one_of_its_partition(tmp_path: Path) -> None:
+    for number in ("1", "2"):
+        finished = tmp_path / "finished"
+        finished.mkdir()
+        (finished / number).touch()
+        replace_directory(finished, tmp_path / "target")
+
+    assert [path.name for path in (tmp_path / "target").iterdir()] == ["2"]
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
