@@ -73,7 +73,7 @@ class Rig:
 def gets(rig: Rig, system: System) -> Figures:
     """Single gets by ghz at one instance: keys that it owns, and keys that it passes on."""
     first, _ = rig.running(system)
-    owned, foreign = uvloop.run(peer_load.split_by_owner(first.address, rig.keys()))
+    owned, foreign = peer_load.split_by_owner(first.address, rig.keys())
     peer_load.ghz_gets(first.address, owned + foreign, WARM_S)
     figures: dict[str, float] = {}
     for kind, keys in (("owner", owned), ("forwarded", foreign)):
@@ -89,7 +89,7 @@ def python(rig: Rig, system: System) -> Figures:
     """Single gets of one Python process: by the stub at the owner, and by our client at all instances."""
     instances = rig.running(system)
     address = instances[0].address
-    owned, _ = uvloop.run(peer_load.split_by_owner(address, rig.keys()))
+    owned, _ = peer_load.split_by_owner(address, rig.keys())
     uvloop.run(peer_load.stub_gets(address, owned, WARM_S))
     figures: dict[str, float] = {}
     for suffix, in_flight in (("", peer_load.IN_FLIGHT), (f".{MANY_IN_FLIGHT}", MANY_IN_FLIGHT)):

@@ -15,8 +15,14 @@ from typing import Any
 
 import grpc
 
+from statecast.partitioning import partition_of
 from statecast.query.v1.query_pb2 import KeyQuery
-from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, BatchGetStatesResponse, GetStateRequest
+from statecast.query.v1.query_service_pb2 import (
+    BatchGetStatesRequest,
+    BatchGetStatesResponse,
+    GetStateRequest,
+    ListShardsRequest,
+)
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
 from statecast.state.v1.state_pb2 import StateKey
 from statecast_client.client import StatecastClient
@@ -65,16 +71,14 @@ def ghz_gets(address: str, keys: Sequence[str], seconds: float) -> Report:
         return report_of(output.read_text())
 
 
-async def split_by_owner(address: str, keys: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_by_owner(address: str, keys: Sequence[str]) -> tuple[list[str], list[str]]:
     """The keys that the instance owns, and those that it passes on."""
-    owned: list[str] = []
-    foreign: list[str] = []
-    async with grpc.aio.insecure_channel(address) as channel:
+    with grpc.insecure_channel(address) as channel:
         stub: Any = QueryServiceStub(channel)
-        for key in keys:
-            answer = await stub.GetState(GetStateRequest(store=STORE, key=StateKey(group=key)))
-            (foreign if answer.freshness.forwarded else owned).append(key)
-    return owned, foreign
+        shards = stub.ListShards(ListShardsRequest(store=STORE), timeout=10).shards
+    owners = {shard.partition: each.address for shard in shards for each in shard.replicas if each.rank == 1}
+    owned = [key for key in keys if owners[partition_of(key, len(shards))] == address]
+    return owned, sorted(set(keys) - set(owned))
 
 
 async def stub_gets(address: str, keys: Sequence[str], seconds: float, in_flight: int = IN_FLIGHT) -> float:
