@@ -34,11 +34,16 @@ Figures = Mapping[str, float]
 
 
 def in_turn(measures: Mapping[str, Callable[[], Figures]], rounds: int) -> list[Metric]:
-    """Makes each measurement once a round, in another order every round; names of metrics begin with its name."""
+    """Makes each measurement once a round, in another order every round; names of metrics begin with its name.
+
+    Tells what it has measured as it goes: a run takes long.
+    """
     runs = []
     for number in range(rounds):
-        names = list(measures) if number % 2 == 0 else list(measures)[::-1]
-        figures = {name: measures[name]() for name in names}
+        figures: dict[str, Figures] = {}
+        for name in list(measures) if number % 2 == 0 else list(measures)[::-1]:
+            figures[name] = measures[name]()
+            print(f"{name}: {dict(figures[name])}", file=sys.stderr)
         runs.append({f"{name}.{metric}": value for name in measures for metric, value in figures[name].items()})
     return combine(runs)
 
@@ -52,18 +57,14 @@ class Rig:
     topic: str
     systems: tuple[System, System]
     rows: int
-    version: int = 0
-
-    def write(self) -> None:
-        """Writes all rows anew, with the next version."""
-        self.version += 1
-        write_keyed(self.bootstrap, self.topic, self.rows, self.version)
+    newest: int = 1
+    """The highest version of any row."""
 
     def running(self, system: System) -> list[Instance]:
-        """Both instances of the system, when they hold the newest rows."""
+        """Both instances of the system, when they hold all rows."""
         instances = system.only(*NAMES[system.name])
         for instance in instances:
-            wait_current(instance.address, map(order_key, range(self.rows - SAMPLE, self.rows)), self.version)
+            wait_current(instance.address, map(order_key, range(self.rows - SAMPLE, self.rows)), 1)
         return instances
 
     def keys(self) -> list[str]:
@@ -128,9 +129,8 @@ def memory(rig: Rig, system: System) -> Figures:
 def kill(rig: Rig, system: System) -> Figures:
     """Kills one instance; see bench.peer_failover. The instance is started again for the next round."""
     rig.running(system)
-    rig.version += 1
-    figures = failover(system, NAMES[system.name], rig.bootstrap, rig.topic, rig.version)
-    rig.write()
+    rig.newest += 1
+    figures = failover(system, NAMES[system.name], rig.bootstrap, rig.topic, rig.newest)
     rig.running(system)
     return figures
 
@@ -153,7 +153,7 @@ def both(bootstrap: str, directory: Path, rows: int) -> Iterator[Rig]:
         )
         theirs = running.enter_context(peer_cluster(bootstrap, directory / "peer", ours.topic))
         rig = Rig(bootstrap, directory, ours.topic, (System(PEER, theirs), System(OURS, ours)), rows)
-        rig.write()
+        write_keyed(bootstrap, ours.topic, rows, 1)
         yield rig
 
 

@@ -31,6 +31,7 @@ from testkit.query_cluster import STORE
 GHZ = Path(sys.executable).parent / "ghz"
 METHOD = "statecast.query.v1.QueryService"
 IN_FLIGHT = 32
+CALL_S = 60.0
 BATCHES_IN_FLIGHT = 2
 BATCH_KEYS = 500
 
@@ -94,7 +95,8 @@ async def client_gets(
 ) -> float:
     """Gets a second by our client library, which calls each key's owner."""
     turns = cycle(keys)
-    async with StatecastClient(addresses) as client:
+    # The stub has no deadline either.
+    async with StatecastClient(addresses, timeout_s=CALL_S) as client:
         return (await saturate(lambda: client.get(STORE, next(turns)), in_flight, seconds))[0]
 
 
