@@ -19,6 +19,7 @@ WORKERS ?= 2
 FUZZ := tests/fuzz
 FROZEN := services/stream-processor/tests/test_frozen_executors.py
 MINUTES ?= 60
+GHZ_VERSION := v0.120.0
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done
 
@@ -159,6 +160,17 @@ bench-processor: install ## Measure the stream-processor alone, in both modes, a
 .PHONY: bench-query
 bench-query: install ## Measure the query-service alone, with 1,000,000 keys, and write bench/results/
 	$(BIN)/python -m bench.query
+
+bench/peer/target/.done: bench/peer/pom.xml $(shell find bench/peer/src -type f) $(shell find proto -name '*.proto')
+	$(MVN) -f bench/peer/pom.xml package
+	touch $@
+
+$(BIN)/ghz: | $(VENV)/bin/python
+	GOBIN=$(BIN) go install github.com/bojand/ghz/cmd/ghz@$(GHZ_VERSION)
+
+.PHONY: bench-peer
+bench-peer: install bench/peer/target/.done $(BIN)/ghz ## Measure Kafka Streams behind gRPC and the query-service in turn, and write bench/results/
+	$(BIN)/python -m bench.peer
 
 .PHONY: soak
 soak: install ## Show that the memory of edge and query-service stays flat under clients that come and go (SOAK_MINUTES=30)

@@ -18,6 +18,7 @@ UNITS = (
     ("_mb_per_s", "MB/s"),
     ("_reads", "reads"),
     ("_us_", "us"),
+    ("_server_us", "us"),
     ("_ms", "ms"),
     ("_bytes", "B"),
     ("_kb", "KB"),
@@ -30,6 +31,7 @@ UNITS = (
     ("_refused", "handshakes"),
     ("_frames_", "frames"),
     ("_keys", "keys"),
+    ("restore_s", "s"),
 )
 """Parts of metrics' names with the units that they tell; the first that is there counts."""
 

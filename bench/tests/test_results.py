@@ -49,6 +49,10 @@ def test_a_metric_is_reported_over_the_runs_that_have_it() -> None:
         ("resumes_recovered_percent", "%"),
         ("resumes_frames_missed", "frames"),
         ("query_cpu_ms_per_s.edges_1", "ms"),
+        ("ours.get_server_us.owner", "us"),
+        ("peer.restore_s", "s"),
+        ("restore_start_ms", "ms"),
+        ("ours.batch_keys_per_s.unchanged", "1/s"),
     ],
 )
 def test_the_name_of_a_metric_gives_its_unit(metric: str, unit: str) -> None:
