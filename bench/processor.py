@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.processor_latency import Pause, Sample, figures, outside, p99_ms, pauses
+from bench.processor_latency import Pause, Sample, figures, longest_ms, outside, p99_ms, pauses
 from bench.processor_rig import CHECKPOINT_S, PARTITIONS, TRIGGERS, Rig, rig
 from bench.processor_workload import GROUPS, ROWS, SHAPES, Bank
 from bench.results import Measured, Metric, Suite, combine, measure_each
@@ -24,6 +24,8 @@ STEP_S = 6.0
 STEPS = (10_000, 15_000, 20_000, 25_000, 30_000)
 BEARABLE_MS = 1_000.0
 BACKLOG = 600_000
+PAUSE_RATE = 1_000
+CHECKPOINTS = 12
 
 Window = tuple[int, int]  # the first change of it, and the first after it
 
@@ -34,6 +36,26 @@ class Measurements:
 
     bootstrap: str
     bank: Bank
+    checkpoints: int = CHECKPOINTS
+
+    def pauses(self, name: str) -> list[Metric]:
+        """How long each of several checkpoints delays a change at most, at PAUSE_RATE; each is one of the runs.
+
+        The first checkpoints after the start are left out: their code runs for the first time.
+        """
+        warm_s, seconds = WARM_S + CHECKPOINT_S, (self.checkpoints + 1) * (CHECKPOINT_S + 1)
+        count = ROWS + round(PAUSE_RATE * (warm_s + seconds))
+        with rig(self.bootstrap, SHAPES[name], "realtime", self.bank, count) as bench_rig:
+            _prepare(bench_rig)
+            bench_rig.load.send_at(PAUSE_RATE, warm_s)
+            window = _window(bench_rig, PAUSE_RATE, seconds)
+            bench_rig.read()
+            samples = _samples(bench_rig, window)
+            apart = pauses(bench_rig.sink.times_ms, bench_rig.commits_ms())
+            inside = [pause for pause in apart if samples[0].sent_ms < pause.from_ms < samples[-1].sent_ms]
+            return combine(
+                [{f"checkpoint_pause_ms.{name}": longest_ms(samples, pause)} for pause in inside[: self.checkpoints]]
+            )
 
     def latency(self, name: str, mode: str, rates: Sequence[int], state: bool) -> list[Metric]:
         """The figures of each of RUNS windows at each rate; with `state`, what a row takes in a checkpoint too."""
@@ -123,17 +145,18 @@ Job = Callable[[], list[Metric]]
 NAMES = (
     *(f"latency.{shape}.{mode}.{rate}" for shape, mode, rate in product(SHAPES, TRIGGERS, RATES)),
     *(f"state.{shape}" for shape in SHAPES),
+    *(f"pauses.{shape}" for shape in SHAPES),
     *(f"sustained.{shape}" for shape in SHAPES),
     *(f"drain.{mode}" for mode in TRIGGERS),
 )
 
 
-def measure(names: Sequence[str]) -> Measured:
+def measure(names: Sequence[str], checkpoints: int) -> Measured:
     """Makes the measurements one after the other, on one broker."""
     # Ended from outside, it still ends what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with TemporaryDirectory(prefix="statecast-bench-") as directory, running_broker(Path(directory)) as broker:
-        return measure_each(dict(_jobs(Measurements(broker.bootstrap, Bank()), set(names))))
+        return measure_each(dict(_jobs(Measurements(broker.bootstrap, Bank(), checkpoints), set(names))))
 
 
 def _jobs(measurements: Measurements, names: set[str]) -> Iterator[tuple[str, Job]]:
@@ -143,7 +166,8 @@ def _jobs(measurements: Measurements, names: set[str]) -> Iterator[tuple[str, Jo
         state = mode == "realtime" and f"state.{shape}" in names
         if rates or state:
             yield f"latency.{shape}.{mode}", partial(measurements.latency, shape, mode, rates, state)
-    single: dict[str, Job] = {f"sustained.{shape}": partial(measurements.sustained, shape) for shape in SHAPES}
+    single: dict[str, Job] = {f"pauses.{shape}": partial(measurements.pauses, shape) for shape in SHAPES}
+    single |= {f"sustained.{shape}": partial(measurements.sustained, shape) for shape in SHAPES}
     single |= {f"drain.{mode}": partial(measurements.drain, mode) for mode in TRIGGERS}
     yield from ((name, job) for name, job in single.items() if name in names)
 
@@ -152,7 +176,7 @@ SUITE = Suite(
     name="processor",
     description=__doc__,
     measurements=NAMES,
-    options={},
+    options={"checkpoints": CHECKPOINTS},
     settings={
         "partitions": PARTITIONS,
         "rows": ROWS,
@@ -163,6 +187,7 @@ SUITE = Suite(
         "warm_up_s": WARM_S,
         "window_s": WINDOW_S,
         "runs": RUNS,
+        "pause_rate_per_s": PAUSE_RATE,
         "steps_per_s": STEPS,
     },
     measure=measure,

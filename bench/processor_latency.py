@@ -67,6 +67,11 @@ def p99_ms(samples: Iterable[Sample]) -> float:
     return percentiles("took", took)["took_p99"] if len(took) >= MIN_SAMPLES else math.inf
 
 
+def longest_ms(samples: Iterable[Sample], pause: Pause) -> float:
+    """The longest that a change took that the pause delayed. Raises ValueError when it delayed none."""
+    return round(max(sample.took_ms for sample in samples if pause.delays(sample)), 1)
+
+
 def figures(mode: str, suffix: str, samples: Sequence[Sample], apart: Sequence[Pause]) -> dict[str, float]:
     """`<mode>_ms_p50`, `_p90`, `_p99` and `_max` of the samples that no pause delays.
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from bench.processor_latency import Pause, Sample, figures, outside, p99_ms, pauses
+from bench.processor_latency import Pause, Sample, figures, longest_ms, outside, p99_ms, pauses
 
 STEADY = [Sample(float(at), at + 5.0) for at in range(0, 2_000, 10)]
 
@@ -65,3 +65,9 @@ def test_figures_without_pauses_have_no_checkpoint() -> None:
 def test_figures_of_few_samples_are_refused() -> None:
     with pytest.raises(ValueError, match="samples"):
         figures("realtime", ".x", STEADY[:50], [])
+
+
+def test_the_longest_that_a_pause_delays_is_that_of_what_was_under_way_in_it() -> None:
+    slow_elsewhere = Sample(5_000.0, 5_900.0)
+
+    assert longest_ms([*STEADY, Sample(2_500.0, 2_900.0), slow_elsewhere], Pause(2_450.0, 2_890.0)) == 400.0
