@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 from google.protobuf.message import Message
@@ -18,6 +19,7 @@ from query_service.serving.call_limits import CallLimits, InFlight
 from query_service.serving.servicers import QueryServicer, ShardServicer
 from query_service.serving.shard_listing import ShardListing
 from query_service.storage.changes import Changes
+from query_service.storage.checkpoints import Checkpoints, Pace
 from query_service.storage.engine import MemoryEngine
 from query_service.storage.progress import Progress
 from query_service.storage.replica import Replica
@@ -90,7 +92,8 @@ class ServedStores:
         )
         listing = ShardListing(view, self.preference, self.clock)
         self.queries = QueryServicer(routed, listing, limits, self.metrics, call_limits)
-        self.shards = ShardServicer(local, listing, limits, call_limits)
+        checkpoints = Checkpoints(Path("unused"), 0, self.metrics, self.clock)  # stores in memory have none
+        self.shards = ShardServicer(local, listing, limits, call_limits, checkpoints, Pace(1e9, self.clock))
 
     def write(self, store: str, key: str, payload: bytes | None, seconds: int | None = None) -> None:
         """Applies the next record of the partition of a key, which has NUL between its parts; None deletes."""
