@@ -58,7 +58,7 @@ async def test_one_that_is_alone_goes_alone() -> None:
 async def test_those_of_one_turn_go_together() -> None:
     upstream = Upstream()
 
-    assert await asyncio.gather(*map(upstream.ask, "abc")) == ["a together", "b together", "c together"]
+    assert [*await asyncio.gather(*map(upstream.ask, "abc"))] == ["a together", "b together", "c together"]
     assert [sorted(batch) for batch in upstream.batches] == [["a", "b", "c"]]
     assert upstream.singles == []
 
@@ -67,7 +67,7 @@ async def test_each_group_goes_by_itself() -> None:
     upstream = Upstream()
     answers = await asyncio.gather(upstream.ask("a", "one"), upstream.ask("b", "two"))
 
-    assert answers == ["a alone", "b alone"]
+    assert [*answers] == ["a alone", "b alone"]
 
 
 async def test_each_caller_has_its_own_error_and_a_single_lookup_where_a_batch_cannot_do() -> None:

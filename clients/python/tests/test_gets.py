@@ -66,7 +66,7 @@ async def test_those_in_flight_together_are_one_batch_for_each_owner(cluster: "C
 
 
 async def test_one_key_of_which_no_instance_has_a_replica_fails_alone(cluster: "Cluster") -> None:
-    keys = ["lost-1", *GROUPS]
+    keys: list[KeyParts] = ["lost-1", *GROUPS]
     answers = await asyncio.gather(*(outcome(cluster.client, "rows", key) for key in keys))
 
     assert answers[0] is UnavailableError
@@ -74,8 +74,8 @@ async def test_one_key_of_which_no_instance_has_a_replica_fails_alone(cluster: "
 
 
 async def test_a_key_that_is_wrong_spoils_no_other(cluster: "Cluster") -> None:
-    wrong = ("order-0", "sort without a member", "")
-    answers = await asyncio.gather(*(outcome(cluster.client, "rows", key) for key in (*GROUPS, wrong)))
+    keys: list[KeyParts] = [*GROUPS, ("order-0", "sort without a member", "")]
+    answers = await asyncio.gather(*(outcome(cluster.client, "rows", key) for key in keys))
 
     assert [answer.state.key.group for answer in answers if isinstance(answer, query.GetStateResponse)][:12] == GROUPS
 
