@@ -12,13 +12,21 @@ from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1 import query_service_pb2_grpc as query_grpc
 from statecast.state.v1 import state_pb2
 from statecast_client import StatecastClient
-from statecast_client.shard_map import ShardMap, hash_group
+from statecast_client.errors import ABSENCE, FRESHNESS
+from statecast_client.shard_map import ShardMap
 
 STORE = query_pb2.Store(store="rows", topic="rows", message="statecast.orders.v1.Order", partitions=4)
 
 
+ERRORS = {"large": grpc.StatusCode.RESOURCE_EXHAUSTED, "lost": grpc.StatusCode.UNAVAILABLE}
+"""What a key of a batch fails with, by the beginning of its group; the large ones do not fail alone."""
+
+
 class FakeInstance(query_grpc.QueryServiceServicer):
-    """Answers for every key of `rows` with its own name, unless it is told to fail or to wait."""
+    """Answers for every key of `rows` with its own name, unless it is told to fail or to wait.
+
+    Groups that begin with `absent`, `deleted` or a word of ERRORS have no value.
+    """
 
     def __init__(self) -> None:
         self.address = ""
@@ -26,6 +34,9 @@ class FakeInstance(query_grpc.QueryServiceServicer):
         self.failure: grpc.StatusCode | None = None
         self.gate = asyncio.Event()
         self.gate.set()
+        self.max_batch = 1000
+        self.forwards: set[int] = set()
+        """The partitions that it says it has passed on."""
         self.gets: list[str] = []
         self.batches: list[query.BatchGetStatesRequest] = []
         self.scans: list[query.ScanStatesRequest] = []
@@ -36,10 +47,19 @@ class FakeInstance(query_grpc.QueryServiceServicer):
     async def GetState(self, request: query.GetStateRequest, context: Any) -> query.GetStateResponse:  # noqa: N802
         self.gets.append(request.key.group)
         await self._pass(context)
-        answer = query.GetStateResponse()
-        answer.state.key.CopyFrom(request.key)
-        answer.freshness.answered_by = self.address
-        return answer
+        group = request.key.group
+        if request.store != STORE.store:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"store: there is no `{request.store}`")
+        if not group or "\0" in group:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "key.group: it is wrong")
+        if group.startswith("lost"):
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "nobody serves it")
+        freshness = self._freshness(partition_of(group))
+        if (absence := absence_of(group)) is not None:
+            absence.ClearField("unchanged_since")
+            trailing = (ABSENCE, absence.SerializeToString()), (FRESHNESS, freshness.SerializeToString())
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"key: `{group}` has no value in `rows`", trailing)
+        return query.GetStateResponse(state=query_pb2.State(key=request.key, payload=b"row"), freshness=freshness)
 
     async def BatchGetStates(  # noqa: N802
         self, request: query.BatchGetStatesRequest, context: Any
@@ -50,12 +70,27 @@ class FakeInstance(query_grpc.QueryServiceServicer):
             while not self.results:  # noqa: ASYNC110  the test fills a list
                 await asyncio.sleep(0.01)
             return query.BatchGetStatesResponse(results=self.results.pop(0))
-        return query.BatchGetStatesResponse(
-            results=[
-                query_pb2.KeyResult(index=index, state=query_pb2.State(key=each.key))
-                for index, each in enumerate(request.keys)
-            ]
-        )
+        if request.store != STORE.store:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"store: there is no `{request.store}`")
+        if len(request.keys) > self.max_batch:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "keys, ranges: there are too many")
+        if any(each.key.sort and not each.key.member for each in request.keys):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "keys[0].key.member: it is empty")
+        response, by_partition = query.BatchGetStatesResponse(), dict[int, query_pb2.Freshness]()
+        for index, each in enumerate(request.keys):
+            result, partition = response.results.add(index=index), partition_of(each.key.group)
+            code = next((code for word, code in ERRORS.items() if each.key.group.startswith(word)), None)
+            if code is not None:
+                result.error.code, result.error.message = code.value[0], "of a batch"
+                continue
+            by_partition.setdefault(partition, self._freshness(partition)).keys.append(index)
+            if (absence := absence_of(each.key.group)) is not None:
+                result.absence.CopyFrom(absence)
+            else:
+                result.state.key.CopyFrom(each.key)
+                result.state.payload = b"row"
+        response.freshness.extend(by_partition.values())
+        return response
 
     async def ScanStates(self, request: query.ScanStatesRequest, context: Any) -> query.ScanStatesResponse:  # noqa: N802
         self.scans.append(request)
@@ -79,10 +114,31 @@ class FakeInstance(query_grpc.QueryServiceServicer):
                 shard.replicas.add(address=holder.address, rank=rank, serving=True)
         return listing
 
+    def _freshness(self, partition: int) -> query_pb2.Freshness:
+        position = state_pb2.Position(epoch=1, offset=9)
+        is_forwarded = partition in self.forwards
+        return query_pb2.Freshness(
+            partition=partition, current_through=position, answered_by=self.address, forwarded=is_forwarded
+        )
+
     async def _pass(self, context: Any) -> None:
         await self.gate.wait()
         if self.failure is not None:
             await context.abort(self.failure, "store: told to fail")
+
+
+def partition_of(group: str) -> int:
+    partition = ShardMap.of(query.ListShardsResponse(stores=[STORE])).partition_of(STORE.store, group)
+    assert partition is not None
+    return partition
+
+
+def absence_of(group: str) -> query_pb2.Absence | None:
+    """What a batch says of a key without a value; None for one that has a value."""
+    position = state_pb2.Position(epoch=1, offset=5)
+    if group.startswith("deleted"):
+        return query_pb2.Absence(position=position, deleted=True)
+    return query_pb2.Absence(position=position, unchanged_since=position) if group.startswith("absent") else None
 
 
 class Cluster:
@@ -93,9 +149,7 @@ class Cluster:
         self.client = client
 
     def owner(self, group: str) -> FakeInstance:
-        partition = ShardMap.of(query.ListShardsResponse(stores=[STORE])).partition(STORE.store, hash_group(group))
-        assert partition is not None
-        return self.instances[partition % len(self.instances)]
+        return self.instances[partition_of(group) % len(self.instances)]
 
     def other(self, group: str) -> FakeInstance:
         return next(each for each in self.instances if each is not self.owner(group))

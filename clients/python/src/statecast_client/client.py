@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from itertools import chain
 from typing import Self, TypeVar
@@ -15,6 +15,7 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 from statecast_client.errors import InvalidError, OverloadedError, StatecastError, UnavailableError, error_of_key
+from statecast_client.gets import Gets, halves
 from statecast_client.keys import Change, KeyParts, key_of
 from statecast_client.router import Call, Router, stub
 from statecast_client.shard_map import group_by_owner, hash_group
@@ -48,6 +49,7 @@ class StatecastClient:
         if not addresses:
             raise InvalidError("addresses: there are none: name at least one instance")
         self._router = Router(addresses, credentials=credentials, on_failure=lambda *_: self._read_shards())
+        self._gets = Gets(self._router)
         self._address = addresses[0]
         self._timeout_s = timeout_s
         self._refresh_s = refresh_s
@@ -56,10 +58,11 @@ class StatecastClient:
 
     async def get(self, store: str, key: KeyParts, *, bounds: query_pb2.Bounds | None = None) -> query.GetStateResponse:
         """Returns the value of one key and its freshness. Raises AbsentError when there is none."""
-        request = query.GetStateRequest(store=store, key=key_of(key), bounds=bounds)
-        return await self._answer(
-            store, request.key.group, lambda channel, timeout_s: stub(channel).GetState(request, timeout=timeout_s)
-        )
+        now = time.monotonic()
+        if self._read_at is None or now - self._read_at > self._refresh_s:
+            await self._fresh_shards()
+        deadline = now + self._timeout_s
+        return await self._gets.answer(store, key if isinstance(key, str) else key_of(key), bounds, deadline)
 
     async def batch_get(
         self,
@@ -123,7 +126,7 @@ class StatecastClient:
 
     async def shards(self, store: str = "") -> query.ListShardsResponse:
         """Returns the stores, their partitions and their replicas; of one store when it is named."""
-        return await self._router.list_shards(self._halves(time.monotonic() + self._timeout_s), store)
+        return await self._router.list_shards(halves(time.monotonic() + self._timeout_s), store)
 
     def watch(self, store: str, keys: Sequence[KeyParts], *, wait_s: float = 5.0) -> AsyncGenerator[Change, None]:
         """Yields what each key holds, and then every newer value; never an older one of the same epoch.
@@ -138,6 +141,7 @@ class StatecastClient:
     async def close(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
+        self._gets.close()
         await self._router.close()
 
     async def __aenter__(self) -> Self:
@@ -152,14 +156,9 @@ class StatecastClient:
         An instance that fails, or is silent for half of the time, is left for another, once. `wait_s` is how long the
         service may hold the call on top of the timeout.
         """
-        timeouts = self._halves(time.monotonic() + self._timeout_s, wait_s)
+        timeouts = halves(time.monotonic() + self._timeout_s, wait_s)
         await self._fresh_shards()
         return await self._router.call(store, hash_group(group) if group else None, call, timeouts)
-
-    def _halves(self, deadline: float, wait_s: float = 0.0) -> Iterator[float]:
-        """The timeouts of two calls: the first takes half of the time that is left, the second all of it."""
-        for share in (0.5, 1.0):
-            yield wait_s + (deadline - time.monotonic()) * share
 
     async def _fresh_shards(self) -> None:
         """Waits for the first shard map only; it stays empty when no instance reports it."""
@@ -171,7 +170,7 @@ class StatecastClient:
     def _read_shards(self) -> "asyncio.Task[None]":
         async def read() -> None:
             with suppress(StatecastError):  # the previous map stays in use; without one, any instance is asked
-                await self._router.refresh(self._halves(time.monotonic() + self._timeout_s))
+                await self._router.refresh(halves(time.monotonic() + self._timeout_s))
                 self._read_at = time.monotonic()
 
         if self._reading is None or self._reading.done():

@@ -76,10 +76,13 @@ class Router:
 
     def address(self, store: str, group: GroupHashes) -> str:
         """Returns the address to ask for a group now."""
-        replicas = self.shards.replicas(store, group)
-        if replicas and replicas[0] not in self._failed:
-            return replicas[0]
-        return self._failed.choose((*replicas, *self._addresses))
+        return self._best(self.shards.replicas(store, group))
+
+    def owner(self, store: str, group: str) -> tuple[str, int | None]:
+        """Returns the address to ask for a group now, and its partition, or None when the map does not know it."""
+        partition = self.shards.partition_of(store, group)
+        replicas = () if partition is None else self.shards.stores[store].replicas.get(partition, ())
+        return self._best(replicas), partition
 
     async def call(self, store: str, group: GroupHashes | None, call: Call[T], timeouts: Iterable[float]) -> T:
         """Returns the answer of the best instance for a group, or of any for None; asks another for each next timeout.
@@ -128,6 +131,11 @@ class Router:
         channels, self._channels = self._channels, {}
         for channel in channels.values():
             await channel.close()
+
+    def _best(self, replicas: Sequence[str]) -> str:
+        if replicas and replicas[0] not in self._failed:
+            return replicas[0]
+        return self._failed.choose((*replicas, *self._addresses))
 
     async def _first_answer(
         self, candidates: Callable[[], Sequence[str]], call: Call[T], timeouts: Iterable[float]

@@ -15,6 +15,7 @@ _HASH_INDEXES = {
     query_pb2.PARTITIONER_MURMUR2: [*PARTITIONERS].index("murmur2"),
     query_pb2.PARTITIONER_CRC32: [*PARTITIONERS].index("crc32"),
 }
+_HASHES = tuple(PARTITIONERS.values())
 
 
 def hash_group(group: str) -> GroupHashes:
@@ -63,6 +64,13 @@ class ShardMap:
         if shards is None or shards.hash_index is None:
             return None
         return group[shards.hash_index] % shards.partitions
+
+    def partition_of(self, store: str, group: str) -> int | None:
+        """Returns the partition of a group as `partition` does, without the hashes that its store does not use."""
+        shards = self.stores.get(store)
+        if shards is None or shards.hash_index is None:
+            return None
+        return _HASHES[shards.hash_index](group) % shards.partitions
 
     def replicas(self, store: str, group: GroupHashes | None) -> tuple[str, ...]:
         """Returns the addresses that hold a group, the best first; none when the map does not know."""

@@ -286,3 +286,37 @@ def test_it_forgets_a_slow_time() -> None:
         slow.note(0.001)
 
     assert slow.after_s == 0.001
+
+
+async def test_a_race_that_the_second_ends_leaves_its_caller_able_to_go_on(cluster: Cluster) -> None:
+    cluster.rank(1).gate.clear()
+    await cluster.answered_by()
+    task = asyncio.current_task()
+    assert task is not None
+
+    assert task.cancelling() == 0
+    await asyncio.sleep(0)
+
+
+async def test_a_caller_that_is_cancelled_while_the_second_ends_the_race_stays_cancelled(cluster: Cluster) -> None:
+    cluster.rank(1).gate.clear()
+    cluster.rank(2).gate.clear()
+    asking = asyncio.create_task(cluster.answered_by())
+    await cluster.until(lambda: len(cluster.rank(2).deadlines) > 0)
+    cluster.rank(2).gate.set()
+    while not asking.cancelling():  # noqa: ASYNC110  until the second has ended the race
+        await asyncio.sleep(0)
+    asking.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def test_a_time_limit_of_the_caller_ends_both(cluster: Cluster) -> None:
+    cluster.rank(1).gate.clear()
+    cluster.rank(2).gate.clear()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await cluster.answered_by()
+
+    assert cluster.rank(1).cancelled == 1

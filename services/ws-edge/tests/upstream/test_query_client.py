@@ -94,6 +94,60 @@ async def test_when_no_instance_answers_every_key_has_its_error(
         await client.list_shards()
 
 
+async def test_lookups_at_the_same_time_share_a_batch_for_each_owner(
+    client: QueryClient, owner: FakeQueryService, other: FakeQueryService
+) -> None:
+    fill(owner)
+    absent = StoreKey("orders-by-key", "nobody")
+    alone = [await client.get(STORE, key) for key in (*KEYS[:3], absent)]
+    assert owner.calls["BatchGetStates"] == 4
+    together = await asyncio.gather(*(client.get(STORE, key) for key in (*KEYS[:3], absent)))
+
+    assert [(state.key, state.position, state.row) for state in together] == [
+        (state.key, state.position, state.row) for state in alone
+    ]
+    assert owner.calls["BatchGetStates"] == 5
+    assert other.calls["BatchGetStates"] == 0
+
+
+async def test_a_row_that_cannot_be_read_spoils_no_lookup_beside_it(
+    client: QueryClient, owner: FakeQueryService
+) -> None:
+    fill(owner)
+    owner.held[KEYS[0]].payload = b"\xff"  # type: ignore[union-attr]
+    answers = await asyncio.gather(*(client.get(STORE, key) for key in KEYS[:4]), return_exceptions=True)
+
+    assert isinstance(answers[0], UnavailableError)
+    assert [state.row.order_id for state in answers[1:] if isinstance(state, KeyState)] == [
+        "order-1",
+        "order-2",
+        "order-3",
+    ]
+
+
+async def test_lookups_at_the_same_time_have_each_an_error_when_no_instance_answers(
+    client: QueryClient, owner: FakeQueryService, other: FakeQueryService
+) -> None:
+    owner.failing = other.failing = grpc.StatusCode.UNAVAILABLE
+    answers = await asyncio.gather(*(client.get(STORE, key) for key in KEYS[:3]), return_exceptions=True)
+
+    assert [type(answer) for answer in answers] == [UnavailableError] * 3
+    assert len({id(answer) for answer in answers}) == 3
+
+
+async def test_a_caller_that_goes_away_leaves_the_lookups_beside_it_alone(
+    client: QueryClient, owner: FakeQueryService
+) -> None:
+    fill(owner)
+    tasks = [asyncio.create_task(client.get(STORE, key)) for key in KEYS[:3]]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert isinstance(answers[0], asyncio.CancelledError)
+    assert all(isinstance(answer, KeyState) for answer in answers[1:])
+
+
 async def test_a_slow_instance_is_given_up_after_the_timeout(service: FakeQueryService) -> None:
     service.delay = 5.0
     client = QueryClient([service.address], timeout=0.05, batch_limit=10, clock=Clock())

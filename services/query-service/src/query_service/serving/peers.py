@@ -17,6 +17,7 @@ from query_service.lookups import Encoded, Row
 from query_service.lookups.routed_peer import Held, RoutedPeer
 from query_service.serving.grpc_status import failure_of
 from query_service.serving.messages import fill_batch_request, fill_scan_request, forwarded_freshness, message_of
+from query_service.serving.remote_gets import RemoteGets
 from query_service.storage.store_keys import row_key
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
@@ -45,12 +46,14 @@ class RemoteLookup(lookups.Lookup):
     stub: "shard_grpc.ShardServiceAsyncStub"
     peer: str
     monotonic: Callable[[], float]
+    _gets: RemoteGets = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._gets = RemoteGets(self.stub, self.peer, self.monotonic, self._call)
 
     @override
     async def get(self, query: lookups.GetQuery, deadline: float) -> lookups.GetResult:
-        request = shard.GetStateRequest(query=message_of(query.encoded))
-        answer = (await self._call(self.stub.GetState, request, deadline)).answer
-        return lookups.GetResult(Encoded(answer.state), forwarded_freshness(answer.freshness))
+        return await self._gets.result(query, deadline)
 
     @override
     async def batch(self, query: lookups.BatchQuery, deadline: float) -> lookups.BatchResult:

@@ -14,6 +14,7 @@ import structlog
 from statecast.query.v1.query_pb2 import Bounds
 from statecast.query.v1.query_pb2 import Store as ListedStore
 from statecast.query.v1.query_service_pb2 import BatchGetStatesResponse, ListShardsResponse, ScanStatesRequest
+from statecast_client.coalescing import Coalescer
 from statecast_client.router import RETRIED, Router, stub
 from statecast_client.shard_map import group_by_owner, hash_group
 from ws_edge.errors import RequestError, UnavailableError
@@ -36,6 +37,11 @@ ATTEMPTS = 3
 BATCH_METHOD = "/statecast.query.v1.QueryService/BatchGetStates"
 RETRY_S = 0.25
 """The shortest time between two reads of the map, so that failing polls cannot make a storm of them."""
+
+_Group = tuple[str, str, int | None]
+"""Which lookups may share a batch: the store, the address of the owner and, in a store with bounds, the partition."""
+
+_Get = tuple[Store, Query]
 
 log = structlog.get_logger(__name__)
 
@@ -70,6 +76,9 @@ class QueryClient:
         self._timeouts = (timeout,) * ATTEMPTS
         self._batch_limit = batch_limit
         self._stale_after_ms = stale_after_ms
+        self._gets: Coalescer[_Group, _Get, KeyState] = Coalescer(
+            self._get_alone, self._get_together, max_batch=batch_limit
+        )
         self.failed = asyncio.Event()
         """Set whenever an instance has failed."""
 
@@ -95,13 +104,11 @@ class QueryClient:
         return await self._results(store, queries, self._router.call_at(address, call, max_wait + self._timeout))
 
     async def get(self, store: Store, key: StoreKey) -> KeyState:
-        """Returns what a key holds. Raises RequestError."""
-        (result,) = await self.poll(store, [Query.of(key)])
-        if isinstance(result, RequestError):
-            raise result
-        if not isinstance(result, KeyState):
-            raise UnavailableError(f"the query service has left {key} out of its answer; try again in a moment")
-        return result
+        """Returns what a key holds; those who ask at the same time share a batch. Raises RequestError."""
+        query = Query.of(key)
+        # A batch with bounds waits until its partitions meet them, so each has its own.
+        partition = None if store.max_lag_ms is None else self._router.shards.partition(store.name, query.group)
+        return await self._gets.result((store.name, self.address(store, query), partition), (store, query))
 
     async def scan(self, store: Store, scan: Scan, at_least: Position | None = None) -> Page:
         """Returns a page of a group, as of `at_least` or a later position. Raises RequestError."""
@@ -126,7 +133,31 @@ class QueryClient:
         return listing
 
     async def close(self) -> None:
+        self._gets.close()
         await self._router.close()
+
+    async def _get_alone(self, _: _Group, get: _Get) -> KeyState:
+        store, query = get
+        [result] = await self._poll_batch(store, [query])
+        if isinstance(result, RequestError):
+            raise result
+        if not isinstance(result, KeyState):
+            raise UnavailableError(f"the query service has left {query.key} out of its answer; try again in a moment")
+        return result
+
+    async def _get_together(self, _: _Group, gets: Sequence[_Get]) -> Sequence[KeyState | None]:
+        """Returns what each key holds, or None where that can only be known by asking for it alone."""
+        store, queries = gets[0][0], [query for _, query in gets]
+        try:
+            response = await self._router.call(
+                store.name, queries[0].group, partial(_call_batch, batch(store, queries)), self._timeouts
+            )
+        except UnavailableError:
+            raise
+        except RequestError:  # of one of them, or of all together
+            return [None] * len(gets)
+        states = results(store, queries, response, self._stale_after_ms)
+        return [state if isinstance(state, KeyState) else None for state in states]
 
     async def _poll_batch(self, store: Store, queries: Sequence[Query]) -> list[Result]:
         call = partial(_call_batch, batch(store, queries))

@@ -1,0 +1,180 @@
+"""Single lookups of a client: those that are under way together are one batch for each owner."""
+
+import time
+from collections.abc import Awaitable, Iterator, Sequence
+
+import grpc.aio
+
+from statecast.query.v1 import query_pb2
+from statecast.query.v1 import query_service_pb2 as query
+from statecast.state.v1 import state_pb2
+from statecast_client.coalescing import Coalescer
+from statecast_client.errors import AbsentError, InvalidError, OverloadedError, error_of_key
+from statecast_client.router import Router
+from statecast_client.shard_map import hash_group
+
+_GET_METHOD = "/statecast.query.v1.QueryService/GetState"
+_BATCH_METHOD = "/statecast.query.v1.QueryService/BatchGetStates"
+
+_MAX_SHORT = 100
+_SHORT_QUERIES = tuple(bytes((18, size + 4, 10, size + 2, 10, size)) for size in range(_MAX_SHORT))
+"""By its size, what stands before a short group that is all of the key of a KeyQuery in a BatchGetStatesRequest."""
+
+_APART_S = 1.0
+_NOT_FOUND = 5
+_FAILED_PRECONDITION = 9
+
+Batch = tuple[str, str, bytes, int | None]
+"""What lookups have in common that may go together, plain for speed: store, address, encoded bounds, partition.
+
+Nothing may delay one of them that would not delay the others. So those with bounds, which wait until a partition meets
+them, are of one partition, and so are, for a second, those of a partition that the instance could not answer itself. Of
+all others, the partition is None.
+"""
+
+Get = tuple[str, bytes, float]
+"""One lookup, plain for speed: its group, the key as the only one of an encoded BatchGetStatesRequest, its deadline."""
+
+Answer = query.GetStateResponse | Exception | None
+
+
+class Gets:
+    """Each caller has its own deadline, bounds and error, as if it had asked alone."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        self._coalescer = Coalescer(self._alone, self._together)
+        self._apart_until: dict[tuple[str, int | None], float] = {}
+
+    def answer(
+        self, store: str, key: str | state_pb2.StateKey, bounds: query_pb2.Bounds | None, deadline: float
+    ) -> Awaitable[query.GetStateResponse]:
+        """Returns the answer of the owner of a key, or of another instance. Raises a StatecastError."""
+        group = key if isinstance(key, str) else key.group
+        address, partition = self._router.owner(store, group)
+        get = group, encoded_query(key), deadline
+        batch: Batch
+        if bounds is not None:
+            batch = store, address, bounds.SerializeToString(deterministic=True), partition
+        elif self._apart_until and self._is_apart(store, partition):
+            batch = store, address, b"", partition
+        else:
+            batch = store, address, b"", None
+        if not group or "\0" in group:  # refused, and with it all that go together with it
+            return self._alone(batch, get)
+        return self._coalescer.result(batch, get)
+
+    def close(self) -> None:
+        self._coalescer.close()
+
+    async def _alone(self, batch: Batch, get: Get) -> query.GetStateResponse:
+        store, _, bounds, _ = batch
+        group, encoded, deadline = get
+        [key_query] = query.BatchGetStatesRequest.FromString(encoded).keys
+        request = query.GetStateRequest(store=store, key=key_query.key)
+        if bounds:
+            request.bounds.MergeFromString(bounds)
+
+        def call(channel: grpc.aio.Channel, timeout_s: float) -> Awaitable[query.GetStateResponse]:
+            method: grpc.aio.UnaryUnaryMultiCallable[query.GetStateRequest, query.GetStateResponse]
+            method = channel.unary_unary(
+                _GET_METHOD, query.GetStateRequest.SerializeToString, query.GetStateResponse.FromString
+            )
+            return method(request, timeout=timeout_s)
+
+        return await self._router.call(store, hash_group(group) if group else None, call, halves(deadline))
+
+    async def _together(self, batch: Batch, gets: Sequence[Get]) -> Sequence[Answer]:
+        request = encoded_batch(batch, gets)
+
+        def call(channel: grpc.aio.Channel, timeout_s: float) -> Awaitable[query.BatchGetStatesResponse]:
+            method: grpc.aio.UnaryUnaryMultiCallable[bytes, query.BatchGetStatesResponse] = channel.unary_unary(
+                _BATCH_METHOD, None, query.BatchGetStatesResponse.FromString
+            )
+            return method(request, timeout=timeout_s)
+
+        groups, _, deadlines = zip(*gets, strict=True)
+        try:
+            response = await self._router.call(batch[0], hash_group(groups[0]), call, halves(min(deadlines)))
+        except (InvalidError, OverloadedError):  # of one of them, or of all together
+            return [None] * len(gets)
+        self._note_apart(batch[0], groups, response)
+        return answers(batch[0], groups, response)
+
+    def _is_apart(self, store: str, partition: int | None) -> bool:
+        until = self._apart_until.get((store, partition))
+        if until is not None and until <= time.monotonic():
+            del self._apart_until[store, partition]
+        return until is not None
+
+    def _note_apart(self, store: str, groups: Sequence[str], response: query.BatchGetStatesResponse) -> None:
+        """Notes the partitions that the instance has not answered itself."""
+        until = time.monotonic() + _APART_S
+        for freshness in response.freshness:
+            if freshness.forwarded:
+                self._apart_until[store, freshness.partition] = until
+        for result in response.results:
+            if result.HasField("error"):
+                self._apart_until[store, self._router.shards.partition_of(store, groups[result.index])] = until
+
+
+def halves(deadline: float, wait_s: float = 0.0) -> Iterator[float]:
+    """The timeouts of two calls: the first takes half of the time that is left, the second all of it."""
+    for share in (0.5, 1.0):
+        yield wait_s + (deadline - time.monotonic()) * share
+
+
+def encoded_query(key: str | state_pb2.StateKey) -> bytes:
+    if isinstance(key, str):
+        group = key.encode()
+        if len(group) < _MAX_SHORT:
+            return _SHORT_QUERIES[len(group)] + group
+        key = state_pb2.StateKey(group=key)
+    return query.BatchGetStatesRequest(keys=[query_pb2.KeyQuery(key=key)]).SerializeToString()
+
+
+def encoded_batch(batch: Batch, gets: Sequence[Get]) -> bytes:
+    store, _, bounds, _ = batch
+    request = query.BatchGetStatesRequest(store=store)
+    if bounds:
+        request.bounds.MergeFromString(bounds)
+    return request.SerializeToString() + b"".join([encoded for _, encoded, _ in gets])
+
+
+def answers(store: str, groups: Sequence[str], response: query.BatchGetStatesResponse) -> Sequence[Answer]:
+    """Returns what each lookup would have been answered alone; None when that can only be known by asking alone."""
+    ordered: list[Answer] = [None] * len(groups)
+    freshness = _freshness_by_key(response, len(groups))
+    for result in response.results:
+        index = result.index
+        known = freshness[index]
+        if result.HasField("error"):
+            if result.error.code in (_NOT_FOUND, _FAILED_PRECONDITION):
+                ordered[index] = error_of_key(result.error)
+        elif known is None:
+            continue
+        elif result.HasField("state"):
+            answer = query.GetStateResponse.FromString(known)
+            answer.state.MergeFrom(result.state)
+            ordered[index] = answer
+        else:
+            ordered[index] = _absent(store, groups[index], result.absence, known)
+    return ordered
+
+
+def _freshness_by_key(response: query.BatchGetStatesResponse, size: int) -> list[bytes | None]:
+    """Returns, for each key, the freshness of its partition as the only field of an encoded GetStateResponse."""
+    by_key: list[bytes | None] = [None] * size
+    for freshness in response.freshness:
+        keys = list(freshness.keys)
+        freshness.ClearField("keys")
+        encoded = query.GetStateResponse(freshness=freshness).SerializeToString()
+        for index in keys:
+            by_key[index] = encoded
+    return by_key
+
+
+def _absent(store: str, group: str, absence: query_pb2.Absence, freshness: bytes) -> AbsentError:
+    absence.ClearField("unchanged_since")  # which a batch says, and a single lookup does not
+    text = f"key: `{group}` has no value in `{store}`"
+    return AbsentError(text, absence, query.GetStateResponse.FromString(freshness).freshness)
