@@ -19,7 +19,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def header_block(path: str, *more: tuple[str, str]) -> bytes:
-    """The headers of a call, none of them indexed or compressed."""
+    """The headers of a call, none of them indexed or compressed; `\\udc80` to `\\udcff` are bytes that are no UTF-8."""
     fields = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "test"}
     content = {"content-type": "application/grpc", "te": "trailers"}
     return b"".join(_literal(*field) for field in (*fields.items(), *content.items(), *more))
@@ -75,7 +75,8 @@ class RawConnection:
 
 
 def _literal(name: str, value: str) -> bytes:
-    return b"\0" + b"".join(_length(len(part)) + part for part in (name.encode(), value.encode()))
+    parts = (name.encode(), value.encode(errors="surrogateescape"))
+    return b"\0" + b"".join(_length(len(part)) + part for part in parts)
 
 
 def _length(number: int) -> bytes:

@@ -25,7 +25,7 @@ from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from statecast_service.errors import PortInUseError
 from testkit.ports import free_ports
 from testkit.query_service import call_limits
-from testkit.raw_grpc import ACK, PING, RST_STREAM, RawConnection, call_frames, frame
+from testkit.raw_grpc import ACK, GOAWAY, PING, RST_STREAM, RawConnection, call_frames, frame
 from testkit.waiting import scaled, wait_until_async
 
 SERVICE = "statecast.query.v1.QueryService"
@@ -328,5 +328,21 @@ async def test_pings_are_answered_however_many_there_are() -> None:
             flags, payload = await asyncio.to_thread(connection.until, PING)
 
             assert (flags, payload) == (ACK, struct.pack(">Q", number))
+    await instance.channel.close()
+    await instance.servers.stop(0)
+
+
+async def test_a_path_that_is_no_text_ends_neither_the_native_server_nor_the_one_behind_it() -> None:
+    """It ends a server of grpcio, whose main loop lets the UnicodeDecodeError through."""
+    instance = Instance("native")
+    await instance.servers.start()
+    with RawConnection(instance.address) as connection:
+        connection.send(call_frames(1, f"/{SERVICE}/Get\udcad", b""))
+        await asyncio.to_thread(connection.until, GOAWAY)
+    instance.gate.opened.set()
+    checked = await health_pb2_grpc.HealthStub(instance.channel).Check(health_pb2.HealthCheckRequest())
+
+    assert checked.status == health_pb2.HealthCheckResponse.NOT_SERVING
+    assert await instance.stub.GetState(query.GetStateRequest()) == ANSWER
     await instance.channel.close()
     await instance.servers.stop(0)

@@ -44,8 +44,9 @@ class UnreadResponses:
 
     def count(self) -> None:
         """Brings InFlight up to date, which is wrong by a tenth of a second or a megabyte of responses in between."""
-        unread = max(0, self.open_calls() - self._in_work())
-        missing = self._handed_over - self._lost - self._sum(lambda status: status["sent"]["sum"])
+        open_calls, gone = self._now()
+        unread = max(0, open_calls - self._in_work())
+        missing = self._handed_over - self._lost - gone
         if unread == 0 or missing < 0:
             self._lost += missing
             missing = self._largest = 0
@@ -55,8 +56,7 @@ class UnreadResponses:
 
     def open_calls(self) -> int:
         """Returns how many calls are not over: they are not answered, or their responses not read."""
-        started: int = sum(method["started"] for method in self._methods())
-        return started - self._sum(lambda status: status["count"])
+        return self._now()[0]
 
     def close(self) -> None:
         """Ends the counting, once all connections are closed: nothing is held from then on."""
@@ -68,9 +68,11 @@ class UnreadResponses:
         self.count()
         self._timer = self._loop.call_later(_INTERVAL_S, self._count_again) if self._held else None
 
-    def _sum(self, number: Callable[[dict[str, Any]], int]) -> int:
-        """Returns the sum of a number over all methods and statuses."""
-        return sum(number(status) for method in self._methods() for status in method["status"].values())
-
-    def _methods(self) -> list[dict[str, Any]]:
-        return list((self._front.metrics() or {"methods": {}})["methods"].values())
+    def _now(self) -> tuple[int, int]:
+        """Returns the open calls, and the bytes of the responses of all others: some 0.1 ms of work."""
+        metrics = self._front.metrics() or {"methods": {}}
+        methods: list[dict[str, Any]] = list(metrics["methods"].values())
+        ended: list[dict[str, Any]] = [status for method in methods for status in method["status"].values()]
+        started: int = sum(method["started"] for method in methods)
+        gone: int = sum(status["sent"]["sum"] for status in ended)
+        return started - sum(status["count"] for status in ended), gone
