@@ -1,7 +1,9 @@
 """What goes out together, what goes alone, and that no caller suffers from another."""
 
 import asyncio
+import random
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pytest
 
@@ -167,3 +169,51 @@ async def test_closing_cancels_the_callers_of_a_batch_in_flight() -> None:
     answers = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert [type(answer) for answer in answers] == [asyncio.CancelledError] * 2
+
+
+class Moody:
+    """Takes its time, fails now and then, and answers some items of a batch with an error or not at all."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.coalescer = Coalescer(self._alone, self._together, max_batch=5, max_in_flight=2, max_wait_s=0.001)
+
+    async def pause(self) -> None:
+        for _ in range(self.chance.randrange(4)):
+            await asyncio.sleep(0)
+        if self.chance.random() < 0.1:
+            await asyncio.sleep(0.002)
+
+    async def _alone(self, group: str, item: str) -> str:
+        await self._work()
+        return item + group
+
+    async def _together(self, group: str, items: Sequence[str]) -> Sequence[str | Exception | None]:
+        await self._work()
+        return [self.chance.choice((item + group, item + group, ValueError(item), None)) for item in items]
+
+    async def _work(self) -> None:
+        await self.pause()
+        if self.chance.random() < 0.1:
+            raise ValueError
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_every_caller_has_its_answer_whoever_fails_or_goes_away(seed: int) -> None:
+    moody = Moody(seed)
+
+    async def caller(name: str) -> None:
+        for number in range(30):
+            await moody.pause()
+            group, item = moody.chance.choice("xy"), f"{name}.{number}"
+            with suppress(ValueError):
+                assert await moody.coalescer.result(group, item) == item + group
+
+    callers = [asyncio.create_task(caller(str(number))) for number in range(30)]
+    for task in callers[::3]:
+        await moody.pause()
+        task.cancel()
+    async with asyncio.timeout(120):
+        results = await asyncio.gather(*callers, return_exceptions=True)
+
+    assert [result for number, result in enumerate(results) if number % 3] == [None] * 20
