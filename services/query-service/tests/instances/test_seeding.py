@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -101,10 +102,14 @@ def has_taken(process: "Process", size: int) -> Callable[[], bool]:
     return enough
 
 
+def has_everything(process: "Process") -> bool:
+    return process.metric("query_service_lag_records") == 0
+
+
 async def settle(scene: "Scene", *processes: "Process") -> None:
     """Waits until all have everything, and ends them."""
     for process in processes:
-        await scene.until(lambda each=process: each.metric("query_service_lag_records") == 0, process)
+        await scene.until(partial(has_everything, process), process)
     await scene.close()
 
 

@@ -64,18 +64,18 @@ class Scene:
     clock: Callable[[], float] = time.monotonic
     enabled: bool = True
 
-    async def seed(self, partition: int = 0, **topic: object) -> PartitionStore | None:
+    async def seed(self, **topic: object) -> PartitionStore | None:
         """Seeds, and returns the store that is then on disk."""
         definition = self.view.stores[STORE]
         elsewhere = View(TAKER, [definition], 2)
         elsewhere.shard_map = ShardMap(frozenset({TAKER, *self.members}), 2)
         seeding = Seeding(elsewhere, self.directory, lambda _: {}, None, self.metrics, self.enabled, 2, self.clock)
         taken_from: Topic = replace(self.view.topics["topic"], **topic)  # type: ignore[arg-type]
-        await seeding.seed(definition, taken_from, partition)
-        return self.directory.resume(definition, taken_from.topic_id, partition, ROWS)
+        await seeding.seed(definition, taken_from, 0)
+        return self.directory.resume(definition, taken_from.topic_id, 0, ROWS)
 
     def outcomes(self, outcome: str) -> float:
-        return self.metrics.seeds.labels(STORE, outcome)._value.get()
+        return float(self.metrics.seeds.labels(STORE, outcome)._value.get())
 
 
 @pytest.fixture

@@ -295,6 +295,7 @@ class CorruptEngine:
         self._engine = engine
         self.scan = engine.scan
         self.write = engine.write
+        self.checkpoint = engine.checkpoint
         self.close = engine.close
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
@@ -309,6 +310,7 @@ class FullEngine:
         self.failures = failures
         self.get_many = engine.get_many
         self.scan = engine.scan
+        self.checkpoint = engine.checkpoint
         self.close = engine.close
 
     def write(
