@@ -32,6 +32,7 @@ TICK_S = 0.005
 WARM_S = 20.0
 PROBE_EVERY_S = 0.1
 POLL_S = 0.001
+MIN_PROBES = 100
 PROBES = 50
 """The first rows are probed; the others are changed by the load."""
 
@@ -97,7 +98,7 @@ def _probe(pipeline: Pipeline, stubs: list[Any], seconds: float) -> list[float]:
     times_ms: list[float] = []
     started = time.monotonic()
     for turn in count():
-        if time.monotonic() - started > seconds:
+        if time.monotonic() - started > seconds and len(times_ms) >= MIN_PROBES:
             return times_ms
         number, version = turn % PROBES, 2 + turn // PROBES
         value = change(number, version)
