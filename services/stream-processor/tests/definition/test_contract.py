@@ -1,7 +1,6 @@
 """The contract's messages and the paths through them."""
 
 import pytest
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from stream_processor.definition.contract import Contract
 from stream_processor.errors import ContractError
@@ -40,27 +39,3 @@ def test_an_unknown_field_gives_the_nearest(contract: Contract) -> None:
 def test_a_path_does_not_go_into_a_value(contract: Contract, text: str) -> None:
     with pytest.raises(ContractError, match="is no message, it has no field"):
         contract.path(contract.message(ORDER), text)
-
-
-def test_descriptors_of_messages_are_their_files_after_all_that_those_import(contract: Contract) -> None:
-    sent = contract.descriptors("statecast.orders.v1.OrderChange", "statecast.state.v1.StateRecord")
-
-    assert [file.name for file in FileDescriptorSet.FromString(sent).file] == [
-        "google/protobuf/timestamp.proto",
-        "statecast/change/v1/change.proto",
-        "statecast/orders/v1/order.proto",
-        "statecast/state/v1/state.proto",
-    ]
-
-
-def test_descriptors_of_a_message_suffice_to_read_it(contract: Contract) -> None:
-    alone = Contract(contract.descriptors("statecast.orders.v1.OrderChange"))
-
-    before = alone.path(alone.message("statecast.orders.v1.OrderChange"), "before.items.item_id")
-
-    assert (str(before), before.repeated) == ("before.items.item_id", True)
-
-
-def test_descriptors_of_an_unknown_message_give_the_nearest(contract: Contract) -> None:
-    with pytest.raises(ContractError, match=r"did you mean statecast\.orders\.v1\.Order\?"):
-        contract.descriptors("statecast.orders.v1.Ordre")

@@ -12,7 +12,6 @@ from statecast_service.settings import suggest
 from stream_processor.errors import ContractError
 
 TIMESTAMP = "google.protobuf.Timestamp"
-STATE_RECORD = "statecast.state.v1.StateRecord"
 Kind = Literal["string", "integer", "timestamp", "enum", "bool", "float", "bytes", "message"]
 
 _KINDS: dict[int, Kind] = {
@@ -74,10 +73,10 @@ class Contract:
     """The messages of one serialized FileDescriptorSet, imports before the files that import them."""
 
     def __init__(self, descriptor_set: bytes) -> None:
-        self._files = FileDescriptorSet.FromString(descriptor_set).file
+        self.descriptor_set = descriptor_set
         self._messages: dict[str, Descriptor] = {}
         pool = DescriptorPool()
-        for file in self._files:
+        for file in FileDescriptorSet.FromString(descriptor_set).file:
             pool.AddSerializedFile(file.SerializeToString())
             for message in pool.FindFileByName(file.name).message_types_by_name.values():
                 self._messages[message.full_name] = message
@@ -88,19 +87,6 @@ class Contract:
             own = [known for known in self._messages if not known.startswith("google.")]
             raise ContractError(f"no message {name!r} in the contract; {suggest(name, own)}")
         return self._messages[name]
-
-    def descriptors(self, *names: str) -> bytes:
-        """A FileDescriptorSet of what these messages need: their files, after all that those import.
-
-        Raises ContractError as `message` does.
-        """
-        needed, open_files = set[str](), [self.message(name).file for name in names]
-        while open_files:
-            file = open_files.pop()
-            if file.name not in needed:
-                needed.add(file.name)
-                open_files += file.dependencies
-        return FileDescriptorSet(file=[file for file in self._files if file.name in needed]).SerializeToString()
 
     def path(self, message: Descriptor, text: str) -> FieldPath:
         """The path that `text` names from `message` on. Raises ContractError with the nearest name."""

@@ -7,7 +7,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql import types as T  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.contract import STATE_RECORD, TIMESTAMP, Contract
+from stream_processor.definition.contract import TIMESTAMP, Contract
 from stream_processor.errors import ContractError
 from stream_processor.spark_internals import java_column
 
@@ -38,20 +38,21 @@ class Functions:
         self._spark = spark
         self._contract = contract
         self._kafka = dict(kafka or {})
+        self._descriptors = F.lit(bytearray(contract.descriptor_set))
 
     def decode_change(self, value: Column, message: str) -> Column:
         """struct(row, payload, problem) of a change's bytes; `payload` is the row as received. No value raises."""
-        columns = [value, F.lit(message), self._descriptors(message)]
+        columns = [value, F.lit(message), self._descriptors]
         return java_column(self._spark, "decodeChange", [self._decoded(message)], columns)
 
     def row_from_texts(self, texts: Column, declared: Column, message: str) -> Column:
         """struct(row, payload, problem) of a table's row from Debezium (RowFromTexts.java); null for null texts."""
-        columns = [texts, declared, F.lit(message), self._descriptors(message)]
+        columns = [texts, declared, F.lit(message), self._descriptors]
         return java_column(self._spark, "rowFromTexts", [self._decoded(message)], columns)
 
     def encode(self, row: Column, message: str) -> Column:
         """The bytes of a row that has the message's fields in their order; null for a null row."""
-        return java_column(self._spark, "encode", [], [row, F.lit(message), self._descriptors(message)])
+        return java_column(self._spark, "encode", [], [row, F.lit(message), self._descriptors])
 
     def kafka_partition(self, key: Column, partitions: int) -> Column:
         """The partition that Kafka's own producer gives to this key: toPositive(murmur2(key)) % partitions."""
@@ -63,12 +64,7 @@ class Functions:
         The topic is followed as a table in the JVM of each executor; the first lookup waits until it was read.
         """
         row = row_type(self._contract.message(message))
-        descriptors = self._descriptors(message, STATE_RECORD)
-        return java_column(self._spark, "lookup", [row, self._kafka, topic, message], [key, descriptors])
-
-    def _descriptors(self, *messages: str) -> Column:
-        # Only what is needed: Spark copies, prints and ships its constants anew at each checkpoint.
-        return F.lit(bytearray(self._contract.descriptors(*messages)))
+        return java_column(self._spark, "lookup", [row, self._kafka, topic, message], [key, self._descriptors])
 
     def _decoded(self, message: str) -> T.StructType:
         row = row_type(self._contract.message(message))

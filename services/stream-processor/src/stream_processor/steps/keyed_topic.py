@@ -14,11 +14,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from stream_processor.definition.contract import STATE_RECORD
 from stream_processor.definition.pipeline import KeyPipeline, StatefulPipeline
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.record_keys import NUL, keys, single
 
+STATE_RECORD = "statecast.state.v1.StateRecord"
 TOMBSTONE_HEADER = "statecast-state-record"
 HEADERS = "array<struct<key:string,value:binary>>"
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
