@@ -142,6 +142,22 @@ async def test_changes_that_a_resumption_brings_again_are_left_out() -> None:
     assert subscription.position == Position(epoch=7, offset=5)
 
 
+async def test_a_change_beyond_the_last_complete_position_is_left_out_when_it_comes_again() -> None:
+    """A row can be newer than the position through which its range was read."""
+    subscription = subscription_to_range(Position(epoch=7, offset=1))
+    subscription.begin(watched(Start.START_RECOVERED))
+    ahead = member(ENTERED, 5, "a")
+    ahead.through.offset = 4
+    subscription.put(ahead)
+    read = await anext(subscription)
+    subscription.begin(watched(Start.START_RECOVERED))
+    subscription.put(member(CHANGED, 5, "a"))
+    subscription.put(member(ENTERED, 6, "b"))
+
+    assert isinstance(read, RangeChanged)
+    assert await heard_of(subscription) == [("b", 6)]
+
+
 async def test_an_incomplete_snapshot_is_requested_again() -> None:
     subscription = subscription_to_range(Position(epoch=7, offset=9))
     subscription.begin(watched(Start.START_SNAPSHOT))

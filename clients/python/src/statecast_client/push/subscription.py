@@ -116,7 +116,10 @@ class RangeSubscription(Watched[RangeUpdate]):
     ) -> None:
         super().__init__(request, position, unsubscribe)
         self._ahead: dict[str, Position] = {}
-        """The positions of members beyond `position`: a resumption from there brings their changes again."""
+        """The positions of members beyond `position`: a resumption from there brings their changes again.
+
+        A row can be newer than the `through` of its own frame, because its range is read after that was taken.
+        """
 
     def begin(self, confirmation: Subscribed | RangeWatched) -> None:
         super().begin(confirmation)
@@ -144,7 +147,8 @@ class RangeSubscription(Watched[RangeUpdate]):
 
     def _advance(self, position: Position | None) -> None:
         self.position = position
-        self._ahead.clear()
+        beyond = {} if position is None else self._ahead
+        self._ahead = {member: ahead for member, ahead in beyond.items() if not covers(position, ahead)}
 
 
 def _merged(unread: RangeChanged, newer: RangeChanged) -> RangeChanged | None:
