@@ -16,6 +16,7 @@ import statecast
 
 SCALARS: dict[int, st.SearchStrategy[Any]] = {
     FieldDescriptor.CPPTYPE_INT32: st.integers(-(2**31), 2**31 - 1),
+    FieldDescriptor.CPPTYPE_UINT32: st.integers(0, 2**32 - 1),
     FieldDescriptor.CPPTYPE_INT64: st.integers(-(2**63), 2**63 - 1),
     FieldDescriptor.CPPTYPE_BOOL: st.booleans(),
     FieldDescriptor.CPPTYPE_DOUBLE: st.floats(allow_nan=False),
