@@ -19,6 +19,7 @@ from query_service.metrics import Metrics
 from query_service.serving.grpc_status import STATUS
 from query_service.serving.peers import Peers
 from query_service.settings import Settings
+from query_service.storage.checkpoints import Checkpoints
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica
 from query_service.storage.store_directory import Topic
@@ -78,7 +79,8 @@ class RunningQueryService:
             view,
             replica_factory(settings, lambda _: settings.resume_limit_s * 1000, metrics, view),
         )
-        self._servers = servers_of(settings, view, Peers(1.0, 1.0, time.monotonic), metrics)
+        checkpoints = Checkpoints(directory, settings.max_seeds, metrics, time.monotonic)
+        self._servers = servers_of(settings, view, Peers(1.0, 1.0, time.monotonic), metrics, checkpoints)
 
     async def __aenter__(self) -> "RunningQueryService":
         for (name, definition), partition in (
