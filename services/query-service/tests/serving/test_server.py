@@ -12,7 +12,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client import CollectorRegistry
 
-from query_service.errors import AbsentError
+from query_service.errors import AbsentError, UnknownStoreError
 from query_service.metrics import Metrics
 from query_service.serving.call_limits import Context, served
 from query_service.serving.server import Servers
@@ -60,6 +60,8 @@ class Gate(query_grpc.QueryServiceServicer):
                 )
             case "defect":
                 raise ZeroDivisionError("a defect")
+            case "verbose":
+                raise UnknownStoreError("\N{SNOWMAN}" * 20_000)
         response = query.GetStateResponse()
         response.state.payload = b"x" * (LARGE if request.store == "large" else 0)
         return response
@@ -241,6 +243,15 @@ async def test_calls_that_are_cancelled_before_they_begin_leave_nothing_behind(i
     await instance.until_held(0, 0)
     for _ in range(3):
         assert await instance.stub.GetState(query.GetStateRequest()) == ANSWER
+
+
+async def test_a_text_that_metadata_cannot_hold_is_cut_short(instance: Instance) -> None:
+    instance.gate.opened.set()
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await instance.stub.GetState(query.GetStateRequest(store="verbose"))
+
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    assert (caught.value.details() or "").endswith("\N{SNOWMAN}…")
 
 
 async def test_a_failure_has_its_metadata_and_its_text(instance: Instance) -> None:

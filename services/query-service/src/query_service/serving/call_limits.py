@@ -15,6 +15,7 @@ from statecast.query.v1 import query_pb2, query_service_pb2
 
 MIN_CALL_BYTES = 1024  # what a call costs beside its messages
 QUERY_BYTES = 700  # what a key or range of a batch costs beside its message, as measured
+_MAX_TEXT = 500  # characters, of which one may take twelve bytes in a status
 _MARGIN_SHARE = 0.1
 _MAX_MARGIN_S = 0.1
 _TOO_LARGE = TooLargeError("the answer would be too large: ask for fewer keys and ranges at a time")
@@ -100,10 +101,15 @@ def served(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Servicer
             response = await method(servicer, request, context)
             in_flight.hold(context, response.ByteSize())
         except LookupFailedError as failure:
-            await context.abort(status_of(failure), str(failure), trailing_metadata(failure))
+            await context.abort(status_of(failure), _shortened(str(failure)), trailing_metadata(failure))
         return response
 
     return respond
+
+
+def _shortened(text: str) -> str:
+    """Returns a text that a caller's limit of metadata, 8 KB by default, lets through; names in it may be long."""
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
 
 
 def cap(response: query_service_pb2.BatchGetStatesResponse, max_bytes: int) -> None:
