@@ -9,7 +9,7 @@ from playwright.async_api import Page
 from typing_extensions import override
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
-from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged
+from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged, RangeWatched
 from statecast.push.v1.subscription_pb2 import Removed
 from statecast_client.push import Need, PushClient, PushRefusedError, RangeSubscription, Subscription, Update
 from testkit.chromium import chromium
@@ -32,11 +32,11 @@ SUBSCRIBE = """([name, store, group]) => {
 }"""
 
 WATCH_RANGE = """([name, store, group]) => {
-    const received = { changes: [], recovered: null, refused: null };
+    const received = { changes: [], recovered: null, refused: null, members: null };
     const subscription = window.live.watchRange(store, group, {
         reverse: true,
         intervalMs: 1,
-        onStart: ({ recovered }) => { received.recovered = recovered; },
+        onStart: ({ recovered, members }) => { Object.assign(received, { recovered, members }); },
         onChange: ({ change, key, row }) => received.changes.push([change, key.member, row?.status ?? ""]),
         onError: ({ code }) => { received.refused = code; },
     });
@@ -115,7 +115,7 @@ class BrowserScenarioClient(ScenarioClient):
     async def received_range(self, name: str) -> ReceivedRange:
         received = await self._evaluate(name)
         changes = [(change, member, word(status)) for change, member, status in received["changes"]]
-        return ReceivedRange(changes, received["recovered"], received["refused"])
+        return ReceivedRange(changes, received["recovered"], received["refused"], received["members"])
 
     async def _evaluate(self, name: str) -> dict[str, Any]:
         received: dict[str, Any] = await self._page.evaluate("(name) => window.received[name].received", name)
@@ -167,7 +167,9 @@ async def _read(order: Subscription, received: Received) -> None:
 async def _read_range(orders: RangeSubscription, received: ReceivedRange) -> None:
     try:
         async for change in orders:
-            if isinstance(change, RangeChanged):
+            if isinstance(change, RangeWatched):
+                received.members = change.members
+            else:
                 kind = MemberChange.Name(change.change).removeprefix("MEMBER_CHANGE_").lower()
                 received.changes.append((kind, change.key.member, _status(change)))
     except PushRefusedError as refusal:

@@ -34,6 +34,13 @@ class ReceivedRange:
     changes: list[tuple[str, str, str]] = field(default_factory=list)
     recovered: bool | None = None
     refused: str | None = None
+    members: int | None = None
+    """How many members the last snapshot has; they enter one by one."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the snapshot has been received, so that a resumption needs no other."""
+        return self.members is not None and len(self.changes) >= self.members
 
 
 class ClientCredentials:
@@ -111,7 +118,8 @@ async def play(client: ScenarioClient, orders: ScenarioOrders) -> None:
     assert offsets == sorted(set(offsets)), "a repeat, or a step back"
 
     await client.watch_range(ALL_MINE, "orders-by-customer", orders.consumer)
-    await _wait_range(client, ALL_MINE, lambda received: ("entered", orders.own_order, "Shipped") in received.changes)
+    entered = ("entered", orders.own_order, "Shipped")
+    await _wait_range(client, ALL_MINE, lambda received: entered in received.changes and received.is_whole)
     await orders.cut()
     await client.unsubscribe(MINE)
     await orders.advance("Delivered")
