@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from httpx import AsyncClient
+from httpx import AsyncClient, Limits
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -71,7 +71,8 @@ class Customer:
         self._headers = gateway_headers(SECRET, self._id, "customers")
 
     async def visit_until(self, end: float) -> None:
-        async with AsyncClient(base_url=f"http://{self._address}", headers=self._headers, timeout=60) as client:
+        address, anew = f"http://{self._address}", Limits(max_keepalive_connections=0)  # the edge ends idle ones
+        async with AsyncClient(base_url=address, headers=self._headers, timeout=60, limits=anew) as client:
             while time.monotonic() < end:
                 await self._stream(client)
                 await self._channel(client)
@@ -79,7 +80,7 @@ class Customer:
                 await self._ask_the_query_service()
 
     def _connect(self, path: str) -> connect:
-        return connect(f"ws://{self._address}{path}", additional_headers=self._headers)
+        return connect(f"ws://{self._address}{path}", additional_headers=self._headers, open_timeout=60)
 
     async def _stream(self, client: AsyncClient) -> None:
         async with self._connect("/v1/stream") as socket:
