@@ -44,7 +44,7 @@ def newest_order(stack: RunningStack) -> Mapping[str, Any]:
 @pytest.mark.timeout(scaled(600))
 def test_it_leaves_nothing_goes_on_where_it_stopped_and_shows_itself(tmp_path: Path) -> None:
     settings = Settings(
-        directory=tmp_path / "stack", orders=50, customers=5, rate=20, start_timeout_s=scaled(180), demo_lines_s=3
+        directory=tmp_path / "stack", orders=50, customers=5, rate=20, start_timeout_s=scaled(180), demo_lines_s=15
     )
     with running_stack(settings) as stack:
         wait_until(lambda: newest_order(stack), "customer-0001 has an order")

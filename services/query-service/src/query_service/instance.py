@@ -121,7 +121,7 @@ class Instance:
                 ready = True
                 await self._servers.set_serving(serving=True)
                 _log.info("ready", partitions=len(self._view.replicas))
-            if not self._changelog.is_alive() or placing.done():
+            if not self._changelog.is_alive() or placing.done() or self._servers.has_ended:
                 defect = placing.exception() if placing.done() else None
                 _log.error("a part has ended; stopping, so that the instance is started again", exc_info=defect)
                 return False

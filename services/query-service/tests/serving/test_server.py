@@ -203,7 +203,7 @@ async def test_the_deadline_of_the_caller_is_known_and_ends_the_work(instance: I
 
     assert refused.code() == grpc.StatusCode.DEADLINE_EXCEEDED
     await instance.until_waiting(0)
-    assert 0 < (instance.gate.left_s[0] or 0) <= timeout_s
+    assert 0 < (instance.gate.left_s[0] or 0) <= 1.05 * timeout_s  # gRPC rounds a time up to send it
 
 
 async def test_a_call_without_a_deadline_is_known_as_one(instance: Instance) -> None:
@@ -343,19 +343,31 @@ async def test_pings_are_answered_however_many_there_are() -> None:
     await instance.servers.stop(0)
 
 
-@pytest.mark.parametrize("kind", ["native", "grpcio"])
-async def test_a_path_that_is_no_text_ends_no_server(kind: str) -> None:
-    """It ends the main loop of a `grpc.aio.Server`, so another one must take its place."""
-    instance = Instance(kind)
+async def test_a_path_that_is_no_text_ends_neither_the_native_server_nor_the_one_behind_it() -> None:
+    instance = Instance("native")
     await instance.servers.start()
     with RawConnection(instance.address) as connection:
         connection.send(call_frames(1, f"/{SERVICE}/Get\udcad", b""))
         await asyncio.to_thread(connection.until, GOAWAY)
     instance.gate.opened.set()
-    health_stub = health_pb2_grpc.HealthStub(instance.channel)
-    checked = await health_stub.Check(health_pb2.HealthCheckRequest(), wait_for_ready=True, timeout=scaled(20))
+    checked = await health_pb2_grpc.HealthStub(instance.channel).Check(health_pb2.HealthCheckRequest())
 
     assert checked.status == health_pb2.HealthCheckResponse.NOT_SERVING
     assert await instance.stub.GetState(query.GetStateRequest()) == ANSWER
+    assert not instance.servers.has_ended
+    await instance.channel.close()
+    await instance.servers.stop(0)
+
+
+async def test_a_path_that_is_no_text_ends_a_server_of_grpcio_which_is_told() -> None:
+    """So that the instance ends, and is started again."""
+    instance = Instance("grpcio")
+    await instance.servers.start()
+    began = instance.servers.has_ended
+    with RawConnection(instance.address) as connection:
+        connection.send(call_frames(1, f"/{SERVICE}/Get\udcad", b""))
+        await wait_until_async(lambda: instance.servers.has_ended, "the server has not ended")
+
+    assert not began
     await instance.channel.close()
     await instance.servers.stop(0)

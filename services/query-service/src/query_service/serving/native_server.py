@@ -13,7 +13,7 @@ from pygrpc_native import NativeGrpcFront
 from typing_extensions import override
 
 from query_service.serving.call_limits import InFlight
-from query_service.serving.grpc_server import GrpcServer, Method
+from query_service.serving.grpc_server import GrpcServer, Method, check_free
 from query_service.serving.grpcio_server import GrpcioServer
 from query_service.serving.native_calls import NativeCalls
 
@@ -38,6 +38,7 @@ class NativeServer(GrpcServer):
 
     @override
     def bind(self, host: str, port: int) -> None:
+        check_free(host, port)
         self._front = NativeGrpcFront(
             f"{host}:{port}",
             [(method.path, False) for method in self._methods],
@@ -62,6 +63,11 @@ class NativeServer(GrpcServer):
         self._front.start()
         arguments = self._front, asyncio.get_running_loop(), self._calls
         Thread(target=_receive, args=arguments, name="native-grpc", daemon=True).start()
+
+    @property
+    @override
+    def has_ended(self) -> bool:
+        return self._rest.has_ended
 
     @override
     async def stop(self, grace_s: float) -> None:

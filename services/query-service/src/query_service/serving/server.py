@@ -77,6 +77,11 @@ class Servers:
         for service in ("", QUERY.full_name, SHARD.full_name):
             await self._health.set(service, status)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether one of them has ended by itself, so that the instance must be started again."""
+        return any(server.has_ended for server, _ in self._servers)
+
     async def stop(self, grace_s: float) -> None:
         """Refuses new calls, lets those in work end for up to `grace_s`, and stops listening."""
         for server, _ in self._servers:

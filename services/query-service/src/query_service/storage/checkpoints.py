@@ -24,7 +24,7 @@ from query_service.storage.store_directory import CHECKPOINTS, Topic
 from query_service.storage.stores_file import StoreDefinition
 
 MAX_PIECE_BYTES = 1 << 20
-KEPT_S = 60.0
+KEPT_S = 15.0
 """How long a checkpoint is kept that nobody reads."""
 
 
