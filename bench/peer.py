@@ -12,11 +12,12 @@ from pathlib import Path
 import uvloop
 
 from bench import peer_load
+from bench.clusters import Instance
 from bench.peer_changes import RATE, Pipeline, change_to_get, our_pipeline, peer_pipeline
 from bench.peer_failover import CALLERS, failover
 from bench.peer_restore import restore_ours, restore_peer
 from bench.peer_rows import write_keyed
-from bench.peer_systems import JAVA_OPTIONS, Instance, System, peer_cluster, wait_current
+from bench.peer_systems import JAVA_OPTIONS, System, peer_cluster, wait_current
 from bench.query_rig import SESSION_TIMEOUT_MS
 from bench.results import Measured, Metric, Suite, combine, measure_each
 from testkit.broker import running_broker

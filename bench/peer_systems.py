@@ -5,13 +5,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import grpc
 import psutil
 from confluent_kafka.admin import AdminClient
 
+from bench.clusters import Cluster, Instance, run_only
 from bench.peer_rows import version_of
 from bench.query_rig import wait_until
 from statecast.query.v1.query_service_pb2 import GetStateRequest, GetStateResponse, ListShardsRequest
@@ -25,32 +26,6 @@ PEER = Path(__file__).parent / "peer"
 JAVA_OPTIONS = ("-Xms256m", "-Xmx512m", "-XX:+UseG1GC")
 DRAIN_S = 60.0
 CALL_S = 10.0
-
-
-class Instance(Protocol):
-    """One process of a system, which keeps its address and its directory from one start to the next."""
-
-    name: str
-    address: str
-
-    @property
-    def pid(self) -> int: ...
-    @property
-    def running(self) -> bool: ...
-    @property
-    def log(self) -> str: ...
-    def start(self) -> None: ...
-    def kill(self) -> None: ...
-    def drain(self, timeout_s: float) -> None: ...
-    def wipe(self) -> None: ...
-
-
-class Cluster(Protocol):
-    """Instances by name; `add` starts a new one and does not wait."""
-
-    @property
-    def instances(self) -> Mapping[str, Instance]: ...
-    def add(self, name: str) -> Instance: ...
 
 
 class PeerInstance:
@@ -150,21 +125,13 @@ def peer_cluster(
 class System:
     """One of the systems, by the name that its metrics begin with, and what a measurement does to it."""
 
-    def __init__(self, name: str, cluster: Cluster) -> None:
+    def __init__(self, name: str, cluster: Cluster[Instance]) -> None:
         self.name = name
         self.cluster = cluster
 
     def only(self, *names: str) -> list[Instance]:
         """Runs these instances and no others, and returns them when each partition is at all and each owns one."""
-        for name, instance in self.cluster.instances.items():
-            if name not in names and instance.running:
-                instance.drain(DRAIN_S)
-        for name in names:
-            if name not in self.cluster.instances:
-                self.cluster.add(name)
-            elif not self.cluster.instances[name].running:
-                self.cluster.instances[name].start()
-        instances = [self.cluster.instances[name] for name in names]
+        instances = run_only(self.cluster, names, DRAIN_S)
         addresses = {instance.address for instance in instances}
         wait_until(lambda: all(_runs(instance) and serves(instance.address, addresses) for instance in instances))
         return instances

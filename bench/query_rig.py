@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 
+from bench.clusters import run_only
 from statecast.query.v1.query_service_pb2 import ListShardsRequest
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
 from testkit import waiting
@@ -38,15 +39,7 @@ class QueryRig:
 
     def only(self, *names: str) -> list[QueryInstance]:
         """Runs these instances and no others, and returns them when each serves all that it should."""
-        for name, instance in self.cluster.instances.items():
-            if name not in names and instance.running:
-                instance.drain(TIMEOUT_S)
-        for name in names:
-            if name not in self.cluster.instances:
-                self.cluster.add(name)
-            elif not self.cluster.instances[name].running:
-                self.cluster.instances[name].start()
-        instances = [self.cluster.instances[name] for name in names]
+        instances = run_only(self.cluster, names, TIMEOUT_S)
         wait_until(lambda: all(instance.unready_reason() is None for instance in instances))
         wait_until(lambda: all(self._serves(instance.address, {*names}) for instance in instances))
         return instances
