@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Iterator, Sequence
+from functools import partial
 
 import grpc.aio
 
@@ -10,11 +11,10 @@ from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 from statecast_client.coalescing import Coalescer
 from statecast_client.errors import AbsentError, InvalidError, OverloadedError, error_of_key
-from statecast_client.router import Router
+from statecast_client.router import Router, call_batch
 from statecast_client.shard_map import hash_group
 
 _GET_METHOD = "/statecast.query.v1.QueryService/GetState"
-_BATCH_METHOD = "/statecast.query.v1.QueryService/BatchGetStates"
 
 _MAX_SHORT = 100
 _SHORT_QUERIES = tuple(bytes((18, size + 4, 10, size + 2, 10, size)) for size in range(_MAX_SHORT))
@@ -85,14 +85,7 @@ class Gets:
         return await self._router.call(store, hash_group(group) if group else None, call, halves(deadline))
 
     async def _together(self, batch: Batch, gets: Sequence[Get]) -> Sequence[Answer]:
-        request = encoded_batch(batch, gets)
-
-        def call(channel: grpc.aio.Channel, timeout_s: float) -> Awaitable[query.BatchGetStatesResponse]:
-            method: grpc.aio.UnaryUnaryMultiCallable[bytes, query.BatchGetStatesResponse] = channel.unary_unary(
-                _BATCH_METHOD, None, query.BatchGetStatesResponse.FromString
-            )
-            return method(request, timeout=timeout_s)
-
+        call = partial(call_batch, encoded_batch(batch, gets))
         groups, _, deadlines = zip(*gets, strict=True)
         try:
             response = await self._router.call(batch[0], hash_group(groups[0]), call, halves(min(deadlines)))

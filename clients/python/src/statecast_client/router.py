@@ -21,6 +21,8 @@ RETRIED: frozenset[grpc.StatusCode] = frozenset(
 )
 """The statuses that say something about the instance, and not about the request: another instance may answer it."""
 
+_BATCH_METHOD = "/statecast.query.v1.QueryService/BatchGetStates"
+
 _OPTIONS = (
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -37,6 +39,14 @@ Call = Callable[[grpc.aio.Channel, float], Awaitable[T]]
 
 def stub(channel: grpc.aio.Channel) -> "QueryServiceAsyncStub":
     return QueryServiceStub(channel)
+
+
+async def call_batch(request: bytes, channel: grpc.aio.Channel, timeout_s: float) -> query.BatchGetStatesResponse:
+    """Makes the call of a batch that is encoded already."""
+    method: grpc.aio.UnaryUnaryMultiCallable[bytes, query.BatchGetStatesResponse] = channel.unary_unary(
+        _BATCH_METHOD, request_serializer=None, response_deserializer=query.BatchGetStatesResponse.FromString
+    )
+    return await method(request, timeout=timeout_s)
 
 
 def error_of(error: grpc.aio.AioRpcError, address: str) -> StatecastError:

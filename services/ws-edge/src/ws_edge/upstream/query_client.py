@@ -15,7 +15,7 @@ from statecast.query.v1.query_pb2 import Bounds
 from statecast.query.v1.query_pb2 import Store as ListedStore
 from statecast.query.v1.query_service_pb2 import BatchGetStatesResponse, ListShardsResponse, ScanStatesRequest
 from statecast_client.coalescing import Coalescer
-from statecast_client.router import RETRIED, Router, stub
+from statecast_client.router import RETRIED, Router, call_batch, stub
 from statecast_client.shard_map import group_by_owner, hash_group
 from ws_edge.errors import RequestError, UnavailableError
 from ws_edge.states import KeyState, Position, StoreKey
@@ -34,7 +34,6 @@ from ws_edge.upstream.queries import (
 )
 
 ATTEMPTS = 3
-BATCH_METHOD = "/statecast.query.v1.QueryService/BatchGetStates"
 RETRY_S = 0.25
 """The shortest time between two reads of the map, so that failing polls cannot make a storm of them."""
 
@@ -100,7 +99,7 @@ class QueryClient:
 
     async def long_poll(self, store: Store, address: str, queries: Sequence[Query], max_wait: float) -> list[Result]:
         """Returns the results from one instance once one of them is newer, or after `max_wait` seconds."""
-        call = partial(_call_batch, batch(store, queries, max_wait))
+        call = partial(call_batch, batch(store, queries, max_wait))
         return await self._results(store, queries, self._router.call_at(address, call, max_wait + self._timeout))
 
     async def get(self, store: Store, key: StoreKey) -> KeyState:
@@ -150,7 +149,7 @@ class QueryClient:
         store, queries = gets[0][0], [query for _, query in gets]
         try:
             response = await self._router.call(
-                store.name, queries[0].group, partial(_call_batch, batch(store, queries)), self._timeouts
+                store.name, queries[0].group, partial(call_batch, batch(store, queries)), self._timeouts
             )
         except UnavailableError:
             raise
@@ -160,7 +159,7 @@ class QueryClient:
         return [state if isinstance(state, KeyState) else None for state in states]
 
     async def _poll_batch(self, store: Store, queries: Sequence[Query]) -> list[Result]:
-        call = partial(_call_batch, batch(store, queries))
+        call = partial(call_batch, batch(store, queries))
         answer = self._router.call(store.name, queries[0].group, call, self._timeouts)
         return await self._results(store, queries, answer)
 
@@ -212,13 +211,6 @@ class ShardWatch:
             with suppress(TimeoutError):
                 async with asyncio.timeout(RETRY_S if self.reason else self.interval):
                     await self.client.failed.wait()
-
-
-async def _call_batch(request: bytes, channel: grpc.aio.Channel, timeout_s: float) -> BatchGetStatesResponse:
-    method: grpc.aio.UnaryUnaryMultiCallable[bytes, BatchGetStatesResponse] = channel.unary_unary(
-        BATCH_METHOD, request_serializer=None, response_deserializer=BatchGetStatesResponse.FromString
-    )
-    return await method(request, timeout=timeout_s)
 
 
 def _error_of(error: grpc.aio.AioRpcError, address: str) -> RequestError:
