@@ -102,6 +102,15 @@ def has_taken(process: "Process", size: int) -> Callable[[], bool]:
     return enough
 
 
+async def launch_amid_a_seed(scene: "Scene") -> tuple["Process", "Process"]:
+    """Starts two instances, of which the second has taken a part of its partitions from the first."""
+    one = scene.launch("query-1", seed_mb_per_s=1)
+    await scene.until_ready(one)
+    two = scene.launch("query-2", seed_mb_per_s=1)
+    await scene.until(has_taken(two, 1_000_000), two)
+    return one, two
+
+
 def has_everything(process: "Process") -> bool:
     return process.metric("query_service_lag_records") == 0
 
@@ -125,13 +134,13 @@ async def test_a_wiped_instance_comes_back_from_its_peer_while_rows_change(
         await scene.until_ready(two)
     from_topic = two.metric("query_service_restore_records_total")
     seeded = two.metric("query_service_seeds_total", outcome="peer")
-    taken = two.metric("query_service_seed_bytes_total", direction="taken")
-    given = one.metric("query_service_seed_bytes_total", direction="given")
+    taken_bytes = two.metric("query_service_seed_bytes_total", direction="taken")
+    given_bytes = one.metric("query_service_seed_bytes_total", direction="given")
     await settle(scene, one, two)
 
     assert seeded == PARTITIONS
     assert from_topic < len(KEYS) / 2
-    assert given == taken > 4_000_000
+    assert given_bytes == taken_bytes > 4_000_000
     assert rows_on_disk(tmp_path / "query-2") == writer.rows
     assert rows_on_disk(tmp_path / "query-1") == writer.rows
 
@@ -139,10 +148,7 @@ async def test_a_wiped_instance_comes_back_from_its_peer_while_rows_change(
 async def test_when_the_giver_is_killed_in_the_middle_the_topic_is_read(
     scene: "Scene", writer: Writer, tmp_path: Path
 ) -> None:
-    one = scene.launch("query-1", seed_mb_per_s=1)
-    await scene.until_ready(one)
-    two = scene.launch("query-2", seed_mb_per_s=1)
-    await scene.until(has_taken(two, 1_000_000), two)
+    one, two = await launch_amid_a_seed(scene)
     one.kill()
     await scene.until_ready(two)
     seeded = two.metric("query_service_seeds_total", outcome="peer")
@@ -155,10 +161,7 @@ async def test_when_the_giver_is_killed_in_the_middle_the_topic_is_read(
 async def test_when_the_taker_is_killed_in_the_middle_it_begins_again(
     scene: "Scene", writer: Writer, tmp_path: Path
 ) -> None:
-    one = scene.launch("query-1", seed_mb_per_s=1)
-    await scene.until_ready(one)
-    two = scene.launch("query-2", seed_mb_per_s=1)
-    await scene.until(has_taken(two, 1_000_000), two)
+    one, two = await launch_amid_a_seed(scene)
     two.kill()
     assert list((tmp_path / "query-2" / ".unfinished").iterdir()) != []
 
