@@ -4,13 +4,12 @@ import argparse
 import asyncio
 import signal
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
 
-from query_service.instance import Instance
+from query_service.instance import Instance, wall_ms
 from query_service.serving.backup import back_up
 from query_service.serving.server import shard_tls
 from query_service.settings import Settings
@@ -42,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = load_settings(Settings)
         if options.command == "backup":
             address = options.address or settings.shard_address
-            taken = asyncio.run(back_up(address, shard_tls(settings), options.directory, _wall_ms))
+            taken = asyncio.run(back_up(address, shard_tls(settings), options.directory, wall_ms))
             sys.stdout.write(_summary("backed up", taken))
             return 0
         configure_logs(settings.log_level, settings.instance_name)
@@ -83,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
 def _directory(settings: Settings) -> StoreDirectory:
     limit_ms = settings.resume_limit_s * 1000
     return StoreDirectory(
-        settings.data_directory, RocksdbOpener(1 << 20, 8 << 20), lambda _: limit_ms, _wall_ms, lambda: None
+        settings.data_directory, RocksdbOpener(1 << 20, 8 << 20), lambda _: limit_ms, wall_ms, lambda: None
     )
 
 
@@ -91,10 +90,6 @@ def _summary(verb: str, manifests: Sequence[Manifest]) -> str:
     size = sum(file.size for manifest in manifests for file in manifest.files.values())
     lines = [f"{each.store}/{each.partition}, applied up to offset {each.next_offset - 1}" for each in manifests]
     return "\n".join([*lines, f"{verb}: {len(manifests)} partitions, {size:,} bytes"]) + "\n"
-
-
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 async def _run(settings: Settings, stores: Sequence[StoreDefinition]) -> bool:

@@ -1,5 +1,7 @@
 """What can go wrong in the query service; `grpc_status` gives each LookupFailedError its status."""
 
+from typing import Self
+
 from query_service.storage.progress import Absence, Freshness
 from statecast_service.errors import ServiceError
 
@@ -53,6 +55,10 @@ class AbsentError(LookupFailedError):
         super().__init__(message)
         self.absence = absence
         self.freshness = freshness
+
+    @classmethod
+    def of(cls, store: str, group: str, absence: Absence, freshness: Freshness) -> Self:
+        return cls(f"key: `{group}` has no value in `{store}`", absence, freshness)
 
 
 class NotServedError(LookupFailedError):

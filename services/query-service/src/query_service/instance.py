@@ -59,7 +59,7 @@ class Instance:
         self._drain_s = settings.drain_s
         metrics = Metrics(CollectorRegistry())
         topics = tuple(sorted((store.name, store.topic) for store in stores if store.topic != store.name))
-        me = Member(settings.instance_name, settings.address, settings.shard_address, _wall_ms(), topics)
+        me = Member(settings.instance_name, settings.address, settings.shard_address, wall_ms(), topics)
         view = self._view = View(me, stores, settings.replicas)
         backoff_s, timeout_s = settings.peer_backoff_ms / 1000, settings.peer_timeout_ms / 1000
         peers = self._peers = Peers(backoff_s, timeout_s, time.monotonic, shard_tls(settings))
@@ -70,7 +70,7 @@ class Instance:
         factory = replica_factory(settings, facts.limit_ms, metrics, view)
         seeding = self._seeding = seeding_of(settings, view, factory.directory, peers, metrics)
         changelog = self._changelog = Changelog(
-            partial(_consumer, settings), factory.reopen, facts, _wall_ms, settings.deletions_s * 1000
+            partial(_consumer, settings), factory.reopen, facts, wall_ms, settings.deletions_s * 1000
         )
         placement = self._placement = Placement(
             view,
@@ -207,7 +207,7 @@ def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics:
         settings.data_directory,
         RocksdbOpener(settings.block_cache_mb << 20, settings.write_buffers_mb << 20),
         limit_ms=limit_ms,
-        wall_ms=_wall_ms,
+        wall_ms=wall_ms,
         on_set_aside=metrics.set_aside.inc,
     )
     caught_up_s, loop = settings.caught_up_ms / 1000, asyncio.get_running_loop()
@@ -228,5 +228,6 @@ def _consumer(settings: Settings) -> Consumer:
     return connect(Consumer, settings, options)
 
 
-def _wall_ms() -> int:
+def wall_ms() -> int:
+    """The time of the wall clock, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000

@@ -131,7 +131,7 @@ class LocalLookup(lookups.Lookup):
 
 
 def _absent(store: str, key: lookups.Key, value: bytes | None, freshness: Freshness) -> AbsentError:
-    return AbsentError(f"key: `{key.group}` has no value in `{store}`", absence_of(value, freshness), freshness)
+    return AbsentError.of(store, key.group, absence_of(value, freshness), freshness)
 
 
 def _changed_keys(replica: Replica, query: BatchQuery, keys: list[bytes], freshness: Freshness) -> list[IndexedValue]:

@@ -13,7 +13,8 @@ import grpc
 
 from query_service.errors import SeedError
 from query_service.metrics import Metrics
-from query_service.storage.checkpoints import Checkpoint, Origin
+from query_service.serving.shard_channel import shard_channel
+from query_service.storage.checkpoints import Checkpoint, Origin, is_file_name
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from statecast_service.tls import Tls
@@ -27,16 +28,7 @@ _RESUME_S = 5.0
 _RETRY_S = 0.2
 _BREAKS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
-_OPTIONS = (
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 2_000),
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.use_local_subchannel_pool", 1),  # a connection of its own: pieces hold up no lookups
-)
+_APART = ("grpc.use_local_subchannel_pool", 1)  # a connection of its own: pieces hold up no lookups
 
 
 class BusyError(SeedError):
@@ -62,12 +54,7 @@ class _Part(NamedTuple):
 @asynccontextmanager
 async def shard_stub(address: str, tls: Tls | None) -> AsyncIterator["shard_grpc.ShardServiceAsyncStub"]:
     """Connects to the internal service of an instance for as long as the block lasts."""
-    channel = (
-        grpc.aio.secure_channel(address, tls.channel_credentials(), options=_OPTIONS)
-        if tls
-        else grpc.aio.insecure_channel(address, options=_OPTIONS)
-    )
-    async with channel:
+    async with shard_channel(address, tls, _APART) as channel:
         yield shard_grpc.ShardServiceStub(channel)
 
 
@@ -145,7 +132,7 @@ class CheckpointReader:
 
 
 def _checked(name: str, peer: str) -> str:
-    if not name or name in (".", "..") or "/" in name or "\0" in name:
+    if not is_file_name(name):
         raise SeedError(f"{peer} names a file `{name}`, which would lie outside of its directory")
     return name
 

@@ -18,21 +18,11 @@ from query_service.lookups.routed_peer import Held, RoutedPeer
 from query_service.serving.grpc_status import failure_of
 from query_service.serving.messages import fill_batch_request, fill_scan_request, forwarded_freshness, message_of
 from query_service.serving.remote_gets import RemoteGets
+from query_service.serving.shard_channel import shard_channel
 from query_service.storage.store_keys import row_key
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from statecast_service.tls import Tls
-
-_OPTIONS = (
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_send_message_length", -1),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 2_000),
-    ("grpc.enable_http_proxy", 0),
-)
 
 _WATCH_S = 1.0
 
@@ -100,11 +90,7 @@ class Peer(RoutedPeer):
 
     def __init__(self, member: Member, backoff_s: float, monotonic: Callable[[], float], tls: Tls | None) -> None:
         """Connects at once. Needs a running event loop."""
-        self._channel = (
-            grpc.aio.secure_channel(member.shard_address, tls.channel_credentials(), options=_OPTIONS)
-            if tls
-            else grpc.aio.insecure_channel(member.shard_address, options=_OPTIONS)
-        )
+        self._channel = shard_channel(member.shard_address, tls)
         self._stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(self._channel)
         super().__init__(RemoteLookup(self._stub, member.instance, monotonic), backoff_s, monotonic)
         self._has_failed = asyncio.Event()

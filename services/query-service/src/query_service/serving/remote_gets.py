@@ -115,4 +115,4 @@ def _result(query: GetQuery, result: query_pb2.KeyResult, freshness: Freshness) 
     if result.HasField("state"):
         return GetResult(Encoded(result.state), freshness)
     absence = absence_of(result.absence)._replace(purged_offset=None)  # which a batch says, and a get does not
-    return AbsentError(f"key: `{query.key.group}` has no value in `{query.store}`", absence, freshness)
+    return AbsentError.of(query.store, query.key.group, absence, freshness)

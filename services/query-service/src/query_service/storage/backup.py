@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from query_service.errors import BackupError, StoreFailedError
 from query_service.storage import store_keys
-from query_service.storage.checkpoints import Checkpoint
+from query_service.storage.checkpoints import Checkpoint, is_file_name
 from query_service.storage.store_directory import StoreDirectory
 from query_service.storage.stores_file import StoreDefinition
 
@@ -92,7 +92,7 @@ def _read_manifest(path: Path) -> Manifest:
         raise BackupError(f"{path} has version {manifest.version}, not {_VERSION}: restore it with its own release")
     if path.parent.parent.name != manifest.store or path.parent.name != str(manifest.partition):
         raise BackupError(f"{path} is that of {manifest.store}/{manifest.partition}: put it back where it was")
-    if any(not name or "/" in name or name in (".", "..") for name in manifest.files):
+    if not all(map(is_file_name, manifest.files)):
         raise BackupError(f"{path} names a file outside of its directory")
     return manifest
 

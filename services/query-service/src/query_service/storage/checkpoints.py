@@ -172,6 +172,11 @@ class Pace:
         return begins_at - now
 
 
+def is_file_name(name: str) -> bool:
+    """Whether a name that somebody else gives to a file lies in the directory where it is put."""
+    return bool(name) and name not in (".", "..") and "/" not in name and "\0" not in name
+
+
 def origin_of(definition: StoreDefinition, topic: Topic) -> Origin:
     """Returns what the rows of a store are made from here."""
     return Origin(topic.name, topic.topic_id, topic.partitions, store_keys.FORMAT, store_keys.rules_of(definition))
