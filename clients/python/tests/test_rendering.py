@@ -1,6 +1,12 @@
 """Payloads are decoded by the message that the store names."""
 
+from pathlib import Path
+
+import pytest
+
+from statecast.descriptors import MessageTypes
 from statecast.orders.v1 import order_pb2
+from statecast_client.errors import InvalidError
 from statecast_client.rendering import decoder
 
 
@@ -22,3 +28,13 @@ def test_an_undecodable_payload_is_shown_as_base64() -> None:
     assert decoder("json")(b"\xff") == shown
     assert decoder("bytes")(b"\xff") == shown
     assert decoder("tomorrow.v1.Row")(b"\xff") == shown
+
+
+def test_a_message_of_the_mounted_directory_is_decoded_by_its_fields(tmp_path: Path) -> None:
+    (tmp_path / "shipment.proto").write_text('syntax = "proto3"; package acme; message Shipment { string name = 1; }')
+    payload = MessageTypes.read(tmp_path).message_class("acme.Shipment")(name="s-1").SerializeToString()
+
+    assert decoder("acme.Shipment", tmp_path)(payload) == {"name": "s-1"}
+    assert decoder("acme.Shipment")(payload) == {"base64": "CgNzLTE="}
+    with pytest.raises(InvalidError, match="nowhere is not a directory"):
+        decoder("acme.Shipment", tmp_path / "nowhere")

@@ -1,11 +1,13 @@
 """One loader finds all mistakes at once."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pydantic_settings import SettingsConfigDict
 
 from statecast_service.errors import SettingsError
-from statecast_service.settings import describe_settings, load_settings, nearest, suggest
+from statecast_service.settings import DescriptorSettings, describe_settings, load_settings, nearest, suggest
 
 if TYPE_CHECKING:
     from conftest import Settings
@@ -115,3 +117,26 @@ def test_all_names_are_listed_when_none_is_near() -> None:
 
 def test_a_name_of_any_length_is_compared_in_no_time() -> None:
     assert nearest("x" * 10_000_000, ["orders"] * 100) is None
+
+
+def test_the_descriptors_have_one_variable_for_all_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Service(DescriptorSettings):
+        """A service that takes them."""
+
+        model_config = SettingsConfigDict(env_prefix="DEMO_", env_ignore_empty=False)
+
+    def refuse(_: Path | None) -> None:
+        raise ValueError("a.proto:1:1: no")
+
+    monkeypatch.setenv("STATECAST_DESCRIPTORS", str(tmp_path))
+    settings = load_settings(Service)
+
+    assert settings.with_descriptors(lambda directory: directory) == tmp_path
+    with pytest.raises(SettingsError, match=r"^STATECAST_DESCRIPTORS: a\.proto:1:1: no$"):
+        settings.with_descriptors(refuse)
+    monkeypatch.setenv("STATECAST_DESCRIPTORS", "")
+    assert load_settings(Service).descriptors is None
+    assert "STATECAST_DESCRIPTORS" in describe_settings(Service)
+    monkeypatch.setenv("DEMO_DESCRIPTORS", "elsewhere")
+    with pytest.raises(SettingsError, match=r"DEMO_DESCRIPTORS: there is no .*did you mean STATECAST_DESCRIPTORS\?"):
+        load_settings(Service)

@@ -16,4 +16,5 @@ def test_every_setting_is_in_the_table_with_its_meaning() -> None:
     rows = [line for line in README.read_text().splitlines() if line.startswith("| `")]
 
     for name, field in Settings.model_fields.items():
-        assert any(row.startswith(f"| `{name.upper()}` |") and row.endswith(f"| {field.description} |") for row in rows)
+        shown = Settings.variable(name).removeprefix(Settings.prefix())
+        assert any(row.startswith(f"| `{shown}` |") and row.endswith(f"| {field.description} |") for row in rows)

@@ -78,7 +78,7 @@ def test_every_setting_is_described() -> None:
     text = describe_settings(Settings)
 
     for name, field in Settings.model_fields.items():
-        assert f"QUERY_SERVICE_{name.upper()}" in text
+        assert Settings.variable(name) in text
         assert field.description
 
 

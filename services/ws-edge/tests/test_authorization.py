@@ -45,8 +45,8 @@ def test_the_rows_of_a_store_for_everyone_are_seen_by_all() -> None:
     rule = OwnerRule(None, everyone=True)
     check_key(ALICE, rule, StoreKey("matches-about-to-start", "MATCH_STATUS_ABOUT_TO_START"))
 
-    assert may_see(ALICE, row_of(rule.owner_of(object())))
-    assert may_see(Consumer("", "nobody", False), row_of(rule.owner_of(object())))
+    assert may_see(ALICE, row_of(rule.owner_of("")))
+    assert may_see(Consumer("", "nobody", False), row_of(rule.owner_of("")))
 
 
 def test_who_passes_by_the_group_or_is_staff_may_see_whatever_the_group_has_had() -> None:

@@ -1,15 +1,22 @@
 """The stores file is checked against the contract before anything starts."""
 
+import json
 from pathlib import Path
 
 import pytest
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+from google.protobuf.struct_pb2 import Value
 
+from statecast.descriptors import MessageTypes
 from statecast.orders.v1.order_pb2 import Order
+from statecast.push.v1.push_pb2 import ServerFrame
 from statecast_service.errors import SettingsError
 from ws_edge.authorization import OwnerRule
+from ws_edge.codec.stream_codec import StreamCodec
 from ws_edge.errors import MalformedFrameError, UnknownStoreError
-from ws_edge.states import RangeKey, StoreKey
-from ws_edge.stores import SHIPPED, find, read_stores
+from ws_edge.states import KeyState, Position, RangeKey, StoreKey
+from ws_edge.stores import SHIPPED, Stores, find, read_stores
 
 SORT = "2024-08-28T12:34:56.123456Z"
 
@@ -115,3 +122,54 @@ def test_a_store_may_be_for_everyone(tmp_path: Path) -> None:
     )
 
     assert read_stores(path)["matches-about-to-start"].rule == OwnerRule(None, everyone=True)
+
+
+STORES_OF_A_TEAM = """
+stores:
+  - {name: shipments, message: acme.v1.Shipment, keeps: one, owner: {field: customer}}
+  - {name: parcels, message: json, keeps: one, owner: {field: customer}}
+"""
+SHIPMENT = 'syntax = "proto3"; package acme.v1; message Shipment { string name = 1; string customer = 2; }'
+
+
+@pytest.fixture
+def team_stores(tmp_path: Path) -> Stores:
+    (tmp_path / "stores.yaml").write_text(STORES_OF_A_TEAM)
+    (tmp_path / "shipment.proto").write_text(SHIPMENT)
+    return read_stores(tmp_path / "stores.yaml", MessageTypes.read(tmp_path))
+
+
+def test_rows_of_mounted_messages_and_of_json_are_decoded_and_have_an_owner(team_stores: Stores) -> None:
+    shipments, parcels = team_stores["shipments"], team_stores["parcels"]
+    shipment = shipments.decode(shipments.message(name="s-1", customer="alice").SerializeToString())
+    parcel = parcels.decode(b'{"name": "p-1", "customer": "bob"}')
+
+    assert (shipments.kind, shipments.owner_of(shipment)) == ("acme.v1.Shipment", "alice")
+    assert (parcels.kind, parcels.owner_of(parcel)) == ("json", "bob")
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_rows_of_mounted_messages_and_of_json_are_framed(team_stores: Stores, binary: bool) -> None:
+    codec = StreamCodec(team_stores, binary)
+    payloads = {"shipments": b"\n\x03s-1", "parcels": b'{"name": "p-1", "sizes": [1, 2.5]}'}
+    frames = [
+        codec.changed(KeyState(StoreKey(name, "g"), Position(1, 1), team_stores[name].decode(payload)), 0)
+        for name, payload in payloads.items()
+    ]
+
+    if binary:
+        shipment, parcel = (ServerFrame.FromString(frame["bytes"]).changed.row for frame in frames)
+        assert (shipment.TypeName(), shipment.value) == ("acme.v1.Shipment", payloads["shipments"])
+        assert parcel.Is(Value.DESCRIPTOR)
+        return
+    rows = [json.loads(frame["text"])["changed"]["row"] for frame in frames]
+    assert rows == [
+        {"@type": "type.googleapis.com/acme.v1.Shipment", "name": "s-1"},
+        {"@type": "type.googleapis.com/google.protobuf.Value", "value": {"name": "p-1", "sizes": [1, 2.5]}},
+    ]
+    json_format.Parse(frames[1]["text"], ServerFrame())
+
+
+def test_a_row_of_json_that_is_none_is_no_row(team_stores: Stores) -> None:
+    with pytest.raises(DecodeError):
+        team_stores["parcels"].decode(b"{")

@@ -32,7 +32,11 @@ CLASS_FACTS = {"exit_status": "exit status", "code": "code", "http_status": "HTT
 
 def settings_table(settings: type[ServiceSettings]) -> str:
     rows = [
-        (_code(name.upper()), _code(shown_default(field)), field.description or "")
+        (
+            _code(settings.variable(name).removeprefix(settings.prefix())),
+            _code(shown_default(field)),
+            field.description or "",
+        )
         for name, field in settings.model_fields.items()
     ]
     return _table((f"`{settings.prefix()}…`", "default", "meaning"), rows)

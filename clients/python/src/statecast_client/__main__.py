@@ -5,6 +5,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
 
 from statecast_client.client import StatecastClient
 from statecast_client.command_line import parse
@@ -12,6 +13,8 @@ from statecast_client.commands import run, watch_push
 from statecast_client.errors import AbsentError, BehindError, OverloadedError, StatecastError, UnavailableError
 from statecast_client.tls import credentials
 
+COMMANDS = "statecast.commands"
+"""The group of entry points of other distributions' commands; each takes its arguments and returns a status."""
 _INTERRUPTED = 130
 _EXIT_STATUSES = {AbsentError: 1, UnavailableError: 3, OverloadedError: 3, BehindError: 4}
 """Any other error is something that the caller has to correct: 2."""
@@ -19,6 +22,10 @@ _EXIT_STATUSES = {AbsentError: 1, UnavailableError: 3, OverloadedError: 3, Behin
 
 def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ) -> int:
     """Runs the command; returns its exit status, which `--help` lists."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for command in entry_points(group=COMMANDS):
+        if words[:1] == [command.name]:
+            return int(command.load()(words[1:]))
     options = parse(arguments, environment)
     try:
         asyncio.run(_run(options))

@@ -7,6 +7,8 @@ from pathlib import Path
 DEFAULT_ADDRESS = "127.0.0.1:50051"
 
 _EPILOG = """\
+`statecast import` and `statecast doctor` come with the distribution statecast-onboarding; each has its own --help.
+
 A KEY is GROUP, or GROUP/SORT/MEMBER where a group has many members; --separator takes another sign than / when a part
 contains it.
 
@@ -65,6 +67,9 @@ def _connection(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         add(f"--tls-{name}", type=Path, default=Path(file) if file else None, metavar="FILE", help=what)
     add("--timeout", type=_seconds, default=5.0, metavar="SECONDS", help="the longest that a call may take [5]")
     add("--json", action="store_true", help="write one JSON object a line")
+    descriptors = environment.get("STATECAST_DESCRIPTORS")
+    what = "a directory of .proto files and descriptor sets, beside the contract [$STATECAST_DESCRIPTORS]"
+    add("--descriptors", type=Path, default=Path(descriptors) if descriptors else None, metavar="DIR", help=what)
     add("--separator", default="/", metavar="SIGN", help="what stands between the parts of a key [/]")
     return shared
 

@@ -8,6 +8,10 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TypeVar
 
+from google.protobuf import any_pb2
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Value
+
 from statecast.push.v1.range_pb2 import MemberChange, Range, RangeWatched
 from statecast.push.v1.subscription_pb2 import Changed, Removed
 from statecast.query.v1 import query_pb2
@@ -48,7 +52,7 @@ async def watch_push(options: Namespace) -> None:
 
 async def _get(client: StatecastClient, options: Namespace) -> None:
     key = _key_parts(options.key, options.separator)
-    decode = await _decoder(client, options.store)
+    decode = await _decoder(client, options)
     try:
         answer = await client.get(options.store, key, bounds=_bounds(options))
     except AbsentError as absent:
@@ -62,7 +66,7 @@ async def _get(client: StatecastClient, options: Namespace) -> None:
 
 
 async def _scan(client: StatecastClient, options: Namespace) -> None:
-    decode = await _decoder(client, options.store)
+    decode = await _decoder(client, options)
     rows = client.scan(
         options.store,
         options.group,
@@ -93,7 +97,7 @@ async def _shards(client: StatecastClient, options: Namespace) -> None:
 
 async def _watch(client: StatecastClient, options: Namespace) -> None:
     keys = [_key_parts(text, options.separator) for text in options.keys]
-    decode = await _decoder(client, options.store)
+    decode = await _decoder(client, options)
 
     def row(change: Change) -> Row:
         return _change_row(change, None if change.state is None else decode(change.state.payload), options)
@@ -118,10 +122,10 @@ async def _write_each(items: AsyncGenerator[T, None], row: Callable[[T], Row | N
                 break
 
 
-async def _decoder(client: StatecastClient, store: str) -> Decode:
-    if not store:
+async def _decoder(client: StatecastClient, options: Namespace) -> Decode:
+    if not options.store:
         raise InvalidError("STORE is empty: name one; `statecast shards` lists them")
-    return decoder((await client.shards(store)).stores[0].message)
+    return decoder((await client.shards(options.store)).stores[0].message, options.descriptors)
 
 
 def _bounds(options: Namespace) -> query_pb2.Bounds | None:
@@ -174,13 +178,19 @@ async def _subscribe(client: PushClient, options: Namespace) -> list[Subscriptio
     return [await client.watch_range(watched, interval_ms=options.interval_ms)]
 
 
+def _row_value(row: any_pb2.Any, options: Namespace) -> object:
+    if row.Is(Value.DESCRIPTOR):  # a row of JSON
+        return MessageToDict(Value.FromString(row.value))
+    return decoder(row.TypeName(), options.descriptors)(row.value)
+
+
 def _update_row(update: Update | RangeUpdate, options: Namespace) -> Row | None:
     if isinstance(update, RangeWatched):
         return None
     if isinstance(update, Removed):
         absence = query_pb2.Absence(position=update.position, deleted=update.HasField("commit_time"))
         return _change_row(Change(update.key, update.position, absence=absence), None, options)
-    value = decoder(update.row.TypeName())(update.row.value) if update.HasField("row") else None
+    value = _row_value(update.row, options) if update.HasField("row") else None
     state = query_pb2.State(key=update.key, position=update.position)
     if update.HasField("commit_time"):
         state.commit_time.CopyFrom(update.commit_time)

@@ -4,32 +4,32 @@ import base64
 import json
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError, Message
-from google.protobuf.message_factory import GetMessageClass
 
-import statecast
+from statecast.descriptors import DescriptorsError, MessageTypes
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
+from statecast_client.errors import InvalidError
 from statecast_client.keys import Change
 
 Decode = Callable[[bytes], object]
 
 
 @cache
-def decoder(message: str) -> Decode:
+def decoder(message: str, descriptors: Path | None = None) -> Decode:
     """Returns the function that turns the payloads of a store into JSON values.
 
-    `message` is a message of the contract, `json` or `bytes`. Bytes, payloads that cannot be decoded, and those of a
-    message that this client's contract does not have become `{"base64": …}`.
+    `message` is a message of the contract or of the directory `descriptors`, `json` or `bytes`. Bytes, payloads that
+    cannot be decoded, and those of a message that this client does not have become `{"base64": …}`. Raises InvalidError
+    for a directory that cannot be used.
     """
     try:
-        kind = None if message == "json" else GetMessageClass(_pool().FindMessageTypeByName(message))
+        kind = None if message == "json" else _types(descriptors).message_class(message)
     except KeyError:
         return _as_base64
 
@@ -95,11 +95,12 @@ def shards_text(listing: query.ListShardsResponse) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _pool() -> DescriptorPool:
-    pool = DescriptorPool()
-    for file in FileDescriptorSet.FromString(statecast.descriptor_set()).file:
-        pool.Add(file)
-    return pool
+@cache
+def _types(descriptors: Path | None) -> MessageTypes:
+    try:
+        return MessageTypes.read(descriptors)
+    except DescriptorsError as error:
+        raise InvalidError(f"the descriptors: {error}") from error
 
 
 def _as_base64(payload: bytes) -> object:

@@ -1,12 +1,12 @@
 """Settings from environment variables: one frozen class per service, and one loader that finds all mistakes at once."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import Field, SecretBytes, SecretStr, ValidationError
+from pydantic import BeforeValidator, Field, SecretBytes, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -16,6 +16,7 @@ from statecast_service.errors import SettingsError
 Port = Annotated[int, Field(ge=0, le=65_535)]
 """A port to listen on; 0 takes a free one."""
 
+T = TypeVar("T")
 MAX_COMPARED = 80  # comparing takes the product of the lengths, and the wrong name may come from outside
 
 
@@ -34,7 +35,27 @@ class ServiceSettings(BaseSettings):
 
     @classmethod
     def variable(cls, field: str) -> str:
-        return f"{cls.prefix()}{field.upper()}"
+        shared = cls.model_fields[field].validation_alias if field in cls.model_fields else None
+        return shared if isinstance(shared, str) else f"{cls.prefix()}{field.upper()}"
+
+
+class DescriptorSettings(ServiceSettings):
+    """The one variable that has the same name for all services."""
+
+    model_config = SettingsConfigDict(populate_by_name=True)
+
+    descriptors: Annotated[Path | None, BeforeValidator(lambda value: value or None)] = Field(
+        default=None,
+        validation_alias="STATECAST_DESCRIPTORS",
+        description="A directory of `.proto` files and descriptor sets (`.binpb`): messages beside the contract's.",
+    )
+
+    def with_descriptors(self, read: Callable[[Path | None], T]) -> T:
+        """Returns what `read` makes of the directory. Raises SettingsError for its ValueError, naming the variable."""
+        try:
+            return read(self.descriptors)
+        except ValueError as error:
+            raise SettingsError(f"{self.variable('descriptors')}: {error}") from error
 
 
 S = TypeVar("S", bound=ServiceSettings)
@@ -95,19 +116,20 @@ def suggest(wrong: str, valid: Iterable[str]) -> str:
 
 
 def _unknown_variables(cls: type[ServiceSettings], environment: Mapping[str, str]) -> Iterator[str]:
-    fields = {name.upper() for name in cls.model_fields}
+    fields = {name.upper(): cls.variable(name) for name in cls.model_fields}
     for variable in sorted(environment):
         name = variable.removeprefix(cls.prefix())
-        if variable.startswith(cls.prefix()) and name not in fields and environment[variable]:
+        if variable.startswith(cls.prefix()) and variable not in fields.values() and environment[variable]:
             match = nearest(name, fields)
-            yield f"{variable}: there is no such variable" + (f"; did you mean {cls.variable(match)}?" if match else "")
+            yield f"{variable}: there is no such variable" + (f"; did you mean {fields[match]}?" if match else "")
 
 
 def _complaint(cls: type[ServiceSettings], details: ErrorDetails, values: Mapping[str, Any]) -> str:
     message = details["msg"].removeprefix("Value error, ")
     if not details["loc"]:
         return message
-    name = str(details["loc"][0])
+    at = str(details["loc"][0])
+    name = next((field for field in cls.model_fields if cls.variable(field) == at), at)
     if details["type"] == "missing":
         return f"{cls.variable(name)}: it must be set"
     field = cls.model_fields.get(name)

@@ -18,6 +18,7 @@ from query_service.storage.backup import Manifest, restore
 from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store_directory import StoreDirectory, locked
 from query_service.storage.stores_file import StoreDefinition, read_stores, stores_schema
+from statecast.descriptors import MessageTypes
 from statecast_service.collector import collect_seldom
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.write(_summary("backed up", taken))
             return 0
         configure_logs(settings.log_level, settings.instance_name)
-        stores = read_stores(settings.stores)
+        stores = read_stores(settings.stores, settings.with_descriptors(MessageTypes.read))
         if options.command == "restore":
             with locked(settings.data_directory):
                 restored = restore(options.directory, _directory(settings), stores, settings.resume_limit_s * 1000)

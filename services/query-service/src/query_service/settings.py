@@ -8,7 +8,7 @@ from pydantic_settings import SettingsConfigDict
 
 from statecast_service.kafka import KafkaSettings
 from statecast_service.logs import LogLevel
-from statecast_service.settings import Port
+from statecast_service.settings import DescriptorSettings, Port
 from statecast_service.tls import PortSettings
 
 SHIPPED_STORES = Path(__file__).with_name("stores.yaml")
@@ -18,7 +18,7 @@ OwnPort = Annotated[int, Field(ge=1, le=65_535)]
 """A port that other processes are configured with, so 0 is not one."""
 
 
-class Settings(KafkaSettings, PortSettings):
+class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Each field is the environment variable of its name in capitals after QUERY_SERVICE_."""
 
     model_config = SettingsConfigDict(env_prefix="QUERY_SERVICE_", use_attribute_docstrings=True)

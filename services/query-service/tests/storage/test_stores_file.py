@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from query_service.errors import StoresFileError
 from query_service.settings import SHIPPED_STORES
 from query_service.storage.stores_file import read_stores, stores_schema
+from statecast.descriptors import MessageTypes
 
 STORE = "{name: a, topic: a, message: statecast.orders.v1.Order}"
 SCHEMA = SHIPPED_STORES.with_name("stores.schema.json")
@@ -74,7 +75,10 @@ def test_a_store_is_a_keyed_topic_on_disk_unless_it_says_otherwise(tmp_path: Pat
             with_fields("message: statecast.orders.v1.Ordre"),
             r"stores\[0\]\.message `statecast\.orders\.v1\.Ordre` .* did you mean statecast\.orders\.v1\.Order\?",
         ),
-        (with_fields("message: jsno, format: plain"), r"message `jsno` is not in the contract: did you mean json\?"),
+        (
+            with_fields("message: jsno, format: plain"),
+            r"message `jsno` is not in the contract, .*: did you mean json\?",
+        ),
         (with_fields("message: json"), r"stores\[0\]\.message `json` needs `format: plain`: add it"),
         (f"stores: [{STORE[:-1]}, retain: 1h}}]", r"stores\[0\]\.retain needs `format: plain`: remove it"),
         (f"stores: [{STORE[:-1]}, partitioner: crc32}}]", r"stores\[0\]\.partitioner needs `format: plain`: remove"),
@@ -104,6 +108,20 @@ def test_a_wrong_file_is_refused_with_one_line(tmp_path: Path, text: str, compla
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoresFileError, match=r"none\.yaml cannot be read: No such file"):
         read_stores(tmp_path / "none.yaml")
+
+
+def test_a_store_can_hold_a_mounted_message(tmp_path: Path) -> None:
+    (tmp_path / "shipment.proto").write_text('syntax = "proto3"; package acme; message Shipment { string owner = 1; }')
+    path = tmp_path / "stores.yaml"
+    path.write_text(with_fields("message: acme.Shipment, owner: owner"))
+    types = MessageTypes.read(tmp_path)
+
+    assert [store.message for store in read_stores(path, types)] == ["acme.Shipment"]
+    with pytest.raises(StoresFileError, match=r"`acme\.Shipment` is not in the contract, nor mounted"):
+        read_stores(path)
+    path.write_text(with_fields("message: acme.Shipment, owner: ownr"))
+    with pytest.raises(StoresFileError, match=r"did you mean owner\?"):
+        read_stores(path, types)
 
 
 def test_the_schema_that_ships_is_the_one_of_the_code() -> None:

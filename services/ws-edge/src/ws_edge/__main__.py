@@ -12,6 +12,7 @@ from functools import partial
 import structlog
 import uvloop
 
+from statecast.descriptors import MessageTypes
 from statecast_service.collector import collect_seldom
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
@@ -103,7 +104,8 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     """
     clock = time.monotonic
     port_tls(settings)  # uvicorn reads the files itself
-    stores, metrics, woken = read_stores(settings.stores), Metrics(), asyncio.Event()
+    types = settings.with_descriptors(MessageTypes.read)
+    stores, metrics, woken = read_stores(settings.stores, types), Metrics(), asyncio.Event()
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
     client = _query_client(settings)
     revoked = replace(REVOCATIONS, max_lag_ms=settings.revocation_lag_ms)

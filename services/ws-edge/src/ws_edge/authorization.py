@@ -34,11 +34,11 @@ class OwnerRule:
     """Whether the group of every key is a consumer's id too: somebody else's is refused before it is looked up."""
     everyone: bool = False
 
-    def owner_of(self, row: object) -> str:
-        """The id of the consumer who may see the row, EVERYONE, or nothing when only staff may."""
+    def owner_of(self, text: str) -> str:
+        """The id of the consumer who may see a row whose field holds the text, EVERYONE, or nothing: only staff may."""
         if self.everyone:
             return EVERYONE
-        return getattr(row, self.field) if self.field else ""
+        return text if self.field else ""
 
     def shows_all(self, consumer: Consumer) -> bool:
         """Whether a consumer that passes `check_key` may see whatever row the group has, or has ever had."""

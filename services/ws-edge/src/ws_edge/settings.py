@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_va
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from statecast_service.kafka import KafkaSettings
-from statecast_service.settings import Port
+from statecast_service.settings import DescriptorSettings, Port
 from statecast_service.tls import PortSettings, is_loopback
 from ws_edge.auth.admission import ANY_ORIGIN
 from ws_edge.stores import SHIPPED
@@ -40,7 +40,7 @@ def _origin(value: str) -> str:
 CommaSeparated = Annotated[tuple[Item, ...], NoDecode, BeforeValidator(_split)]
 
 
-class Settings(KafkaSettings, PortSettings):
+class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """The settings of one edge. The defaults run on one machine; only the gateway's secret has none."""
 
     model_config = SettingsConfigDict(env_prefix="WS_EDGE_", use_attribute_docstrings=True)

@@ -2,30 +2,31 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Value
 from pydantic import BaseModel, ValidationError
 
-from statecast import descriptor_set
+from statecast.descriptors import MessageTypes
 from statecast_service.errors import SettingsError
 from statecast_service.settings import suggest
 from statecast_service.yaml_files import read_yaml
+from ws_edge import json_rows
 from ws_edge.authorization import OwnerRule
 from ws_edge.errors import MalformedFrameError, UnknownStoreError
 from ws_edge.states import AnyKey, RangeKey
 
 SHIPPED = Path(__file__).with_name("stores.yaml")
 MAX_KEY_PART = 1024
+JSON = "json"
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """One store. `message` is the class of its rows; `members` is true when a group has many values."""
+    """One store. `message` is the class of its rows, Value for JSON; `members` is true when a group has many values."""
 
     name: str
     message: type[Message]
@@ -33,6 +34,22 @@ class Store:
     rule: OwnerRule
     max_lag_ms: int | None = None
     """For how long an answer may have been out of date to be of use; None takes any."""
+
+    @property
+    def kind(self) -> str:
+        """What the stores file calls the rows: the full name of their message, or `json`."""
+        return JSON if self.message is Value else self.message.DESCRIPTOR.full_name
+
+    def decode(self, payload: bytes) -> Message:
+        """The row of a payload. Raises DecodeError."""
+        return json_rows.decode(payload) if self.message is Value else self.message.FromString(payload)
+
+    def owner_of(self, row: Message) -> str:
+        """As OwnerRule.owner_of."""
+        field = self.rule.field
+        if field is None:
+            return self.rule.owner_of("")
+        return self.rule.owner_of(json_rows.text_of(row, field) if self.message is Value else getattr(row, field))
 
     def check(self, key: AnyKey) -> None:
         """Raises MalformedFrameError when this store cannot have the key or range."""
@@ -72,8 +89,11 @@ def find(stores: Stores, name: str) -> Store:
     return store
 
 
-def read_stores(path: Path) -> Stores:
-    """Reads and checks the stores file. Raises SettingsError that names the file and what is wrong in it."""
+def read_stores(path: Path, types: MessageTypes | None = None) -> Stores:
+    """Reads and checks the stores file. Raises SettingsError that names the file and what is wrong in it.
+
+    Rows are messages of `types`, by default of the contract.
+    """
     try:
         file = _StoresFile.model_validate(read_yaml(path))
     except ValidationError as error:
@@ -82,8 +102,8 @@ def read_stores(path: Path) -> Stores:
         raise SettingsError(f"the stores file {path} is wrong at {where or 'its top'}: {first['msg']}") from error
     except ValueError as error:
         raise SettingsError(f"the stores file {path} {error}") from error
-    sources = _message_sources()
-    return {entry.name: _store(entry, sources, path) for entry in file.stores}
+    types = types or MessageTypes.read()
+    return {entry.name: _store(entry, types, path) for entry in file.stores}
 
 
 class _Owner(BaseModel, extra="forbid"):
@@ -102,30 +122,18 @@ class _StoresFile(BaseModel, extra="forbid"):
     stores: list[_Entry]
 
 
-def _message_sources() -> dict[str, str]:
-    """The generated module of every message of the contract, by the message's full name."""
-    files = FileDescriptorSet.FromString(descriptor_set()).file
-    return {
-        f"{file.package}.{message.name}": file.name.removesuffix(".proto").replace("/", ".") + "_pb2"
-        for file in files
-        if file.package.startswith("statecast.")
-        for message in file.message_type
-    }
-
-
-def _store(entry: _Entry, sources: Mapping[str, str], path: Path) -> Store:
+def _store(entry: _Entry, types: MessageTypes, path: Path) -> Store:
     where = f"the stores file {path}, store {entry.name}"
-    if entry.message not in sources:
-        raise SettingsError(
-            f"{where}: the contract has no message {entry.message!r}; {suggest(entry.message, sources)}"
-        )
-    message: type[Message] = getattr(import_module(sources[entry.message]), entry.message.rpartition(".")[2])
+    try:
+        message = Value if entry.message == JSON else types.message_class(entry.message)
+    except KeyError as error:
+        hint = suggest(entry.message, types.rows | {JSON})
+        raise SettingsError(f"{where}: no message {entry.message!r} in the contract, nor mounted; {hint}") from error
     if isinstance(entry.owner, str):
-        rule = OwnerRule(None, everyone=entry.owner == "everyone")
-    else:
-        fields = {field.name for field in message.DESCRIPTOR.fields if field.type == FieldDescriptor.TYPE_STRING}
-        if entry.owner.field not in fields:
-            hint = suggest(entry.owner.field, fields)
-            raise SettingsError(f"{where}: {entry.message} has no string field {entry.owner.field!r}; {hint}")
-        rule = OwnerRule(entry.owner.field, entry.owner.group)
-    return Store(entry.name, message, entry.keeps == "members", rule)
+        return Store(entry.name, message, entry.keeps == "members", OwnerRule(None, everyone=entry.owner == "everyone"))
+    texts = (field for field in message.DESCRIPTOR.fields if field.type == FieldDescriptor.TYPE_STRING)
+    fields = {field.name for field in texts if not field.is_repeated}
+    if message is not Value and entry.owner.field not in fields:
+        hint = suggest(entry.owner.field, fields)
+        raise SettingsError(f"{where}: {entry.message} has no string field {entry.owner.field!r}; {hint}")
+    return Store(entry.name, message, entry.keeps == "members", OwnerRule(entry.owner.field, entry.owner.group))

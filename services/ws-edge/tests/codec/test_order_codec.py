@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
@@ -86,7 +86,6 @@ def test_a_binary_frame_is_refused() -> None:
         CODEC.parse({"type": "websocket.receive", "bytes": b"{}"})
 
 
-@settings(deadline=None)
 @given(st.text() | st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists).map(json.dumps))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -97,7 +96,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert isinstance(request, RefreshRequest | BeginRequest) or request.key.group
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["type", "data", "order_id", "position", "interval_ms", "x"]),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from statecast.orders.v1.order_pb2 import Order
@@ -95,7 +95,6 @@ def test_frames_of_the_other_kind_are_refused() -> None:
         BINARY.parse(text({}))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=100))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:

@@ -1,17 +1,21 @@
 """A socket ends well whether its client reads or not."""
 
 import asyncio
+import gc
 import json
 import socket as sockets
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 from uvicorn.protocols.utils import ClientDisconnected
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.server import ServerProtocol
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge, until
-from ws_edge.session.protocol import WIRE, EdgeSocketProtocol
+from ws_edge.session.protocol import WIRE, EdgeHttpProtocol, EdgeSocketProtocol
 from ws_edge.states import StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
@@ -169,3 +173,43 @@ async def test_a_stalled_client_does_not_keep_the_edge_from_ending() -> None:
 
     assert edge.parts.server.server_state.connections == set()
     stalled.close()
+
+
+PROTOCOLS = (EdgeHttpProtocol, EdgeSocketProtocol, ServerProtocol)
+
+
+def protocols() -> Counter[str]:
+    """The number of protocols of connections in memory, by type."""
+    return Counter(type(each).__name__ for each in gc.get_objects() if type(each) in PROTOCOLS)
+
+
+@pytest.fixture
+def _no_collector() -> Iterator[None]:
+    """Disables the garbage collector: only reference counts free objects during the test."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+async def lives_of_sockets(edge: RunningEdge) -> None:
+    """Opens sockets that end in each way there is."""
+    async with edge.socket():
+        assert protocols()["ServerProtocol"] == 1
+    async with edge.socket() as socket:
+        socket.transport.abort()
+    async with edge.socket() as socket:
+        await socket.send("x" * 20_000)
+        await socket.wait_closed()
+    with suppress(InvalidStatus):
+        async with edge.socket("/unknown"):
+            pass
+    await answer_to(edge, HANDSHAKE + "Content-Length: 4\r\n\r\n")
+
+
+@pytest.mark.usefixtures("_no_collector")
+async def test_a_closed_connection_is_freed_without_the_cycle_collector(edge: RunningEdge) -> None:
+    """The collector runs seldom: what waits for it is memory that grows with the connections of an hour."""
+    await lives_of_sockets(edge)
+
+    await until(lambda: not protocols())

@@ -3,14 +3,13 @@
 import json
 import re
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError, WithJsonSchema
 
 from query_service.errors import StoresFileError
+from statecast.descriptors import MessageTypes
 from statecast_service.settings import suggest
 from statecast_service.yaml_files import read_yaml
 
@@ -61,8 +60,8 @@ class StoreDefinition(BaseModel, frozen=True, extra="forbid"):
     name: TopicName = Field(description="The name by which lookups name the store.")
     topic: TopicName = Field(description="The Kafka topic that the store holds.")
     message: str = Field(
-        description="What the values are: the full name of a message of the contract; in plain stores also `json` or "
-        "`bytes`."
+        description="What the values are: the full name of a message of the contract or of what is mounted; in plain "
+        "stores also `json` or `bytes`."
     )
     format: Literal["state-record", "plain"] = Field(
         default="state-record",
@@ -104,8 +103,11 @@ class StoresFile(BaseModel, frozen=True, extra="forbid"):
 _MODELS: Mapping[int | str, type[BaseModel]] = {"store": EngineChoice, "history": History}
 
 
-def read_stores(path: Path) -> tuple[StoreDefinition, ...]:
-    """Returns the stores of a file by name. Raises StoresFileError with one line."""
+def read_stores(path: Path, types: MessageTypes | None = None) -> tuple[StoreDefinition, ...]:
+    """Returns the stores of a file by name. Raises StoresFileError with one line.
+
+    Values are messages of `types`, by default of the contract.
+    """
     try:
         stores = StoresFile.model_validate(read_yaml(path)).stores
     except ValidationError as error:
@@ -115,8 +117,9 @@ def read_stores(path: Path) -> tuple[StoreDefinition, ...]:
         raise StoresFileError(f"the stores file {path} {error}") from error
     if not stores:
         raise StoresFileError(f"{path}: stores is empty: name at least one")
+    types = types or MessageTypes.read()
     for index, store in enumerate(stores):
-        problem = _name_problem(store, stores[:index]) or _message_problem(store) or _combination_problem(store)
+        problem = _name_problem(store, stores[:index]) or _message_problem(store, types) or _combination_problem(store)
         if problem is not None:
             raise StoresFileError(f"{path}: stores[{index}].{problem}")
     return tuple(sorted(stores, key=lambda store: store.name))
@@ -127,15 +130,6 @@ def stores_schema() -> str:
     return json.dumps(schema, indent=2) + "\n"
 
 
-def _contract_messages() -> Mapping[str, frozenset[str]]:
-    """Returns the full names of the messages in the installed contract, each with the names of its fields."""
-    descriptors = FileDescriptorSet.FromString(files("statecast").joinpath("contract.binpb").read_bytes())
-    messages = [(f"{file.package}.{each.name}", each) for file in descriptors.file for each in file.message_type]
-    for name, message in messages:  # it grows by the nested ones on the way
-        messages += [(f"{name}.{nested.name}", nested) for nested in message.nested_type]
-    return {name: frozenset(field.name for field in message.field) for name, message in messages}
-
-
 def _name_problem(store: StoreDefinition, earlier: tuple[StoreDefinition, ...]) -> str | None:
     if store.name in {other.name for other in earlier}:
         return f"name `{store.name}` is there twice: remove one"
@@ -144,18 +138,17 @@ def _name_problem(store: StoreDefinition, earlier: tuple[StoreDefinition, ...]) 
     return None
 
 
-def _message_problem(store: StoreDefinition) -> str | None:
+def _message_problem(store: StoreDefinition, types: MessageTypes) -> str | None:
     if store.message in (JSON, BYTES):
         if not store.plain:
             return f"message `{store.message}` needs `format: plain`: add it, or name a message of the contract"
         if store.owner is not None and store.message == BYTES:
             return "owner needs fields, and `message: bytes` has none: remove it, or name a message"
         return None
-    messages = _contract_messages()
-    if store.message not in messages:
-        valid = {name for name in messages if name.startswith("statecast.")} | ({JSON, BYTES} if store.plain else set())
-        return f"message `{store.message}` is not in the contract: {suggest(store.message, valid)}"
-    fields = messages[store.message]
+    fields = types.fields.get(store.message)
+    if fields is None:
+        valid = types.rows | ({JSON, BYTES} if store.plain else set())
+        return f"message `{store.message}` is not in the contract, nor mounted: {suggest(store.message, valid)}"
     if store.owner is not None and store.owner not in fields:
         return f"owner `{store.owner}` is not a field of {store.message}: {suggest(store.owner, fields)}"
     return None

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf import json_format
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.struct_pb2 import Value
 from typing_extensions import override
 
 from statecast.push.v1.push_pb2 import Authenticated, Begin, ChannelAttached, ClientFrame, Error, Reconnect, ServerFrame
@@ -65,8 +66,7 @@ class StreamCodec(FrameCodec):
             lag_ms=state.lag_ms,
         )
         if isinstance(event, Changed):
-            event.row.Pack(state.row, deterministic=True)
-            return self._encode(ServerFrame(changed=event))
+            return self._encode(ServerFrame(changed=event), state.row)
         return self._encode(ServerFrame(removed=event))
 
     @override
@@ -179,14 +179,18 @@ class StreamCodec(FrameCodec):
             through=None if position is None else position_message(position),
             lag_ms=lag_ms,
         )
-        if state.row is not None:
-            event.row.Pack(state.row, deterministic=True)
-        return self._encode(ServerFrame(range_changed=event))
+        return self._encode(ServerFrame(range_changed=event), state.row)
 
-    def _encode(self, frame: ServerFrame) -> Reply:
+    def _encode(self, frame: ServerFrame, row: Message | None = None) -> Reply:
+        """The frame; `row` is that of the event in it."""
+        kind = frame.WhichOneof("event") or ""
         if self._binary:
+            if row is not None:
+                getattr(frame, kind).row.Pack(row, deterministic=True)
             return {"type": "websocket.send", "bytes": frame.SerializeToString()}
         document = json_format.MessageToDict(frame, preserving_proto_field_name=True)
+        if row is not None:
+            document[kind]["row"] = _any_document(row)
         return frames.text_frame(document)
 
 
@@ -200,6 +204,13 @@ def _kind_of(change: MemberChange) -> "ChangeKind.ValueType":
     if change.state.row is None:
         return ChangeKind.MEMBER_CHANGE_LEFT
     return ChangeKind.MEMBER_CHANGE_ENTERED if change.before is None else ChangeKind.MEMBER_CHANGE_CHANGED
+
+
+def _any_document(row: Message) -> dict[str, Any]:
+    """An Any in proto3 JSON. json_format would look its type up, and those that are mounted are in no registry."""
+    document = json_format.MessageToDict(row, preserving_proto_field_name=True)
+    content = {"value": document} if isinstance(row, Value) else document
+    return {"@type": f"type.googleapis.com/{row.DESCRIPTOR.full_name}", **content}
 
 
 def _range(key: RangeKey) -> Range:

@@ -106,7 +106,7 @@ class StateDocument(Document):
     position: PositionDocument
     commit_time: str | None = Field(None, description="When the change was committed, RFC 3339. Absent when unknown.")
     lag_ms: str | None = Field(None, description="For how long it may have been out of date. Absent when not for long.")
-    row: dict[str, Any] = Field(description="The row in proto3 JSON, in the message of the store.")
+    row: Any = Field(description="The row in proto3 JSON, in the message of the store; of a store of JSON its value.")
 
 
 class PageDocument(Document):

@@ -48,6 +48,7 @@ class EdgeHttpProtocol(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         self._forget_timer()
         super().handle_websocket_upgrade()
+        self.parser = None  # type: ignore[assignment]  # as the base does at other ends: it refers back
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_timer()
@@ -148,6 +149,9 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
         """The connection has gone; the first event of an end counts, so a close frame before it does."""
         self.queue.put_nowait({"type": "websocket.disconnect", "code": LOST})
         super().connection_lost(exc)
+        # What refers back to its owner would wait for the cycle collector, which runs seldom.
+        self.conn.parser.close()
+        self.conn.parser_exc = self.conn.handshake_exc = None
 
     def on_task_complete(self, task: asyncio.Task[None]) -> None:
         super().on_task_complete(task)

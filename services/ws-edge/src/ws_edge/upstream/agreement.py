@@ -22,7 +22,7 @@ def disagreement(stores: Stores, written: Collection[str], listed: Iterable[quer
 
 
 def _difference(ours: Store, theirs: query_pb2.Store) -> str | None:
-    message, rule = ours.message.DESCRIPTOR.full_name, ours.rule
+    message, rule = ours.kind, ours.rule
     if theirs.message != message:
         return f"the store {ours.name} holds {theirs.message} at the query service and {message} here: {_REMEDY}"
     if theirs.owner and (rule.everyone or rule.field not in (None, theirs.owner)):

@@ -193,11 +193,10 @@ def _range_result(store: Store, query: Query, result: query_pb2.RangeResult, lag
 def _decode(store: Store, key: StoreKey, state: query_pb2.State) -> KeyState:
     """Returns what the key holds. Raises UnavailableError when the row is not of the store's message."""
     try:
-        row = store.message.FromString(state.payload)
+        row = store.decode(state.payload)
     except DecodeError as error:
-        name = store.message.DESCRIPTOR.full_name
-        raise UnavailableError(f"the row of {key} is not a {name}; tell the operators") from error
-    position, owner = _position(state.position), store.rule.owner_of(row)
+        raise UnavailableError(f"the row of {key} is not a {store.kind}; tell the operators") from error
+    position, owner = _position(state.position), store.owner_of(row)
     return KeyState(key, position, row, owner, False, _commit_ns(state), len(state.payload))
 
 

@@ -1,0 +1,50 @@
+"""Rows of JSON as google.protobuf.Value, so that they are sent, compared and written as every other row."""
+
+import json
+import math
+from typing import Any, NoReturn
+
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.struct_pb2 import Value
+
+MAX_EXACT = 2**53
+"""Up to here a double, which is what Value and JavaScript have for numbers, holds every integer."""
+MAX_DEPTH = 30
+"""Readers of Protobuf give up beyond 100 messages within each other, and a level of JSON takes up to three."""
+
+
+def decode(payload: bytes) -> Value:
+    """The value of a JSON text; integers beyond MAX_EXACT become texts, as int64 is in proto3 JSON.
+
+    Raises DecodeError when it is not JSON, is nested deeper than MAX_DEPTH, or has a number that no double holds.
+    """
+    try:
+        document = _plain(json.loads(payload, parse_constant=_no_constant), MAX_DEPTH)
+        return json_format.ParseDict(document, Value())
+    except (ValueError, RecursionError, json_format.ParseError) as error:
+        raise DecodeError(str(error)) from error
+
+
+def text_of(row: Message, field: str) -> str:
+    """What a field of the outermost object holds, if it is a text; nothing otherwise."""
+    if not isinstance(row, Value) or row.WhichOneof("kind") != "struct_value":
+        return ""
+    fields = row.struct_value.fields
+    return fields[field].string_value if field in fields else ""
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if depth == 0 and isinstance(value, (dict, list)):
+        raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
+    if isinstance(value, dict):
+        return {name: _plain(each, depth - 1) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each, depth - 1) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("it has a number beyond what a double holds")
+    return str(value) if type(value) is int and abs(value) > MAX_EXACT else value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,60 @@
+"""Rows of JSON are sent as they are, with what no double holds as texts."""
+
+import json
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ws_edge import json_rows
+from ws_edge.http.rest import message_document
+from ws_edge.json_rows import MAX_DEPTH, MAX_EXACT
+
+SCALARS = st.none() | st.booleans() | st.text() | st.integers(-MAX_EXACT, MAX_EXACT) | st.floats(allow_nan=False)
+DOCUMENTS = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+
+
+def shown(document: Any) -> Any:
+    return json_format.MessageToDict(json_rows.decode(json.dumps(document).encode()))
+
+
+@given(DOCUMENTS.filter(lambda document: "Infinity" not in json.dumps(document)))
+def test_a_document_is_shown_as_it_is(document: Any) -> None:
+    assert shown(document) == document
+
+
+def test_an_integer_that_no_double_holds_becomes_a_text() -> None:
+    assert shown([2**53, 2**53 + 1, -(2**63)]) == [2**53, "9007199254740993", "-9223372036854775808"]
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"{", b"NaN", b"[1e999]", b'"\\ud800"', b"\xff", b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1)]
+)
+def test_what_cannot_be_sent_is_refused(payload: bytes) -> None:
+    with pytest.raises(DecodeError):
+        json_rows.decode(payload)
+
+
+def test_the_deepest_document_can_be_read_back() -> None:
+    document: Any = 1
+    for _ in range(MAX_DEPTH):
+        document = {"a": document}
+    row = json_rows.decode(json.dumps(document).encode())
+
+    assert type(row).FromString(row.SerializeToString()) == row
+
+
+def test_the_owner_is_a_text_of_the_outermost_object() -> None:
+    owners = [
+        json_rows.text_of(json_rows.decode(text), "who") for text in (b'{"who": "a"}', b'{"who": 1}', b"{}", b"1")
+    ]
+
+    assert owners == ["a", "", "", ""]
+
+
+@pytest.mark.parametrize("document", [{"a": [1, None, {}], "b": ""}, [], "text", None, 0, False])
+def test_a_call_answers_with_the_document_itself(document: Any) -> None:
+    assert message_document(json_rows.decode(json.dumps(document).encode())) == document
