@@ -14,6 +14,7 @@ from statecast.state.v1 import state_pb2
 from statecast_client import StatecastClient
 from statecast_client.errors import ABSENCE, FRESHNESS
 from statecast_client.shard_map import ShardMap
+from testkit.waiting import scaled
 
 STORE = query_pb2.Store(store="rows", topic="rows", message="statecast.orders.v1.Order", partitions=4)
 
@@ -166,7 +167,7 @@ async def cluster() -> AsyncIterator[Cluster]:
         instance.peers = instances
         await server.start()
         servers.append(server)
-    async with StatecastClient([instances[0].address], timeout_s=10) as client:
+    async with StatecastClient([instances[0].address], timeout_s=scaled(10)) as client:
         yield Cluster(instances, client)
     for server in servers:
         await server.stop(None)

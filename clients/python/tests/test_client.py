@@ -10,7 +10,9 @@ import pytest
 from statecast.query.v1 import query_pb2
 from statecast.state.v1 import state_pb2
 from statecast_client import InvalidError, OverloadedError, StatecastClient, UnavailableError, UnknownStoreError
-from statecast_client.router import RETRIED
+from statecast_client.router import RETRIED, Router
+from testkit.relay import Relay
+from testkit.waiting import scaled
 
 if TYPE_CHECKING:
     from conftest import Cluster
@@ -47,11 +49,20 @@ async def test_another_instance_answers_when_the_owner_fails(cluster: "Cluster",
 
 
 async def test_another_instance_answers_when_the_owner_is_silent_for_half_of_the_time(cluster: "Cluster") -> None:
-    async with StatecastClient([each.address for each in cluster.instances], timeout_s=1) as client:
+    async with StatecastClient([each.address for each in cluster.instances], timeout_s=scaled(1)) as client:
         await client.get("rows", "x")
         cluster.owner("x").gate.clear()
 
         assert (await client.get("rows", "x")).freshness.answered_by == cluster.other("x").address
+
+
+async def test_an_instance_that_is_far_away_is_connected_to_at_the_first_try(cluster: "Cluster") -> None:
+    async with Relay(cluster.instances[0].address, delay_s=0.5) as relay:
+        router = Router([relay.address])
+        listing = await router.list_shards([scaled(10)])
+        await router.close()
+
+    assert listing.stores
 
 
 async def test_the_error_after_one_retry_names_the_silent_instance(cluster: "Cluster") -> None:

@@ -1,4 +1,4 @@
-"""A relay of connections that can cut them, as a network does."""
+"""A relay of connections that can cut and delay them, as a network does."""
 
 import asyncio
 from types import TracebackType
@@ -8,8 +8,10 @@ from typing import Self
 class Relay:
     """Passes bytes between its own port and a target: `async with Relay("127.0.0.1:8080") as relay`."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, delay_s: float = 0.0) -> None:
+        """Nothing passes through a connection before it is `delay_s` old."""
         self._target = target
+        self._delay_s = delay_s
         self._passing: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.address = ""
@@ -37,6 +39,7 @@ class Relay:
         host, _, port = self._target.rpartition(":")
         far_reader, far_writer = await asyncio.open_connection(host, int(port))
         try:
+            await asyncio.sleep(self._delay_s)
             await asyncio.wait(
                 [asyncio.ensure_future(_pass(reader, far_writer)), asyncio.ensure_future(_pass(far_reader, writer))],
                 return_when=asyncio.FIRST_COMPLETED,

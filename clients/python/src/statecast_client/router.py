@@ -10,6 +10,7 @@ import grpc.aio
 
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
+from statecast_client.calls import answer_of
 from statecast_client.errors import StatecastError, error_of_status
 from statecast_client.shard_map import FailedAddresses, GroupHashes, ShardMap
 
@@ -26,27 +27,30 @@ _BATCH_METHOD = "/statecast.query.v1.QueryService/BatchGetStates"
 _OPTIONS = (
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    # How long an attempt to connect may take at least: with TLS it is four times there and back.
+    ("grpc.min_reconnect_backoff_ms", 2_000),
     ("grpc.max_reconnect_backoff_ms", 1000),
+    # A restarted instance may have another address behind its name; by default gRPC looks again after 30 s only.
+    ("grpc.dns_min_time_between_resolutions_ms", 1000),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 5_000),
 )
 
 T = TypeVar("T")
 Call = Callable[[grpc.aio.Channel, float], Awaitable[T]]
-"""Makes a call over a channel within so many seconds."""
+"""Makes a call of grpc.aio over a channel within so many seconds."""
 
 
 def stub(channel: grpc.aio.Channel) -> "QueryServiceAsyncStub":
     return QueryServiceStub(channel)
 
 
-async def call_batch(request: bytes, channel: grpc.aio.Channel, timeout_s: float) -> query.BatchGetStatesResponse:
+def call_batch(request: bytes, channel: grpc.aio.Channel, timeout_s: float) -> Awaitable[query.BatchGetStatesResponse]:
     """Makes the call of a batch that is encoded already."""
     method: grpc.aio.UnaryUnaryMultiCallable[bytes, query.BatchGetStatesResponse] = channel.unary_unary(
         _BATCH_METHOD, request_serializer=None, response_deserializer=query.BatchGetStatesResponse.FromString
     )
-    return await method(request, timeout=timeout_s)
+    return method(request, timeout=timeout_s)
 
 
 def error_of(error: grpc.aio.AioRpcError, address: str) -> StatecastError:
@@ -83,6 +87,7 @@ class Router:
         self._error_of = error_of
         self._on_failure = on_failure
         self._channels: dict[str, grpc.aio.Channel] = {}
+        self._is_closed = False
 
     def address(self, store: str, group: GroupHashes) -> str:
         """Returns the address to ask for a group now."""
@@ -138,6 +143,8 @@ class Router:
             await self._channels.pop(address).close(grace_s)
 
     async def close(self) -> None:
+        """Closes all connections; calls that are in flight fail."""
+        self._is_closed = True
         channels, self._channels = self._channels, {}
         for channel in channels.values():
             await channel.close()
@@ -155,10 +162,10 @@ class Router:
         for timeout_s in timeouts:
             address = self._failed.choose(candidates(), address)
             try:
-                answer = await call(self._channel(address), timeout_s)
+                answer = await answer_of(call(self._channel(address), timeout_s))
             except grpc.aio.AioRpcError as error:
                 failure = self._error_of(error, address)
-                if error.code() not in RETRIED:
+                if error.code() not in RETRIED or self._is_closed:
                     raise failure from error
                 failure.__cause__ = error
                 self._on_failure(error, address, self._failed.add(address))

@@ -26,6 +26,7 @@ from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from statecast.state.v1 import state_pb2
 from testkit.ports import free_ports
 from testkit.query_service import FakeLookup, GatedLookup, ManualClock, call_limits, preference_of
+from testkit.relay import Relay
 
 LIMITS = Limits(10, 10, 10, 10)
 
@@ -58,6 +59,11 @@ async def test_a_peer_tells_what_it_serves(peers: Peers, member: Member) -> None
     store = "orders-by-key"
 
     assert await peers.served_by(member) == {(store, 0), (store, 1), (store, 3)}
+
+
+async def test_a_peer_that_is_far_away_is_connected_to_at_the_first_try(peers: Peers, member: Member) -> None:
+    async with Relay(member.shard_address, delay_s=0.5) as relay:
+        assert await peers.served_by(Member("query-2", relay.address, relay.address, 1))
 
 
 async def test_what_a_peer_holds_is_known_soon_after_it_is_kept(peers: Peers, member: Member) -> None:

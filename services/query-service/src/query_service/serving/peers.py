@@ -22,6 +22,7 @@ from query_service.serving.shard_channel import shard_channel
 from query_service.storage.store_keys import row_key
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
+from statecast_client.calls import answer_of
 from statecast_service.tls import Tls
 
 _WATCH_S = 1.0
@@ -80,7 +81,7 @@ class RemoteLookup(lookups.Lookup):
         if left_s <= 0:
             raise TimedOutError(f"{self.peer} was not asked: the deadline has passed")
         try:
-            return await method(request, timeout=left_s)
+            return await answer_of(method(request, timeout=left_s))
         except grpc.aio.AioRpcError as error:
             raise failure_of(error, self.peer) from error
 
