@@ -197,6 +197,21 @@ def test_a_client_that_misbehaves_leaves_nothing_behind(
     log.assert_clean()
 
 
+def test_a_client_that_is_gone_before_its_answers_is_no_error(
+    service: RunningQueryService, loop: Loop, log: Log
+) -> None:
+    def send() -> None:
+        for _ in range(20):  # below the thousand calls that wait, beyond which grpcio drops any
+            with RawConnection(service.address, window_bytes=0) as connection:
+                never_read(connection)
+                connection.reset()
+
+    for _ in range(20):
+        loop.run(check(service, send))
+
+    log.assert_clean()
+
+
 def test_hundreds_of_connections_give_back_their_files_and_their_memory(
     service: RunningQueryService, loop: Loop, log: Log
 ) -> None:

@@ -1,16 +1,39 @@
 """The gRPC server of grpcio: it can do everything that is asked of a port, TLS included."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 
 import grpc
+from grpc._cython.cygrpc import ExecuteBatchError
 from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from typing_extensions import override
 
 from query_service.serving.grpc_server import GrpcServer, Method, check_free
 from statecast_service.tls import Tls
+
+_grpc_log = logging.getLogger("grpc._cython.cygrpc")
+
+
+class _Crash(logging.Handler):
+    """Whether the main loop of a `grpc.aio` server has failed.
+
+    The server logs the error itself. All else that tells of it waits until the last call has ended, and the connection
+    whose call it was may stay open for ever.
+    """
+
+    seen = False
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen = self.seen or isinstance(record.msg, Exception)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Drops what tells that a client was gone before it had its answer: nobody's error, at each deploy of a client."""
+    return not (record.exc_info and isinstance(record.exc_info[1], ExecuteBatchError))
 
 
 class GrpcioServer(GrpcServer):
@@ -37,6 +60,7 @@ class GrpcioServer(GrpcServer):
             maximum_concurrent_rpcs=max_calls,
         )
         self._serving: asyncio.Task[bool] | None = None
+        self._crash = _Crash()
 
     def add_methods(self, methods: Sequence[Method]) -> None:
         """Serves the methods, which are of one service."""
@@ -71,17 +95,20 @@ class GrpcioServer(GrpcServer):
 
     @override
     async def start(self) -> None:
+        _grpc_log.addHandler(self._crash)
+        _grpc_log.addFilter(_is_ours)
         await self._server.start()
         self._serving = asyncio.create_task(self._server.wait_for_termination())
 
     @property
     @override
     def has_ended(self) -> bool:
-        return self._serving is not None and self._serving.done()
+        return self._crash.seen or (self._serving is not None and self._serving.done())
 
     @override
     async def stop(self, grace_s: float) -> None:
         await self._server.stop(grace_s)
+        _grpc_log.removeHandler(self._crash)
         if self._serving is not None:
             with suppress(UnicodeDecodeError):  # what has ended it
                 await self._serving
