@@ -4,13 +4,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from query_service.cluster.membership import Membership
 from query_service.cluster.shard_map import Member
 from query_service.settings import Settings
+from statecast_service.kafka import connect
 from testkit.broker import running_brokers
 from testkit.topics import create_topic
 from testkit.waiting import wait_until
@@ -63,6 +66,29 @@ def test_members_see_each_other_come_and_go(kafka: str, create_topic: Callable[.
         until(lambda: one.members == {one.me})
 
         assert time.monotonic() - left_at < 5, "a leave must not wait for the session timeout"
+
+
+@pytest.mark.kafka
+def test_members_are_read_through_one_client(
+    kafka: str, create_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[type] = []
+
+    def counting(client: type, *options: Any) -> Any:
+        made.append(client)
+        return connect(client, *options)
+
+    monkeypatch.setattr("query_service.cluster.membership.connect", counting)
+    one = Instance(1)
+    with joining(kafka, create_topic("members"), uuid4().hex) as join:
+        join(one)
+        until(lambda: one.members == {one.me})
+        made.clear()
+        for _ in range(3):
+            one.members = frozenset()
+            until(lambda: one.members == {one.me})
+
+    assert AdminClient not in made
 
 
 def test_a_broker_that_is_silent_hides_no_member_unless_it_coordinates_the_group(tmp_path: Path) -> None:

@@ -75,7 +75,9 @@ class Membership(BrokerThread):
         # librdkafka aborts the process when its own time-out of this call passes before the coordinator is found, and
         # one is found later (librdkafka issue 4605). So that time-out never comes: a client whose call does not end is
         # thrown away with it.
-        admin = self._admin = self._admin or connect(AdminClient, self.settings)
+        if self._admin is None:  # one for which no event waits is false
+            self._admin = connect(AdminClient, self.settings)
+        admin = self._admin
         group = self.settings.group_id
         called = admin.describe_consumer_groups([group], request_timeout=_LIBRDKAFKA_TIMEOUT_S)[group]
         try:
