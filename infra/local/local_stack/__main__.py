@@ -99,6 +99,8 @@ def addresses(stack: Stack) -> RenderableType:
             login = f"{user.basic.username} / {user.basic.password}"
             grid.add_row("log in as", f"{login}  ({name}: {', '.join(user.groups)})")
     grid.add_row("kafka", stack.kafka.bootstrap)
+    if stack.database:
+        grid.add_row("database", stack.database.url)
     grid.add_row("queries", "  ".join(query.address for query in stack.queries))
     grid.add_row("all of it", str(stack.directory / "stack.json"))
     return Group("", grid)

@@ -1,6 +1,7 @@
 """The demo: starts a stack unless one runs, shows orders changing behind its gateway, and ends what it started."""
 
 import asyncio
+import shutil
 import ssl
 import sys
 import termios
@@ -16,7 +17,7 @@ from rich.live import Live
 
 from local_stack.demo_board import Board, OrderLine, batch_line, draw
 from local_stack.running_stack import RunningStack, running_stack
-from local_stack.settings import Settings
+from local_stack.settings import PROGRAMS, Settings
 from local_stack.stack_file import Stack
 from statecast.orders.v1.order_pb2 import Order
 from statecast.push.v1.range_pb2 import Range, RangeChanged
@@ -28,6 +29,12 @@ ORDERS_PER_CUSTOMER = 20
 INTERVAL_MS = 100
 SHARDS_EVERY_S = LINES_EVERY_S = 1.0
 FRAMES_PER_S = 8
+
+CANCEL = (
+    "UPDATE orders SET status = 'cancelled', updated_at = now() WHERE order_id = "
+    "(SELECT max(order_id) FROM orders WHERE customer_id = 'customer-0001' AND status <> 'cancelled')"
+)
+RUN_SQL = "import psycopg, sys; psycopg.connect(sys.argv[1], autocommit=True).execute(sys.argv[2])"
 
 Clock = Callable[[], float]  # tells the time, in unix seconds
 Sleep = Callable[[float], Awaitable[None]]
@@ -42,11 +49,21 @@ def run_demo(settings: Settings, console: Console) -> int:
             ending.enter_context(running_stack(settings, console.print))
             ending.callback(console.print, "ending the stack")
         running.wait_announced(settings.start_timeout_s)
-        return asyncio.run(_show(running.file, settings, console))
+        stack = running.file
+        if stack.database:
+            console.print(sql_hint(stack.database.url), soft_wrap=True, markup=False)
+        return asyncio.run(_show(stack, settings, console))
+
+
+def sql_hint(url: str) -> str:
+    """The line for a shell that cancels an order of the first customer in the database, and what it is for."""
+    program = "psql" if shutil.which("psql") else f'{PROGRAMS / "python"} -c "{RUN_SQL}"'
+    option = " -c" if program == "psql" else ""
+    return f'change an order, here and on the page, from another shell:\n{program} {url}{option} "{CANCEL}"'
 
 
 async def _show(stack: Stack, settings: Settings, console: Console) -> int:
-    board = Board(since_s=time.time())
+    board = Board(since_s=time.time(), hint=sql_hint(stack.database.url) if stack.database else "")
     async with following(stack, board, time.time):
         if console.is_terminal:
             await _draw_live(board, stack, settings.demo_s, console)

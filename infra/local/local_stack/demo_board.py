@@ -20,6 +20,7 @@ RATE_WINDOW_S = 5.0
 MAX_AGES = 1000
 FRESH_S = 1.0
 OTHER_LINES = 12
+HINT_LINES = 4  # of a hint, folded
 NAMED_ORDERS = 3
 STATUS_STYLES = dict(zip(OrderStatus.values(), ("", "white", "cyan", "blue", "yellow", "green", "red"), strict=False))
 
@@ -52,6 +53,7 @@ class Board:
     shards: Sequence[Shard] = ()  # by store and partition
     updates: int = 0
     problem: str = ""
+    hint: str = ""  # what the viewer may do, with line ends; empty for nothing
     _ages: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_AGES))
     _times: deque[float] = field(default_factory=deque)
 
@@ -98,11 +100,13 @@ def batch_line(changed: Sequence[OrderLine], now: float) -> str:
 
 def draw(board: Board, address: str, seconds_left: float, now: float, height: int) -> RenderableType:
     """The whole view, as high as the terminal has lines. `now` is in unix seconds."""
-    rows = max(3, height - OTHER_LINES - len({shard.store for shard in board.shards}))
+    hints = [Text(board.hint, style="dim", overflow="fold")] if board.hint else []
+    rows = max(3, height - OTHER_LINES - len({shard.store for shard in board.shards}) - HINT_LINES * len(hints))
     return Group(
         _figures(board, address, now),
         _orders(board.latest(rows), now),
         _shards(board.shards),
+        *hints,
         Text(board.problem or f"{seconds_left:.0f} s left; any key ends it", style="red" if board.problem else "dim"),
     )
 

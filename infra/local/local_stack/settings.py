@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field
 from pydantic_settings import SettingsConfigDict
@@ -11,6 +11,7 @@ from local_stack import LocalStackError
 from local_stack.stack_directory import StackDirectory
 from statecast_service.settings import Port, ServiceSettings
 from testkit.ports import free_ports, is_free
+from testkit.postgres import Postgres
 
 ROOT = Path(__file__).resolve().parents[3]  # the checkout of the repository: the stack runs from it and nowhere else
 PROGRAMS = Path(sys.executable).parent  # of the virtual environment
@@ -26,6 +27,7 @@ class Settings(ServiceSettings):
 
     directory: Annotated[Path, AfterValidator(Path.absolute)] = ROOT / ".run"
 
+    source: Literal["simulator", "postgres"] = "simulator"
     rate: float = Field(default=50, ge=0)
     orders: int = Field(default=1000, ge=0)
     customers: int = Field(default=100, ge=1)
@@ -53,6 +55,8 @@ class Settings(ServiceSettings):
     gateway_http_port: Port = 0
     gateway_https_port: Port = 0
     gateway_admin_port: Port = 0
+    postgres_port: Port = 0
+    connect_port: Port = 0
     simulator_metrics_port: Port = 0
     processor_metrics_port: Port = 0
     query_1_port: Port = 0
@@ -66,7 +70,7 @@ class Settings(ServiceSettings):
 
     @property
     def files(self) -> StackDirectory:
-        return StackDirectory(self.directory)
+        return StackDirectory(self.directory, "data" if self.source == "simulator" else f"data-{self.source}")
 
     @property
     def bootstrap(self) -> str:
@@ -96,3 +100,8 @@ class Settings(ServiceSettings):
                 raise LocalStackError(f"port {port} is in use: free it, or set {users[0]} to another port or to 0")
         free = (port for port in free_ports(len(ports) + len(asked)) if port not in asked.values())
         return self.model_copy(update={name: port or next(free) for name, port in ports.items()})
+
+
+def postgres_of(settings: Settings) -> Postgres:
+    """The stack's PostgreSQL, which runs when it is the source. `settings` has a port for every server."""
+    return Postgres(settings.files.data / "postgres", settings.postgres_port)

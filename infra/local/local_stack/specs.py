@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -12,7 +12,9 @@ import httpx
 
 from kong_envoy import KongEnvoyError, envoy_command, load, render, to_yaml
 from local_stack import LocalStackError
+from local_stack.process_spec import ProcessSpec
 from local_stack.settings import EDGES, HOST, PROGRAMS, QUERIES, ROOT, Settings
+from local_stack.sources import postgres_source, simulator_source
 from local_stack.stack_directory import write_private
 from local_stack.stack_file import Credentials
 from testkit.broker import Broker
@@ -20,28 +22,9 @@ from testkit.certificates import Certificates
 
 KONG_FILE = ROOT / "infra" / "kong" / "kong.yaml"
 TOPICS_FILE = ROOT / "infra" / "kafka" / "topics.yaml"
-PIPELINES = ROOT / "services" / "stream-processor" / "pipelines" / "orders"
 
 # Probes keep no connection: an idle one would be what a service waits for when it stops.
 HTTP = httpx.Client(timeout=2.0, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
-
-# Returns why a process is not ready, for people; empty when it is. Blocks for 3 s at most, and never raises.
-Probe = Callable[[], str]
-
-
-@dataclass(frozen=True)
-class ProcessSpec:
-    """One process of the stack. One that ends is started again, unless it `may_end`."""
-
-    name: str
-    command: Sequence[str]
-    environment: Mapping[str, str] = field(default_factory=dict)
-    probe: Probe | None = None  # without one, a process is ready once it is done
-    after: tuple[str, ...] = ()  # what must have been ready once before this one starts
-    prepare: Callable[[], None] | None = None  # called before each start; may block, and raise a LocalStackError
-    may_end: bool = False  # whether it is done when it ends with status 0
-    stops_last: bool = False  # it is stopped when all others have ended
-
 
 # Decides what runs, and for which demo users, given settings with a port for every server, as `whole_stack` does.
 Plan = Callable[[Settings], tuple[Sequence[ProcessSpec], Mapping[str, Credentials]]]
@@ -105,7 +88,8 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
     broker = Broker(data / "kafka", settings.kafka_port, settings.kafka_controller_port)
     topics = (str(PROGRAMS / "kafka-topics"), str(TOPICS_FILE), "--bootstrap-server", settings.bootstrap)
     table = settings.model_dump(include={"seed", "customers", "items", "limit"}) | {"rows": settings.orders}
-    simulator = {**table, "rate": f"{settings.rate:g}", "database": data / "orders.sqlite"}
+    source = postgres_source(settings) if settings.source == "postgres" else simulator_source(settings)
+    values = {**table, "rate": f"{settings.rate:g}", **source.simulator}
     interval = settings.model_dump(include={"checkpoint_interval"}, exclude_defaults=True)
     processor = {**interval, "checkpoints": data / "checkpoints"}
     query = settings.model_dump(include={"replicas", "session_timeout_ms"}) | {"host": HOST, "advertised_host": HOST}
@@ -118,9 +102,9 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
         values = {**query, **ports, "instance": name, "data_directory": data / name}
         return service("query-service", port_of(f"{name}-metrics"), values, name)
 
+    simulator = replace(service("cdc-simulator", settings.simulator_metrics_port, values), may_end=True)
     # The processor waits for its topics itself, and takes the longest to start.
     stream_processor = service("stream-processor", settings.processor_metrics_port, processor)
-    pipelines = (str(file) for file in sorted(PIPELINES.glob("*.yaml")))
     # The gateway is ready when it lets staff through to an edge that is ready.
     admits = partial(probe_http, f"http://{at('gateway-http')}/v1/shards", staff)
     ready = partial(probe_broker, broker)
@@ -128,8 +112,10 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
     return [
         *(() if settings.kafka_bootstrap else brokers),
         ProcessSpec("topics", topics, after=() if settings.kafka_bootstrap else ("broker",), may_end=True),
-        replace(service("cdc-simulator", settings.simulator_metrics_port, simulator), may_end=True),
-        replace(stream_processor, command=(*stream_processor.command, *pipelines), after=()),
+        *source.database,
+        replace(simulator, after=("topics", *(spec.name for spec in source.database))),
+        *source.connector,
+        replace(stream_processor, command=(*stream_processor.command, *map(str, source.pipelines)), after=()),
         *(query_service(name) for name in QUERIES),
         *(service("ws-edge", port_of(name), {**edge, "instance": name}, name) for name in EDGES),
         ProcessSpec("gateway", envoy_command(settings.files.envoy_file), probe=admits, after=("topics",)),

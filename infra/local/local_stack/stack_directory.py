@@ -72,12 +72,13 @@ class Ledger(Part):
 class StackDirectory:
     """The paths of a stack. Two stacks beside each other need two directories and nothing else."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, data: str = "data") -> None:
+        """`data` is the directory in it that survives a restart: each source of orders has its own."""
         self.root = root
         self.stack_file = root / "stack.json"  # where everything is; exists while the stack is ready
         self.ledger_file = root / "processes.json"  # exists from the first process of a run on
         self.lock_file = root / "lock"  # locked by the supervisor for as long as it lives; holds its process id
-        self.data = root / "data"  # what survives a restart
+        self.data = root / data
         self.envoy_file = root / "envoy.yaml"
         self.held = root / "held"  # a file in here, named like a process, keeps that process from running
         self.tls = root / "tls"

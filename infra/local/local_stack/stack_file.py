@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from local_stack import LocalStackError
-from local_stack.settings import EDGES, QUERIES, Settings
+from local_stack.settings import EDGES, QUERIES, Settings, postgres_of
 from local_stack.stack_directory import Entry, Part, RunningProcess
 from testkit.certificates import Certificates
 
@@ -36,6 +36,11 @@ class Query(Metered):
     name: str
     address: str  # of its public gRPC server, as `host:port`
     shard_address: str  # of the internal one
+
+
+class Database(Part):
+    url: str  # with the user and the password
+    connect: str  # base URL of Kafka Connect's own API, which tells the state of the connector
 
 
 class Supervisor(Part):
@@ -77,6 +82,7 @@ class Stack(Part):
     gateway: Gateway
     edges: tuple[Edge, ...]
     queries: tuple[Query, ...]
+    database: Database | None  # None without PostgreSQL
     simulator: Metered
     processor: Metered
     processes: dict[str, RunningProcess]
@@ -111,9 +117,14 @@ def stack_text(settings: Settings, credentials: Mapping[str, Credentials], entri
             Query(name=name, address=at(name), shard_address=at(f"{name}-shard"), metrics=metrics_of(f"{name}-metrics"))
             for name in QUERIES
         ),
+        database=_database(settings) if settings.source == "postgres" else None,
         simulator=Metered(metrics=metrics_of("simulator-metrics")),
         processor=Metered(metrics=metrics_of("processor-metrics")),
         processes=dict(entries),
         credentials=dict(credentials),
     )
     return stack.model_dump_json(indent=2)
+
+
+def _database(settings: Settings) -> Database:
+    return Database(url=postgres_of(settings).dsn, connect=f"http://{settings.address_of('connect')}")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 
 from local_stack import LocalStackError
+from local_stack.process_spec import ProcessSpec
 from local_stack.settings import Settings
-from local_stack.specs import ProcessSpec
 from local_stack.stack_directory import DOWN, RUN_VARIABLE, SETTLED, Entry, Ledger, State, write_private
 from local_stack.stack_file import Credentials, stack_text
 from testkit import processes

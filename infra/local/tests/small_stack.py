@@ -6,9 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from local_stack import LocalStackError
+from local_stack.process_spec import ProcessSpec
 from local_stack.running_stack import run_stack
 from local_stack.settings import Settings
-from local_stack.specs import ProcessSpec, probe_http
+from local_stack.specs import probe_http
 from local_stack.stack_file import Credentials
 from testkit import processes
 

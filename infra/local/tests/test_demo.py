@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import shlex
 import ssl
 import termios
 from collections.abc import AsyncIterator
@@ -19,7 +20,7 @@ from rich.console import Console
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
-from local_stack.demo import following, key_pressed, print_lines
+from local_stack.demo import following, key_pressed, print_lines, sql_hint
 from local_stack.demo_board import Board, OrderLine
 from local_stack.settings import Settings
 from local_stack.stack_file import Basic, Credentials, Stack, stack_text
@@ -236,3 +237,14 @@ async def test_without_a_terminal_no_key_is_pressed(monkeypatch: pytest.MonkeyPa
 
     with key_pressed() as pressed:
         assert not pressed.is_set()
+
+
+@pytest.mark.parametrize("psql", ["/usr/bin/psql", None])
+def test_the_line_for_a_shell_changes_an_order(monkeypatch: pytest.MonkeyPatch, psql: str | None) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: psql)
+    _, line = sql_hint("postgresql://user:secret@127.0.0.1:1/statecast").splitlines()
+
+    program, *arguments = shlex.split(line)
+    assert Path(program).name == ("psql" if psql else "python")
+    assert arguments[-1].startswith("UPDATE orders SET status = 'cancelled'")
+    assert "postgresql://user:secret@127.0.0.1:1/statecast" in arguments

@@ -51,7 +51,7 @@ def test_every_server_gets_a_port_of_its_own() -> None:
     ports = [value for name, value in settings if name.endswith("_port")]
     assert settings.gateway_https_port == port
     assert all(ports)
-    assert len(set(ports)) == len(ports) == 15
+    assert len(set(ports)) == len(ports) == 17
 
 
 def test_a_taken_port_is_refused_by_the_name_of_its_setting() -> None:

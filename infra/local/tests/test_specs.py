@@ -13,10 +13,10 @@ import pytest
 from kong_envoy import envoy_command, load
 from local_stack import LocalStackError
 from local_stack import specs as subject
+from local_stack.process_spec import ProcessSpec
 from local_stack.settings import Settings
 from local_stack.specs import (
     KONG_FILE,
-    ProcessSpec,
     configure_gateway,
     demo_users,
     probe_broker,
@@ -25,6 +25,7 @@ from local_stack.specs import (
     staff_headers,
 )
 from local_stack.stack_file import Basic, Credentials
+from stream_processor.definition.pipeline_file import read
 from testkit.broker import Broker
 from testkit.ports import free_ports
 
@@ -91,6 +92,45 @@ def test_brokers_that_run_already_take_the_place_of_the_stacks_own(tmp_path: Pat
     assert "broker" not in specs
     assert specs["topics"].after == ()
     assert specs["query-1"].environment["QUERY_SERVICE_KAFKA_BOOTSTRAP"] == "127.0.0.1:1,127.0.0.1:2"
+
+
+@pytest.fixture
+def postgres_specs(tmp_path: Path) -> dict[str, ProcessSpec]:
+    return table(Settings(directory=tmp_path, source="postgres", postgres_port=12_345))
+
+
+def test_of_postgresql_the_simulator_plays_into_it_before_the_connector_reads(
+    postgres_specs: dict[str, ProcessSpec],
+) -> None:
+    names = list(postgres_specs)
+    environment = postgres_specs["cdc-simulator"].environment
+
+    assert environment["CDC_SIMULATOR_SINK"] == "postgres"
+    assert environment["CDC_SIMULATOR_POSTGRES_URL"].endswith("@127.0.0.1:12345/statecast")
+    assert "CDC_SIMULATOR_DATABASE" not in environment
+    assert "postgres" in postgres_specs["cdc-simulator"].after
+    assert {"cdc-simulator", "topics"} <= set(postgres_specs["connect"].after)
+    for place, spec in enumerate(postgres_specs.values()):
+        assert set(spec.after) <= set(names[:place])
+
+
+def test_of_postgresql_the_pipelines_are_the_shipped_ones_in_another_format(
+    specs: dict[str, ProcessSpec], postgres_specs: dict[str, ProcessSpec]
+) -> None:
+    shipped, own = (
+        [read(Path(argument)) for argument in each["stream-processor"].command[2:]] for each in (specs, postgres_specs)
+    )
+
+    assert {pipeline.source.format for pipeline in own} == {"debezium-json"}
+    for pipeline, other in zip(own, shipped, strict=True):
+        source = pipeline.source.model_copy(update={"format": "protobuf"})
+        assert pipeline.model_copy(update={"source": source}) == other
+
+
+def test_the_data_of_each_source_stand_apart(tmp_path: Path) -> None:
+    data = {Settings(directory=tmp_path, source=source).files.data for source in ("simulator", "postgres")}
+
+    assert data == {tmp_path / "data", tmp_path / "data-postgres"}
 
 
 class Handler(BaseHTTPRequestHandler):

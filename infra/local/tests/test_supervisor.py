@@ -11,8 +11,8 @@ import pytest
 from small_stack import SLEEPS, STARTS_A_CHILD
 
 from local_stack import LocalStackError
+from local_stack.process_spec import ProcessSpec
 from local_stack.settings import Settings
-from local_stack.specs import ProcessSpec
 from local_stack.stack_directory import Entry, StackDirectory, State
 from local_stack.stack_file import read_stack
 from local_stack.supervisor import SupervisedProcess, Supervisor, restart_pause_s

@@ -41,6 +41,7 @@ def newest_order(stack: RunningStack) -> Mapping[str, Any]:
 
 @pytest.mark.kafka
 @pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.timeout(scaled(600))
 def test_it_leaves_nothing_goes_on_where_it_stopped_and_shows_itself(tmp_path: Path) -> None:
     settings = Settings(

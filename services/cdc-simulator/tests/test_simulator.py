@@ -12,6 +12,7 @@ from cdc_simulator.database import Database, create_if_new
 from cdc_simulator.domain import DatabaseParameters, Domain
 from cdc_simulator.errors import PublishError
 from cdc_simulator.metrics import Metrics, Readiness
+from cdc_simulator.publication import PublishedLog
 from cdc_simulator.publisher import Publisher
 from cdc_simulator.settings import Settings
 from cdc_simulator.simulator import Simulator
@@ -31,12 +32,13 @@ class SimulatorRig:
         self.producer = MemoryProducer()
         self.metrics = Metrics(CollectorRegistry())
         self.readiness = Readiness("starting")
+        start = 1, self.log.acknowledged_lsn
+        publisher = Publisher("", {"orders": "orders"}, *start, self.metrics, lambda *_: self.producer)
         self.simulator = Simulator(
             domain,
             parameters,
             self.tables,
-            self.log,
-            Publisher("", {"orders": "orders"}, 1, self.log.acknowledged_lsn, self.metrics, lambda *_: self.producer),
+            PublishedLog(self.log, publisher, self.clock),
             settings,
             self.readiness,
             self.metrics,

@@ -12,9 +12,8 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from testkit import processes
 from testkit.ports import free_port
-from testkit.waiting import wait_until
+from testkit.server_process import ServerProcess
 
 LIBS = Path(__file__).resolve().parents[3] / "infra" / "local" / "kafka" / "target" / "libs"
 CLUSTER_ID = "c3RhdGVjYXN0LWxvY2FsMQ"
@@ -126,7 +125,7 @@ class Broker:
         return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
-class BrokerProcess:
+class BrokerProcess(ServerProcess):
     """A broker that runs as a child process and keeps its data and its port from one start to the next."""
 
     def __init__(
@@ -142,45 +141,13 @@ class BrokerProcess:
         ports = free_port(), free_port()
         self._broker = Broker(directory, *ports, heap, node, controllers or {}, settings or {}, listeners or {})
         self._broker.prepare()
-        self._log_file = directory / "broker.log"
-        self._process: processes.Popen | None = None
+        super().__init__("the broker", self._broker.command, self._broker.answers, directory / "broker.log")
         self.node = node
 
     @property
     def bootstrap(self) -> str:
         """The bootstrap address, as `host:port`."""
         return self._broker.bootstrap
-
-    def answers(self) -> bool:
-        """Whether the broker serves metadata now."""
-        return self._broker.answers()
-
-    def start(self, timeout_s: float = 120.0) -> None:
-        """Starts the broker and waits until it answers. Raises AssertionError with the end of its log."""
-        self.launch()
-        self.wait_ready(timeout_s)
-
-    def launch(self) -> None:
-        """Starts the broker and does not wait."""
-        self._process = processes.start(self._broker.command(), self._log_file)
-
-    def wait_ready(self, timeout_s: float = 120.0) -> None:
-        """Waits until the launched broker answers. Raises AssertionError with the end of its log."""
-        process = self._launched
-        wait_until(lambda: process.poll() is not None or self.answers(), self._log_tail, timeout_s)
-        assert process.poll() is None, f"the broker has ended:\n{self._log_tail()}"
-
-    def stop(self) -> None:
-        """Stops the broker in order, if it runs."""
-        if self._process is not None:
-            processes.stop(self._process.pid)
-            self._process.wait()
-
-    def kill(self) -> None:
-        """Ends the broker at once, as `kill -9` does, if it runs."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
 
     def pause(self) -> None:
         """Freezes the broker (SIGSTOP): its port is open, and nothing answers."""
@@ -189,14 +156,6 @@ class BrokerProcess:
     def resume(self) -> None:
         """Lets a paused broker continue (SIGCONT)."""
         self._launched.send_signal(signal.SIGCONT)
-
-    @property
-    def _launched(self) -> processes.Popen:
-        assert self._process is not None, "the broker has not been started"
-        return self._process
-
-    def _log_tail(self) -> str:
-        return processes.tail(self._log_file, 40)
 
 
 @dataclass(frozen=True)

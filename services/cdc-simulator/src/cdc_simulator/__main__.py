@@ -17,6 +17,8 @@ from cdc_simulator.domain import DatabaseParameters
 from cdc_simulator.domains import choose_domain, domain_names
 from cdc_simulator.metrics import Metrics, Readiness
 from cdc_simulator.pacing import Clock
+from cdc_simulator.postgres import PostgresDatabase, PostgresTables, open_when_there
+from cdc_simulator.publication import PublishedLog, ReadByConnector
 from cdc_simulator.publisher import Publisher
 from cdc_simulator.settings import Settings
 from cdc_simulator.simulator import Simulator
@@ -28,7 +30,7 @@ from statecast_service.logs import configure_logs
 from statecast_service.settings import describe_settings, load_settings
 
 EXIT_STATUSES = """exit status:
-  0  it was told to stop (SIGTERM, SIGINT), or made CDC_SIMULATOR_LIMIT changes and Kafka has them all
+  0  it was told to stop (SIGTERM, SIGINT), or made CDC_SIMULATOR_LIMIT changes and its sink has them all
   1  the database, Kafka or the metrics port fails; the last line says what to do
   2  a setting or an argument is wrong"""
 
@@ -52,22 +54,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(settings: Settings, stopping: Callable[[], bool]) -> None:
-    clock = Clock()
     metrics = Metrics(CollectorRegistry())
     readiness = Readiness("the database is being opened")
-    domain, topics = choose_domain(settings.domain), settings.topics()
-    parameters = DatabaseParameters(settings.seed, settings.rows, settings.customers, settings.items)
-    with (
-        HealthServer(settings, metrics.registry, readiness=lambda: readiness.reason) as health_server,
-        closing(Database(settings.database_file())) as database,
-    ):
+    run_on = _run_on_postgres if settings.sink == "postgres" else _run_on_kafka
+    with HealthServer(settings, metrics.registry, readiness=lambda: readiness.reason) as health_server:
+        log.info("serving", metrics_port=health_server.port)
+        run_on(settings, metrics, readiness, stopping)
+
+
+def _run_on_kafka(settings: Settings, metrics: Metrics, readiness: Readiness, stopping: Callable[[], bool]) -> None:
+    clock, domain, parameters = Clock(), choose_domain(settings.domain), _parameters(settings)
+    with closing(Database(settings.database_file())) as database:
         is_new = create_if_new(database, domain, parameters, clock.now_us())
         change_log = ChangeLog(database, domain)
         tables = Tables(database, domain)
         log.info(
             "database open",
             path=str(database.path),
-            metrics_port=health_server.port,
             domain=domain.name,
             new=is_new,
             epoch=change_log.epoch,
@@ -77,10 +80,24 @@ def _run(settings: Settings, stopping: Callable[[], bool]) -> None:
         )
         producer = partial(connect, Producer, settings)
         start = change_log.epoch, change_log.acknowledged_lsn
-        publisher = Publisher(settings.kafka_bootstrap, topics, *start, metrics, producer)
-        simulator = Simulator(domain, parameters, tables, change_log, publisher, settings, readiness, metrics, clock)
+        publisher = Publisher(settings.kafka_bootstrap, settings.topics(), *start, metrics, producer)
+        publication = PublishedLog(change_log, publisher, clock)
+        simulator = Simulator(domain, parameters, tables, publication, settings, readiness, metrics, clock)
         if publisher.wait_for_topics(readiness, clock, stopping):
             simulator.run(stopping)
+
+
+def _run_on_postgres(settings: Settings, metrics: Metrics, readiness: Readiness, stopping: Callable[[], bool]) -> None:
+    clock, domain, parameters = Clock(), choose_domain(settings.domain), _parameters(settings)
+    with closing(PostgresDatabase(settings.postgres_url.get_secret_value(), domain.name)) as database:
+        tables = PostgresTables(database, domain)
+        simulator = Simulator(domain, parameters, tables, ReadByConnector(tables), settings, readiness, metrics, clock)
+        if open_when_there(tables, parameters, readiness, clock, stopping):
+            simulator.run(stopping)
+
+
+def _parameters(settings: Settings) -> DatabaseParameters:
+    return DatabaseParameters(settings.seed, settings.rows, settings.customers, settings.items)
 
 
 def _parser() -> argparse.ArgumentParser:

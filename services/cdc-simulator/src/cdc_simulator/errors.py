@@ -3,8 +3,9 @@
 ServiceError (of the chassis)
 ├── SettingsError       a setting is wrong, or does not fit the database (status 2)
 ├── PortInUseError      the port for metrics and health is taken
-├── DatabaseError       the database file cannot be opened, read or written (status 1)
-│   └── DatabaseInUseError  another simulator has it
+├── DatabaseError       the database cannot be opened, read or written (status 1)
+│   ├── DatabaseInUseError  another simulator has it
+│   └── DatabaseAwayError   PostgreSQL is away: the simulator tries again, and does not end
 └── PublishError        Kafka refused a change for good; the cursor stays before it (status 1)
 
 What passes by itself is no error: the simulator waits for a broker or a topic that is not there.
@@ -14,11 +15,15 @@ from statecast_service.errors import ServiceError
 
 
 class DatabaseError(ServiceError):
-    """The database file cannot be opened, read or written."""
+    """The database cannot be opened, read or written."""
 
 
 class DatabaseInUseError(DatabaseError):
     """Another simulator has the database open."""
+
+
+class DatabaseAwayError(DatabaseError):
+    """PostgreSQL is away or asks to try again, which the simulator does."""
 
 
 class PublishError(ServiceError):

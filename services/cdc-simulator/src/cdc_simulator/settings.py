@@ -1,9 +1,9 @@
 """The settings of the simulator, from environment variables that begin with CDC_SIMULATOR_."""
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from cdc_simulator.domains import choose_domain
@@ -24,6 +24,13 @@ class Settings(KafkaSettings):
     model_config = SettingsConfigDict(env_prefix="CDC_SIMULATOR_")
 
     domain: str = Field(default="orders", description=f"The domain; `run --domain NAME` overrides it. {FIXED}")
+    sink: Literal["kafka", "postgres"] = Field(
+        default="kafka",
+        description="What gets the changes: Kafka, or tables in PostgreSQL, whose log a connector reads.",
+    )
+    postgres_url: SecretStr = Field(
+        default=SecretStr(""), description="That database, as `postgresql://user:password@host/database`."
+    )
     topic: str = Field(
         default=TABLE_TOPIC,
         pattern=r"^([a-zA-Z0-9._-]|\{topic\}){1,249}$",
@@ -63,6 +70,13 @@ class Settings(KafkaSettings):
                 f"{self.variable('topic')}={self.topic!r}: the domain {self.domain} has the tables "
                 f"{', '.join(self.topics())}, and each needs a topic of its own; put {TABLE_TOPIC} into it"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _names_the_database(self) -> Self:
+        if (self.sink == "postgres") != bool(self.postgres_url.get_secret_value()):
+            sink, url = self.variable("sink"), self.variable("postgres_url")
+            raise ValueError(f"{sink}={self.sink}: {url} must be set for postgres, and for nothing else")
         return self
 
     def database_file(self) -> Path:

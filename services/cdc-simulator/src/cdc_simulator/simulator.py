@@ -1,35 +1,54 @@
 """Changes the tables at a steady pace and publishes their log, in turn, until it is stopped."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Protocol
 
 import structlog
 
-from cdc_simulator.domain import DatabaseParameters, Domain, next_mutation
+from cdc_simulator.domain import DatabaseParameters, Domain, Mutation, Rows, next_mutation
+from cdc_simulator.errors import DatabaseAwayError
 from cdc_simulator.metrics import Metrics, Readiness
 from cdc_simulator.pacing import Clock, Pace
-from cdc_simulator.publisher import Publisher
+from cdc_simulator.publication import Publication
 from cdc_simulator.settings import Settings
-from cdc_simulator.tables import ChangeLog, Tables
 
 MAX_IN_TRANSACTION = 500
 REPORT_INTERVAL_S = 0.2  # also how often the cursor is saved: a kill repeats what came after
 PROGRESS_INTERVAL_S = 10.0
 DRAIN_WAIT_S = 0.01
+RETRY_INTERVAL_S = 0.5
 
 log = structlog.get_logger()
 
 
+class Tables(Protocol):
+    """The tables of a domain, in whichever database."""
+
+    log_sequence_number: int
+    """That of the last change."""
+
+    @property
+    def rows(self) -> Mapping[str, Rows]:
+        """By the name of the table."""
+
+    def transaction(self, now_us: int) -> AbstractContextManager[int]:
+        """Commits what is applied in the block, and yields the commit time. Raises DatabaseError."""
+
+    def apply(self, mutation: Mutation) -> None:
+        """Makes one change; only within `transaction`."""
+
+
 @dataclass(eq=False)
 class Simulator:
-    """The tables, their log and the publisher at work; everything happens in the thread that calls `run`."""
+    """The tables and their publication at work; everything happens in the thread that calls `run`."""
 
     domain: Domain
     parameters: DatabaseParameters
     tables: Tables
-    log: ChangeLog
-    publisher: Publisher
+    publication: Publication
     settings: Settings
     readiness: Readiness
     metrics: Metrics
@@ -38,6 +57,7 @@ class Simulator:
     def __post_init__(self) -> None:
         self._report_at_s = self._progress_at_s = self.clock.monotonic_s()
         self._pace = Pace(self.settings.rate, self._report_at_s)
+        self._away: str | None = None
 
     def run(self, stopping: Callable[[], bool]) -> None:
         """Returns when `stopping` says so, or when the limit is reached and Kafka has everything.
@@ -46,14 +66,26 @@ class Simulator:
         """
         try:
             while not stopping() and not self._is_complete():
-                self._commit()
-                self._publish()
+                self._commit_or_note()
+                self.publication.publish(self.tables.log_sequence_number)
                 self._report()
-                self.clock.sleep(0.0 if self._has_more_to_send() else self._pace.wait_s(self.clock.monotonic_s()))
+                self.clock.sleep(0.0 if self._has_more_to_send() else self._wait_s())
             self._drain()
         finally:
-            self._save_cursor()
+            self.publication.save_cursor()
             self._set_gauges()
+
+    def _commit_or_note(self) -> None:
+        """Makes the changes that are due; when the database is away they are left out, and the readiness says so."""
+        try:
+            self._commit()
+        except DatabaseAwayError as error:
+            if self._away is None:
+                log.warning("waiting", reason=str(error))
+            self._away = self.readiness.reason = str(error)
+
+    def _wait_s(self) -> float:
+        return RETRY_INTERVAL_S if self._away else self._pace.wait_s(self.clock.monotonic_s())
 
     def _commit(self) -> None:
         due = self._pace.take(self.clock.monotonic_s(), min(MAX_IN_TRANSACTION, self._allowed()))
@@ -66,29 +98,24 @@ class Simulator:
                 mutation = next_mutation(self.domain, self.tables.rows, self.parameters, lsn, commit_time_us)
                 self.tables.apply(mutation)
                 operations[mutation.operation] += 1
+        self._away = None
         for operation, count in operations.items():
             self.metrics.committed.labels(operation).inc(count)
 
-    def _publish(self) -> None:
-        if self._has_more_to_send():
-            at_most = min(MAX_IN_TRANSACTION, self.publisher.room)
-            self.publisher.send(self.log.read(self.publisher.sent_lsn, at_most), self.clock.now_us())
-        self.publisher.poll()
-
     def _has_more_to_send(self) -> bool:
-        return self.publisher.sent_lsn < self.tables.log_sequence_number and self.publisher.room > 0
+        return self.publication.has_more(self.tables.log_sequence_number)
 
     def _report(self) -> None:
         now_s = self.clock.monotonic_s()
         if now_s - self._report_at_s < REPORT_INTERVAL_S:
             return
         self._report_at_s = now_s
-        self._save_cursor()
+        self.publication.save_cursor()
         self._set_gauges()
-        acknowledged = self.publisher.acknowledged_lsn
-        if acknowledged < self.log.snapshot_lsn:
-            self.readiness.reason = f"the snapshot: Kafka has {acknowledged} of {self.log.snapshot_lsn} rows"
-        elif self.readiness.reason is not None:
+        acknowledged, snapshot_lsn = self.publication.acknowledged_lsn, self.publication.snapshot_lsn
+        if acknowledged < snapshot_lsn:
+            self.readiness.reason = f"the snapshot: Kafka has {acknowledged} of {snapshot_lsn} rows"
+        elif self._away is None and self.readiness.reason is not None:
             self.readiness.reason = None
             log.info("ready", committed_lsn=self.tables.log_sequence_number)
         if now_s - self._progress_at_s >= PROGRESS_INTERVAL_S:
@@ -99,19 +126,15 @@ class Simulator:
         for name, rows in self.tables.rows.items():
             self.metrics.rows.labels(name).set(len(rows))
         self.metrics.committed_lsn.set(self.tables.log_sequence_number)
-        self.metrics.acknowledged_lsn.set(self.publisher.acknowledged_lsn)
+        self.metrics.acknowledged_lsn.set(self.publication.acknowledged_lsn)
         self.metrics.lag.set(self._lag())
 
     def _drain(self) -> None:
         deadline_s = self.clock.monotonic_s() + self.settings.drain_s
         while self._lag() and self.clock.monotonic_s() < deadline_s:
-            self._publish()
+            self.publication.publish(self.tables.log_sequence_number)
             self.clock.sleep(0.0 if self._has_more_to_send() else DRAIN_WAIT_S)
         log.info("stopped", committed_lsn=self.tables.log_sequence_number, left_for_the_next_start=self._lag())
-
-    def _save_cursor(self) -> None:
-        if self.publisher.acknowledged_lsn > self.log.acknowledged_lsn:
-            self.log.acknowledge(self.publisher.acknowledged_lsn)
 
     def _allowed(self) -> int:
         allowed = self.settings.backlog - self._lag()
@@ -121,7 +144,7 @@ class Simulator:
         return self.settings.limit > 0 and self._left() <= 0 and self._lag() == 0
 
     def _left(self) -> int:
-        return self.log.snapshot_lsn + self.settings.limit - self.tables.log_sequence_number
+        return self.publication.snapshot_lsn + self.settings.limit - self.tables.log_sequence_number
 
     def _lag(self) -> int:
-        return self.tables.log_sequence_number - self.publisher.acknowledged_lsn
+        return self.tables.log_sequence_number - self.publication.acknowledged_lsn

@@ -54,13 +54,15 @@ class SourceTable(Generic[R]):
         """
         self.name, self.topic = name, name.replace("_", "-")
         self.change: Callable[..., Message] = change
-        self._types: Mapping[str, object] = get_type_hints(row)
-        self.fields = tuple(self._types)
-        self._virtual, self._checks = virtual, checks
+        self.types: Mapping[str, object] = get_type_hints(row)
+        self.fields = tuple(self.types)
+        self.virtual, self.checks = virtual, checks
         self._parser = TypeAdapter(row)
         descriptor = Default().FindMessageTypeByName(change.DESCRIPTOR.full_name.removesuffix("Change"))
-        self.row_id: Callable[[R], str] = attrgetter(descriptor.fields[0].name)
-        self.key: Callable[[R], str] = attrgetter(key or descriptor.fields[0].name)
+        self.id = descriptor.fields[0].name
+        """The field of the message that is the row's own."""
+        self.row_id: Callable[[R], str] = attrgetter(self.id)
+        self.key: Callable[[R], str] = attrgetter(key or self.id)
         self.message: Callable[[R], Message] = _message_maker(descriptor)
         """Makes of a row what the contract has."""
         fields, marks = ", ".join(self.fields), ", ".join("?" * len(self.fields))
@@ -82,10 +84,10 @@ class SourceTable(Generic[R]):
         return None if image is None else self._parser.validate_json(image)
 
     def definition(self) -> str:
-        columns = [f"{name} {_column_type(name, kind)}" for name, kind in self._types.items()]
-        virtual = [f"{name} TEXT GENERATED ALWAYS AS ({value}) VIRTUAL" for name, value in self._virtual.items()]
+        columns = [f"{name} {_column_type(name, kind)}" for name, kind in self.types.items()]
+        virtual = [f"{name} TEXT GENERATED ALWAYS AS ({value}) VIRTUAL" for name, value in self.virtual.items()]
         columns[:1] = ["number INTEGER PRIMARY KEY AUTOINCREMENT", *virtual]
-        lines = ",\n    ".join([*columns, *(f"CHECK ({check})" for check in self._checks)])
+        lines = ",\n    ".join([*columns, *(f"CHECK ({check})" for check in self.checks)])
         return f"CREATE TABLE {self.name} (\n    {lines}\n)"
 
     def snapshot(self) -> str:
@@ -102,7 +104,7 @@ class SourceTable(Generic[R]):
             yield f"{trigger} BEGIN {LOG} SELECT {values} FROM incarnation; END"  # noqa: S608  as above
 
     def _image(self, row: str) -> str:
-        columns = [f"json({row}.{name})" if get_args(kind) else f"{row}.{name}" for name, kind in self._types.items()]
+        columns = [f"json({row}.{name})" if get_args(kind) else f"{row}.{name}" for name, kind in self.types.items()]
         return f"json_array({', '.join(columns)})"
 
 

@@ -1,0 +1,72 @@
+"""Where the orders come from: the simulator's own log, or a PostgreSQL that Debezium reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from local_stack.process_spec import ProcessSpec
+from local_stack.settings import ROOT, Settings, postgres_of
+from testkit.debezium import Connect, postgres_connector
+from testkit.postgres import Postgres
+
+PIPELINES = ROOT / "services" / "stream-processor" / "pipelines" / "orders"
+TABLE = "orders"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What differs from source to source."""
+
+    database: Sequence[ProcessSpec]
+    """What the simulator needs."""
+    simulator: Mapping[str, object]
+    """Settings of the simulator."""
+    connector: Sequence[ProcessSpec]
+    """What reads the simulator's tables."""
+    pipelines: Sequence[Path]
+    """The files of the pipelines that read the topic."""
+
+
+def simulator_source(settings: Settings) -> Source:
+    """The simulator writes to its own file, and publishes its changes itself."""
+    return Source([], {"database": settings.files.data / "orders.sqlite"}, [], _shipped_pipelines())
+
+
+def postgres_source(settings: Settings) -> Source:
+    """The simulator plays into PostgreSQL, and Debezium publishes the changes; writes the pipelines that read them."""
+    postgres = postgres_of(settings)
+    simulator = {"sink": "postgres", "postgres_url": postgres.dsn}
+    pipelines = [_reading_debezium(file, settings.directory / "pipelines") for file in _shipped_pipelines()]
+    return Source([_database(postgres)], simulator, [_connector(postgres, settings)], pipelines)
+
+
+def _database(postgres: Postgres) -> ProcessSpec:
+    def probe() -> str:
+        return "" if postgres.answers() else f"no PostgreSQL answers at 127.0.0.1:{postgres.port}"
+
+    # The last of its clients to go is told to with the others, and the server waits for it.
+    return ProcessSpec("postgres", postgres.command(), probe=probe, prepare=postgres.prepare, stops_last=True)
+
+
+def _connector(postgres: Postgres, settings: Settings) -> ProcessSpec:
+    directory, port = settings.files.data / "connect", settings.connect_port
+    connect = Connect(directory, port, settings.bootstrap, postgres_connector(postgres, [TABLE]))
+    # A publication of a table needs the table, which the simulator makes.
+    after = ("topics", "cdc-simulator")
+    return ProcessSpec("connect", connect.command(), probe=connect.unready_reason, after=after, prepare=connect.prepare)
+
+
+def _shipped_pipelines() -> list[Path]:
+    return sorted(PIPELINES.glob("*.yaml"))
+
+
+def _reading_debezium(shipped: Path, directory: Path) -> Path:
+    """Writes a pipeline that differs from the shipped one in the format of its source alone."""
+    pipeline = yaml.safe_load(shipped.read_text())
+    pipeline["source"]["format"] = "debezium-json"
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / shipped.name
+    file.write_text(yaml.safe_dump(pipeline, sort_keys=False))
+    return file

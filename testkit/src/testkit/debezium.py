@@ -1,0 +1,161 @@
+"""Kafka Connect with Debezium's PostgreSQL connector, from the jars that Maven fetched for the local stack."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from typing_extensions import override
+
+from testkit.ports import free_port
+from testkit.postgres import USER, Postgres
+from testkit.server_process import ServerProcess
+
+LIBS = Path(__file__).resolve().parents[3] / "infra" / "local" / "connect" / "target" / "libs"
+CONNECTOR = "debezium"
+
+LOGGING = """
+<Configuration status="WARN">
+  <Appenders><Console name="out"><PatternLayout pattern="%d %p %c{1} %m%n"/></Console></Appenders>
+  <Loggers><Root level="WARN"><AppenderRef ref="out"/></Root></Loggers>
+</Configuration>
+"""
+
+HTTP_TIMEOUT_S = 10.0
+POLL_INTERVAL_MS = 20
+"""How long the connector may hold changes to send more of them at once; Debezium's default is 500."""
+
+
+def postgres_connector(
+    postgres: Postgres, tables: Sequence[str], topics: str = "$1", **settings: str
+) -> Mapping[str, str]:
+    """The configuration of a connector for tables of the schema `public`.
+
+    `topics` names the topic of a table, whose own name is `$1`. `settings` are Debezium's on top, with underscores for
+    dots. A table that has no REPLICA IDENTITY FULL gives no true rows before a change.
+    """
+    return {
+        "name": CONNECTOR,
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "plugin.name": "pgoutput",
+        "database.hostname": "127.0.0.1",
+        "database.port": str(postgres.port),
+        "database.user": USER,
+        "database.password": postgres.password,
+        "database.dbname": USER,
+        "table.include.list": ",".join(f"public.{table}" for table in tables),
+        "publication.autocreate.mode": "filtered",
+        "topic.prefix": "statecast",
+        "poll.interval.ms": str(POLL_INTERVAL_MS),
+        "retriable.restart.connector.wait.ms": "1000",  # after the server was away; 10 s by default
+        "transforms": "topics",
+        "transforms.topics.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.topics.regex": r"statecast\.public\.(.*)",
+        "transforms.topics.replacement": topics,
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+
+
+@dataclass(frozen=True)
+class Connect:
+    """One standalone Connect worker that keeps its offsets in `directory`; its REST server is on 127.0.0.1 only.
+
+    `connector` is the configuration of its only connector. A worker that is killed sends again what the connector read
+    since it last wrote its offsets, which it does each second.
+    """
+
+    directory: Path
+    port: int
+    bootstrap: str
+    connector: Mapping[str, str]
+    heap: str = "256m"
+
+    def prepare(self) -> None:
+        """Writes the configuration. Raises FileNotFoundError without the jars."""
+        if not any(LIBS.glob("debezium-connector-postgres-*.jar")):
+            raise FileNotFoundError(f"no Debezium jars in {LIBS}: run `make install`")
+        self.directory.mkdir(parents=True, exist_ok=True)
+        (self.directory / "log4j2.xml").write_text(LOGGING)
+        self._connector_file.touch(mode=0o600)  # it has the database's password
+        self._connector_file.write_text(json.dumps({"name": CONNECTOR, "config": dict(self.connector)}, indent=2))
+        self._worker_file.write_text("".join(f"{name}={value}\n" for name, value in self._worker_settings().items()))
+
+    def command(self) -> list[str]:
+        """The command that runs the worker with its connector in the foreground."""
+        logging = f"-Dlog4j2.configurationFile={self.directory / 'log4j2.xml'}"
+        quick_start = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        java = ["java", f"-Xmx{self.heap}", *quick_start, logging, "-cp", f"{LIBS}/*"]
+        files = [str(self._worker_file), str(self._connector_file)]
+        return [*java, "org.apache.kafka.connect.cli.ConnectStandalone", *files]
+
+    def unready_reason(self) -> str:
+        """Why the connector does not stream now, in Connect's words; empty when its only task runs."""
+        url = f"http://127.0.0.1:{self.port}/connectors/{CONNECTOR}/status"
+        try:
+            response = httpx.get(url, timeout=HTTP_TIMEOUT_S, trust_env=False)
+        except httpx.HTTPError as error:
+            return f"{url}: {error}"
+        if not response.is_success:
+            return f"{url}: {response.status_code} {response.text[:200].strip()}"
+        status = response.json()
+        parts = [status["connector"], *status["tasks"]]
+        if len(parts) > 1 and all(part["state"] == "RUNNING" for part in parts):
+            return ""
+        return f"{url}: {response.text[:1000]}"
+
+    @property
+    def _worker_file(self) -> Path:
+        return self.directory / "worker.properties"
+
+    @property
+    def _connector_file(self) -> Path:
+        return self.directory / "connector.json"
+
+    def _worker_settings(self) -> dict[str, str]:
+        json_converter = "org.apache.kafka.connect.json.JsonConverter"
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "listeners": f"http://127.0.0.1:{self.port}",
+            "key.converter": json_converter,
+            "key.converter.schemas.enable": "false",
+            "value.converter": json_converter,
+            "value.converter.schemas.enable": "false",
+            "offset.storage.file.filename": str(self.directory / "offsets"),
+            "offset.flush.interval.ms": "1000",
+            "plugin.discovery": "service_load",
+            "producer.linger.ms": "0",  # the connector sends batches anyway
+            "producer.compression.type": "lz4",
+        }
+
+
+class ConnectProcess(ServerProcess):
+    """A Connect worker that runs as a child process and keeps its offsets and its port from one start to the next.
+
+    It answers once its connector runs, which may still have to take its snapshot then.
+    """
+
+    def __init__(self, directory: Path, bootstrap: str, connector: Mapping[str, str]) -> None:
+        """Writes the configuration below `directory`; `start` runs the worker."""
+        self.worker = Connect(directory, free_port(), bootstrap, connector)
+        self.worker.prepare()
+        super().__init__("Connect", self.worker.command, self._is_running, directory / "connect.log")
+
+    def _is_running(self) -> bool:
+        return not self.worker.unready_reason()
+
+    @override
+    def _state(self) -> str:
+        return f"{self.worker.unready_reason()}\n{super()._state()}"
+
+
+@contextmanager
+def running_connect(directory: Path, bootstrap: str, connector: Mapping[str, str]) -> Iterator[ConnectProcess]:
+    """Yields a worker whose connector runs, and stops it at the end of the block."""
+    worker = ConnectProcess(directory, bootstrap, connector)
+    try:
+        worker.start()
+        yield worker
+    finally:
+        worker.stop()
