@@ -68,6 +68,57 @@ def test_the_rows_key_is_the_groups_or_the_members_unless_said(shipped: Callable
     }
 
 
+def test_a_key_may_have_several_columns(shipped: Callable[..., Pipeline]) -> None:
+    key = ["order_id", "currency"]
+    source = {"topic": "orders", "message": MESSAGE, "key": key}
+    latest = shipped("orders-by-key", source=source, group_by=key)
+    members = shipped("orders-by-customer", source=source, keep={"members": {"key": key, "sort": "updated_at"}})
+    grouped = shipped("orders-by-customer", source=source, group_by="currency")
+
+    assert isinstance(latest, LatestPipeline)
+    assert isinstance(members, MembersPipeline)
+    assert isinstance(grouped, MembersPipeline)
+    assert latest.primary_key.texts == members.primary_key.texts == members.member.texts == ("order_id", "currency")
+    assert (grouped.primary_key.texts, grouped.member.texts) == (("order_id", "currency"), ("order_id",))
+    assert "under order_id + currency" in explain(latest)[-3]
+
+
+@pytest.mark.parametrize(
+    ("name", "replaced", "problem"),
+    [
+        (
+            "orders-by-customer",
+            {"source": {"topic": "orders", "message": MESSAGE, "key": ["order_id", "currency"]}},
+            "keep.members.key: order_id lacks currency of source.key: two rows could be one member",
+        ),
+        (
+            "orders-by-key",
+            {"source": {"topic": "orders", "message": MESSAGE, "key": ["order_id", "currency"]}},
+            "group_by: order_id is not the row's key order_id . currency",
+        ),
+        (
+            "orders-by-customer",
+            {"group_by": ["customer_id", "currency"]},
+            "group_by: is a list, which goes with keep: latest alone; members takes one path",
+        ),
+        ("orders-by-key", {"group_by": ["order_id", "items.item_id"]}, "group_by: .* many values of one row"),
+    ],
+)
+def test_a_key_that_does_not_tell_rows_apart_is_refused(
+    shipped: Callable[..., Pipeline], name: str, replaced: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=f"{name}.yaml: {problem}"):
+        shipped(name, **replaced)
+
+
+def test_debeziums_records_have_the_key_of_an_aggregates_rows(shipped: Callable[..., Pipeline]) -> None:
+    pipeline = shipped("us-share-holders", source={**POSITIONS, "format": "debezium-json"})
+
+    assert isinstance(pipeline, AggregatePipeline)
+    assert (pipeline.primary_key, pipeline.keyed_by_record) == (None, True)
+    assert any("per key of the connector's records" in line for line in explain(pipeline))
+
+
 def test_an_aggregate_knows_its_numbers_and_its_window(shipped: Callable[..., Pipeline]) -> None:
     pipeline = shipped("hourly-sales-by-store")
 

@@ -91,7 +91,7 @@ def test_a_condition_over_lines_is_one_line(file: Path) -> None:
             "OrderChange, format: protobuff}",
             "source.format: 'protobuff' is not supported; did you mean",
         ),
-        ("group_by: order_id", "group_by: 7", "group_by: Input should be a valid string (it is 7)"),
+        ("group_by: order_id", "group_by: 7", "group_by: must be a path or a list of paths (it is 7)"),
         ("sink: {topic: orders-by-key}", "sink: {topic: 'a b'}", "sink.topic: String should match pattern"),
         ("name: orders-by-key", "name: ../up", "name: String should match pattern"),
         ("keep:", "trigger: {mode: realtme}\nkeep:", "trigger.mode: 'realtme' is not supported; did you mean real"),

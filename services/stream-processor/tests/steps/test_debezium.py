@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from statecast.orders.v1.order_pb2 import ORDER_STATUS_PAID, Order
 from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.debezium import UNWRAPPED
 from stream_processor.steps.decode import decode
+from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import START, order
 
@@ -52,6 +55,8 @@ NO_CHANGES: list[tuple[dict[str, Any] | bytes, str]] = [
         with_row(items=[{"quantity": "many"}]),
         "after.items.quantity is not a whole number of type int32: many",
     ),
+    (with_row()["after"], UNWRAPPED),
+    ({"schema": {}, "payload": {**with_row()["after"], "__deleted": "true"}}, UNWRAPPED),
     (with_row(items=[None]), "after.items has an element that is null"),
 ]
 
@@ -140,3 +145,111 @@ def test_a_change_without_source_has_none(read: Callable[..., list[Row]]) -> Non
     [line] = read({**sample("create"), "source": None})
 
     assert line.change.source is None
+
+
+def test_a_row_that_was_read_between_changes_has_the_last_commit_before_it(
+    read: Callable[..., list[Row]],
+) -> None:
+    source = {**sample("snapshot")["source"], "lsn": None}
+
+    after_a_commit, before_any, unknown = read(
+        *[
+            {**sample("snapshot"), "source": {**source, "sequence": text}}
+            for text in ('["24","32"]', '[null,"16"]', "[]")
+        ]
+    )
+
+    assert (after_a_commit.sequence, after_a_commit.change.source.log_sequence_number) == (-24, 24)
+    assert before_any.sequence == -16
+    assert unknown.problem == "source.lsn is not a log sequence number"
+
+
+def test_a_row_that_a_snapshot_has_read_is_told_from_a_change_with_the_same_number(
+    read: Callable[..., list[Row]],
+) -> None:
+    lsn = 26_376_440  # as a real connector gave it to both, after a blocking snapshot of an idle table
+    at = {"lsn": lsn, "sequence": f'["{lsn}","{lsn}"]'}
+
+    changes = [sample("snapshot"), sample("update")]
+    row, update = read(*[{**change, "source": {**change["source"], **at}} for change in changes])
+
+    assert (row.sequence, update.sequence) == (-lsn, lsn)
+    assert row.change.source.log_sequence_number == lsn
+
+
+@pytest.mark.parametrize(
+    ("key", "columns", "text"),
+    [
+        (b"order-1", None, None),
+        (b"7", None, None),
+        (b'{"order_id": "a:b"}', ["order_id"], "a:b"),
+        (b'{"schema": {"type": "struct"}, "payload": {"order_id": 7}}', ["order_id"], "7"),
+        (b'{"order_id": "a:b", "customer_id": "c\\\\"}', ["customer_id", "order_id"], "c\\\\:a\\:b"),
+    ],
+)
+def test_the_records_key_names_the_columns_of_the_primary_key(
+    functions: Functions,
+    records: Callable[..., DataFrame],
+    shipped: Callable[..., Pipeline],
+    key: bytes,
+    columns: list[str] | None,
+    text: str | None,
+) -> None:
+    changes = records(json.dumps(sample("create")).encode()).withColumn("key", F.lit(key))
+
+    [line] = decode(changes, shipped("orders-by-key", source=SOURCE), functions).collect()
+
+    assert (line.record_key and (line.record_key.columns, line.record_key.text)) == (columns and (columns, text))
+
+
+def test_a_primary_key_that_the_file_lacks_a_column_of_is_a_problem(
+    functions: Functions, records: Callable[..., DataFrame], shipped: Callable[..., Pipeline]
+) -> None:
+    composite = F.lit(b'{"order_id": "order-1", "currency": "EUR"}')
+    changes = records(json.dumps(sample("create")).encode()).withColumn("key", composite)
+    pipelines = [
+        shipped("orders-by-key", source=SOURCE),
+        shipped("orders-by-customer", source=SOURCE),
+        shipped("orders-by-customer", source={**SOURCE, "key": "order_id"}),
+        shipped("orders-by-key", source=SOURCE, group_by=["order_id", "currency"]),
+        shipped("orders-by-customer", source=SOURCE, group_by="currency"),
+    ]
+
+    lines = [checked_changes(decode(changes, each, functions), each).first() for each in pipelines]
+
+    assert [line and line.problem for line in lines] == [
+        "the record's key has currency, which group_by lacks: two rows would be one",
+        "the record's key has currency, which keep.members.key lacks: two rows would be one",
+        "the record's key has currency, which source.key lacks: two rows would be one",
+        None,
+        None,
+    ]
+
+
+def test_a_row_whose_group_is_null_is_in_no_group(
+    functions: Functions, records: Callable[..., DataFrame], shipped: Callable[..., Pipeline]
+) -> None:
+    pipeline = shipped("orders-by-customer", source=SOURCE)
+    nobody = json.dumps(with_row(customer_id=None)).encode()
+
+    checked = checked_changes(decode(records(nobody), pipeline, functions), pipeline).first()
+
+    assert checked is not None
+    assert (checked.problem, checked.after.customer_id) == (None, None)
+    assert written_records(records(nobody), pipeline, 4, 1, functions).collect() == []
+
+
+def test_what_a_delete_may_have_made_up_is_no_value(
+    functions: Functions, records: Callable[..., DataFrame], shipped: Callable[..., Pipeline]
+) -> None:
+    pipeline = shipped("orders-by-customer", source=SOURCE)
+    made_up = {"customer_id": "", "status": "", "items": "", "total_cents": 0, "currency": "EUR", "placed_at": ""}
+    epoch = "1970-01-01T00:00:00Z"
+    deleted = {**sample("delete"), "before": {"order_id": "order-2", **made_up, "updated_at": epoch}}
+
+    checked = checked_changes(decode(records(json.dumps(deleted).encode()), pipeline, functions), pipeline).first()
+
+    assert checked is not None
+    assert (checked.problem, checked.change.before.order_id) == (None, "order-2")
+    assert (checked.before.customer_id, checked.before.status, checked.before.updated_at) == (None, None, None)
+    assert not checked.knows_before

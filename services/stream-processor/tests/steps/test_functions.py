@@ -1,12 +1,16 @@
 """The Java functions in a real Spark session."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame
+from google.protobuf import json_format
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
+from statecast.descriptors import MessageTypes
 from statecast.orders.v1.order_pb2 import OrderChange
+from stream_processor.definition.contract import Contract
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import change, order
 
@@ -33,6 +37,34 @@ def test_a_record_is_decoded_once_however_often_its_row_is_used(
     plan = used._jdf.queryExecution().optimizedPlan().toString()
 
     assert plan.count(f", {MESSAGE}, ") == 1
+
+
+SHIPMENT = """
+syntax = "proto3"; package acme.v1; import "statecast/change/v1/change.proto";
+message Shipment { string name = 1; repeated int64 weights = 2; }
+message ShipmentChange {
+  statecast.change.v1.Operation operation = 1; statecast.change.v1.Source source = 2;
+  Shipment before = 3; Shipment after = 4;
+}
+"""
+
+
+def test_a_mounted_message_is_decoded_and_encoded(
+    spark: SparkSession, records: Callable[..., DataFrame], tmp_path: Path
+) -> None:
+    (tmp_path / "shipment.proto").write_text(SHIPMENT)
+    types = MessageTypes.read(tmp_path)
+    functions = Functions(spark, Contract(types.descriptor_set))
+    shipment = types.message_class("acme.v1.ShipmentChange")
+    sent = json_format.ParseDict({"operation": 1, "after": {"name": "s-1", "weights": [2**53 + 1, 2]}}, shipment())
+    changed = functions.decode_change(F.col("value"), "acme.v1.ShipmentChange")
+    decoded = records(sent.SerializeToString()).select(changed.alias("decoded"))
+
+    row, encoded = F.col("decoded.row"), functions.encode(F.col("decoded.row"), "acme.v1.ShipmentChange")
+    [line] = decoded.select(row.after.alias("after"), encoded.alias("value")).collect()
+
+    assert (line.after.name, line.after.weights) == ("s-1", [2**53 + 1, 2])
+    assert shipment.FromString(bytes(line.value)) == sent
 
 
 @pytest.mark.parametrize(("key", "partition"), [("abc", 3), ("foobar", 2), ("21", 0)])

@@ -69,6 +69,21 @@ class FieldPath:
         return ".".join(self.names)
 
 
+@dataclass(frozen=True)
+class KeyPaths:
+    """The paths whose values together name a row, or a member of a group; most often one."""
+
+    paths: tuple[FieldPath, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The paths as files write them."""
+        return tuple(map(str, self.paths))
+
+    def __str__(self) -> str:
+        return " + ".join(self.texts)
+
+
 class Contract:
     """The messages of one serialized FileDescriptorSet, imports before the files that import them."""
 
@@ -85,7 +100,7 @@ class Contract:
         """The message with this full name. Raises ContractError with the nearest name."""
         if name not in self._messages:
             own = [known for known in self._messages if not known.startswith("google.")]
-            raise ContractError(f"no message {name!r} in the contract; {suggest(name, own)}")
+            raise ContractError(f"no message {name!r} in the contract, nor mounted; {suggest(name, own)}")
         return self._messages[name]
 
     def path(self, message: Descriptor, text: str) -> FieldPath:

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from stream_processor.definition.contract import FieldPath
+from stream_processor.definition.contract import FieldPath, KeyPaths
 from stream_processor.definition.pipeline_file import PipelineFile
 from stream_processor.definition.sections import human
 
@@ -60,7 +60,6 @@ class PipelineBase:
     change: Descriptor
     row: Descriptor
     sink: Descriptor
-    group: FieldPath
     max_payload_bytes: int | None = None
     max_dead_letter_bytes: int | None = None
 
@@ -68,6 +67,12 @@ class PipelineBase:
     def name(self) -> str:
         """Unique among the pipelines that run together."""
         return self.definition.name
+
+    @property
+    def keyed_by_record(self) -> bool:
+        """Whether the connector's record key, where it is JSON, tells rows apart: the file does not say their key."""
+        source = self.definition.source
+        return source.format == "debezium-json" and source.key is None
 
     @property
     def source_topic(self) -> str:
@@ -95,7 +100,12 @@ class LatestPipeline(RowPipeline):
     """Keeps the newest row of each key."""
 
     shuffles = 1
-    primary_key: FieldPath
+    primary_key: KeyPaths
+
+    @property
+    def group(self) -> KeyPaths:
+        """The key of the topic's records, which is the row's own."""
+        return self.primary_key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,17 +113,22 @@ class MembersPipeline(RowPipeline):
     """Keeps the rows of each group, by their `sort` value."""
 
     shuffles = 1
-    primary_key: FieldPath
-    member: FieldPath
+    group: FieldPath
+    primary_key: KeyPaths
+    member: KeyPaths
     sort: FieldPath
 
 
 @dataclass(frozen=True, kw_only=True)
 class AggregatePipeline(PipelineBase):
-    """Keeps one message per group, and window if there are any; the group stands in its `group_field`."""
+    """Keeps one message per group, and window if there are any; the group stands in its `group_field`.
+
+    Without a `primary_key` rows are told apart by the connector's record key alone.
+    """
 
     shuffles = 2
-    primary_key: FieldPath
+    group: FieldPath
+    primary_key: KeyPaths | None
     aggregates: tuple[Aggregate, ...]
     group_field: FieldDescriptor
     window: Window | None = None
@@ -124,6 +139,7 @@ class RoutePipeline(RowPipeline):
     """Keeps nothing: passes on rows of these `operations` (names of statecast.change.v1.Operation)."""
 
     shuffles = 0
+    group: FieldPath
     operations: tuple[str, ...]
     explode: FieldPath | None = None
 
@@ -185,7 +201,8 @@ def _state(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     aggregate = isinstance(pipeline, AggregatePipeline)
     what = "what the row adds to its groups" if aggregate else "the keys that the row stands under"
     forget = human(pipeline.definition.forget_deleted)
-    yield "remember", f"per {pipeline.primary_key}: {what}; for {forget} after it is gone"
+    key = "key of the connector's records" if pipeline.keyed_by_record else str(pipeline.primary_key)
+    yield "remember", f"per {key}: {what}; for {forget} after it is gone"
     if not isinstance(pipeline, AggregatePipeline):
         return
     if (window := pipeline.window) is not None:

@@ -9,7 +9,17 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from statecast_service.settings import suggest
 from stream_processor.definition import pipeline_file
-from stream_processor.definition.contract import Contract, FieldPath, Kind, Type, field_in, kind, of_field, scope_of
+from stream_processor.definition.contract import (
+    Contract,
+    FieldPath,
+    KeyPaths,
+    Kind,
+    Type,
+    field_in,
+    kind,
+    of_field,
+    scope_of,
+)
 from stream_processor.definition.pipeline import (
     AGGREGATE_FUNCTIONS,
     WINDOW_FIELDS,
@@ -72,43 +82,50 @@ class _Check:
             change=self._change,
             row=self._row,
             sink=self._sink,
-            group=self._path("group_by", self._definition.group_by, KEY_KINDS, may_repeat=True),
         )
         if keep.members is not None:
             return self._members(base, keep.members, joins)
         if keep.aggregate is not None:
-            return AggregatePipeline(
-                **vars(base),
-                primary_key=self._primary_key(base.group),
-                aggregates=tuple(self._aggregates(keep.aggregate, base.group)),
-                group_field=self._group_field(base.group),
-                window=self._window(),
-            )
+            return self._aggregate(base, keep.aggregate)
         return self._latest(base, joins) if keep.route is None else self._route(base, keep.route, joins)
 
     def _latest(self, base: PipelineBase, joins: tuple[Join, ...]) -> LatestPipeline:
-        group = base.group
-        if group.repeated:
-            raise self._wrong("group_by", f"{group} gives many values of one row; latest needs one")
-        key = self._primary_key(group)
-        if str(key) != str(group):
+        group = self._group_key()
+        key = self._primary_key() or group
+        if set(key.texts) != set(group.texts):
             problem = f"{group} is not the row's key {key}: latest keeps one row per key; others go with members"
             raise self._wrong("group_by", problem)
         self._check_select(joins)
-        return LatestPipeline(**vars(base), primary_key=key, joins=joins)
+        return LatestPipeline(**vars(base), primary_key=group, joins=joins)
 
     def _members(self, base: PipelineBase, keep: MembersSection, joins: tuple[Join, ...]) -> MembersPipeline:
-        member = self._path("keep.members.key", keep.key, KEY_KINDS)
+        group = self._group()
+        member = self._key("keep.members.key", keep.key)
         sort = self._path("keep.members.sort", keep.sort, SORT_KINDS)
-        key = self._primary_key(member)
+        key = self._primary_key() or member
+        if missing := set(key.texts) - {str(group), str(sort), *member.texts}:
+            problem = f"{member} lacks {', '.join(sorted(missing))} of source.key: two rows could be one member"
+            raise self._wrong("keep.members.key", problem)
         self._check_select(joins)
-        return MembersPipeline(**vars(base), member=member, sort=sort, primary_key=key, joins=joins)
+        return MembersPipeline(**vars(base), group=group, member=member, sort=sort, primary_key=key, joins=joins)
+
+    def _aggregate(self, base: PipelineBase, keep: dict[str, str]) -> AggregatePipeline:
+        group = self._group()
+        return AggregatePipeline(
+            **vars(base),
+            group=group,
+            primary_key=self._primary_key(),
+            aggregates=tuple(self._aggregates(keep, group)),
+            group_field=self._group_field(group),
+            window=self._window(),
+        )
 
     def _route(self, base: PipelineBase, keep: RouteSection, joins: tuple[Join, ...]) -> RoutePipeline:
-        explode = self._explode(base.group)
+        group = self._group()
+        explode = self._explode(group)
         self._check_select(joins, explode)
         operations = tuple(f"OPERATION_{name.upper()}" for name in keep.operations)
-        return RoutePipeline(**vars(base), operations=operations, explode=explode, joins=joins)
+        return RoutePipeline(**vars(base), group=group, operations=operations, explode=explode, joins=joins)
 
     def _wrong(self, key: str, problem: str) -> PipelineFileError:
         return PipelineFileError(self._file, key, problem)
@@ -131,9 +148,27 @@ class _Check:
             raise self._wrong(key, f"{path} gives many values of one row; it must give one")
         return path
 
-    def _primary_key(self, default: FieldPath) -> FieldPath:
-        text = self._definition.source.key
-        return default if text is None else self._path("source.key", text, KEY_KINDS)
+    def _group(self) -> FieldPath:
+        """The group of a shape whose `group_by` is one path (pipeline_file.misplaced)."""
+        return self._path("group_by", str(self._definition.group_by), KEY_KINDS, may_repeat=True)
+
+    def _group_key(self) -> KeyPaths:
+        """The group of latest, which is the row's key."""
+        with_repeated = [
+            self._path("group_by", text, KEY_KINDS, may_repeat=True) for text in _texts(self._definition.group_by)
+        ]
+        for each in with_repeated:
+            if each.repeated:
+                raise self._wrong("group_by", f"{each} gives many values of one row; latest needs one")
+        return KeyPaths(tuple(with_repeated))
+
+    def _key(self, key: str, paths: str | list[str]) -> KeyPaths:
+        return KeyPaths(tuple(self._path(key, text, KEY_KINDS) for text in _texts(paths)))
+
+    def _primary_key(self) -> KeyPaths | None:
+        """The row's key, if the file says it."""
+        paths = self._definition.source.key
+        return None if paths is None else self._key("source.key", paths)
 
     def _joins(self) -> Iterator[Join]:
         for number, join in enumerate(self._definition.joins):
@@ -209,6 +244,10 @@ def _change(contract: Contract, name: str) -> tuple[Descriptor, Descriptor]:
     if not isinstance(row, Descriptor) or not needed.items() <= names.items():
         raise ContractError(f"{name} is not a change: it needs operation, source, before and after")
     return message, row
+
+
+def _texts(paths: str | list[str]) -> list[str]:
+    return paths if isinstance(paths, list) else [paths]
 
 
 def _element(path: FieldPath | None) -> dict[str, Type]:

@@ -27,7 +27,9 @@ class PipelineFile(Section):
         None, min_length=1, description="Per field of the sink's message: a SQL expression on the row."
     )
     explode: str | None = Field(None, description="Of a route: a repeated path; each of its elements gives a record.")
-    group_by: str = Field(description="The path of the group; a repeated path puts a row into many groups.")
+    group_by: sections.Paths = Field(
+        description="The path of the group; a repeated path puts a row into many. Of latest it may be a list, the key."
+    )
     window: sections.WindowSection | None = None
     keep: sections.Keep
     insert_only: bool = Field(
@@ -93,11 +95,9 @@ def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
         yield "source.epoch", f"has no meaning in format {source.format}, whose changes carry their epoch"
     if shape == "route" and source.key is not None:
         yield "source.key", "has no meaning with keep: route, which remembers no rows"
-    if shape == "aggregate" and source.key is None:
+    if shape == "aggregate" and source.key is None and source.format == "protobuf":
         yield "source.key", "is missing: an aggregate needs the row's primary key, to count each row once"
-    for key, shapes in _SHAPES_WITH.items():
-        if key in definition.model_fields_set and shape not in shapes:
-            yield key, f"has no meaning with keep: {shape}; it goes with: {', '.join(shapes)}"
+    yield from _of_other_shapes(definition)
     if shape == "aggregate" and message is None:
         yield "sink.message", "is missing: an aggregate needs a message whose fields it fills"
     if select is not None and message is None:
@@ -106,6 +106,15 @@ def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
         yield "select", "is missing: without it nothing of the joined tables is written"
     if definition.explode is not None and select is None:
         yield "select", "is missing: without it each element would give the same record"
+
+
+def _of_other_shapes(definition: PipelineFile) -> Iterator[tuple[str, str]]:
+    shape = definition.keep.shape
+    for key, shapes in _SHAPES_WITH.items():
+        if key in definition.model_fields_set and shape not in shapes:
+            yield key, f"has no meaning with keep: {shape}; it goes with: {', '.join(shapes)}"
+    if shape != "latest" and isinstance(definition.group_by, list):
+        yield "group_by", f"is a list, which goes with keep: latest alone; {shape} takes one path"
 
 
 def schema_text() -> str:
@@ -124,6 +133,6 @@ def _plain(node: Any) -> Any:
     kept = {key: _plain(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
     if {"type": "null"} not in kept.get("anyOf", []):
         return kept
-    [option] = [each for each in kept.pop("anyOf") if each != {"type": "null"}]
+    options = [each for each in kept.pop("anyOf") if each != {"type": "null"}]
     del kept["default"]
-    return {**option, **kept}
+    return {**(options[0] if len(options) == 1 else {"anyOf": options}), **kept}

@@ -23,6 +23,19 @@ TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$", description
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="A name for SQL expressions.")]
 Sql = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
 
+
+def _paths(value: object) -> object:
+    """One path, or a list of different ones. Raises ValueError for any other form."""
+    paths = value if isinstance(value, list) else [value]
+    if not paths or not all(isinstance(each, str) for each in paths):
+        raise ValueError("must be a path or a list of paths")
+    if len(set(paths)) < len(paths):
+        raise ValueError("names a path twice")
+    return value
+
+
+Paths = Annotated[str | Annotated[list[str], Field(min_length=1)], BeforeValidator(_paths)]
+
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 
@@ -79,9 +92,10 @@ class SourceSection(Section):
     topic: TopicName
     message: str = Field(description="The full name of the change message, with operation, source, before and after.")
     format: Literal["protobuf", "debezium-json"] = Field("protobuf", description="How the topic's values are encoded.")
-    key: str | None = Field(
+    key: Paths | None = Field(
         None,
-        description="The path of the row's primary key. Default: group_by for latest, keep.members.key for members.",
+        description="The row's primary key: a path, or a list of paths. Default: the columns of the connector's record "
+        "key; of protobuf group_by for latest, keep.members.key for members.",
     )
     epoch: int | None = Field(
         None,
@@ -116,7 +130,7 @@ class WindowSection(Section):
 class MembersSection(Section):
     """What makes a row a member of its group."""
 
-    key: str = Field(description="The path of the member's key within the group.")
+    key: Paths = Field(description="The member's key within the group: a path, or a list of paths.")
     sort: str = Field(description="The path of the value by which a group's members are ordered.")
 
 
@@ -195,4 +209,4 @@ class TriggerSection(Section):
 class DeadLettersSection(Section):
     """How many records may be set aside before the pipeline stops."""
 
-    limit: int = Field(1000, ge=0, description="Of the source topic; the lowest of its pipelines counts.")
+    limit: int = Field(1000, ge=0, description="Of changes that it cannot use; beyond that it stops.")

@@ -65,10 +65,12 @@ def _contributed(changes: DataFrame, row: str, name: str, pipeline: AggregatePip
     parts = parts_of(pipeline.aggregates)
     whole, element = F.col("row"), pipeline.group.element
     values = F.array(single(whole, pipeline.group)) if element is None else elements(whole, element)
+    # A row whose group is null is in no group.
     scoped = in_scope(changes, row).withColumns({_ELEMENTS: values, _TAIL: window_tail(whole, pipeline.window)})
     types = {part.name: _type(scoped, part, pipeline) for part in parts}
     computed = scoped.select(KEPT, exact(_units(pipeline, parts), scoped.sparkSession).alias(_UNITS))
-    amounts = F.transform(_UNITS, lambda unit: _amounts(unit, parts, types))
+    grouped = F.filter(_UNITS, lambda unit: unit.getField("key").isNotNull())
+    amounts = F.transform(grouped, lambda unit: _amounts(unit, parts, types))
     summed = _by_key(amounts, parts, types) if pipeline.group.repeated else amounts
     nothing = F.array().cast(computed.select(summed.alias(name)).schema[name].dataType)
     kept = F.when(F.col(f"{KEPT}.{row}").isNotNull(), summed).otherwise(nothing)

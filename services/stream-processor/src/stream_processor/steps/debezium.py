@@ -5,6 +5,8 @@ Columns of the table have the names of the row's fields; others are left out. JS
 into texts, which lose nothing: a number keeps all its digits.
 """
 
+from collections.abc import Callable
+
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
@@ -13,6 +15,7 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 from stream_processor.definition.contract import kind
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.functions import Functions, row_type
+from stream_processor.steps.record_keys import BETWEEN_VALUES, escaped
 
 MALFORMED = "__malformed"
 """The field that holds the whole text when it does not have the shape that it is read in."""
@@ -30,12 +33,14 @@ OTHER_OPERATIONS = {
     "t": "op is t: the table was truncated, which names no row; delete the rows instead",
     "m": "op is m: a message in the database's log is no change of a row",
 }
-ENVELOPE = text_fields("schema", "payload", "op", "source", "before", "after", "ts_ms", "ts_us")
-SCHEMA = (
-    "fields array<struct<field: string, fields: array<struct<field: string, name: string, "
-    "parameters: struct<scale: string>>>>>"
+UNWRAPPED = (
+    "op is not set: the record is a row alone, without its place in the log; take the transform ExtractNewRecordState "
+    "out of the connector"
 )
-SOURCE_FIELDS = text_fields("lsn", "txId", "ts_ms", "ts_us", "snapshot", "table")
+ENVELOPE = text_fields("schema", "payload", "op", "source", "before", "after", "ts_ms", "ts_us")
+TYPE = "name: string, parameters: struct<scale: string>"
+SCHEMA = f"fields array<struct<field: string, fields: array<struct<field: string, {TYPE}, items: struct<{TYPE}>>>>>"
+SOURCE_FIELDS = text_fields("lsn", "sequence", "txId", "ts_ms", "ts_us", "snapshot", "table")
 END_US = 253_402_300_800_000_000
 """The end of the year 9999, which a Timestamp of the contract cannot pass."""
 
@@ -44,7 +49,11 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
     """Adds `change` (the row of the pipeline's change message), `payload` (the encoded row after it) and `problem`.
 
     `problem` (text) or `change` is null. All changes are of the epoch that the pipeline's file says, because PostgreSQL
-    counts no incarnations.
+    counts no incarnations. A column that is NULL is null in the rows, too.
+
+    `record_key` is what the connector's record key says: the names of the primary key's columns, and their values as
+    one text; null when the key is no JSON object. `sequence` is negative of a row that a snapshot has read, which
+    has no place of its own in the log: the last commit before it, or the log's end (ADR 0023).
     """
     row = pipeline.row
     texts = _with_texts(records, row)
@@ -52,11 +61,29 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
     read = texts.withColumns({f"__{side}_row": column for side, column in rows.items()})
     checked = read.withColumn("problem", _problem(row))
     sound = F.col("problem").isNull()
+    number = _number(F.col("__source"))
     change = _change(pipeline.change, pipeline.definition.source.epoch or FIRST_EPOCH)
     changes = checked.withColumns(
-        {"change": F.when(sound, change), "payload": F.when(sound, F.col("__after_row.payload"))}
+        {
+            "change": F.when(sound, change),
+            "payload": F.when(sound, F.col("__after_row.payload")),
+            "record_key": _record_key(F.col("key").cast("string")),
+            "sequence": F.when(F.col("__envelope.op") == "r", -number).otherwise(number),
+        }
     )
-    return changes.select(*records.columns, "change", "payload", "problem")
+    return changes.select(*records.columns, "change", "payload", "problem", "sequence", "record_key")
+
+
+def _record_key(key: Column) -> Column:
+    """struct(columns, text) of a record's key, which may stand in `payload` beside its schema."""
+    whole = F.from_json(F.when(F.ltrim(key).startswith("{"), key), "map<string,string>")
+    inner = F.from_json(F.try_element_at(whole, F.lit("payload")), "map<string,string>")
+    values = F.when(F.map_contains_key(whole, "schema") & inner.isNotNull(), inner).otherwise(whole)
+    columns = F.array_sort(F.map_keys(values))
+    texts = F.transform(columns, lambda name: F.try_element_at(values, name))
+    several = F.array_join(F.transform(texts, escaped), BETWEEN_VALUES)
+    text = F.when(F.size(texts) == 1, F.get(texts, F.lit(0))).otherwise(several)
+    return F.when(F.size(columns) > 0, F.struct(columns.alias("columns"), text.alias("text")))
 
 
 def _with_texts(records: DataFrame, row: Descriptor) -> DataFrame:
@@ -87,21 +114,37 @@ def _tree(side: str, field: FieldDescriptor) -> str:
 def _columns(row: Descriptor, side: str) -> Column:
     trees = {field.name: F.col(_tree(side, field)).getField("value") for field in _trees(row)}
     texts = F.col(f"__{side}")
-    fields = [trees.get(name, texts.getField(name)).alias(name) for name in row.fields_by_name]
+
+    def column(field: FieldDescriptor) -> Column:
+        value = texts.getField(field.name)
+        if kind(field) == "string" or side == "after":
+            return value
+        # Where it does not know a value of a deleted row, the connector may make up a text that fits no enum or time.
+        return F.when((F.col("__envelope.op") != "d") | (value != ""), value)
+
+    fields = [trees.get(field.name, column(field)).alias(field.name) for field in row.fields]
     return F.when(texts.isNotNull(), F.struct(*fields))
 
 
 def _declared(side: str) -> Column:
-    """What the schema says of the columns: array of struct(field, name, scale); null without one."""
+    """What the schema says of the columns, of an array's of its elements: array of struct(field, name, scale).
+
+    Null without a schema.
+    """
     row = F.get(F.filter(F.col("__schema.fields"), lambda each: each.getField("field") == side), F.lit(0))
     return F.transform(
         row.getField("fields"),
-        lambda each: F.struct(
-            each.getField("field").alias("field"),
-            each.getField("name").alias("name"),
-            each.getField("parameters").getField("scale").alias("scale"),
+        lambda column: F.struct(
+            column.getField("field").alias("field"),
+            _either(column, lambda type_: type_.getField("name")).alias("name"),
+            _either(column, lambda type_: type_.getField("parameters").getField("scale")).alias("scale"),
         ),
     )
+
+
+def _either(column: Column, of: Callable[[Column], Column]) -> Column:
+    """What the type of the column, or that of its elements, says."""
+    return F.coalesce(of(column), of(column.getField("items")))
 
 
 def _change(change: Descriptor, epoch: int) -> Column:
@@ -122,7 +165,12 @@ def _problem(row: Descriptor) -> Column:
     problems = [
         _envelope_problem(F.col("__value"), F.col("__envelope")),
         F.when(source.getField(MALFORMED).isNotNull(), "source is no JSON object"),
-        F.when(source.isNotNull() & _sequence(source).isNull(), "source.lsn is not a log sequence number"),
+        F.when(
+            source.isNotNull()
+            & _sequence(source).isNull()
+            & ((F.col("__envelope.op") != "r") | _read_after(source).isNull()),
+            "source.lsn is not a log sequence number",
+        ),
     ]
     for side in SIDES:
         malformed = F.col(f"__{side}").getField(MALFORMED).isNotNull()
@@ -131,6 +179,8 @@ def _problem(row: Descriptor) -> Column:
             what = field.message_type.full_name if field.message_type is not None else kind(field)
             form = f"it must be JSON, a list of {what}" if field.is_repeated else f"it must be JSON of {what}"
             malformed = F.col(_tree(side, field)).getField(MALFORMED).isNotNull()
+            # What the connector makes up for a value that it does not know need not have the value's form.
+            malformed = malformed & (F.col("__envelope.op") != "d")
             problems.append(F.when(malformed, f"{side}.{field.name} does not fit: {form}"))
         problems.append(F.concat(F.lit(f"{side}."), F.col(f"__{side}_row.problem")))
     return F.coalesce(*problems)
@@ -145,17 +195,26 @@ def _envelope_problem(value: Column, envelope: Column) -> Column:
             ~F.ltrim(value).startswith("{") | envelope.isNull() | envelope.getField(MALFORMED).isNotNull(),
             "the value is no JSON object",
         ),
+        F.when(op.isNull() & _unwrapped(value, envelope), UNWRAPPED),
         F.when(op.isNull(), "op is not set: this is no change by Debezium"),
         *[F.when(op == other, reason) for other, reason in OTHER_OPERATIONS.items()],
         F.when(~op.isin(*OPERATIONS), F.concat(F.lit("op is none of c, u, d, r: "), F.left(op, F.lit(10)))),
     )
 
 
+def _unwrapped(value: Column, envelope: Column) -> Column:
+    """Whether an object that is no envelope has a row's columns in the place of one."""
+    part_of_envelope = F.coalesce(*[envelope.getField(name) for name in ("before", "after", "source")])
+    whole = F.from_json(value, "map<string,string>")
+    columns = F.coalesce(F.from_json(F.try_element_at(whole, F.lit("payload")), "map<string,string>"), whole)
+    return part_of_envelope.isNull() & (F.size(columns) > 0)
+
+
 def _source(texts: Column, epoch: int) -> Column:
     """statecast.change.v1.Source from an object of SOURCE_FIELDS; null where the change has no source."""
     fields = {
         "epoch": F.lit(epoch).cast("bigint"),
-        "log_sequence_number": _sequence(texts),
+        "log_sequence_number": _number(texts),
         "transaction_id": F.coalesce(texts.getField("txId"), F.lit("")),
         "commit_time": _time(texts),
         # `true`, `first`, `last`, `incremental` and more, or `false`.
@@ -170,9 +229,23 @@ def _time(texts: Column) -> Column:
     return F.coalesce(_moment(texts.getField("ts_us"), 1), _moment(texts.getField("ts_ms"), 1000))
 
 
+def _number(texts: Column) -> Column:
+    return F.coalesce(_sequence(texts), _read_after(texts))
+
+
 def _sequence(texts: Column) -> Column:
     lsn = texts.getField("lsn")
     return F.when(lsn.rlike(r"^\d{1,18}$"), lsn.cast("bigint"))
+
+
+def _read_after(texts: Column) -> Column:
+    """The last commit before an incremental snapshot has read the row; null for a change with a place in the log.
+
+    `source.sequence` is the text `["LAST COMMIT","LAST CHANGE"]`; the first is null before the first commit.
+    """
+    numbers = F.from_json(texts.getField("sequence"), "array<string>")
+    last = F.coalesce(*[F.get(numbers, F.lit(place)) for place in (0, 1)])
+    return F.when(texts.getField("lsn").isNull() & last.rlike(r"^\d{1,18}$"), last.cast("bigint"))
 
 
 def _moment(count: Column, microseconds: int) -> Column:

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+from pyspark.sql.types import BooleanType, DataType, NumericType, StringType, TimestampType
 
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline, RoutePipeline
 from stream_processor.definition.sections import TriggerSection
 from stream_processor.steps.debezium import decode_debezium
-from stream_processor.steps.functions import Functions
+from stream_processor.steps.functions import Functions, row_type
 
 MAX_MICRO_BATCH_RECORDS = 100_000
 """What one micro-batch takes at most, so that a backlog is worked off in steps; real-time mode takes no such bound."""
@@ -39,7 +40,8 @@ def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> Data
     """Adds `change` (the row of the pipeline's change message), `payload` and `problem` (text).
 
     `change` or `problem` is null. `payload` is the encoded row after the change, with the fields that this build's
-    contract does not know, as far as the format carries them; null when there is no such row.
+    contract does not know, as far as the format carries them; null when there is no such row. `sequence` is
+    the change's log sequence number. decode_debezium says what it is where a change has none, and adds `record_key`.
 
     Tombstones, which are records with a key and no value, are left out: a connector writes one after each delete so
     that compaction forgets the row, and says nothing new with it.
@@ -49,7 +51,53 @@ def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> Data
         return decode_debezium(changes, pipeline, functions)
     decoded = changes.withColumn("decoded", functions.decode_change(F.col("value"), pipeline.change.full_name))
     parts = {"change": "row", "payload": "payload", "problem": "problem"}
-    return decoded.select(*records.columns, *[F.col(f"decoded.{part}").alias(name) for name, part in parts.items()])
+    return decoded.select(
+        *records.columns,
+        *[F.col(f"decoded.{part}").alias(name) for name, part in parts.items()],
+        F.col("decoded.row.source.log_sequence_number").alias("sequence"),
+    )
+
+
+def stated_before(pipeline: Pipeline) -> Column:
+    """The row before the change as far as the change can know it; null when there is none.
+
+    Without REPLICA IDENTITY FULL, Debezium fills what it does not know of a deleted row: nulls, and in columns that are
+    NOT NULL an empty text, 0, 1970 or the column's default. So nothing that may be made up is taken for a value, but
+    for the primary key.
+    """
+    before = F.col("change.before")
+    if pipeline.definition.source.format != "debezium-json":
+        return before
+    key = None if isinstance(pipeline, RoutePipeline) else pipeline.primary_key
+    fields = [
+        _known(before.getField(each.name), each.dataType, key is not None and each.name in key.texts).alias(each.name)
+        for each in row_type(pipeline.row).fields
+    ]
+    deleted = F.col("change.operation") == "OPERATION_DELETE"
+    return F.when(deleted & before.isNotNull(), F.struct(*fields)).otherwise(before)
+
+
+def _known(value: Column, of_type: DataType, of_key: bool) -> Column:
+    return value if of_key else F.when(~_made_up(value, of_type), value)
+
+
+def _made_up(value: Column, of_type: DataType) -> Column:
+    """Whether the value may be one that stands for an unknown one."""
+    if isinstance(of_type, StringType):
+        return value == ""
+    if isinstance(of_type, BooleanType):
+        return ~value
+    if isinstance(of_type, TimestampType):
+        return value == F.timestamp_micros(F.lit(0).cast("bigint"))
+    return value == 0 if isinstance(of_type, NumericType) else F.lit(False)
+
+
+def knows_before(pipeline: Pipeline) -> Column:
+    """Whether `before` is surely the row before the change. That of Debezium's deletes may be made up."""
+    known = F.col("change.before").isNotNull()
+    if pipeline.definition.source.format == "debezium-json":
+        known = known & (F.col("change.operation") != "OPERATION_DELETE")
+    return known
 
 
 def change_problems(pipeline: Pipeline) -> list[Column]:

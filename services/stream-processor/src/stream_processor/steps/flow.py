@@ -7,7 +7,7 @@ from stream_processor.definition.contract import FieldPath, Kind, kind
 from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RoutePipeline, RowPipeline
 from stream_processor.spark_internals import previous_rows
 from stream_processor.steps.aggregation import aggregate, contributions, differences
-from stream_processor.steps.decode import change_problems, decode
+from stream_processor.steps.decode import change_problems, decode, knows_before, stated_before
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import entries, key_entries, retract, to_lines, to_records
 from stream_processor.steps.projection import ELEMENT, LARGEST, filter_rows, join, measure, project
@@ -20,8 +20,13 @@ TEXTS: tuple[Kind, ...] = ("string", "bytes", "message")
 
 
 def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Adds the pipeline's `before` and `after`, and `problem`. Raises PipelineFileError for a wrong `where`."""
-    rows = changes.withColumns({row: F.col(f"change.{row}") for row in ("before", "after")})
+    """Adds the pipeline's `before` and `after`, `knows_before` and `problem`.
+
+    Raises PipelineFileError for a wrong `where`.
+    """
+    rows = changes.withColumns(
+        {"before": stated_before(pipeline), "after": F.col("change.after"), "knows_before": knows_before(pipeline)}
+    )
     problems = [*change_problems(pipeline), *key_problems(pipeline), *_size_problems(pipeline)]
     checked = filter_rows(rows, pipeline).withColumn("problem", F.coalesce("problem", *problems))
     return check_windows(checked, pipeline)

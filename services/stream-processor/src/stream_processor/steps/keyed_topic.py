@@ -16,7 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from stream_processor.definition.pipeline import KeyPipeline, StatefulPipeline
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.record_keys import NUL, keys, single
+from stream_processor.steps.record_keys import NUL, keys, row_identity
 
 STATE_RECORD = "statecast.state.v1.StateRecord"
 TOMBSTONE_HEADER = "statecast-state-record"
@@ -38,7 +38,8 @@ def key_entries(changes: DataFrame, pipeline: KeyPipeline) -> DataFrame:
 def entries(changes: DataFrame, pipeline: StatefulPipeline, functions: Functions) -> DataFrame:
     """One line per row that a change speaks of, with these columns and those that begin with `window_`.
 
-    - `primary_key` (text), `epoch`, `sequence`: which row, and where in its history
+    - `primary_key` (text), `epoch`, `sequence`: which row, and where in its history; a negative sequence is that of
+      a row which a snapshot has read when the log was there
     - `current`: what the row stands for after the change; empty when it is gone or does not match
     - `stated`: what the change itself says that the row stood for before it; `complete` is false when it cannot know
     - `source`: the encoded StateRecord with nothing but its source; `payload`: the encoded row, null when it is gone
@@ -47,22 +48,25 @@ def entries(changes: DataFrame, pipeline: StatefulPipeline, functions: Functions
     """
     nothing = F.filter("current", lambda _: F.lit(False))
     # As the change says it, whether the row matches the condition or not.
-    old, new = (single(F.col(f"change.{row}"), pipeline.primary_key) for row in ("before", "after"))
+    old, new = (row_identity(row, pipeline) for row in ("before", "after"))
     gone = F.struct(old.alias("primary_key"), nothing.alias("current"), F.col("stated"))
     come = F.struct(new.alias("primary_key"), F.col("current"), nothing.alias("stated"))
     same = F.struct(F.coalesce(new, old).alias("primary_key"), F.col("current"), F.col("stated"))
     source = F.col("change.source")
     window_columns = [name for name in changes.columns if name.startswith("window_")]
-    split = changes.select(
-        F.explode(F.when(old != new, F.array(gone, come)).otherwise(F.array(same))).alias("row"),
+    # Everything is computed before the rows are split: of what is computed beside an explode, Spark 4.3's optimizer may
+    # lose a column that it needs.
+    whole = changes.select(
+        F.when(old != new, F.array(gone, come)).otherwise(F.array(same)).alias("rows"),
         source.getField("epoch").alias("epoch"),
-        source.getField("log_sequence_number").alias("sequence"),
-        (F.col("change.before").isNotNull() | (F.col("change.operation") == "OPERATION_CREATE")).alias("complete"),
+        "sequence",
+        (F.col("knows_before") | (F.col("change.operation") == "OPERATION_CREATE")).alias("complete"),
         encode_source(source, functions).alias("source"),
         F.when(F.size("current") > 0, F.col("payload")).alias("payload"),
         *window_columns,
     )
-    return split.select("row.*", "epoch", "sequence", "complete", "source", "payload", *window_columns)
+    kept = ["epoch", "sequence", "complete", "source", "payload", *window_columns]
+    return whole.select(F.explode("rows").alias("row"), *kept).select("row.*", *kept)
 
 
 def retract(changes: DataFrame) -> DataFrame:

@@ -6,19 +6,23 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.contract import FieldPath
+from stream_processor.definition.contract import FieldPath, KeyPaths
 from stream_processor.definition.pipeline import (
     AggregatePipeline,
     KeyPipeline,
+    LatestPipeline,
     MembersPipeline,
     Pipeline,
     RoutePipeline,
+    StatefulPipeline,
     Window,
 )
 
 NUL = "\0"
 RFC3339 = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 """UTC with six decimals: 27 characters whose order is the order of time. The session's time zone must be UTC."""
+BETWEEN_VALUES = ":"
+"""Stands between the values of a key of several columns. In a value it is written `\\:`, and a backslash `\\\\`."""
 MAX_PART = 1_024
 """Characters of one part of a key; the edges take no longer ones either."""
 INTEGER_WIDTH = 19
@@ -29,16 +33,58 @@ HORIZON = "window_horizon"
 
 
 def keys(row: Column, pipeline: KeyPipeline) -> Column:
-    """The row's keys as text, one per group that it is in: `group`, or `group NUL sort NUL member`."""
+    """The row's keys as text, one per group that it is in: `group`, or `group NUL sort NUL member`.
+
+    A row whose group is null is in none.
+    """
     tail: list[Column] = []
     if isinstance(pipeline, MembersPipeline):
-        tail = [F.lit(NUL), sort_text(row, pipeline.sort), F.lit(NUL), single(row, pipeline.member)]
-    if pipeline.group.repeated:
+        tail = [F.lit(NUL), sort_text(row, pipeline.sort), F.lit(NUL), key_text(row, pipeline.member)]
+    if isinstance(pipeline, MembersPipeline) and pipeline.group.repeated:
         groups = F.array_distinct(elements(row, pipeline.group).cast("array<string>"))
-        row_keys = F.transform(groups, lambda group: F.concat(group, *tail))
     else:
-        row_keys = F.array(F.concat(single(row, pipeline.group), *tail))
+        groups = F.array(_group_text(row, pipeline))
+    row_keys = F.array_compact(F.transform(groups, lambda group: F.concat(group, *tail)))
     return F.when(row.isNotNull(), row_keys).otherwise(F.array().cast("array<string>"))
+
+
+def _group_text(row: Column, pipeline: KeyPipeline) -> Column:
+    if isinstance(pipeline, LatestPipeline):
+        return key_text(row, pipeline.primary_key)
+    return single(row, pipeline.group)
+
+
+def key_text(row: Column, key: KeyPaths) -> Column:
+    """The values at the key's paths as one text, null if any of them is; different values give different texts."""
+    return joined([single(row, path) for path in key.paths])
+
+
+def joined(values: Sequence[Column]) -> Column:
+    """The texts of a key's columns as one, by the rule of BETWEEN_VALUES; a single one stays as it is."""
+    if len(values) == 1:
+        return values[0]
+    first, *others = [escaped(each) for each in values]
+    return reduce(lambda text, value: F.concat(text, F.lit(BETWEEN_VALUES), value), others, first)
+
+
+def escaped(value: Column) -> Column:
+    """The text of one of several values of a key."""
+    doubled = F.replace(value, F.lit("\\"), F.lit("\\\\"))
+    return F.replace(doubled, F.lit(BETWEEN_VALUES), F.lit(f"\\{BETWEEN_VALUES}"))
+
+
+def row_identity(side: str, pipeline: StatefulPipeline) -> Column:
+    """The text that tells the row in `change.before` or `change.after` apart from others; null when there is no row.
+
+    It is that of the connector's record key where the file does not say what the row's key is.
+    """
+    row = F.col(f"change.{side}")
+    by_paths = F.lit(None).cast("string")
+    if pipeline.primary_key is not None:
+        by_paths = key_text(row, pipeline.primary_key)
+    if not pipeline.keyed_by_record:
+        return by_paths
+    return F.when(row.isNotNull(), F.coalesce(F.col("record_key.text"), by_paths))
 
 
 def key_problems(pipeline: Pipeline) -> list[Column]:
@@ -46,36 +92,76 @@ def key_problems(pipeline: Pipeline) -> list[Column]:
 
     The primary key is needed even by rows that do not match: their changes too are part of a row's history.
     """
-    problems = [_key_problem(row, F.col(row), pipeline) for row in ("before", "after")]
+    problems = [] if isinstance(pipeline, RoutePipeline) else _record_key_problems(pipeline)
+    problems += [_key_problem(row, F.col(row), pipeline) for row in ("before", "after")]
     if not isinstance(pipeline, RoutePipeline):
         for row in ("before", "after"):
-            value = single(F.col(f"change.{row}"), pipeline.primary_key)
+            value, name = row_identity(row, pipeline), pipeline.primary_key or "key"
             empty = F.col(f"change.{row}").isNotNull() & (value.isNull() | (value == ""))
-            problems.append(F.when(empty, f"{row}.{pipeline.primary_key} is empty, a row needs its key"))
-            problems.append(F.when(_too_long(value), f"{row}.{pipeline.primary_key}{TOO_LONG}"))
+            problems.append(F.when(empty, f"{row}.{name} is empty, a row needs its key"))
+            problems.append(F.when(_too_long(value), f"{row}.{name}{TOO_LONG}"))
     return problems
 
 
+def _record_key_problems(pipeline: StatefulPipeline) -> list[Column]:
+    """Why two rows would be one, or stand under one key: the connector's record key has more columns than the file."""
+    if pipeline.definition.source.format != "debezium-json":
+        return []
+    if not pipeline.keyed_by_record and pipeline.primary_key is not None:
+        key, paths = "source.key", pipeline.primary_key.texts
+    elif isinstance(pipeline, LatestPipeline):
+        key, paths = "group_by", pipeline.group.texts
+    elif isinstance(pipeline, MembersPipeline):
+        key, paths = "keep.members.key", (str(pipeline.group), str(pipeline.sort), *pipeline.member.texts)
+    else:
+        unknown = "the record's key is no JSON object that names columns: say source.key"
+        return [F.when(F.col("record_key").isNull() & F.col("change").isNotNull(), unknown)]
+    missing = F.array_except("record_key.columns", F.array(*map(F.lit, paths)))
+    problem = F.concat(
+        F.lit("the record's key has "),
+        F.array_join(missing, ", "),
+        F.lit(f", which {key} lacks: two rows would be one"),
+    )
+    return [F.when(F.size(missing) > 0, problem)]
+
+
 def _key_problem(name: str, row: Column, pipeline: Pipeline) -> Column:
-    """Why the row (called `name` in the reason) cannot have keys; null when it can, or when there is no row."""
+    """Why the row (called `name` in the reason) cannot have keys; null when it can, or when there is no row.
+
+    A row whose group is null has no key, and needs none. Neither does one before the change that lacks a part of it.
+    """
+    if isinstance(pipeline, LatestPipeline):
+        return F.coalesce(*[each for path in pipeline.group.paths for each in _text_problems(name, row, path)])
     problems = _text_problems(name, row, pipeline.group)
+    grouped = row.isNotNull()
+    if isinstance(pipeline, RoutePipeline):
+        problems.append(_missing(name, row, pipeline.group))
+    elif not pipeline.group.repeated:
+        grouped = at(row, pipeline.group).isNotNull()
     if isinstance(pipeline, MembersPipeline):
-        problems += _text_problems(name, row, pipeline.member) + _sort_problems(name, row, pipeline.sort)
-    return F.when(row.isNotNull(), F.coalesce(*problems))
+        for path in pipeline.member.paths:
+            problems += [*_text_problems(name, row, path), _missing(name, row, path)]
+        problems += _sort_problems(name, row, pipeline.sort)
+    return F.when(grouped, F.coalesce(*problems))
+
+
+def _missing(name: str, row: Column, path: FieldPath) -> Column:
+    """Why the row lacks a part of its key; of a row before a change, that is no reason to set the change aside."""
+    if name == "before" or path.repeated:
+        return F.lit(None).cast("string")
+    return F.when(row.isNotNull() & at(row, path).isNull(), f"{name}.{path} is empty, a key needs it")
 
 
 def _sort_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
     if path.kind == "string":
-        return _text_problems(name, row, path)
-    value = at(row, path)
-    negative = F.when(value < 0, f"{name}.{path} is negative, its text would not sort as it does")
-    return [
-        F.when(value.isNull(), f"{name}.{path} is empty, a key needs it"),
-        *([negative] if path.kind == "integer" else []),
-    ]
+        return [*_text_problems(name, row, path), _missing(name, row, path)]
+    negative = F.when(at(row, path) < 0, f"{name}.{path} is negative, its text would not sort as it does")
+    return [_missing(name, row, path), *([negative] if path.kind == "integer" else [])]
 
 
 def _text_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
+    """What is wrong with the values of a path as parts of a key; a null is none of it."""
+
     def any_is(wrong: Callable[[Column], Column]) -> Column:
         if path.repeated:
             return F.exists(elements(row, path).cast("array<string>"), wrong)
@@ -83,7 +169,7 @@ def _text_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
 
     shown = f"{name}.{path}"
     return [
-        F.when(any_is(lambda text: text.isNull() | (text == "")), f"{shown} is empty, a key needs it"),
+        F.when(any_is(lambda text: text == ""), f"{shown} is empty, a key needs it"),
         F.when(any_is(lambda text: text.contains(NUL)), f"{shown} holds a NUL, which separates the parts of a key"),
         F.when(any_is(_too_long), f"{shown}{TOO_LONG}"),
     ]
@@ -162,7 +248,5 @@ def _window_problem(row: str, window: Window, horizon: Column) -> Column:
     name, value = f"{row}.{window.time}", at(F.col(row), window.time)
     _, end = _window_bounds(F.col(row), window)
     too_late = F.concat(F.lit(f"too late: the window of {name} ended at "), end)
-    return F.when(
-        F.col(row).isNotNull(),
-        F.coalesce(F.when(value.isNull(), f"{name} is empty, a window needs it"), F.when(end < horizon, too_late)),
-    )
+    missing = F.when(value.isNull(), f"{name} is empty, a window needs it") if row == "after" else F.lit(None)
+    return F.when(F.col(row).isNotNull(), F.coalesce(missing, F.when(end < horizon, too_late)))

@@ -17,6 +17,8 @@ final class FieldText {
   private static final String UNAVAILABLE = "__debezium_unavailable_value";
   private static final List<String> UNAVAILABLE_FORMS =
       List.of(UNAVAILABLE, Base64.getEncoder().encodeToString(UNAVAILABLE.getBytes()));
+  private static final String[] DURATIONS = {"io.debezium.time.MicroDuration", "io.debezium.time.NanoDuration"};
+  private static final String MOMENT = "a moment between the years 1 and 9999";
   private static final int LONGEST_SHOWN = 60;
 
   private FieldText() {}
@@ -35,7 +37,7 @@ final class FieldText {
       return value(field, text, declared);
     } catch (IllegalArgumentException | ArithmeticException e) {
       String shown = text.length() > LONGEST_SHOWN ? text.substring(0, LONGEST_SHOWN) + "…" : text;
-      throw new UndecodableException("%s is not %s: %s".formatted(path, expected(field), shown));
+      throw new UndecodableException("%s is not %s: %s".formatted(path, expected(field, declared), shown));
     }
   }
 
@@ -55,10 +57,11 @@ final class FieldText {
     };
   }
 
-  private static String expected(FieldDescriptor field) {
+  private static String expected(FieldDescriptor field, DeclaredType declared) {
     return switch (field.getType()) {
+      case STRING -> expectedAsText(declared);
       case ENUM -> "a name in " + field.getEnumType().getFullName();
-      case MESSAGE, GROUP -> "a moment between the years 1 and 9999";
+      case MESSAGE, GROUP -> MOMENT;
       case BOOL -> "true or false";
       case BYTES -> "base64";
       case FLOAT, DOUBLE -> "a number";
@@ -66,13 +69,26 @@ final class FieldText {
     };
   }
 
-  /** A column of another type becomes text: a date and a moment as in RFC 3339, a decimal as its digits. */
+  private static String expectedAsText(DeclaredType declared) {
+    if (declared.is(DURATIONS)) {
+      return "an interval as text; set interval.handling.mode=string at the connector";
+    }
+    return declared.is(SourceTime.TIMES) ? "a time of day" : SourceNumber.isDecimal(declared) ? "a number" : MOMENT;
+  }
+
+  /** A column of another type becomes text: a date, a time and a moment as in RFC 3339, a decimal as its digits. */
   private static String string(String text, DeclaredType declared) {
     if (declared.is(SourceTime.DATES)) {
       return SourceTime.read(text, declared).toString().substring(0, "2024-08-28".length());
     }
     if (declared.is(SourceTime.COUNTS)) {
       return new DateTimeFormatterBuilder().appendInstant(6).toFormatter().format(SourceTime.read(text, declared));
+    }
+    if (declared.is(SourceTime.TIMES)) {
+      return SourceTime.ofDay(text, declared);
+    }
+    if (declared.is(DURATIONS)) {
+      throw new IllegalArgumentException(text); // months were counted as so many days: the interval is lost
     }
     return SourceNumber.isDecimal(declared) ? SourceNumber.read(text, declared).toPlainString() : text;
   }

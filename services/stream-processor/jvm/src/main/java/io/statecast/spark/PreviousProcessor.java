@@ -60,24 +60,21 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     List<Row> output = new ArrayList<>(1);
     while (changes.hasNext()) {
       Row change = changes.next();
-      boolean applied = last == null || isNewer(change, last);
+      long placed = RowPosition.of(change.getLong(epoch), change.getLong(sequence), last);
+      boolean applied = placed != RowPosition.NOT_NEWER;
       if (applied && !everyChange) {
         output.clear();
       }
       if (applied || everyChange) {
-        output.add(extended(change, applied ? standing(everyChange ? last : before) : null, applied));
+        long shown = applied ? placed : change.getLong(sequence);
+        output.add(extended(change, shown, applied ? standing(everyChange ? last : before) : null, applied));
       }
-      last = applied ? RowFactory.create(change.get(epoch), change.get(sequence), change.get(current)) : last;
+      last = applied ? RowFactory.create(change.get(epoch), placed, change.get(current)) : last;
     }
     if (last != before) {
       remember(last, live != null, before != null);
     }
     return CollectionConverters.asScala(output.iterator());
-  }
-
-  private boolean isNewer(Row change, Row last) {
-    int byEpoch = Long.compare(change.getLong(epoch), last.getLong(0));
-    return byEpoch > 0 || byEpoch == 0 && change.getLong(sequence) > last.getLong(1);
   }
 
   private static Object standing(Row last) {
@@ -98,11 +95,12 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     entries.update(last);
   }
 
-  private static Row extended(Row change, Object previous, boolean applied) {
+  private Row extended(Row change, long placed, Object previous, boolean applied) {
     Object[] values = new Object[change.size() + 2];
     for (int i = 0; i < change.size(); i++) {
       values[i] = change.get(i);
     }
+    values[sequence] = placed;
     values[change.size()] = previous;
     values[change.size() + 1] = applied;
     return RowFactory.create(values);

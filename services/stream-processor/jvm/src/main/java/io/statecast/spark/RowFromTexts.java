@@ -17,7 +17,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * `row_from_texts(texts, declared, message, descriptors) → struct(row, payload, problem)`: a table's row from Debezium.
  *
  * <p>`texts` has the message's fields in their order; each value at the end of a path is the text that stands in the
- * JSON, null for a missing column and for SQL's NULL, which leave the field unset. `declared` has struct(field, name,
+ * JSON, null for a missing column and for SQL's NULL, which leave the field unset and are null in the row. `declared` has struct(field, name,
  * scale) of the columns whose type Kafka Connect's schema names, or is null. `payload` is the row's encoded message. A text
  * that does not fit its field gives the problem, which names the field, in place of row and payload: nothing is rounded
  * or cut. Null texts give null.
@@ -37,10 +37,19 @@ public final class RowFromTexts implements UDF4<Row, Seq<Row>, String, byte[], R
       DynamicMessage.Builder row = DynamicMessage.newBuilder(table);
       fill(row, texts, byField(declared), "");
       byte[] payload = row.build().toByteArray();
-      return RowFactory.create(MessageReader.of(table).read(payload), payload, null);
+      return RowFactory.create(withNulls(MessageReader.of(table).read(payload), texts, table), payload, null);
     } catch (InvalidProtocolBufferException | UndecodableException e) {
       return RowFactory.create(null, null, e.getMessage());
     }
+  }
+
+  /** The row with null for each column that is NULL, which the message cannot say of every field. */
+  private static Row withNulls(Row row, Row texts, Descriptor table) {
+    Object[] values = new Object[row.size()];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = texts.isNullAt(i) && !table.getFields().get(i).isRepeated() ? null : row.get(i);
+    }
+    return RowFactory.create(values);
   }
 
   private static Map<String, DeclaredType> byField(Seq<Row> declared) {

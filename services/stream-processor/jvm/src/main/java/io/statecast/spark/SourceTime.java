@@ -6,8 +6,10 @@ import java.time.DateTimeException;
 import java.time.Instant;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
+import java.time.LocalTime;
 import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
 import java.time.temporal.ChronoUnit;
 
 /**
@@ -24,6 +26,9 @@ final class SourceTime {
     "io.debezium.time.MicroTimestamp",
     "io.debezium.time.NanoTimestamp"
   };
+  static final String[] TIMES = {
+    "io.debezium.time.Time", "org.apache.kafka.connect.data.Time", "io.debezium.time.MicroTime", "io.debezium.time.NanoTime"
+  };
 
   private static final Instant FIRST = Instant.parse("0001-01-01T00:00:00Z");
   private static final Instant END = Instant.parse("+10000-01-01T00:00:00Z");
@@ -31,6 +36,7 @@ final class SourceTime {
   private static final BigDecimal MILLISECOND = BigDecimal.valueOf(1000);
   private static final BigDecimal NANOSECOND = new BigDecimal("0.001");
   private static final int LONGEST_COUNT = 20;
+  private static final long NANOSECONDS_OF_A_DAY = 86_400_000_000_000L;
 
   private SourceTime() {}
 
@@ -47,6 +53,24 @@ final class SourceTime {
       }
       return moment;
     } catch (DateTimeException | ArithmeticException e) {
+      throw new IllegalArgumentException(text, e);
+    }
+  }
+
+  /**
+   * The time of day that a count since midnight says, as PostgreSQL writes it: `10:00:00.5`, and at most `24:00:00`.
+   *
+   * @throws IllegalArgumentException if the count is none of a day
+   */
+  static String ofDay(String text, DeclaredType declared) {
+    long unit = declared.is(TIMES[0], TIMES[1]) ? 1_000_000 : declared.is(TIMES[2]) ? 1_000 : 1;
+    long nanoseconds = Math.multiplyExact(Long.parseLong(text), unit);
+    if (nanoseconds == NANOSECONDS_OF_A_DAY) {
+      return "24:00:00";
+    }
+    try {
+      return DateTimeFormatter.ISO_LOCAL_TIME.format(LocalTime.ofNanoOfDay(nanoseconds));
+    } catch (DateTimeException e) {
       throw new IllegalArgumentException(text, e);
     }
   }
