@@ -76,7 +76,7 @@ def records(spark: SparkSession) -> Callable[..., DataFrame]:
 
 @pytest.fixture
 def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Processor]]:
-    """Makes a processor of the orders' pipelines: `start_processor(prefix, checkpoint_interval="5s")`.
+    """Makes a processor of the orders' pipelines, or of `named` ones: `start_processor(prefix, drain_s="5")`.
 
     Its topics are the files' topics after the prefix; keys of all files can be replaced with `replaced`. `more` files
     run beside them.
@@ -84,9 +84,13 @@ def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Proces
     processors: list[Processor] = []
 
     def make(
-        prefix: str, replaced: dict[str, object] | None = None, more: Iterable[Path] = (), **settings: str
+        prefix: str,
+        replaced: dict[str, object] | None = None,
+        more: Iterable[Path] = (),
+        named: Iterable[str] = ("orders/*",),
+        **settings: str,
     ) -> Processor:
-        shipped_files = sorted((PIPELINES / "orders").glob("*.yaml"))
+        shipped_files = sorted(file for name in named for file in PIPELINES.glob(f"{name}.yaml"))
         files = [prefixed(file, tmp_path, prefix, replaced or {}) for file in [*shipped_files, *more]]
         processors.append(Processor(tmp_path, kafka, free_ports(1)[0], files, **settings))
         return processors[-1]
@@ -97,14 +101,14 @@ def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Proces
 
 
 @pytest.fixture
-def processor_of(tmp_path: Path, kafka: str) -> Iterator[Callable[[Mapping[str, Any]], Processor]]:
-    """Makes a processor of one pipeline, given by the content of its file."""
+def processor_of(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Processor]]:
+    """Makes a processor of one pipeline, given by the content of its file, with settings of its own."""
     with ExitStack() as ends:
 
-        def make(content: Mapping[str, Any]) -> Processor:
+        def make(content: Mapping[str, Any], **settings: str) -> Processor:
             file = tmp_path / f"{content['name']}.yaml"
             file.write_text(yaml.safe_dump(dict(content)))
-            return ends.enter_context(closing(Processor(tmp_path, kafka, free_ports(1)[0], [file])))
+            return ends.enter_context(closing(Processor(tmp_path, kafka, free_ports(1)[0], [file], **settings)))
 
         yield make
 
@@ -112,8 +116,8 @@ def processor_of(tmp_path: Path, kafka: str) -> Iterator[Callable[[Mapping[str, 
 def prefixed(file: Path, directory: Path, prefix: str, replaced: dict[str, object]) -> Path:
     """Writes the pipeline file anew with other topics."""
     content = {**yaml.safe_load(file.read_text()), **replaced}
-    for section in ("source", "sink"):
-        content[section]["topic"] = prefix + content[section]["topic"]
+    for section in (content["source"], content["sink"], *content.get("joins", ())):
+        section["topic"] = prefix + section["topic"]
     written = directory / file.name
     written.write_text(yaml.safe_dump(content))
     return written

@@ -13,7 +13,7 @@ import structlog
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
-import statecast
+from statecast.descriptors import MessageTypes
 from statecast_service.errors import ServiceError
 from statecast_service.health import HealthServer
 from statecast_service.logs import configure_logs
@@ -42,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # It warns of what is no expression, which the error says too.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
-        contract, files = Contract(statecast.descriptor_set()), list(dict.fromkeys(options.files))
-        settings = load_settings(Settings)
+        settings, files = load_settings(Settings), list(dict.fromkeys(options.files))
+        contract = Contract(settings.with_descriptors(MessageTypes.read).descriptor_set)
         if options.command == "check":
             return _check(files, contract)
         pipelines = [pipeline_check.read(file, contract) for file in files]
@@ -103,13 +103,13 @@ def _explain(pipelines: Sequence[Pipeline], contract: Contract, settings: Settin
 
 def _accept(pipelines: Sequence[Pipeline], _: Contract, settings: Settings, __: Namespace) -> None:
     from stream_processor.operation.checkpoints import open_checkpoints
-    from stream_processor.operation.dead_letters import DeadLetterLimits
+    from stream_processor.operation.dead_letters import DeadLetterLimits, read_dead_letters
     from stream_processor.operation.session import start_session
     from stream_processor.operation.topics import Topics
 
     notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
     try:
-        limits = DeadLetterLimits(pipelines, Topics(settings).end, notes)
+        limits = DeadLetterLimits(pipelines, Topics(settings).ends, partial(read_dead_letters, settings), notes)
         for topic in limits.by_topic:
             log.info("accepted", topic=topic, end=limits.accept(topic))
     except KafkaException as error:

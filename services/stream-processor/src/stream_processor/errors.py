@@ -45,7 +45,7 @@ class BrokerLostError(RuntimeFailure):
 
 
 class DeadLetterLimitError(RuntimeFailure):
-    """Too many dead letters; starting again does not help."""
+    """Each pipeline has too many dead letters; starting again does not help."""
 
 
 class CheckpointsTakenError(RuntimeFailure):

@@ -33,7 +33,7 @@ class Metrics:
         self.last_checkpoint = gauge(
             "last_checkpoint_timestamp_seconds", "Time of the last checkpoint, in seconds since 1970", query
         )
-        self.query_up = gauge("query_up", "1 while the query is active; 0 shortly before the process ends", query)
+        self.query_up = gauge("query_up", "1 while the query is active; 0 beyond its limit of dead letters", query)
         self.input_rows = counter("input_rows", "Source records read, also those that become dead letters", query)
         self.input_rate = gauge("input_rows_per_second", "Source records read a second, over the last batch", query)
         # Counted by the sink's end offsets at each look.

@@ -6,7 +6,7 @@ from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from statecast_service.kafka import KafkaSettings
-from statecast_service.settings import Port
+from statecast_service.settings import DescriptorSettings, Port
 from stream_processor.definition.sections import CheckpointInterval
 
 JARS = Path(__file__).resolve().parents[2] / "jvm" / "target" / "jars"
@@ -14,7 +14,7 @@ QUICK_START = "-XX:TieredStopAtLevel=1"
 """Only the quick compiler: on two cores half the CPU of the first minutes. Many cores do better without."""
 
 
-class Settings(KafkaSettings):
+class Settings(KafkaSettings, DescriptorSettings):
     """Where the processor reads, writes and keeps its checkpoints."""
 
     # An empty STREAM_PROCESSOR_JAVA_OPTIONS is no default, but no options.

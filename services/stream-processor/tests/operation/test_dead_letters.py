@@ -1,6 +1,7 @@
 """Dead letters as a real broker returns them, and their limit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -9,29 +10,57 @@ from prometheus_client import CollectorRegistry
 
 from statecast_service.kafka import KafkaSettings
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.errors import DeadLetterLimitError
 from stream_processor.metrics import Metrics
 from stream_processor.operation.checkpoints import Checkpoints, LocalFiles
-from stream_processor.operation.dead_letters import DeadLetterLimits, read_dead_letters
+from stream_processor.operation.dead_letters import DeadLetter, DeadLetterLimits, read_dead_letters
 from stream_processor.operation.topics import Topics
-from testkit.stream_processor.fakes import FakeTopics
+from stream_processor.steps.dead_letters import OFFSET, PARTITION, PIPELINES
+from stream_processor.steps.dead_letters import TOPIC as TOPIC_HEADER
 from testkit.stream_processor.process import wait_until
 
 TOPIC = "orders.dead-letter"
+BY_KEY, BY_ITEM = "orders-by-key", "orders-by-item"
+
+
+@dataclass
+class FakeLetters:
+    """A dead-letter topic with one partition."""
+
+    letters: list[DeadLetter] = field(default_factory=list)
+
+    def add(self, *origins: int, pipelines: str) -> None:
+        """Adds letters of the records at these offsets of `orders`."""
+        for each in origins:
+            values = {TOPIC_HEADER: "orders", PARTITION: "0", OFFSET: str(each), PIPELINES: pipelines}
+            headers = tuple((name, value.encode()) for name, value in values.items())
+            self.letters.append(DeadLetter(0, len(self.letters), b"key", b"value", headers))
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """The end of the only partition."""
+        assert topic == TOPIC
+        return {0: len(self.letters)}
+
+    def read(self, topic: str, starts: Mapping[int, int]) -> list[DeadLetter]:
+        """The letters from there on."""
+        assert topic == TOPIC
+        return self.letters[starts.get(0, 0) :]
 
 
 @pytest.fixture
-def topics() -> FakeTopics:
-    return FakeTopics({TOPIC: 100})
+def topic() -> FakeLetters:
+    return FakeLetters()
 
 
 @pytest.fixture
-def begin(tmp_path: Path, topics: FakeTopics, shipped: Callable[..., Pipeline]) -> Callable[[], DeadLetterLimits]:
+def begin(tmp_path: Path, topic: FakeLetters, shipped: Callable[..., Pipeline]) -> Callable[..., DeadLetterLimits]:
     """Makes the limits as a restarted process would."""
-    strict = shipped("orders-by-item", dead_letters={"limit": 5})
-    return lambda: DeadLetterLimits(
-        [shipped("orders-by-key"), strict], topics.end, Checkpoints(str(tmp_path), LocalFiles())
-    )
+    pipelines = [shipped(BY_KEY), shipped(BY_ITEM, dead_letters={"limit": 5})]
+
+    def made(notes: str = "notes") -> DeadLetterLimits:
+        (tmp_path / notes).mkdir(exist_ok=True)
+        return DeadLetterLimits(pipelines, topic.ends, topic.read, Checkpoints(str(tmp_path / notes), LocalFiles()))
+
+    return made
 
 
 @pytest.fixture
@@ -40,43 +69,93 @@ def metrics() -> Metrics:
 
 
 def test_those_from_before_the_first_start_do_not_count(
-    begin: Callable[[], DeadLetterLimits], metrics: Metrics
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
 ) -> None:
-    begin().check(metrics)
+    topic.add(*range(100), pipelines=BY_ITEM)
 
+    assert begin().check(metrics) == {}
     assert metrics.registry.get_sample_value("stream_processor_dead_letters", {"topic": TOPIC}) == 0
 
 
-def test_the_lowest_limit_holds_over_a_restart(
-    begin: Callable[[], DeadLetterLimits], topics: FakeTopics, metrics: Metrics
+def test_each_pipeline_has_a_limit_of_its_own_which_holds_over_a_restart(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
 ) -> None:
     begin().check(metrics)
-    topics.ends[TOPIC] += 5
-    begin().check(metrics)
-    topics.ends[TOPIC] += 1
+    topic.add(*range(100), pipelines=BY_KEY)
+    topic.add(*range(5), pipelines=f"{BY_KEY},{BY_ITEM}")
+    limits = begin()
 
-    with pytest.raises(DeadLetterLimitError, match=r"6 dead letters on orders\.dead-letter, the limit is 5"):
-        begin().check(metrics)
+    assert limits.check(metrics) == {}
+
+    topic.add(200, pipelines=BY_ITEM)
+
+    for each in (limits, begin()):
+        too_many = each.check(metrics)
+        assert list(too_many) == [BY_ITEM]
+        assert too_many[BY_ITEM].startswith(f"6 dead letters on {TOPIC}, the limit is 5 of {BY_ITEM}: ")
+    assert metrics.registry.get_sample_value("stream_processor_dead_letters", {"topic": TOPIC}) == 101
+
+
+def test_a_change_counts_once_however_often_it_is_set_aside(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    limits = begin()
+    limits.check(metrics)
+    for _ in range(10):
+        topic.add(*range(5), pipelines=BY_ITEM)
+
+    assert limits.check(metrics) == begin().check(metrics) == {}
+
+
+def test_another_generation_may_find_all_that_was_set_aside_before(
+    begin: Callable[..., DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    topic.add(*range(100), pipelines=BY_ITEM)
+    limits = begin("of the next generation")
+    limits.check(metrics)
+    topic.add(*range(100), pipelines=f"{BY_ITEM},{BY_KEY}")
+
+    assert limits.check(metrics) == {}
+
+    topic.add(*range(100, 106), pipelines=BY_ITEM)
+
+    assert list(limits.check(metrics)) == [BY_ITEM]
+
+
+def test_what_only_other_pipelines_cannot_use_does_not_count(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    limits = begin()
+    limits.check(metrics)
+    topic.add(*range(2_000), pipelines="orders-by-item.g2")
+
+    assert limits.check(metrics) == {}
 
 
 def test_accepted_ones_no_longer_count(
-    begin: Callable[[], DeadLetterLimits], topics: FakeTopics, metrics: Metrics
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
 ) -> None:
-    begin().check(metrics)
-    topics.ends[TOPIC] += 6
+    limits = begin()
+    limits.check(metrics)
+    topic.add(*range(6), pipelines=BY_ITEM)
+
+    assert list(limits.check(metrics)) == [BY_ITEM]
+
     begin().accept(TOPIC)
 
-    begin().check(metrics)
+    assert limits.check(metrics) == begin().check(metrics) == {}
 
 
 def test_a_topic_that_was_made_anew_counts_from_its_beginning(
-    begin: Callable[[], DeadLetterLimits], topics: FakeTopics, metrics: Metrics
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
 ) -> None:
-    begin().check(metrics)
-    topics.ends[TOPIC] = 6
+    topic.add(*range(100), pipelines=BY_ITEM)
+    limits = begin()
+    limits.check(metrics)
+    topic.letters.clear()
+    topic.add(*range(6), pipelines=BY_ITEM)
 
-    with pytest.raises(DeadLetterLimitError, match="6 dead letters"):
-        begin().check(metrics)
+    assert list(limits.check(metrics)) == list(begin().check(metrics)) == [BY_ITEM]
 
 
 def test_all_partitions_are_read_to_their_ends(

@@ -14,7 +14,7 @@ from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import read_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
 
 ROWS = 40
 PIPELINE = """

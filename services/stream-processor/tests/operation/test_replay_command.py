@@ -1,8 +1,7 @@
 """Debezium's JSON in real-time mode, and dead letters that are replayed after their cause is fixed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -22,7 +21,7 @@ from testkit.stream_processor.model import by_order, model, wait_for_state
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import create_topic, read_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 LARGE = {"max.message.bytes": "8000000"}
 
@@ -38,7 +37,7 @@ def prefix(kafka: str) -> str:
 
 
 @pytest.fixture
-def processor(processor_of: Callable[[Mapping[str, Any]], Processor], prefix: str) -> Processor:
+def processor(processor_of: Callable[..., Processor], prefix: str) -> Processor:
     content = {
         "name": "orders-by-key",
         "source": {
@@ -52,7 +51,7 @@ def processor(processor_of: Callable[[Mapping[str, Any]], Processor], prefix: st
         "sink": {"topic": f"{prefix}orders-by-key"},
         "trigger": {"mode": "realtime", "checkpoint": "5s"},
     }
-    return processor_of(content)
+    return processor_of(content, driver_memory="2g")  # records of 5 and 7 MB together can fill 1 GB
 
 
 def test_a_row_that_was_too_large_is_put_back_when_its_topic_takes_it(

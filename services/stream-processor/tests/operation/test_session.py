@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from stream_processor.errors import NotBuiltError
 from stream_processor.operation.session import (
+    CODE_CACHE,
     COMPILE_ALL,
     LOGGING,
     SPARK_SETTINGS,
@@ -34,10 +35,10 @@ def test_missing_jars_are_told_with_the_command_that_makes_them(tmp_path: Path) 
 def test_options_for_java_stand_beside_the_services_own() -> None:
     options = configuration([Path("/a.jar"), Path("/b.jar")], "2g", "-Xlog")
 
-    logging, compiling, extra = options["spark.driver.extraJavaOptions"].split()
+    logging, compiling, cache, extra = options["spark.driver.extraJavaOptions"].split()
     assert logging == f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
-    assert (compiling, extra) == (COMPILE_ALL, "-Xlog")
-    assert options["spark.executor.extraJavaOptions"] == f"{COMPILE_ALL} -Xlog"
+    assert (compiling, cache, extra) == (COMPILE_ALL, CODE_CACHE, "-Xlog")
+    assert options["spark.executor.extraJavaOptions"] == f"{COMPILE_ALL} {CODE_CACHE} -Xlog"
     assert options["spark.jars"] == "/a.jar,/b.jar"
     assert options["spark.driver.memory"] == "2g"
     assert LOGGING.exists()

@@ -5,21 +5,19 @@ all records before the offset were made from changes that a completed checkpoint
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import structlog
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from statecast_service.kafka import KafkaSettings, connect
-from stream_processor.operation.monitoring import WatchedQuery
+from stream_processor.operation.monitoring import Ends, WatchedQuery
 
 log = structlog.get_logger()
 
 CHECKPOINTED_GROUP = "stream-processor.checkpointed"
 INTERVAL_S = 10.0
-
-Ends = Mapping[int, int]
 
 
 class CheckpointedGroup:
@@ -42,7 +40,9 @@ class CheckpointedGroup:
 
 @dataclass
 class CheckpointedOffsets:
-    """Follows the checkpoints of queries that write keyed topics. `ends` are those of a topic; `clock` gives seconds.
+    """Follows the checkpoints of those of the queries that write keyed topics; more queries may come.
+
+    `ends` are those of a topic; `clock` gives seconds.
 
     The end of the topic is noted first and then the end of the source. Whatever stands before the first was made from
     changes before the second, by this process or one before it. Once a checkpoint holds those, the first is published.
@@ -58,11 +58,12 @@ class CheckpointedOffsets:
 
     def look(self) -> None:
         """Publishes what is due, from time to time; a broker that is away for a moment is no reason to stop."""
-        if self.clock() < self._due:
+        writers = [each for each in self.queries if each.plan.shuffle_partitions]
+        if self.clock() < self._due and all(each.plan.sink_topic in self._noted for each in writers):
             return
         self._due = self.clock() + INTERVAL_S
         try:
-            for each in self.queries:
+            for each in writers:
                 self._look_at(each)
         except KafkaException as error:
             log.warning("checkpointed offsets cannot be published now", reason=str(error))
@@ -70,6 +71,6 @@ class CheckpointedOffsets:
     def _look_at(self, query: WatchedQuery) -> None:
         source, sink = query.plan.source_topic, query.plan.sink_topic
         sink_ends, source_ends = self._noted.get(sink) or (dict.fromkeys(self.ends(sink), 0), {})
-        if all(query.checkpointed.get(partition, 0) >= end for partition, end in source_ends.items()):
+        if query.has_checkpointed(source_ends):
             self.commit(sink, sink_ends)
             self._noted[sink] = self.ends(sink), self.ends(source)

@@ -1,18 +1,20 @@
-"""Reads the dead letters of a topic, and stops the pipelines when there are too many."""
+"""Reads the dead letters of a topic, and counts those of each pipeline against its limit."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 from statecast_service.kafka import KafkaSettings
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
-from stream_processor.errors import DeadLetterLimitError
 from stream_processor.metrics import Metrics
 from stream_processor.operation.checkpoints import Checkpoints
 from stream_processor.operation.topics import read_records
-from stream_processor.steps.dead_letters import OFFSET, PARTITION, REASON, TOPIC, TRUNCATED
+from stream_processor.steps.dead_letters import OFFSET, PARTITION, PIPELINES, REASON, TOPIC, TRUNCATED
 
 Header = tuple[str, bytes | None]
+
+Place = tuple[str, int, int]
+"""Topic, partition and offset of a record."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class DeadLetter:
     headers: tuple[Header, ...]
 
     @property
-    def origin(self) -> tuple[str, int, int] | None:
+    def origin(self) -> Place | None:
         """Topic, partition and offset of the original record; None when the headers do not say."""
         try:
             return self._text(TOPIC), int(self._text(PARTITION)), int(self._text(OFFSET))
@@ -37,6 +39,11 @@ class DeadLetter:
     def reason(self) -> str:
         """Why it was set aside; empty when the headers do not say."""
         return self._text(REASON)
+
+    @property
+    def pipelines(self) -> list[str]:
+        """The names of those that cannot use the record."""
+        return self._text(PIPELINES).split(",")
 
     @property
     def truncated(self) -> bool:
@@ -55,40 +62,118 @@ def read_dead_letters(kafka: KafkaSettings, topic: str, starts: Mapping[int, int
         yield DeadLetter(partition, offset, message.key(), message.value(), tuple(headers))
 
 
-class DeadLetterLimits:
-    """Counts the dead letters of each source topic by the end of their topic, against the lowest limit of the files.
+Ends = Mapping[int, int]
+"""By partition, how many records it has had."""
 
-    They count from the first start, over restarts: a process that starts again after the limit stops again at once,
-    and does not set aside another thousand records each time. `accept` begins a new count.
+
+@dataclass
+class _Letters:
+    """What has been read of one dead-letter topic, for the pipelines in `changes`.
+
+    A change counts once, however often it was set aside. What was set aside before the count began never counts: the
+    first start of another generation finds what its elders could not use.
     """
 
-    def __init__(self, pipelines: Sequence[Pipeline], end: Callable[[str], int], notes: Checkpoints) -> None:
-        self.by_topic: dict[str, int] = {}
-        for each in pipelines:
-            topic, limit = dead_letter_topic(each.source_topic), each.definition.dead_letters.limit
-            self.by_topic[topic] = min(limit, self.by_topic.get(topic, limit))
-        self._end = end
-        self._notes = notes
+    changes: dict[str, set[Place]]
+    accepted: Ends
+    next: dict[int, int] = field(default_factory=dict)
+    known: set[Place] = field(default_factory=set)
+    counted: set[Place] = field(default_factory=set)
 
-    def check(self, metrics: Metrics) -> None:
-        """Raises DeadLetterLimitError when there are too many."""
-        for topic, limit in self.by_topic.items():
-            end, note_name = self._end(topic), f"{topic}.accepted.json"
-            note = self._notes.read(note_name)
-            if note is None:
-                note = {"end": end}
-                self._notes.replace(note_name, note)
-            # An end before the accepted one: the topic was recreated.
-            count = end - note["end"] if end >= note["end"] else end
-            metrics.dead_letters.labels(topic).set(count)
-            if count > limit:
-                raise DeadLetterLimitError(
-                    f"{count} dead letters on {topic}, the limit is {limit}: read their statecast-reason headers, mend "
-                    "the source or the pipeline, then run `stream-processor accept-dead-letters FILE...`"
-                )
+    def add(self, letter: DeadLetter) -> None:
+        """Counts the letter, if it is to be counted."""
+        self.next[letter.partition] = letter.offset + 1
+        change = letter.origin or ("", letter.partition, letter.offset)
+        if letter.offset < self.accepted.get(letter.partition, 0):
+            self.known.add(change)
+            # Partitions are read one by one: a later letter of the same change may have been counted.
+            for changes in (self.counted, *self.changes.values()):
+                changes.discard(change)
+        elif change not in self.known:
+            for name in self.changes.keys() & letter.pipelines:
+                self.changes[name].add(change)
+                self.counted.add(change)
+
+
+class DeadLetterLimits:
+    """Counts the changes that each pipeline could not use, by their dead letters, against the limit of its file.
+
+    They count from the first start, over restarts: a pipeline that starts again after its limit stops again at once,
+    and does not set aside another thousand records each time. `accept` begins a new count. `ends` gives those of a
+    topic, `read` its letters from the offsets of some partitions on, others from the beginning; both raise
+    KafkaException, and each use of the notes CheckpointsUnusableError.
+    """
+
+    def __init__(
+        self,
+        pipelines: Sequence[Pipeline],
+        ends: Callable[[str], Ends],
+        read: Callable[[str, Ends], Iterable[DeadLetter]],
+        notes: Checkpoints,
+    ) -> None:
+        self.by_topic: dict[str, dict[str, int]] = {}
+        for each in pipelines:
+            limits = self.by_topic.setdefault(dead_letter_topic(each.source_topic), {})
+            limits[each.name] = each.definition.dead_letters.limit
+        self._ends = ends
+        self._read = read
+        self._notes = notes
+        self._letters: dict[str, _Letters] = {}
+
+    def check(self, metrics: Metrics) -> dict[str, str]:
+        """By the names of the pipelines that have too many, what to do about it."""
+        too_many = {}
+        for topic, limits in self.by_topic.items():
+            letters = self._up_to_date(topic)
+            metrics.dead_letters.labels(topic).set(len(letters.counted))
+            for name, limit in limits.items():
+                if (count := len(letters.changes[name])) > limit:
+                    too_many[name] = (
+                        f"{count} dead letters on {topic}, the limit is {limit} of {name}: read their statecast-reason "
+                        "headers, mend the source or the pipeline, then run `stream-processor accept-dead-letters "
+                        "FILE...` and start the process anew"
+                    )
+        return too_many
 
     def accept(self, topic: str) -> int:
-        """Counts from now on; returns the end of the topic, which is the new beginning."""
-        end = self._end(topic)
-        self._notes.replace(f"{topic}.accepted.json", {"end": end})
-        return end
+        """Counts from now on; returns how many records the topic has had, which is the new beginning."""
+        ends = self._ends(topic)
+        self._begin(topic, ends)
+        return sum(ends.values())
+
+    def _up_to_date(self, topic: str) -> _Letters:
+        """What has been read of the topic, which is all that stands on it now."""
+        ends, letters = self._ends(topic), self._letters.get(topic)
+        accepted = self._accepted(topic, ends)
+        if letters is None or letters.accepted != accepted or _is_another(ends, letters.next):
+            letters = self._letters[topic] = _Letters({name: set() for name in self.by_topic[topic]}, accepted)
+        if any(end > letters.next.get(partition, 0) for partition, end in ends.items()):
+            for letter in self._read(topic, letters.next):
+                letters.add(letter)
+            # What retention has deleted is not read.
+            letters.next = {
+                **letters.next,
+                **{number: max(end, letters.next.get(number, 0)) for number, end in ends.items()},
+            }
+        return letters
+
+    def _accepted(self, topic: str, ends: Ends) -> Ends:
+        """Where the count begins in each partition: at the first start here, and at 0 of a topic that was made anew."""
+        note = self._notes.read(_note(topic))
+        if note is None or "ends" not in note:
+            return self._begin(topic, ends)
+        accepted = {int(partition): end for partition, end in note["ends"].items()}
+        return {} if _is_another(ends, accepted) else accepted
+
+    def _begin(self, topic: str, ends: Ends) -> Ends:
+        self._notes.replace(_note(topic), {"ends": dict(ends)})
+        return ends
+
+
+def _note(topic: str) -> str:
+    return f"{topic}.accepted.json"
+
+
+def _is_another(ends: Ends, before: Ends) -> bool:
+    """Whether a topic with these ends cannot be the one that had those before."""
+    return any(ends.get(partition, 0) < end for partition, end in before.items())

@@ -16,6 +16,9 @@ from stream_processor.spark_internals import JVM_LOST
 
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 
+Ends = Mapping[int, int]
+"""The end offset of each partition of a topic."""
+
 
 def _checkpoint_ms(progress: Mapping[str, Any]) -> float:
     """The write-ahead and commit logs, and the stores' commits, which the partitions make side by side."""
@@ -57,6 +60,10 @@ class WatchedQuery:
     checkpointed: Mapping[int, int] = field(default_factory=dict, init=False)
     """The offset of each partition of the source at which a replay would begin, by the last checkpoint of this run."""
     _batch: int = field(default=-1, init=False)
+
+    def has_checkpointed(self, ends: Ends) -> bool:
+        """Whether the last checkpoint of this run holds the source up to these ends."""
+        return all(self.checkpointed.get(partition, 0) >= end for partition, end in ends.items())
 
     def look(self) -> None:
         """Updates `started` and the metrics. Raises QueryFailedError when the query, or all of Spark, has ended."""
@@ -105,13 +112,15 @@ class WatchedQuery:
         metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
 
 
-def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness) -> None:
-    """Looks at each query; ready when all have started. Raises QueryFailedError."""
+def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness, held: Sequence[str] = ()) -> None:
+    """Looks at each query; ready when all have started. `held` says why others have not. Raises QueryFailedError."""
     for each in queries:
         each.look()
     waiting = [each.plan.name for each in queries if not each.started]
     if waiting:
         readiness.report(f"starting {', '.join(waiting)}")
+    elif held:
+        readiness.report("; ".join(held))
     elif readiness.reason is not None:
         readiness.report(None)
 

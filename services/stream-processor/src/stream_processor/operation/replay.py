@@ -138,7 +138,7 @@ def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, d
     """Replays the letters of all source topics; a dry run only says what would be done. Raises KafkaException."""
     topics, producer = Topics(settings), ReplayProducer(settings)
     notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
-    limits = DeadLetterLimits(pipelines, topics.end, notes)
+    limits = DeadLetterLimits(pipelines, topics.ends, partial(read_dead_letters, settings), notes)
     for source in dict.fromkeys(pipeline.source_topic for pipeline in pipelines):
         topic = dead_letter_topic(source)
         note = ReplayNote(notes, f"{topic}.replayed.json", topics.ids([topic])[topic])

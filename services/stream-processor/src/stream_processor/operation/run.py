@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,16 +15,17 @@ from pyspark.sql import SparkSession
 from statecast_service.kafka import java_options
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.errors import BrokerLostError, CheckpointsUnusableError
+from stream_processor.errors import BrokerLostError, CheckpointsUnusableError, DeadLetterLimitError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.checkpointed import CheckpointedGroup, CheckpointedOffsets
 from stream_processor.operation.checkpoints import Checkpoints, claim, open_checkpoints
-from stream_processor.operation.dead_letters import DeadLetterLimits
+from stream_processor.operation.dead_letters import DeadLetterLimits, read_dead_letters
 from stream_processor.operation.monitoring import WatchedQuery, look_at_all, running_tasks
 from stream_processor.operation.output import Output, SinkTail, summary
 from stream_processor.operation.plan import QueryPlan, access_of, choose_master, plan, slots_needed, topics_of
-from stream_processor.operation.queries import prepare, start
+from stream_processor.operation.queries import prepare
 from stream_processor.operation.session import drain, missing_slots, start_session, stop
+from stream_processor.operation.starts import FirstLoads, Starts
 from stream_processor.operation.topics import TOPICS_POLL_S, Topics, wait_while_missing, with_record_limits
 from stream_processor.settings import Settings
 from stream_processor.spark_internals import task_slots
@@ -62,12 +63,12 @@ class Runner:
         with checkpoints.hold():
             with self._broker():
                 plans = [replace(each, epoch=claim(checkpoints, each, ids, topics.highest_epoch)) for each in plans]
-            limits = DeadLetterLimits(pipelines, topics.end, checkpoints)
+            limits = DeadLetterLimits(pipelines, topics.ends, partial(read_dead_letters, self.settings), checkpoints)
             # Not counted, a limit would begin after what this run sets aside first.
-            while not self._check(limits):
+            while (too_many := self._too_many(limits)) is None:
                 if self.stopping.wait(LOOK_AT_START_S):
                     return
-            self._run_on_spark(plans, topics, limits, checkpoints)
+            self._run_on_spark(self._within_limits(plans, too_many), topics, limits, checkpoints)
 
     @contextmanager
     def _broker(self) -> Iterator[None]:
@@ -80,20 +81,17 @@ class Runner:
         self, plans: Sequence[QueryPlan], topics: Topics, limits: DeadLetterLimits, checkpoints: Checkpoints
     ) -> None:
         spark = self._session(plans)
-        tasks = partial(running_tasks, spark.sparkContext.statusTracker())
         queries: list[WatchedQuery] = []
         try:
             # A real-time query that does not find all its slots fails at once; executors come seconds after the driver.
             if not self._wait(lambda: missing_slots(task_slots(spark), slots_needed(plans)), SLOTS_POLL_S):
                 return
             kafka = java_options(self.settings, SIGN_IN)
-            prepared = [prepare(each, spark, self.contract, kafka, checkpoints) for each in plans]
-            for each, writer in zip(plans, prepared, strict=True):
-                if self.stopping.is_set():
-                    return
-                queries.append(WatchedQuery(each, start(each, writer), tasks, self.metrics))
-                log.info("started", query=each.name, source=each.source_topic, sink=each.sink_topic)
-            self._supervise(queries, topics, limits, checkpoints)
+            with self._broker():
+                loads = FirstLoads(plans, lambda name: not checkpoints.exists(name), topics.ends)
+            prepared = [(each, prepare(each, spark, self.contract, kafka, checkpoints)) for each in plans]
+            tasks = partial(running_tasks, spark.sparkContext.statusTracker())
+            self._supervise(Starts(prepared, loads, tasks, self.metrics, queries), plans, topics, limits, checkpoints)
             self.readiness.report("draining")
             self.show("draining")
             drain(spark, [each.query for each in queries], self.settings.drain_s)
@@ -115,32 +113,55 @@ class Runner:
         return start_session(self.settings, master)
 
     def _supervise(
-        self, queries: Sequence[WatchedQuery], topics: Topics, limits: DeadLetterLimits, checkpoints: Checkpoints
+        self,
+        starts: Starts,
+        plans: Sequence[QueryPlan],
+        topics: Topics,
+        limits: DeadLetterLimits,
+        checkpoints: Checkpoints,
     ) -> None:
-        sinks = {each.plan.sink_topic: each.plan.name for each in queries}
-        writers = [each for each in queries if each.plan.shuffle_partitions]
+        sinks = {each.sink_topic: each.name for each in plans}
+        keyed = [each.sink_topic for each in plans if each.shuffle_partitions]
         kafka = self.settings
         with closing(SinkTail(kafka, list(sinks))) as tail, closing(CheckpointedGroup(kafka)) as group:
-            checkpointed = CheckpointedOffsets(topics.ends, group.commit, writers)
-            keyed = [each.plan.sink_topic for each in writers]
+            checkpointed = CheckpointedOffsets(topics.ends, group.commit, starts.running)
             output, pause = Output(tail.look, sinks, keyed, self.metrics), LOOK_AT_START_S
             while not self.stopping.wait(pause):
                 checkpoints.check()
-                look_at_all(queries, self.readiness)
-                self._check(limits)
+                look_at_all(starts.running, self.readiness, starts.start())
+                self._stop_beyond_limits(starts.running, self._too_many(limits) or {})
                 checkpointed.look()
                 if pause == LOOK_S:
                     output.look()
                 self.show(summary(self.metrics.registry, output, self.readiness.reason, time.time()))
                 if pause != LOOK_S and self.readiness.reason is None:
                     pause = LOOK_S
-                    log.info("ready", queries=[each.plan.name for each in queries])
+                    log.info("ready", queries=[each.name for each in plans])
 
-    def _check(self, limits: DeadLetterLimits) -> bool:
-        """Whether the dead letters could be counted; an outage of a moment is no reason to stop."""
+    def _too_many(self, limits: DeadLetterLimits) -> dict[str, str] | None:
+        """The pipelines beyond their limits, with the reason; None when an outage of a moment keeps from counting."""
         try:
-            limits.check(self.metrics)
+            return limits.check(self.metrics)
         except (KafkaException, CheckpointsUnusableError) as error:
             log.warning("dead letters cannot be counted now", reason=str(error))
-            return False
-        return True
+            return None
+
+    def _within_limits(self, plans: Sequence[QueryPlan], too_many: Mapping[str, str]) -> list[QueryPlan]:
+        """The plans that may run. Raises DeadLetterLimitError when no pipeline is left."""
+        for name, reason in too_many.items():
+            log.error("a pipeline stands still", query=name, reason=reason)
+            self.metrics.query_up.labels(name).set(0)
+        left = [each for each in plans if each.name not in too_many]
+        if too_many and all(each.sets_aside for each in left):
+            raise DeadLetterLimitError("; ".join(too_many.values()))
+        return left
+
+    def _stop_beyond_limits(self, running: list[WatchedQuery], too_many: Mapping[str, str]) -> None:
+        """Stops the queries that are beyond their limits, and takes them out; the others go on."""
+        beyond = {each.plan.name: each for each in running if each.plan.name in too_many}
+        if not beyond:
+            return
+        left = self._within_limits([each.plan for each in running], {name: too_many[name] for name in beyond})
+        for each in beyond.values():
+            each.query.stop()
+        running[:] = [each for each in running if each.plan in left]

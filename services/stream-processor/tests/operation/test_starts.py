@@ -1,0 +1,99 @@
+"""Which queries wait for the tables that they join."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.metrics import Metrics
+from stream_processor.operation.monitoring import WatchedQuery
+from stream_processor.operation.plan import plan, topics_of
+from stream_processor.operation.starts import FirstLoads, Starts
+from testkit.stream_processor.fakes import FakeQuery, FakeTasks
+
+JOIN = "invoices-with-store"
+TABLE = "stores-by-key"
+REASON = f"{JOIN} waits for the first checkpoint of {TABLE}, which it joins"
+
+
+class Prepared:
+    """A query that starts as a fake."""
+
+    def start(self) -> Any:
+        return FakeQuery([])
+
+
+class Run:
+    """Queries of both pipelines, the joining one first; `ends` is where the table's source ended."""
+
+    def __init__(self, pipelines: list[Pipeline], new: bool = True, ends: dict[int, int] | None = None) -> None:
+        plans = plan(pipelines, dict.fromkeys(topics_of(pipelines), 1))
+        loads = FirstLoads(plans, lambda _: new, lambda _: ends or {0: 10})
+        prepared = [(each, cast(Any, Prepared())) for each in plans]
+        self.starts = Starts(prepared, loads, FakeTasks(1).running, Metrics(CollectorRegistry()))
+
+    @property
+    def running(self) -> set[str]:
+        return {each.plan.name for each in self.starts.running}
+
+    def query(self, name: str) -> WatchedQuery:
+        return next(each for each in self.starts.running if each.plan.name == name)
+
+
+@pytest.fixture
+def both(shipped: Callable[..., Pipeline]) -> list[Pipeline]:
+    return [shipped(JOIN), shipped(TABLE)]
+
+
+def test_a_new_query_starts_once_a_checkpoint_holds_what_its_table_had_to_read(both: list[Pipeline]) -> None:
+    run = Run(both)
+
+    assert run.starts.start() == [REASON]
+    assert run.starts.start() == [REASON]
+    assert run.running == {TABLE, "invoices.dead-letter", "stores.dead-letter"}
+    run.query(TABLE).checkpointed = {0: 9}
+    assert run.starts.start() == [REASON]
+    run.query(TABLE).checkpointed = {0: 10}
+    assert run.starts.start() == []
+    assert JOIN in run.running
+    assert run.starts.held == []
+
+
+def test_a_query_with_a_checkpoint_waits_for_nothing(both: list[Pipeline]) -> None:
+    assert Run(both, new=False).starts.start() == []
+
+
+def test_a_table_that_this_process_does_not_write_is_not_awaited(both: list[Pipeline]) -> None:
+    assert Run(both[:1]).starts.start() == []
+
+
+def test_a_table_without_changes_is_not_awaited_for_long(both: list[Pipeline]) -> None:
+    run = Run(both, ends={0: 0})
+
+    assert run.starts.start() == [REASON]
+    assert run.starts.start() == []
+
+
+def test_a_table_that_stands_still_is_not_awaited(both: list[Pipeline]) -> None:
+    run = Run(both)
+    run.starts.start()
+    run.starts.running.remove(run.query(TABLE))
+
+    assert run.starts.start() == []
+
+
+def test_two_that_join_each_other_do_not_wait_for_ever(shipped: Callable[..., Pipeline]) -> None:
+    store = "statecast.sales.v1.Store"
+    joins = [{"topic": JOIN, "message": "statecast.sales.v1.InvoiceWithStore", "key": "store_id", "as": "sale"}]
+    select = {"store_id": "store_id", "name": "sale.store.name"}
+    table = shipped(TABLE, joins=joins, select=select, sink={"topic": TABLE, "message": store})
+    run = Run([shipped(JOIN), table])
+
+    run.starts.start()
+    for each in run.starts.running:
+        each.checkpointed = {0: 10}
+    run.starts.start()
+
+    assert {JOIN, TABLE} <= run.running
