@@ -1,0 +1,1 @@
+"""Builds the project's images, and runs compose.yaml's stack from them, by Docker or Podman and without compose."""

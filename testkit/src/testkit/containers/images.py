@@ -1,0 +1,51 @@
+"""Builds every image of compose.yaml that has a Dockerfile here: `python -m testkit.containers.images`.
+
+CONTAINER_ENGINE chooses between Docker and Podman, PYTHON_IMAGE and MAVEN_IMAGE name other base images, and
+IMAGE_BUILD_FLAGS are flags of the engine's `build`, for example a proxy or a mounted cache of this machine.
+"""
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from testkit.containers.compose_file import Build, ComposeFile, read_compose_file
+from testkit.containers.engine import ContainerError, Engine, NoEngineError, find_engine
+
+COMPOSE_FILE = Path(__file__).resolve().parents[4] / "infra" / "compose.yaml"
+NOT_FOR_BUILDS = {"GATEWAY_SECRET": "unused", "GATEWAY_TLS_CERTIFICATE": "unused", "GATEWAY_TLS_KEY": "unused"}
+"""What the file needs to be run, and not for building."""
+
+MB = 1_000_000
+
+
+def builds(compose: ComposeFile) -> Mapping[str, Build]:
+    """How each image of the file that is built here is built, by its name with the tag."""
+    return {each.image: each.build for each in compose.services.values() if each.build}
+
+
+def build_images(engine: Engine, environment: Mapping[str, str] = os.environ) -> Iterator[tuple[str, float]]:
+    """Builds one image after the other; yields its name and the seconds it took. Raises ContainerError."""
+    flags = shlex.split(environment.get("IMAGE_BUILD_FLAGS", ""))
+    for image, build in builds(read_compose_file(COMPOSE_FILE, {**environment, **NOT_FOR_BUILDS})).items():
+        context = (COMPOSE_FILE.parent / build.context).resolve()
+        arguments = [flag for name, value in build.args.items() for flag in ("--build-arg", f"{name}={value}")]
+        began = time.monotonic()
+        engine.run("build", *flags, *arguments, "-f", str(context / build.dockerfile), "-t", image, str(context))
+        yield image, time.monotonic() - began
+
+
+def main() -> None:
+    """Builds all images and prints the size of each; ends with status 1 and the engine's words when one fails."""
+    try:
+        engine = find_engine()
+        for image, took_s in build_images(engine):
+            print(f"{image:40} {engine.size_bytes(image) / MB:6.0f} MB  {took_s:5.0f} s", flush=True)  # noqa: T201
+    except (NoEngineError, ContainerError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

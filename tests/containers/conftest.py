@@ -1,0 +1,119 @@
+"""The stack of compose.yaml in containers of this project's images, and its clients."""
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from drivers.gateway_client import Gateway, GatewayClient
+from drivers.order_source import OrderSource
+
+from testkit.certificates import Certificates
+from testkit.containers.compose_file import ComposeFile, read_compose_file
+from testkit.containers.engine import Engine, NoEngineError, find_engine
+from testkit.containers.images import COMPOSE_FILE, MB, build_images
+from testkit.containers.stack import ContainerStack, running_containers
+from testkit.containers.stand_ins import kafka_from_jars, kong_from_envoy, with_ports_of_this_machine
+from testkit.ports import free_port
+
+STAND_INS = os.environ.get("STAND_INS", "kafka kong").split()
+KONG_FILE = COMPOSE_FILE.parent / "kong" / "kong.yaml"
+FIGURES = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes room for the figures of the run."""
+    config.stash[FIGURES] = []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Prints how large the images are, and how long they and the stack took."""
+    terminalreporter.section("images and containers")
+    for line in config.stash[FIGURES]:
+        terminalreporter.line(line)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """The container engine; without one, and for no other reason, these tests are skipped."""
+    try:
+        return find_engine()
+    except NoEngineError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def images(engine: Engine, pytestconfig: pytest.Config) -> None:
+    """Builds what is not up to date."""
+    for image, took_s in build_images(engine):
+        size = engine.size_bytes(image) / MB
+        pytestconfig.stash[FIGURES].append(f"{image:40} {size:6.0f} MB, built or found in {took_s:.0f} s")
+
+
+@pytest.fixture(scope="session")
+def gateway_variables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """What compose.yaml asks its caller for."""
+    certificates = Certificates(tmp_path_factory.mktemp("tls"))
+    certificates.ensure(datetime.now(UTC))
+    return {
+        "GATEWAY_SECRET": secrets.token_urlsafe(32),
+        "GATEWAY_TLS_CERTIFICATE": certificates.certificate.read_text(),
+        "GATEWAY_TLS_KEY": certificates.key.read_text(),
+        "authority": str(certificates.authority),
+    }
+
+
+@pytest.fixture(scope="session")
+def kafka_port() -> int:
+    """The port of 127.0.0.1 on which the stack's broker is reached."""
+    return free_port()
+
+
+@pytest.fixture(scope="session")
+def compose(
+    gateway_variables: Mapping[str, str], kafka_port: int, tmp_path_factory: pytest.TempPathFactory
+) -> ComposeFile:
+    """compose.yaml, with stand-ins for the images of others that STAND_INS names."""
+    directory = tmp_path_factory.mktemp("stand-ins")
+    compose = with_ports_of_this_machine(read_compose_file(COMPOSE_FILE, gateway_variables), kafka_port)
+    services = dict(compose.services)
+    if "kafka" in STAND_INS:
+        services["kafka"] = kafka_from_jars(services["kafka"], services["stream-processor"], directory)
+    if "kong" in STAND_INS:
+        services["kong"] = kong_from_envoy(services["kong"], services["ws-edge-1"], KONG_FILE, directory)
+    return compose.model_copy(update={"services": services})
+
+
+@pytest.fixture(scope="session")
+def stack(engine: Engine, images: None, compose: ComposeFile, pytestconfig: pytest.Config) -> Iterator[ContainerStack]:
+    """The running stack; whoever ends a container starts it again."""
+    project = f"statecast-test-{uuid4().hex[:6]}"
+    with running_containers(ContainerStack(engine, project, compose, COMPOSE_FILE.parent)) as stack:
+        for name, seconds in stack.ready_s.items():
+            pytestconfig.stash[FIGURES].append(f"{name:20} ready after {seconds:5.1f} s")
+        yield stack
+
+
+@pytest.fixture
+def alice(stack: ContainerStack, gateway_variables: Mapping[str, str]) -> GatewayClient:
+    """The phone of customer-0001."""
+    address = stack.published("kong", 8443)
+    gateway = Gateway(f"https://{address}", f"wss://{address}", gateway_variables["authority"])
+    return GatewayClient(gateway, {"apikey": "alice-demo-key"})
+
+
+@pytest.fixture(scope="session")
+def source(stack: ContainerStack, kafka_port: int) -> OrderSource:
+    """A source whose changes the test decides."""
+    return OrderSource(f"127.0.0.1:{kafka_port}")
+
+
+@pytest.fixture
+def order_id(source: OrderSource, alice: GatewayClient) -> str:
+    """An order of alice's that has been placed and can be read."""
+    order_id = source.place("customer-0001", {"item-a": 1}).order_id
+    with alice.watch(order_id) as watch:
+        watch.until_status(order_id, "Placed", timeout_s=60)
+    return order_id

@@ -1,0 +1,146 @@
+"""The stack of compose.yaml runs from this project's images: it is locked down, serves, and survives what ends."""
+
+import threading
+
+import httpx
+import pytest
+from drivers.gateway_client import Frame, GatewayClient
+from drivers.order_source import OrderSource
+
+from statecast.orders.v1.order_pb2 import OrderStatus
+from testkit.background import in_background
+from testkit.containers.stack import ContainerStack
+from testkit.waiting import eventually, wait_until
+
+SERVERS = ("cdc-simulator", "stream-processor", "query-service-1", "query-service-2", "ws-edge-1", "ws-edge-2")
+READ_EVERY_S = 0.05
+READS_UNTIL_FOUND = 100
+"""In so many reads, five seconds, the edges find an instance that came back with another address."""
+NO_CAPABILITIES = "0000000000000000"
+
+pytestmark = pytest.mark.timeout(600)
+
+
+class RestReader:
+    """Reads one order through the gateway all the time, each time on a connection of its own."""
+
+    def __init__(self, client: GatewayClient, order_id: str) -> None:
+        self._client, self._path = client, f"/update/orders/{order_id}"
+        self.offsets: list[int] = []
+        self.failures: list[str] = []
+
+    def read_until(self, done: threading.Event) -> None:
+        """Goes on until `done` is set."""
+        while not done.wait(READ_EVERY_S):
+            try:
+                answer = self._client.get(self._path)
+            except httpx.HTTPError as failure:
+                self.failures.append(repr(failure))
+                continue
+            if answer.status_code == httpx.codes.OK:
+                self.offsets.append(int(answer.json()["position"]["offset"]))
+            else:
+                self.failures.append(f"{answer.status_code} {answer.text}")
+
+    def read_more(self, count: int = 10) -> None:
+        """Returns after so many more answers."""
+        wanted = len(self.offsets) + count
+        wait_until(lambda: len(self.offsets) >= wanted, lambda: f"reads go on; failures: {self.failures}")
+
+
+def missed_update(client: GatewayClient, order_id: str, position: Frame, status: str) -> Frame:
+    """What a client that comes back with its position is told, once a gateway that lost its edge lets it in."""
+    with client.watch(order_id, position=position) as watch:
+        return watch.until_status(order_id, status)
+
+
+def test_every_container_becomes_healthy_and_the_topics_are_made(stack: ContainerStack) -> None:
+    assert stack.ready_s.keys() == stack.compose.services.keys()
+    assert stack.exit_status("topics") == 0
+    assert all(stack.exit_status(name) is None for name in SERVERS)
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_service_has_no_rights_and_cannot_change_its_image(stack: ContainerStack, name: str) -> None:
+    status = dict(line.split(":\t", 1) for line in stack.read(name, "/proc/1/status").splitlines() if ":\t" in line)
+    mounts = [line.split() for line in stack.read(name, "/proc/mounts").splitlines()]
+    root_options = next(options for _, place, _, options, *_ in mounts if place == "/")
+
+    assert "0" not in status["Uid"].split()
+    assert {status["CapEff"], status["CapPrm"], status["CapBnd"]} == {NO_CAPABILITIES}
+    assert status["NoNewPrivs"] == "1"
+    assert "ro" in root_options.split(",")
+
+
+def test_a_change_reaches_a_client_behind_the_gateway(source: OrderSource, alice: GatewayClient, order_id: str) -> None:
+    with alice.watch(order_id) as watch:
+        watch.until_status(order_id, "Placed")
+        source.advance(order_id, OrderStatus.ORDER_STATUS_SHIPPED, tracking_number="1Z999")
+        frame = watch.until_status(order_id, "Shipped")
+
+    assert frame["data"]["tracking_number"] == "1Z999"
+
+
+def test_the_simulators_changes_are_looked_up(alice: GatewayClient) -> None:
+    def customer_has_orders() -> None:
+        answer = alice.get("/v1/stores/orders-by-customer/groups/customer-0001", limit=5)
+        assert answer.status_code == httpx.codes.OK
+        assert answer.json()["states"], answer.text
+
+    eventually(customer_has_orders, timeout_s=60)
+
+
+def test_only_who_has_a_credential_is_answered(alice: GatewayClient, order_id: str) -> None:
+    alice.headers = {}
+
+    assert alice.get(f"/update/orders/{order_id}").status_code == httpx.codes.UNAUTHORIZED
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+@pytest.mark.parametrize("name", ["ws-edge-1", "ws-edge-2", "query-service-1", "query-service-2"])
+def test_an_instance_ends_and_comes_back_without_a_failed_read(
+    stack: ContainerStack, source: OrderSource, alice: GatewayClient, order_id: str, name: str, end: str
+) -> None:
+    with alice.watch(order_id) as watch:
+        position = watch.until_status(order_id, "Placed")["position"]
+    reader = RestReader(alice, order_id)
+
+    with in_background(reader.read_until):
+        reader.read_more()
+        getattr(stack, end)(name)
+        reader.read_more()
+        source.advance(order_id, OrderStatus.ORDER_STATUS_PAID)
+        paid = missed_update(alice, order_id, position, "Paid")
+        stack.start(name)
+        reader.read_more(READS_UNTIL_FOUND)
+
+    assert reader.failures == []
+    assert reader.offsets == sorted(reader.offsets)
+    assert reader.offsets[-1] == int(paid["position"]["offset"])
+
+
+def test_query_instances_are_replaced_one_after_the_other_without_a_failed_read(
+    stack: ContainerStack, alice: GatewayClient, order_id: str
+) -> None:
+    """Each comes back with another address, and soon after that it is the only one."""
+    reader = RestReader(alice, order_id)
+
+    with in_background(reader.read_until):
+        for name in ("query-service-1", "query-service-2"):
+            stack.stop(name)
+            reader.read_more()
+            stack.start(name)
+            reader.read_more(READS_UNTIL_FOUND)
+
+    assert reader.failures == []
+
+
+def test_the_processor_is_killed_and_goes_on_from_its_checkpoint(
+    stack: ContainerStack, source: OrderSource, alice: GatewayClient, order_id: str
+) -> None:
+    with alice.watch(order_id) as watch:
+        watch.until_status(order_id, "Placed")
+        stack.kill("stream-processor")
+        source.advance(order_id, OrderStatus.ORDER_STATUS_PACKED)
+        stack.start("stream-processor")
+        watch.until_status(order_id, "Packed", timeout_s=60)
