@@ -1,0 +1,113 @@
+"""The command `statecast doctor`: says what of a team's Kafka, connector and database will not work."""
+
+import argparse
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pydantic_settings import SettingsConfigDict
+
+from statecast_onboarding.doctor.connector_checks import check_config, running_config
+from statecast_onboarding.doctor.database_checks import check_database
+from statecast_onboarding.doctor.finding import Finding
+from statecast_onboarding.doctor.kafka_checks import KafkaChecks
+from statecast_onboarding.doctor.team_files import TeamFiles, read_files
+from statecast_onboarding.errors import OnboardingError
+from statecast_service.errors import ServiceError
+from statecast_service.kafka import KafkaSettings
+from statecast_service.settings import load_settings
+
+_EPILOG = """\
+each line begins with FAIL (will not work), WARN (works until something happens) or ok.
+
+exit status:
+  0  nothing that was looked at will fail
+  1  something will not work
+  2  an argument or a file is wrong
+"""
+
+
+class Settings(KafkaSettings):
+    """How the command reaches Kafka, from variables that begin with STATECAST_DOCTOR_."""
+
+    model_config = SettingsConfigDict(env_prefix="STATECAST_DOCTOR_")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command; returns its exit status."""
+    options = _parser().parse_args(arguments)
+    failed = False
+    try:
+        for finding in findings(options):
+            sys.stdout.write(f"{finding}\n")
+            sys.stdout.flush()
+            failed = failed or finding.level == "FAIL"
+    except ServiceError as error:
+        sys.stderr.write(f"statecast: {error}\n")
+        return error.exit_status
+    return 1 if failed else 0
+
+
+def findings(options: Namespace) -> Iterator[Finding]:
+    """What the options name is looked at, Kafka first. Raises ServiceError for a wrong argument or file."""
+    if not (options.kafka or options.kafka_properties or options.connect or options.database):
+        raise OnboardingError("name something to look at: --kafka, --connect or --database")
+    if options.connect and not options.connector:
+        raise OnboardingError("--connector is missing: the name of the connector at Connect")
+    files = read_files(options.files) if options.files else TeamFiles()
+    compacted: set[str] = set()
+    if options.kafka or options.kafka_properties:
+        overrides = {"kafka_bootstrap": options.kafka, "kafka_properties": options.kafka_properties}
+        checks = KafkaChecks(load_settings(Settings, **overrides), files, options.service)
+        yield from checks.findings()
+        compacted = checks.compacted
+    config = files.connector
+    if options.connect:
+        states, running = running_config(options.connect, options.connector)
+        yield from states
+        config = running or config
+    tables = list(dict.fromkeys([*options.table, *_tables(files)]))
+    if config:
+        yield from check_config(config, tables, compacted)
+    if options.database:
+        included = [] if tables else [each.strip() for each in config.get("table.include.list", "").split(",") if each]
+        shapes = {_table_of(topic): shapes for topic, shapes in files.sources.items()}
+        yield from check_database(options.database, tables or included, shapes, config)
+
+
+def _tables(files: TeamFiles) -> list[str]:
+    """The tables whose changes the pipelines read: a topic of Debezium ends with schema and table."""
+    prefix = files.connector.get("topic.prefix")
+    return [_table_of(topic) for topic in files.sources if prefix and topic.startswith(f"{prefix}.")]
+
+
+def _table_of(topic: str) -> str:
+    return ".".join(topic.rsplit(".", 2)[-2:])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="statecast doctor",
+        description="Says what of a team's Kafka, connector and database will not work; changes nothing.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--files", type=Path, metavar="DIR", help="what `statecast import` wrote: topics, stores, pipelines, connector")
+    add("--kafka", metavar="HOST:PORT", help="brokers, with commas")
+    add("--kafka-properties", type=Path, metavar="FILE", help="properties of the client, such as security.protocol")
+    add("--service", metavar="NAME", help="check that this user has that service's `access` of the topics file")
+    add("--connect", metavar="URL", help="the REST address of Kafka Connect")
+    add("--connector", metavar="NAME", help="the connector there; without --connect the file of --files is looked at")
+    url = os.environ.get("STATECAST_DATABASE")
+    add("--database", default=url, metavar="URL", help="PostgreSQL, as the connector's role [$STATECAST_DATABASE]")
+    add(
+        "--table",
+        action="append",
+        default=[],
+        metavar="SCHEMA.TABLE",
+        help="a table; repeat it [those of the pipelines]",
+    )
+    return parser

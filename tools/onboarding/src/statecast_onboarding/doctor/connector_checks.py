@@ -1,0 +1,105 @@
+"""What of a Debezium connector for PostgreSQL will not work: its state, and its configuration."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import httpx
+
+from statecast_onboarding.doctor.finding import Finding, fail, ok, warn
+from statecast_service.settings import suggest
+
+CONNECTOR_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+TIMEOUT_S = 10.0
+_SKIPPED = {"c": "new rows never arrive", "u": "changes never arrive", "d": "deleted rows stay for ever"}
+
+
+def running_config(url: str, name: str) -> tuple[list[Finding], Mapping[str, str]]:
+    """What is wrong with the state of a connector at Kafka Connect, and its configuration, if it is there."""
+    try:
+        with httpx.Client(base_url=url, timeout=TIMEOUT_S, trust_env=False) as client:
+            answer = client.get(f"/connectors/{name}")
+            if answer.status_code == httpx.codes.NOT_FOUND:
+                names = [str(each) for each in client.get("/connectors").raise_for_status().json()]
+                return [fail(f"connector {name}", f"Connect at {url} does not have it; {suggest(name, names)}")], {}
+            config = answer.raise_for_status().json()["config"]
+            status = client.get(f"/connectors/{name}/status").raise_for_status().json()
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as error:
+        return [fail("connect", f"Kafka Connect at {url} does not answer as it should: {error}")], {}
+    return list(_state(name, status)), config
+
+
+def _state(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
+    tasks = status.get("tasks") or []
+    stopped = [part for part in (status.get("connector") or {}, *tasks) if part.get("state") != "RUNNING"]
+    for part in stopped:
+        reason = str(part.get("trace") or "").partition("\n")[0] or "look into the log of Connect"
+        yield fail(f"connector {name}", f"is {part.get('state')}: {reason}")
+    if not tasks:
+        yield fail(f"connector {name}", "has no task: look into the log of Connect")
+    elif not stopped:
+        yield ok(f"connector {name}", "runs")
+
+
+def check_config(config: Mapping[str, str], tables: Collection[str], compacted: Collection[str]) -> Iterator[Finding]:
+    """What of a configuration will not work.
+
+    `tables` are those that must be sent, as schema.table; `compacted` the source topics that Kafka compacts.
+    """
+    kind = config.get("connector.class", "")
+    if kind != CONNECTOR_CLASS:
+        yield fail("connector.class", f"is {kind or 'missing'}: changes are read from {CONNECTOR_CLASS}")
+    yield from _tables(config, tables)
+    yield from _operations(config)
+    yield from _values(config)
+    if config.get("tombstones.on.delete", "true") == "false" and compacted:
+        topics = ", ".join(sorted(compacted))
+        yield warn("tombstones.on.delete", f"is false, and {topics} is compacted: deleted rows stay; leave it true")
+    if config.get("plugin.name", "decoderbufs") != "pgoutput":
+        yield warn("plugin.name", "is not pgoutput, the only one that every PostgreSQL has: set it to pgoutput")
+    if config.get("snapshot.mode", "initial") in ("never", "no_data"):
+        yield warn(
+            "snapshot.mode", "sends no rows that are there already: set it to initial, or take a snapshot by hand"
+        )
+
+
+def _tables(config: Mapping[str, str], tables: Collection[str]) -> Iterator[Finding]:
+    included = [each.strip() for each in config.get("table.include.list", "").split(",") if each.strip()]
+    # An entry is a regular expression; only plain names can be compared without the connector's own rules.
+    if included and all("*" not in each and "(" not in each for each in included):
+        for table in sorted(set(tables) - {each.replace("\\", "") for each in included}):
+            yield fail("table.include.list", f"has no {table}: add it, or its changes never arrive")
+    for name in ("column.exclude.list", "column.include.list"):
+        if config.get(name):
+            yield warn(name, f"is {config[name]}: columns that are not sent are empty in every row")
+
+
+def _operations(config: Mapping[str, str]) -> Iterator[Finding]:
+    skipped = {each.strip() for each in config.get("skipped.operations", "t").split(",")}
+    lost = [_SKIPPED[operation] for operation in sorted(skipped & _SKIPPED.keys())]
+    if lost:
+        yield fail("skipped.operations", f"is {config['skipped.operations']}: {', '.join(lost)}; set it to t")
+    elif "t" in skipped:
+        yield warn("skipped.operations", "drops TRUNCATE: its rows stay; delete rows instead of truncating the table")
+
+
+def _values(config: Mapping[str, str]) -> Iterator[Finding]:
+    converter = config.get("value.converter")
+    if converter is None:
+        yield warn("value.converter", f"is the worker's, which is not seen here: set it to {JSON_CONVERTER}")
+    elif converter != JSON_CONVERTER:
+        yield fail("value.converter", f"is {converter}: changes are read as JSON; set it to {JSON_CONVERTER}")
+    schemas = config.get("value.converter.schemas.enable", "true") == "true"
+    decimals, times = config.get("decimal.handling.mode", "precise"), config.get("time.precision.mode", "adaptive")
+    if decimals == "precise" and not schemas:
+        yield fail("decimal.handling.mode", "is precise, and without schemas nobody knows the scale: set it to string")
+    elif decimals == "double":
+        yield warn("decimal.handling.mode", "is double: amounts are rounded; set it to string")
+    else:
+        yield ok("decimal.handling.mode", f"is {decimals}")
+    if not schemas and times != "isostring":
+        text = "is false: dates and times are bare numbers whose unit is guessed; set it to true"
+        yield warn("value.converter.schemas.enable", f"{text}, or time.precision.mode to isostring")
+    if "ExtractNewRecordState" in " ".join(config.values()):
+        text = "take the envelope away, and with it the row before, the operation and the position"
+        yield warn("transforms", f"ExtractNewRecordState: they {text}; remove it")

@@ -1,0 +1,165 @@
+"""The command `statecast import`: writes the files that bring a table into Statecast."""
+
+import argparse
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from statecast_onboarding import service_files
+from statecast_onboarding.document_table import read_avro, read_sample
+from statecast_onboarding.errors import FileExistsAlready, OnboardingError
+from statecast_onboarding.message_file import proto_file
+from statecast_onboarding.pipeline_files import SHAPES, Choice, group_of, pipelines
+from statecast_onboarding.postgres_table import read_table
+from statecast_onboarding.table import Table
+from statecast_service.errors import ServiceError
+
+_NEXT = """\
+look at the files in {out}, edit them, then:
+  export STATECAST_DESCRIPTORS={out}/messages      # for every service and client
+  stream-processor check {out}/pipelines/*.yaml
+  kafka-topics {out}/topics.yaml
+  stream-processor run {out}/pipelines/*.yaml
+  QUERY_SERVICE_STORES={out}/query-stores.yaml query-service run
+  WS_EDGE_STORES={out}/edge-stores.yaml ws-edge run
+"""
+_CONNECTOR = """\
+  curl -X PUT -H 'Content-Type: application/json' -d @{out}/connector.json CONNECT/connectors/NAME/config
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command; returns 0, or 2 when something was wrong with the input."""
+    options = _parser().parse_args(arguments)
+    try:
+        for path in run(options):
+            sys.stdout.write(f"wrote {path}\n")
+    except ServiceError as error:
+        sys.stderr.write(f"statecast: {error}\n")
+        return error.exit_status
+    sys.stdout.write(_NEXT.format(out=options.out) + (_CONNECTOR.format(out=options.out) if options.database else ""))
+    return 0
+
+
+def run(options: Namespace) -> list[Path]:
+    """Writes the files and returns them. Raises OnboardingError, before anything is written."""
+    table = _table(options)
+    choice = Choice(tuple(dict.fromkeys(options.shape or ["latest"])), options.group, options.sort)
+    package = options.package or f"{_package(table)}.v1"
+    group = group_of(table, choice)
+    keyed = pipelines(table, package, choice)
+    if options.owner is not None:
+        table.column(options.owner)
+    out: Path = options.out
+    aggregate_by = group if "aggregate" in choice.shapes else None
+    new = {out / "messages" / f"{table.slug}.proto": proto_file(table, package, aggregate_by)}
+    new |= {out / "pipelines" / f"{each.name}.yaml": each.text for each in keyed}
+    for path in new:
+        if path.exists():
+            raise FileExistsAlready(
+                f"{path} is there already, and may have been edited: remove it, or take another --out"
+            )
+    new[out / "topics.yaml"] = _with_entries(
+        out / "topics.yaml", service_files.TOPICS_HEAD, service_files.topic_entries(table, keyed, options.partitions)
+    )
+    query = service_files.query_store_entries(keyed, options.owner)
+    new[out / "query-stores.yaml"] = _with_entries(out / "query-stores.yaml", service_files.QUERY_STORES_HEAD, query)
+    edge = service_files.edge_store_entries(keyed, options.owner, choice.group)
+    new[out / "edge-stores.yaml"] = _with_entries(out / "edge-stores.yaml", service_files.EDGE_STORES_HEAD, edge)
+    if options.database:
+        former = _former(out / "connector.json")
+        text = service_files.connector(options.database, options.table, table.topic, former)
+        new[out / "connector.json"] = text
+    return _write(new)
+
+
+def _table(options: Namespace) -> Table:
+    sources = [options.database, options.sample, options.avro]
+    if sum(source is not None for source in sources) != 1:
+        raise OnboardingError("name one source: a database as postgres://…, --sample FILE or --avro FILE")
+    if options.database:
+        if not options.table:
+            raise OnboardingError("--table is missing: name it as schema.table")
+        return read_table(options.database, options.table, options.topic_prefix)
+    if not options.topic:
+        raise OnboardingError("--topic is missing: the topic that holds the changes")
+    read = read_sample if options.sample else read_avro
+    return read(options.sample or options.avro, options.topic, options.key)
+
+
+def _package(table: Table) -> str:
+    """The first part of the topic's name, as a package."""
+    first = table.topic.partition(".")[0]
+    name = "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in first.lower()).strip("_")
+    return name if name[:1].isalpha() and name not in ("statecast", "google") else f"team_{name}".rstrip("_")
+
+
+def _with_entries(path: Path, head: str, entries: Mapping[str, str]) -> str:
+    """The file as it is, or its head, and those entries whose name it does not have."""
+    text = path.read_text(encoding="utf-8") if path.exists() else head
+    new = [entry for name, entry in entries.items() if f"name: {name}\n" not in text and f"name: {name}," not in text]
+    return text + "".join(new)
+
+
+def _former(path: Path) -> Mapping[str, object] | None:
+    if not path.exists():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise OnboardingError(f"{path} is not JSON any more: {error}") from error
+    if not isinstance(content, dict):
+        raise OnboardingError(f"{path} is no JSON object any more")
+    return content
+
+
+def _write(files: Mapping[Path, str]) -> list[Path]:
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return list(files)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="statecast import",
+        description="Writes message, pipelines, topics, stores and connector of a table, with comments, ready to edit.",
+    )
+    add = parser.add_argument
+    url = os.environ.get("STATECAST_DATABASE")
+    add(
+        "database",
+        nargs="?",
+        default=url,
+        metavar="URL",
+        help="postgres://user:password@host/name [$STATECAST_DATABASE]",
+    )
+    add("--table", metavar="SCHEMA.TABLE", help="the table of the database")
+    add("--topic-prefix", default="", metavar="NAME", help="the connector's topic.prefix [the database's name]")
+    add("--sample", type=Path, metavar="FILE", help="instead: a row or a change in JSON, also with a schema of Connect")
+    add("--avro", type=Path, metavar="FILE", help="instead: an Avro schema of the row, or of Debezium's envelope")
+    add("--topic", metavar="NAME", help="with a sample or schema: the topic that holds the changes")
+    add(
+        "--key",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="with these: a column of the primary key; repeat it",
+    )
+    add("--shape", action="append", choices=SHAPES, help="what is kept; repeat it [latest]")
+    add("--group", metavar="COLUMN", help="of members and aggregate: the column that groups")
+    add("--sort", metavar="COLUMN", help="of members: what orders a group [a time of change, or the key]")
+    add("--owner", metavar="COLUMN", help="the column with the id of the consumer who may see the row [staff only]")
+    add("--package", metavar="NAME", help="the messages' package [the topic's first part, and .v1]")
+    add("--partitions", type=_partitions, default=4, metavar="N", help="of the topics [4]")
+    add("--out", type=Path, default=Path("statecast"), metavar="DIR", help="where to write [statecast]")
+    return parser
+
+
+def _partitions(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 10_000:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number from 1 to 10000")
+    return int(text)

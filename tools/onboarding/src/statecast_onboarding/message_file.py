@@ -1,0 +1,130 @@
+"""The `.proto` file of a table: the row, its change, and what an aggregate fills."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from statecast_onboarding.table import INTEGERS, TIMESTAMP, Column, Table, camel_case
+
+WIDTH = 116
+
+
+def message_name(table: Table) -> str:
+    """The row's message, without its package."""
+    return camel_case(table.name)
+
+
+def proto_file(table: Table, package: str, aggregate_by: Column | None) -> str:
+    """The file. With `aggregate_by` it has a message `…By<Group>`, which an aggregate of that column fills."""
+    name = message_name(table)
+    blocks = [
+        f"// The rows of {table.topic}, as `statecast import` found them. Edit it: comments, types, columns.\n"
+        "// A number that was used stays with its field for ever: rows lie in topics for years.\n"
+        f'syntax = "proto3";\n\npackage {package};\n',
+        _imports(table.columns),
+        *_message(name, table.columns, f"One row of `{table.name}`.", table.key, table.left_out),
+        _change(name),
+    ]
+    if aggregate_by is not None:
+        blocks += _message(*_aggregate(table, aggregate_by), (), ())
+    return "\n".join(blocks)
+
+
+def aggregate_name(table: Table, group: Column) -> str:
+    return f"{message_name(table)}By{camel_case(group.name)}"
+
+
+def summed(table: Table, group: Column) -> list[Column]:
+    """The columns that an aggregate sums: integers, because only these are exact; no keys, whose sums say nothing."""
+    ids = (*table.key, group.name)
+    columns = [each for each in table.columns if each.type in INTEGERS and not each.repeated and each.name not in ids]
+    return [column for column in columns if not column.name.endswith("_id") and column.name != "rows"]
+
+
+def _aggregate(table: Table, group: Column) -> tuple[str, list[Column], str]:
+    fields = [
+        Column(group.name, group.type, False, labels=group.labels),
+        Column("rows", "int64", False, note="How many."),
+    ]
+    fields += [Column(each.name, "int64", False, note="The sum.") for each in summed(table, group)]
+    return aggregate_name(table, group), fields, f"What the rows of `{table.name}` with one `{group.name}` add up to."
+
+
+def _imports(columns: Sequence[Column]) -> str:
+    files = ["statecast/change/v1/change.proto"]
+    if any(column.type == TIMESTAMP for column in _all(columns)):
+        files.insert(0, "google/protobuf/timestamp.proto")
+    return "".join(f'import "{file}";\n' for file in files)
+
+
+def _all(columns: Sequence[Column]) -> Iterator[Column]:
+    for column in columns:
+        yield column
+        yield from _all(column.fields)
+
+
+def _message(
+    name: str, columns: Sequence[Column], comment: str, key: Sequence[str], left_out: Sequence[str], indent: str = ""
+) -> list[str]:
+    lines = [f"{indent}// {comment}", f"{indent}message {name} {{"]
+    inner = indent + "  "
+    for column in columns:
+        if column.labels:
+            lines += _enum(column, inner)
+        if column.fields:
+            nested = _message(camel_case(column.name), column.fields, f"An object of `{column.name}`.", (), (), inner)
+            lines += [line.rstrip("\n") for line in nested]
+    for number, column in enumerate(columns, start=1):
+        lines += [*_comment(_about(column, column.name in key), inner), f"{inner}{_field(column)} = {number};"]
+    lines += [line for reason in left_out for line in _comment(f"Left out: {reason}.", inner)]
+    return ["\n".join([*lines, f"{indent}}}\n"])]
+
+
+def _enum(column: Column, indent: str) -> list[str]:
+    name = camel_case(column.name)
+    prefix = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).upper()
+    lines = [f"{indent}// The values of `{column.name}`.", f"{indent}enum {name} {{"]
+    lines += [f"{indent}  // Not set.", f"{indent}  {prefix}_UNSPECIFIED = 0;"]
+    labels = [label for label in column.labels if label.upper() != "UNSPECIFIED"]
+    for number, label in enumerate(labels, start=1):
+        lines += [f"{indent}  // `{label}`.", f"{indent}  {prefix}_{label.upper()} = {number};"]
+    return [*lines, f"{indent}}}"]
+
+
+def _field(column: Column) -> str:
+    type_ = camel_case(column.name) if column.labels or column.fields else column.type
+    # Of a nullable scalar only `optional` tells NULL from zero.
+    scalar = column.type not in (TIMESTAMP, "message")
+    rule = "repeated " if column.repeated else "optional " if column.nullable and scalar else ""
+    return f"{rule}{type_} {column.name}"
+
+
+def _about(column: Column, is_key: bool) -> str:
+    key = "Of the primary key." if is_key else ""
+    empty = "Unset for NULL." if column.nullable and not column.repeated else ""
+    return " ".join(filter(None, (key, column.note, empty))) or f"The column `{column.name}`."
+
+
+def _comment(text: str, indent: str) -> Iterator[str]:
+    line = ""
+    for word in text.split():
+        if line and len(indent) + len(line) + len(word) > WIDTH:
+            yield f"{indent}// {line}"
+            line = ""
+        line = f"{line} {word}".strip()
+    yield f"{indent}// {line}"
+
+
+def _change(name: str) -> str:
+    return f"""\
+// One change of one row.
+message {name}Change {{
+  // What happened to the row.
+  statecast.change.v1.Operation operation = 1;
+  // Where in the source's log it happened, and when.
+  statecast.change.v1.Source source = 2;
+  // The row before the change.
+  {name} before = 3;
+  // The row after the change; absent for DELETE.
+  {name} after = 4;
+}}
+"""

@@ -1,0 +1,117 @@
+"""The pipelines of a table, one for each shape that was asked for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from statecast_onboarding.errors import OnboardingError
+from statecast_onboarding.message_file import aggregate_name, message_name, summed
+from statecast_onboarding.table import INTEGERS, TIMESTAMP, Column, Table
+
+SHAPES = ("latest", "members", "aggregate")
+GROUPED = ("members", "aggregate")
+KEY_TYPES = ("string", "bool", "enum", *INTEGERS)
+SORT_TYPES = (TIMESTAMP, "string", *INTEGERS)
+_CHANGED_AT = ("updated_at", "modified_at", "changed_at", "updated", "last_modified", "created_at", "created")
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """A pipeline, and the keyed topic, and store, of the same name that it fills."""
+
+    name: str
+    shape: str
+    message: str
+    """The full name of the message of its values."""
+    text: str
+    """The pipeline's file."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was asked for: shapes, the column that groups, and the one that orders a group's members."""
+
+    shapes: tuple[str, ...]
+    group: str | None
+    sort: str | None
+
+
+def pipelines(table: Table, package: str, choice: Choice) -> list[Keyed]:
+    """The pipelines. Raises OnboardingError when the table or the choice does not have what a shape needs."""
+    if not table.key:
+        raise OnboardingError(
+            f"{table.name} has no primary key: add one to the table, as changes cannot be told apart without it"
+        )
+    for name in table.key:
+        _check(table.column(name), KEY_TYPES, "of a key")
+    return [_pipeline(shape, table, package, choice) for shape in choice.shapes]
+
+
+def group_of(table: Table, choice: Choice) -> Column | None:
+    """The column that groups. Raises OnboardingError when a shape needs one, and for one that cannot be a key."""
+    if choice.group is None:
+        if missing := [shape for shape in choice.shapes if shape in GROUPED]:
+            raise OnboardingError(f"--group is missing: {missing[0]} keeps something for each value of a column")
+        return None
+    return _check(table.column(choice.group), KEY_TYPES, "of a key")
+
+
+def _pipeline(shape: str, table: Table, package: str, choice: Choice) -> Keyed:
+    row, group = f"{package}.{message_name(table)}", group_of(table, choice)
+    key = _paths(table.key)
+    source = f"source: {{topic: {table.topic}, message: {row}Change, format: debezium-json, key: {key}}}"
+    if shape == "latest" or group is None:
+        name, about, message = f"{table.slug}-by-key", "The newest row of each key.", row
+        keep = [f"group_by: {key}", "keep: latest", f"sink: {{topic: {name}}}"]
+    elif shape == "members":
+        name, message, sort = f"{table.slug}-by-{_slug(group)}", row, _sort(table, choice)
+        about = f"The rows of each {group.name}, in the order of {sort}."
+        keep = [
+            f"group_by: {group.name}",
+            f"keep: {{members: {{key: {key}, sort: {sort}}}}}",
+            f"sink: {{topic: {name}}}",
+        ]
+    else:
+        name, message = f"{table.slug}-summed-by-{_slug(group)}", f"{package}.{aggregate_name(table, group)}"
+        about = f"What the rows of each {group.name} add up to."
+        sums = [f"    {column.name}: sum({column.name})" for column in summed(table, group)]
+        keep = [f"group_by: {group.name}", "keep:", "  aggregate:", "    rows: count(*)", *sums]
+        keep.append(f"sink: {{topic: {name}, message: {message}}}")
+    head = [f"# {about}", *_warnings(shape, table), f"name: {name}", source]
+    more = ['# where: "…"                      # a SQL condition on the row: others leave', *keep]
+    end = ["trigger: {mode: realtime, checkpoint: 60s}", "dead_letters: {limit: 1000}"]
+    return Keyed(name, shape, message, "\n".join([*head, *more, *end]) + "\n")
+
+
+def _warnings(shape: str, table: Table) -> list[str]:
+    if table.replica_identity in ("", "full"):
+        return []
+    needed = "large values that do not change" if shape == "latest" else "rows that move, and large values"
+    return [
+        f"# The table has REPLICA IDENTITY {table.replica_identity.upper()}; for {needed} it needs:",
+        f"#   ALTER TABLE {'.'.join(table.topic.rsplit('.', 2)[-2:])} REPLICA IDENTITY FULL;",
+    ]
+
+
+def _sort(table: Table, choice: Choice) -> str:
+    if choice.sort is not None:
+        return _check(table.column(choice.sort), SORT_TYPES, "to sort by").name
+    times = {column.name for column in table.columns if column.type == TIMESTAMP and not column.nullable}
+    likely = [name for name in _CHANGED_AT if name in times]
+    fitting = [name for name in table.key if table.column(name).type in SORT_TYPES]
+    if not likely and not fitting:
+        raise OnboardingError(f"--sort is missing: {table.name} has no time that is never NULL to order its members by")
+    return likely[0] if likely else fitting[0]
+
+
+def _check(column: Column, types: Sequence[str], use: str) -> Column:
+    if column.type not in types or column.repeated:
+        raise OnboardingError(f"the column {column.name} is no column {use}: it is of type {column.type}")
+    return column
+
+
+def _paths(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+
+
+def _slug(column: Column) -> str:
+    return column.name.lower().removesuffix("_id").replace("_", "-")

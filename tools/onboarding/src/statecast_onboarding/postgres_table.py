@@ -1,0 +1,131 @@
+"""Reads a table's columns, key, enums and replica identity from PostgreSQL's catalogue."""
+
+import re
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from statecast_onboarding.errors import OnboardingError, UnreachableError
+from statecast_onboarding.table import TIMESTAMP, Column, Table, enum_column, usable
+from statecast_service.settings import suggest
+
+CONNECT_TIMEOUT_S = 10
+REPLICA_IDENTITIES = {"d": "default", "f": "full", "i": "index", "n": "nothing"}
+
+_TYPES = {
+    "smallint": "int32",
+    "integer": "int32",
+    "bigint": "int64",
+    "boolean": "bool",
+    "real": "float",
+    "double precision": "double",
+    "bytea": "bytes",
+    "timestamp without time zone": TIMESTAMP,
+    "timestamp with time zone": TIMESTAMP,
+}
+_NOTES = {
+    "uuid": "A UUID.",
+    "json": "JSON, as the database keeps it.",
+    "jsonb": "JSON as text.",
+    "date": "An RFC 3339 full-date, for example `2024-08-28`.",
+    "time without time zone": "A time of day, for example `10:00:00`.",
+    "time with time zone": "A time of day in UTC, for example `10:00:00Z`.",
+    "interval": "An ISO 8601 duration, for example `P1Y2M3DT4H5M6S`.",
+}
+_TEXTS = ("text", "character varying", "character", "citext", "inet", "cidr", "macaddr", "xml", *_NOTES)
+
+_FIND = """
+SELECT c.oid, c.relreplident FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
+"""
+_TABLES = """
+SELECT n.nspname || '.' || c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+"""
+_COLUMNS = """
+WITH RECURSIVE base AS (
+  SELECT a.attnum, a.atttypid AS type, a.atttypmod AS modifier FROM pg_attribute a
+  WHERE a.attrelid = %(table)s AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+  SELECT b.attnum, t.typbasetype, t.typtypmod FROM base b JOIN pg_type t ON t.oid = b.type WHERE t.typtype = 'd'
+)
+SELECT a.attname AS name, a.attnotnull AS required, a.attgenerated <> '' AS generated,
+       col_description(a.attrelid, a.attnum) AS comment,
+       CASE WHEN t.typcategory = 'A' AND t.typelem <> 0 THEN format_type(t.typelem, b.modifier)
+            ELSE format_type(b.type, b.modifier) END AS type,
+       t.typcategory = 'A' AND t.typelem <> 0 AS repeated,
+       ARRAY(SELECT e.enumlabel::text FROM pg_enum e
+             WHERE e.enumtypid = CASE WHEN t.typcategory = 'A' THEN t.typelem ELSE b.type END
+             ORDER BY e.enumsortorder) AS labels
+FROM base b JOIN pg_type t ON t.oid = b.type AND t.typtype <> 'd'
+JOIN pg_attribute a ON a.attrelid = %(table)s AND a.attnum = b.attnum
+ORDER BY a.attnum
+"""
+_KEY = """
+SELECT a.attname AS name FROM pg_index i
+CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(number, place)
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+WHERE i.indrelid = %s AND i.indisprimary ORDER BY k.place
+"""
+
+
+def open_database(url: str) -> "psycopg.Connection[dict[str, Any]]":
+    """A connection that reads only. Raises UnreachableError, which does not show the password."""
+    try:
+        connection = psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True, row_factory=dict_row)
+    except (psycopg.Error, ValueError) as error:
+        raise UnreachableError(f"PostgreSQL does not let us in: {error}") from error
+    connection.read_only = True
+    return connection
+
+
+def read_table(url: str, name: str, topic_prefix: str = "") -> Table:
+    """The table that `name` names as `schema.table`, or in `public`. Raises OnboardingError.
+
+    Its topic is Debezium's: prefix, schema and table. The default prefix is the database's name.
+    """
+    schema, table = split_name(name)
+    with open_database(url) as connection:
+        prefix = topic_prefix or re.sub(r"[^a-zA-Z0-9._-]", "_", connection.info.dbname)
+        relation = connection.execute(_FIND, (schema, table)).fetchone()
+        if relation is None:
+            names = [str(row["name"]) for row in connection.execute(_TABLES)]
+            raise OnboardingError(f"there is no table {schema}.{table}; {suggest(f'{schema}.{table}', names)}")
+        rows = connection.execute(_COLUMNS, {"table": relation["oid"]}).fetchall()
+        key = tuple(row["name"] for row in connection.execute(_KEY, (relation["oid"],)))
+    sent = [_column(row) for row in rows if not row["generated"]]
+    columns, left_out = usable(sent, key)
+    left_out += tuple(f"{row['name']}: generated; PostgreSQL does not publish it" for row in rows if row["generated"])
+    identity = REPLICA_IDENTITIES[relation["relreplident"]]
+    return Table(table, f"{prefix}.{schema}.{table}", columns, key, left_out, identity)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Schema and table; the schema is `public` where the name has none."""
+    schema, _, table = name.rpartition(".")
+    return schema or "public", table
+
+
+def _column(row: dict[str, Any]) -> Column:
+    column = Column(row["name"], "string", not row["required"], row["repeated"])
+    if row["labels"]:
+        return enum_column(column, row["labels"])
+    type_, note = _type(row["type"])
+    notes = [" ".join((row["comment"] or "").split()), note]
+    return Column(row["name"], type_, column.nullable, column.repeated, " ".join(filter(None, notes)))
+
+
+def _type(declared: str) -> tuple[str, str]:
+    """The type of a field, and what is to be known about it."""
+    name = re.sub(r"\(.*?\)", "", declared).strip()
+    if name == "numeric":
+        digits = re.fullmatch(r"numeric\((\d+),(\d+)\)", declared)
+        if digits and digits[2] == "0" and int(digits[1]) <= 18:
+            return "int64", f"A {declared}."
+        return "string", f"The digits of a {declared}, exactly."
+    if name in _TYPES:
+        return _TYPES[name], ""
+    if name in _TEXTS:
+        return "string", _NOTES.get(name, "")
+    return "string", f"A {declared}: look at what the connector sends for it."

@@ -1,0 +1,118 @@
+"""Entries of the topics file and of both stores files, and the connector's configuration, of a table."""
+
+import json
+from collections.abc import Mapping, Sequence
+from urllib.parse import unquote, urlsplit
+
+from statecast_onboarding.pipeline_files import Keyed
+from statecast_onboarding.postgres_table import split_name
+from statecast_onboarding.table import Table
+
+TOPICS_HEAD = """\
+# Topics. `kafka-topics topics.yaml` creates what is missing and checks what exists.
+# The number of partitions of a keyed topic can never change without a new topic: it is how far reading can be spread.
+topics:
+"""
+QUERY_STORES_HEAD = """\
+# What the query service serves: QUERY_SERVICE_STORES.
+stores:
+  # What the edges keep for themselves.
+  - {name: push-channels, topic: push-channels, message: statecast.push.v1.ChannelRecord, format: plain, retain: 48h}
+  - {name: revoked-consumers, topic: revoked-consumers, message: statecast.push.v1.Revocation, format: plain}
+"""
+EDGE_STORES_HEAD = """\
+# What clients may read, and who sees the rows: WS_EDGE_STORES. Staff see all rows of all stores.
+#   message: a message of the contract, or of the directory STATECAST_DESCRIPTORS; `json` for a plain store of JSON
+#   owner: staff                         nobody but staff
+#          everyone                      all consumers
+#          {field: F}                    the consumer whose id stands in the row's field F
+#          {field: F, group: true}       the same, and the group of every key is that id as well
+stores:
+"""
+DELETE = '{cleanup.policy: delete, retention.ms: "604800000"}'
+DEAD_LETTERS = '{cleanup.policy: delete, retention.ms: "1209600000", max.message.bytes: "1064972"}'
+PASSWORD_REFERENCE = "${file:/etc/connect/database.properties:password}"  # noqa: S105  where the password is
+"""Kafka Connect replaces it by what its FileConfigProvider reads; a password in the file would be in every backup."""
+
+
+def topic_entries(table: Table, keyed: Sequence[Keyed], partitions: int) -> dict[str, str]:
+    """The entries of the topics file, by topic."""
+    read = "stream-processor: [Read]"
+    both = "stream-processor: [Read, Write, DescribeConfigs], query-service: [Read, DescribeConfigs]"
+    edge = "ws-edge: [Write], query-service: [Read, DescribeConfigs]"
+    channels = '{cleanup.policy: "compact,delete", retention.ms: "172800000"}'
+    dead = f"{table.topic}.dead-letter"
+    entries = {table.topic: _topic(table.topic, partitions, DELETE, f"debezium: [Write], {read}")}
+    entries[dead] = _topic(dead, 1, DEAD_LETTERS, "stream-processor: [Write, DescribeConfigs]")
+    entries |= {each.name: _topic(each.name, partitions, "{cleanup.policy: compact}", both) for each in keyed}
+    entries["push-channels"] = _topic("push-channels", 4, channels, edge)
+    entries["revoked-consumers"] = _topic("revoked-consumers", 4, "{cleanup.policy: compact}", edge)
+    return entries
+
+
+def _topic(name: str, partitions: int, config: str, access: str) -> str:
+    return f"  - name: {name}\n    partitions: {partitions}\n    config: {config}\n    access: {{{access}}}\n"
+
+
+def query_store_entries(keyed: Sequence[Keyed], owner: str | None) -> dict[str, str]:
+    """The entries of the query service's stores file, by store."""
+    entries = {}
+    for each in keyed:
+        owned = f", owner: {owner}" if owner and each.shape != "aggregate" else ""
+        entries[each.name] = f"  - {{name: {each.name}, topic: {each.name}, message: {each.message}{owned}}}\n"
+    return entries
+
+
+def edge_store_entries(keyed: Sequence[Keyed], owner: str | None, group: str | None) -> dict[str, str]:
+    """The entries of the edge's stores file, by store. Without an owner, staff alone see the rows."""
+    entries = {}
+    for each in keyed:
+        rule = "staff"
+        if owner is not None and (each.shape != "aggregate" or owner == group):
+            rule = f"{{field: {owner}{', group: true' if each.shape != 'latest' and owner == group else ''}}}"
+        keeps = "members" if each.shape == "members" else "one"
+        fields = (f"name: {each.name}", f"message: {each.message}", f"keeps: {keeps}", f"owner: {rule}")
+        entries[each.name] = f"  - {fields[0]}\n" + "".join(f"    {field}\n" for field in fields[1:])
+    return entries
+
+
+def connector(url: str, name: str, topic: str, former: Mapping[str, object] | None) -> str:
+    """The configuration of Debezium's connector, as `PUT /connectors/NAME/config` takes it.
+
+    A `former` one keeps what somebody has edited, and gets the table beside those that it has.
+    """
+    schema, table = split_name(name)
+    prefix = topic.removesuffix(f".{schema}.{table}")
+    config = dict(former or _new_connector(url, prefix))
+    tables = [each for each in str(config.get("table.include.list", "")).split(",") if each]
+    config["table.include.list"] = ",".join(dict.fromkeys([*tables, f"{schema}.{table}"]))
+    return json.dumps(config, indent=2) + "\n"
+
+
+def _new_connector(url: str, prefix: str) -> dict[str, str]:
+    parts = urlsplit(url)
+    identifier = "".join(sign if sign.isalnum() else "_" for sign in prefix.lower())
+    converter = "org.apache.kafka.connect.json.JsonConverter"
+    return {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "plugin.name": "pgoutput",
+        "database.hostname": parts.hostname or "127.0.0.1",
+        "database.port": str(parts.port or 5432),
+        "database.user": unquote(parts.username or "postgres"),
+        "database.password": PASSWORD_REFERENCE,
+        "database.dbname": unquote(parts.path.removeprefix("/")) or "postgres",
+        "topic.prefix": prefix,
+        "slot.name": f"statecast_{identifier}"[:63],
+        "publication.name": f"statecast_{identifier}"[:63],
+        "publication.autocreate.mode": "filtered",
+        "table.include.list": "",
+        "decimal.handling.mode": "string",
+        "interval.handling.mode": "string",
+        "skipped.operations": "t",
+        "tombstones.on.delete": "true",
+        "poll.interval.ms": "50",
+        "key.converter": converter,
+        "key.converter.schemas.enable": "false",
+        "value.converter": converter,
+        "value.converter.schemas.enable": "true",
+    }

@@ -1,0 +1,111 @@
+"""What of a real Kafka will not work."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Producer
+
+from statecast_onboarding.doctor.kafka_checks import KafkaChecks
+from statecast_onboarding.doctor.team_files import TeamFiles
+from statecast_service.kafka import KafkaSettings
+from testkit.ports import free_ports
+from testkit.secured_broker import secured_broker
+from testkit.topics import create_topic
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def name() -> str:
+    return f"doctor-{uuid4().hex[:8]}"
+
+
+def keyed(name: str, partitions: int = 4, **access: list[str]) -> TeamFiles:
+    """The files of a team that has one keyed topic."""
+    topic: Mapping[str, Any] = {"name": name, "partitions": partitions, "access": access}
+    return TeamFiles(topics={name: topic}, sinks=frozenset({name}), stores={name: {"name": name}})
+
+
+def lines(settings: KafkaSettings, files: TeamFiles, service: str | None = None) -> list[str]:
+    return [str(each) for each in KafkaChecks(settings, files, service).findings()]
+
+
+def at(bootstrap: str) -> KafkaSettings:
+    return KafkaSettings(kafka_bootstrap=bootstrap)
+
+
+def test_a_keyed_topic_that_is_compacted_does_not_fail(kafka: str, name: str) -> None:
+    create_topic(kafka, name, config={"cleanup.policy": "compact"})
+
+    assert not [line for line in lines(at(kafka), keyed(name)) if line.startswith("FAIL")]
+
+
+def test_how_a_keyed_topic_is_kept_is_told(kafka: str, name: str) -> None:
+    create_topic(
+        kafka, name, 2, {"cleanup.policy": "delete", "delete.retention.ms": "1000", "min.insync.replicas": "2"}
+    )
+    findings = lines(at(kafka), keyed(name))
+
+    for start in (
+        f"FAIL  topic {name}: has 2 partitions, the topics file says 4",
+        f"FAIL  topic {name}: cleanup.policy is delete",
+        f"FAIL  topic {name}: has 1 replicas and min.insync.replicas 2",
+        f"WARN  topic {name}: delete.retention.ms is 1000",
+    ):
+        assert any(line.startswith(start) for line in findings), findings
+
+
+def test_a_source_topic_that_forgets_soon_is_told(kafka: str, name: str) -> None:
+    create_topic(kafka, name, 1, {"cleanup.policy": "delete", "retention.ms": "1000"})
+    files = TeamFiles(topics={name: {"name": name}}, sources={name: frozenset({"latest"})})
+
+    assert any(line.startswith(f"WARN  topic {name}: retention.ms is 1000") for line in lines(at(kafka), files))
+
+
+def test_a_missing_topic_and_a_missing_broker_are_named(kafka: str, name: str) -> None:
+    assert any(line.startswith(f"FAIL  topic {name}: does not exist") for line in lines(at(kafka), keyed(name)))
+    [line] = lines(at(f"127.0.0.1:{free_ports(1)[0]}"), keyed(name))
+    assert line.startswith("FAIL  kafka: ")
+
+
+@pytest.mark.parametrize(("partitioner", "level"), [("murmur2", "FAIL"), ("crc32", "ok")])
+def test_another_partitioner_than_the_stores_file_says_is_found(
+    kafka: str, name: str, partitioner: str, level: str
+) -> None:
+    create_topic(kafka, name, config={"cleanup.policy": "compact"})
+    producer = Producer({"bootstrap.servers": kafka, "partitioner": "consistent_random"})
+    for number in range(20):
+        producer.produce(name, key=f"key-{number}", value=b"{}")
+    producer.flush()
+    store = {"name": name, "format": "plain", "partitioner": partitioner}
+    findings = lines(at(kafka), TeamFiles(topics={name: {"name": name}}, stores={name: store}))
+
+    [line] = [line for line in findings if "keys are" in line]
+    assert line.startswith(f"{level:<4}")
+    assert level == "ok" or line.endswith("set partitioner: crc32 in the stores file")
+
+
+def test_what_the_acls_do_not_allow_is_named(tmp_path: Path, name: str) -> None:
+    files = keyed(name, reader=["Read", "DescribeConfigs"])
+    with secured_broker(tmp_path) as broker:
+        create_topic(broker.bootstrap, name, config={"cleanup.policy": "compact"})
+        broker.set_password("reader", "throw-away")
+        settings = KafkaSettings.model_validate(broker.with_password("reader"))
+        nothing = lines(settings, files, "reader")
+        broker.allow("reader", ["Describe"], "topic", [name])
+        little = lines(settings, files, "reader")
+        broker.allow("reader", ["Read", "DescribeConfigs"], "topic", [name])
+        enough = lines(settings, files, "reader")
+        broker.set_password("reader", "changed")
+        (tmp_path / "wrong").write_text("wrong\n")
+        stranger = {**broker.with_password("reader"), "kafka_sasl_password_location": tmp_path / "wrong"}
+        refused = lines(KafkaSettings.model_validate(stranger), files)
+
+    assert any("do not allow Describe on the topic" in line for line in nothing)
+    assert any(line.startswith("FAIL") and "do not allow DescribeConfigs, Read to this user" in line for line in little)
+    assert not [line for line in enough if line.startswith("FAIL")]
+    assert len(refused) == 1
+    assert "Authentication failed" in refused[0] or "SaslAuthentication" in refused[0]
