@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Message, Producer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from statecast.partitioning import (
@@ -57,7 +57,6 @@ def test_a_group_is_hashed_as_kafka_does() -> None:
         assert interpreted_hash(vector["group"]) == vector["murmur2"] & 0x7FFFFFFF, vector["group"]
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8"), max_size=60))
 def test_the_compiled_hash_is_the_interpreted_one(group: str) -> None:
     assert murmur2(group.encode()) == interpreted_murmur2(group.encode())

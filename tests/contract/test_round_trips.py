@@ -82,7 +82,7 @@ def messages(draw: st.DrawFn, kind: Descriptor) -> Message:
     return message
 
 
-ROUNDS = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+ROUNDS = settings(max_examples=8, suppress_health_check=list(HealthCheck))
 
 
 def test_the_contract_is_walked_whole() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from statecast_service.kafka import KafkaSettings
 from testkit import topics
@@ -18,8 +19,8 @@ COSTLY_FIXTURES = {"kafka": "kafka", "spark": "spark", "stack": "stack", "gatewa
 """The marker of each fixture that starts something large."""
 
 STARTS_LARGE_PROCESSES = frozenset(
-    {"Broker", "BrokerProcess", "browser_client", "chromium", "running_broker", "running_brokers", "running_envoy"}
-    | {"running_gateway", "running_stack", "secured_broker", "start_stack"}
+    {"Broker", "BrokerProcess", "browser_client", "chromium", "running_broker", "running_brokers", "running_connect"}
+    | {"running_envoy", "running_gateway", "running_postgres", "running_stack", "secured_broker", "start_stack"}
 )
 """Names that a test module imports to start a broker, a browser, a gateway or a stack of its own: marked `stack`."""
 
@@ -28,13 +29,16 @@ MARKERS = (
     "kafka: uses the real broker that the fixture `kafka` starts",
     "spark: uses the real Spark session that the fixture `spark` starts",
     "stack: starts other large processes: a broker, a Spark cluster, a gateway, a browser, Maven or the local stack",
+    "long: takes minutes, and only `make long` runs it",
 )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers the markers."""
+    """Registers the markers, and takes the clock out of property tests: a busy machine makes none of them fail."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
+    settings.register_profile("statecast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("statecast")
 
 
 @pytest.hookimpl(tryfirst=True)

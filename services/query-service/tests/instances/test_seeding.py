@@ -140,7 +140,7 @@ async def test_a_wiped_instance_comes_back_from_its_peer_while_rows_change(
 
     assert seeded == PARTITIONS
     assert from_topic < len(KEYS) / 2
-    assert given_bytes == taken_bytes > 4_000_000
+    assert given_bytes >= taken_bytes > 4_000_000  # a piece that came too late is given again
     assert rows_on_disk(tmp_path / "query-2") == writer.rows
     assert rows_on_disk(tmp_path / "query-1") == writer.rows
 

@@ -78,7 +78,7 @@ def batch(*groups: str, **fields: object) -> api.BatchGetStatesRequest:
     return api.BatchGetStatesRequest(store="keyed", keys=keys, **fields)  # type: ignore[arg-type]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(WRITES, st.lists(REQUESTS, max_size=15), st.integers(0, 30_000), st.booleans())
 async def test_a_fast_answer_is_the_servicers_own(
     writes: list[tuple[str, str, bytes | None, int | None]],

@@ -55,7 +55,7 @@ class Instance(ServedStores):
         return self
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(WRITES, st.lists(REQUESTS, max_size=20), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, 30_000))
 async def test_a_fast_answer_is_the_servicers_own(
     writes: list[tuple[str, str, bytes | None, int | None]],

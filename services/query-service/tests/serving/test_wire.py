@@ -1,6 +1,6 @@
 """Bytes that are written without messages are those that the generated classes write."""
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from query_service.serving import responses, wire
@@ -23,7 +23,6 @@ LAGS = st.integers(0, 1 << 40)
 FRESHNESS = st.tuples(INT32, LAGS, LAGS, NUMBERS, NUMBERS, TEXTS | st.just("")).map(lambda fields: Freshness(*fields))
 
 
-@settings(deadline=None)
 @given(NUMBERS)
 def test_a_number_is_written_as_protobuf_does(number: int) -> None:
     message = state_pb2.Position(epoch=number)
@@ -31,7 +30,6 @@ def test_a_number_is_written_as_protobuf_does(number: int) -> None:
     assert wire.varint(number) == (message.SerializeToString()[1:] or b"\0")
 
 
-@settings(deadline=None)
 @given(KEYS, NUMBERS, HEADERS, PAYLOADS)
 @example("k", 0, HEADER.pack(0, 0, 0, 0, 0, 0), b"")
 @example("k", 0, HEADER.pack(0, 0, 0, 0, 0, UNTIMED), b"")
@@ -44,7 +42,6 @@ def test_a_state_is_written_as_its_message_is(key: str, epoch: int, header: byte
     assert written == message.SerializeToString()
 
 
-@settings(deadline=None)
 @given(FRESHNESS)
 @example(Freshness(0, 0, 0, 0, 0, ""))
 def test_a_freshness_is_written_as_its_message_is(freshness: Freshness) -> None:

@@ -133,4 +133,4 @@ class Replicas(RuleBasedStateMachine):
 
 
 TestReplicas = Replicas.TestCase
-TestReplicas.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestReplicas.settings = settings(max_examples=150, stateful_step_count=40)

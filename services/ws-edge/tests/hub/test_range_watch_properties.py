@@ -151,4 +151,4 @@ class Ranges(RuleBasedStateMachine):
 
 
 TestRanges = Ranges.TestCase
-TestRanges.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestRanges.settings = settings(max_examples=200, stateful_step_count=50)

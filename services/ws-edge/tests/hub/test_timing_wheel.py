@@ -1,6 +1,6 @@
 """The wheel gives out each item once, never early, in the order in which items are due."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ws_edge.hub.hub import TimingWheel
@@ -50,7 +50,6 @@ def test_an_item_that_is_added_again_moves_and_a_discarded_one_does_not_come() -
     assert wheel.take(100.0) == [(2, "moved")]
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.floats(0, 50, allow_nan=False), max_size=50),
     st.lists(st.floats(0, 60, allow_nan=False), max_size=20).map(sorted),

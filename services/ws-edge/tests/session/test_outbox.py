@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ws_edge.authorization import Consumer
@@ -123,7 +123,6 @@ def test_a_change_that_replaces_a_snapshot_is_a_change() -> None:
     assert [item.snapshot for item in iter(outbox.take, None) if item] == [False, True]
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([*"abcde", "take"]), max_size=200))
 def test_it_never_holds_more_than_one_state_a_key_and_counts_every_one(steps: list[str]) -> None:
     outbox, put, sent = Outbox(), 0, 0
