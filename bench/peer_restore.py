@@ -3,7 +3,7 @@
 import re
 import time
 
-from bench import query
+from bench import query_restore
 from bench.peer_systems import PeerCluster, System, serves, wait_current
 from bench.query_rig import QueryRig, wait_until
 from testkit.keyed_topic_writers import order_key
@@ -31,8 +31,8 @@ def restore_peer(cluster: PeerCluster, rows: int, version: int) -> dict[str, flo
 
 
 def restore_ours(cluster: QueryCluster) -> dict[str, float]:
-    """The figures of bench.query under the names that they have here."""
-    figures = query.restore(QueryRig(cluster, 0))
+    """The figures of bench.query_restore under the names that they have here."""
+    figures = query_restore.restore(QueryRig(cluster, 0))
     seconds = figures["restore_start_ms"] / 1000
     return {"restore_rows_per_s": figures["restore_rows_per_s"], "restore_s": round(seconds, 2)}
 

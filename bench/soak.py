@@ -19,8 +19,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from http import HTTPStatus
 from itertools import combinations, count
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ WARM_UP_SHARE = 1 / 6
 STRETCHES = 30
 SIGNIFICANT_Z = 2.326  # one-sided, 1 %
 NOISE_SHARE = 0.02
+LOG_TAIL = 20_000  # characters of the edge's log, when a customer gets another answer than it should
 # Caches as small as they may be, so that they are full when the warm-up is over.
 QUERY: dict[str, Any] = {"block_cache_mb": 8, "write_buffers_mb": 8, "recent_changes": 500, "deletions_s": 10}
 MINE, MEMBERS = "orders-by-key", "orders-by-customer"
@@ -82,8 +84,23 @@ class Customer:
     def _connect(self, path: str) -> connect:
         return connect(f"ws://{self._address}{path}", additional_headers=self._headers, open_timeout=60)
 
+    @asynccontextmanager
+    async def _connected(self, path: str) -> AsyncIterator[ClientConnection]:
+        """Connects as a client should: one that is turned away because the edge is busy comes back when it is told."""
+        while True:
+            try:
+                socket = await self._connect(path)
+                break
+            except InvalidStatus as refusal:
+                if refusal.response.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+                    raise
+                self._requests["HTTP 503"] += 1
+                await asyncio.sleep(float(refusal.response.headers["Retry-After"]))
+        async with socket:
+            yield socket
+
     async def _stream(self, client: AsyncClient) -> None:
-        async with self._connect("/v1/stream") as socket:
+        async with self._connected("/v1/stream") as socket:
             for _ in range(WATCHES):
                 for name in (random.choice(self._orders), uuid4().hex):
                     key = {"store": MINE, "key": {"group": name}}
@@ -109,7 +126,7 @@ class Customer:
 
     async def _channel(self, client: AsyncClient) -> None:
         path = await channel_of(client, order(random.choice(self._orders)), orders_of(self._id))
-        async with self._connect(f"{path}/stream") as socket:
+        async with self._connected(f"{path}/stream") as socket:
             await begin(socket)
             await next_frame(socket, "range_watched")
             await add(client, path, order(uuid4().hex))
@@ -123,8 +140,8 @@ class Customer:
     async def _read(self, client: AsyncClient) -> None:
         params = {"limit": "3"}
         while params:
-            page = (await client.get(f"/v1/stores/{MEMBERS}/groups/{self._id}", params=params)).json()
-            token = page["next_page_token"]
+            answer = await client.get(f"/v1/stores/{MEMBERS}/groups/{self._id}", params=params)
+            token = answer.raise_for_status().json()["next_page_token"]
             params = {"limit": "3", "page_token": token} if token else {}
         for path in (f"/update/orders/{uuid4().hex}", f"/v1/stores/{uuid4().hex}/a", f"/v1/channels/{uuid4().hex}"):
             self._requests[f"HTTP {(await client.get(path)).status_code}"] += 1
@@ -168,6 +185,7 @@ async def soak(address: str, processes: dict[str, ServiceProcess], bootstrap: st
                     samples[name].append((elapsed, process.rss_bytes / 1e6))
             await asyncio.sleep(1)
         await running
+    sender.flush()
     print(", ".join(f"{kind} {number:,}" for kind, number in requests.most_common()))
     return min([is_flat(name, of_process) for name, of_process in samples.items()])  # all of them are printed
 
@@ -202,7 +220,11 @@ def main() -> int:
         edge = stack.enter_context(EdgeProcess(settings, directory / "edge.log"))
         edge.start()
         edge.wait_ready()
-        return 0 if asyncio.run(soak(edge.address, {"ws-edge": edge, **cluster.instances}, kafka, seconds)) else 1
+        try:
+            return 0 if asyncio.run(soak(edge.address, {"ws-edge": edge, **cluster.instances}, kafka, seconds)) else 1
+        except Exception:
+            print(edge.log[-LOG_TAIL:], file=sys.stderr)
+            raise
 
 
 if __name__ == "__main__":
