@@ -11,17 +11,17 @@ VENV := .venv
 BIN := $(abspath $(VENV))/bin
 MVN := mvn -q -B -ntp
 SERVICES := cdc-simulator stream-processor query-service ws-edge
-SOURCES := libs/service/src $(wildcard services/*/src) clients/python/src testkit/src infra/kafka/kafka_topics infra/kong/kong_envoy infra/local/local_stack
+SOURCES := libs/service/src $(wildcard services/*/src) clients/python/src tools/onboarding/src testkit/src infra/kafka/kafka_topics infra/kong/kong_envoy infra/local/local_stack
 # Those that take the longest come first: the worker that is ready with its own takes over others from the end.
 SLOW_TESTS := services/stream-processor/tests infra/local/tests
-TESTS := $(SLOW_TESTS) $(filter-out $(SLOW_TESTS),$(wildcard services/*/tests)) libs/service/tests clients/python/tests infra/kafka/tests infra/kong/tests infra/observability/tests tests/contract bench/tests testkit/tests
+TESTS := $(SLOW_TESTS) $(filter-out $(SLOW_TESTS),$(wildcard services/*/tests)) libs/service/tests clients/python/tests tools/onboarding/tests infra/kafka/tests infra/kong/tests infra/observability/tests tests/contract bench/tests testkit/tests
 WORKERS ?= 2
 FUZZ := tests/fuzz
-FROZEN := services/stream-processor/tests/test_frozen_executors.py
 MINUTES ?= 60
 GHZ_VERSION := v0.120.0
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
-JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done
+JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done infra/local/connect/target/.done infra/local/postgres/target/.done
+POSTGRES_ARCHITECTURE := $(if $(filter aarch64 arm64,$(shell uname -m)),arm64v8,amd64)
 
 .PHONY: help
 help: ## Show this list
@@ -39,16 +39,22 @@ $(VENV)/.contract: $(VENV)/bin/python constraints.txt $(shell find proto -name '
 	$(BIN)/pip install -q -c constraints.txt --force-reinstall --no-deps ./proto
 	touch $@
 
-$(VENV)/.services: $(VENV)/.contract constraints.txt requirements-dev.txt libs/service/pyproject.toml testkit/pyproject.toml infra/pyproject.toml clients/python/pyproject.toml $(SERVICES:%=services/%/pyproject.toml)
-	$(BIN)/pip install -q -c constraints.txt -r requirements-dev.txt -e libs/service -e testkit -e infra -e clients/python $(SERVICES:%=-e services/%)
+$(VENV)/.services: $(VENV)/.contract constraints.txt requirements-dev.txt libs/service/pyproject.toml testkit/pyproject.toml infra/pyproject.toml clients/python/pyproject.toml tools/onboarding/pyproject.toml $(SERVICES:%=services/%/pyproject.toml)
+	$(BIN)/pip install -q -c constraints.txt -r requirements-dev.txt -e libs/service -e testkit -e infra -e clients/python -e tools/onboarding $(SERVICES:%=-e services/%)
 	touch $@
 
 services/stream-processor/jvm/target/.done: services/stream-processor/jvm/pom.xml $(shell find services/stream-processor/jvm/src -name '*.java' 2>/dev/null)
 	$(MVN) -f services/stream-processor/jvm/pom.xml package -DskipTests
 	touch $@
 
-infra/local/kafka/target/.done: infra/local/kafka/pom.xml
-	$(MVN) -f infra/local/kafka/pom.xml package
+infra/local/%/target/.done: infra/local/%/pom.xml
+	$(MVN) -f $< package
+	touch $@
+
+infra/local/postgres/target/.done: infra/local/postgres/pom.xml
+	rm -rf infra/local/postgres/target
+	$(MVN) -f $< package -Dpostgres.architecture=$(POSTGRES_ARCHITECTURE)
+	$(PYTHON) -m tarfile -e infra/local/postgres/target/archive/*.txz infra/local/postgres/target/postgres
 	touch $@
 
 .PHONY: clean
@@ -57,12 +63,16 @@ clean: ## Remove everything that was built or run
 
 ## The local stack
 
+ifdef SOURCE
+export LOCAL_STACK_SOURCE := $(SOURCE)
+endif
+
 .PHONY: demo
-demo: install ## Install, start everything, and show orders changing live behind the gateway
+demo: install ## Show orders changing live behind the gateway; SOURCE=postgres takes them from PostgreSQL by Debezium
 	$(BIN)/local-stack demo
 
 .PHONY: up
-up: install ## Start the local stack in the background
+up: install ## Start the local stack in the background; SOURCE=postgres as for the demo
 	$(BIN)/local-stack up
 
 .PHONY: down
@@ -76,20 +86,20 @@ status: ## Show what runs, where, and whether it is ready
 ## Checks
 
 .PHONY: test
-test: lint types contract unit e2e ## Install, then every check: lint, types, contract, unit and end-to-end tests
+test: lint types contract unit e2e ## Install, then every check that CI has time for: lint, types, contract, unit and end-to-end tests
 
 .PHONY: lint
 lint: install ## Lint and format check of Python, import rules, Dockerfiles, Kubernetes manifests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/hadolint services/*/Dockerfile
+	$(BIN)/hadolint services/*/Dockerfile infra/*/Dockerfile
 	$(BIN)/kubernetes-validate --strict --quiet -k 1.32 -k 1.37 infra/k8s/*.yaml infra/k8s/*/*.yaml
 
 .PHONY: types
 types: install ## Strict type check of every package and its tests
 	$(BIN)/mypy proto/generate.py proto/build_backend.py proto/rules/*.py conftest.py bench $(SOURCES)
-	for tests in $(TESTS) $(FUZZ) tests/e2e; do
+	for tests in $(TESTS) $(FUZZ) tests/e2e tests/containers; do
 	    (cd $$tests && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .)
 	done
 
@@ -106,11 +116,7 @@ fast: $(VENV)/.services ## All tests that need neither Spark nor Kafka nor Maven
 .PHONY: unit
 unit: install ## Unit tests, tests of single services on a real broker and a real Spark session, and a short fuzz
 	$(MVN) -f services/stream-processor/jvm/pom.xml test
-	$(PYTEST) $(TESTS) $(FUZZ) --ignore $(FROZEN)
-
-.PHONY: frozen-executors
-frozen-executors: install ## An executor that was cut off wakes when another process has gone on: five minutes
-	$(BIN)/pytest $(FROZEN)
+	$(PYTEST) -m "not long" $(TESTS) $(FUZZ)
 
 .PHONY: fuzz
 fuzz: install ## Fuzz every input of the services for MINUTES=60, from the seed SEED on, until the first defect
@@ -124,11 +130,24 @@ fuzz: install ## Fuzz every input of the services for MINUTES=60, from the seed 
 
 .PHONY: e2e
 e2e: install ## End-to-end tests through the gateway, on the real stack
-	$(BIN)/pytest tests/e2e --ignore tests/e2e/test_three_brokers.py
+	$(BIN)/pytest -m "not long" tests/e2e
+
+.PHONY: long
+long: install ## What CI has no time for: unit and end-to-end tests that take minutes each
+	$(BIN)/pytest -m long $(TESTS)
+	THREE_BROKERS_VICTIMS=3 $(BIN)/pytest -m long tests/e2e
 
 .PHONY: e2e-brokers
 e2e-brokers: install ## End-to-end: each of three brokers is killed, and each falls silent, under steady load
 	THREE_BROKERS_VICTIMS=3 $(BIN)/pytest tests/e2e/test_three_brokers.py
+
+.PHONY: images
+images: $(VENV)/.services ## Build every image with Docker or Podman (CONTAINER_ENGINE), and print their sizes
+	$(BIN)/python -m testkit.containers.images
+
+.PHONY: e2e-containers
+e2e-containers: install ## End-to-end: compose.yaml's stack in containers; skipped, and says so, without a container engine
+	$(BIN)/pytest tests/containers
 
 .PHONY: random-kills
 random-kills: install ## End-to-end: every process but the simulator dies at random, with SEEDS="1 2 … 20", two minutes each
@@ -179,3 +198,7 @@ soak: install ## Show that the memory of edge and query-service stays flat under
 .PHONY: bench-edge
 bench-edge: install ## Measure one ws-edge with 5,000 sockets, and write bench/results/
 	$(BIN)/python -m bench.edge
+
+.PHONY: bench-postgres
+bench-postgres: install ## Measure how fresh clients are with PostgreSQL and Debezium as the source, and write bench/results/
+	PYTHONPATH=tests/e2e $(BIN)/python -m bench.postgres

@@ -44,6 +44,7 @@ def watchers_for(changes: OrderChanges) -> list[PushWatcher]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(scaled(900))
 @pytest.mark.parametrize("seed", SEEDS)
 def test_watchers_go_on_without_gap_or_repeat(

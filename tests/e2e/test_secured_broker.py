@@ -70,6 +70,7 @@ def test_passwords_are_changed_while_the_services_run(running: SecuredStack, bro
     running.simulator.stop()
 
 
+@pytest.mark.long
 def test_a_change_is_joined_and_served_when_all_show_certificates(broker: SecuredBroker, tmp_path: Path) -> None:
     stack = SecuredStack(tmp_path, broker, broker.with_certificate)
     assert stack.kafka_topics().returncode == 0
@@ -126,6 +127,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("part", "service", "operation", "kind", "name"), REFUSALS)
 def test_a_service_with_one_acl_less_says_which(
     stack: SecuredStack, broker: SecuredBroker, part: str, service: str, operation: str, kind: str, name: str

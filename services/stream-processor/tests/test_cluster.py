@@ -26,7 +26,7 @@ CORES = 16
 PIPELINES = Path(__file__).parents[1] / "pipelines"
 KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer}
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from testkit.stream_processor.model import read_fenced
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import create_topic, read_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 FUTURE = 2**50
 """An epoch that no clock gives in the next 30,000 years."""

@@ -34,7 +34,6 @@ NESTED_SUM = {
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 few_but_rich = settings(
     max_examples=3,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -25,7 +25,7 @@ SLOTS = 8
 """Two partitions each of source, rows and groups, and two for the dead letters."""
 VERSION = re.compile(r"(\d+)(_.+)?\.(changelog|zip)")
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ PARTS = 3
 SUMS = "earned-by-item"
 KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer, "orders-by-item": by_item}
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]
 
 
 def history(seed: int) -> Iterator[OrderChange]:
