@@ -212,6 +212,17 @@ def test_a_client_that_is_gone_before_its_answers_is_no_error(
     log.assert_clean()
 
 
+def test_a_header_that_is_no_utf_8_is_no_error_of_ours(service: RunningQueryService, loop: Loop, log: Log) -> None:
+    def send() -> None:
+        with RawConnection(service.address) as connection:
+            connection.send(call_frames(1, f"{SERVICE}/GetState", GET.SerializeToString(), ("field", "\udc90")))
+            connection.until(HEADERS)
+
+    loop.run(check(service, send))
+
+    log.assert_clean()
+
+
 def test_hundreds_of_connections_give_back_their_files_and_their_memory(
     service: RunningQueryService, loop: Loop, log: Log
 ) -> None:

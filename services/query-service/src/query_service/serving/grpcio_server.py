@@ -32,8 +32,14 @@ class _Crash(logging.Handler):
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Drops what tells that a client was gone before it had its answer: nobody's error, at each deploy of a client."""
-    return not (record.exc_info and isinstance(record.exc_info[1], ExecuteBatchError))
+    """Drops tracebacks for which no one here can do anything, and of which a client could fill the log.
+
+    They tell that a client was gone before it had its answer, and that a header is no UTF-8, which is then read as
+    Latin-1. An error that ends the main loop is the message itself.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    is_clients = isinstance(error, (ExecuteBatchError, UnicodeDecodeError))
+    return isinstance(record.msg, Exception) or not is_clients
 
 
 class GrpcioServer(GrpcServer):
