@@ -24,14 +24,19 @@ RETRIED: frozenset[grpc.StatusCode] = frozenset(
 
 _BATCH_METHOD = "/statecast.query.v1.QueryService/BatchGetStates"
 
-_OPTIONS = (
-    ("grpc.max_receive_message_length", 64 << 20),
+RECONNECTING = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     # How long an attempt to connect may take at least: with TLS it is four times there and back.
     ("grpc.min_reconnect_backoff_ms", 2_000),
     ("grpc.max_reconnect_backoff_ms", 1000),
     # A restarted instance may have another address behind its name; by default gRPC looks again after 30 s only.
     ("grpc.dns_min_time_between_resolutions_ms", 1000),
+)
+"""The options of a channel to an instance that say how soon it is found again."""
+
+_OPTIONS = (
+    *RECONNECTING,
+    ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 5_000),
 )
