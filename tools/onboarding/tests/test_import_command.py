@@ -68,7 +68,7 @@ def test_each_column_becomes_a_field_with_what_is_to_be_known(database: Postgres
         "  // The digits of a numeric(10,3), exactly. Unset for NULL.\n  optional string weight = 5;",
         "  int32 parcels = 6;",
         "  int64 price = 7;",
-        "  repeated string tags = 8;",
+        "  // Of an array that holds NULLs make this a `string`: it is JSON then.\n  repeated string tags = 8;",
         "  google.protobuf.Timestamp updated_at = 12;",
         "  // Left out: twice: generated; PostgreSQL does not publish it.",
         "  // Left out: no name: a field has letters, digits and _.",

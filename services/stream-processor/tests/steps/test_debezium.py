@@ -57,7 +57,10 @@ NO_CHANGES: list[tuple[dict[str, Any] | bytes, str]] = [
     ),
     (with_row()["after"], UNWRAPPED),
     ({"schema": {}, "payload": {**with_row()["after"], "__deleted": "true"}}, UNWRAPPED),
-    (with_row(items=[None]), "after.items has an element that is null"),
+    (
+        with_row(items=[None]),
+        "after.items has an element that is NULL: only a field of type string can take the array, as JSON",
+    ),
 ]
 
 
@@ -126,6 +129,14 @@ def test_lines_may_be_json_or_text_that_holds_json(read: Callable[..., list[Row]
     assert [line.item_id for line in as_text.change.after["items"]] == ["item-1"]
     assert as_text.change == as_json.change
     assert none.change.after["items"] == []
+
+
+def test_a_string_takes_an_array_and_an_object_as_json(read: Callable[..., list[Row]]) -> None:
+    values: list[Any] = [["a", None], [[1, 2], []], {"a": None, "b": "ü"}]
+
+    lines = read(*[with_row(tracking_number=value) for value in values])
+
+    assert [json.loads(line.change.after.tracking_number) for line in lines] == values
 
 
 def test_columns_that_the_contract_does_not_know_are_left_out(read: Callable[..., list[Row]]) -> None:

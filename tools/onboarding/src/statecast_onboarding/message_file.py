@@ -100,7 +100,10 @@ def _field(column: Column) -> str:
 
 def _about(column: Column, is_key: bool) -> str:
     key = "Of the primary key." if is_key else ""
-    empty = "Unset for NULL." if column.nullable and not column.repeated else ""
+    if column.repeated:
+        empty = "Of an array that holds NULLs make this a `string`: it is JSON then."
+    else:
+        empty = "Unset for NULL." if column.nullable else ""
     return " ".join(filter(None, (key, column.note, empty))) or f"The column `{column.name}`."
 
 

@@ -81,7 +81,7 @@ public final class RowFromTexts implements UDF4<Row, Seq<Row>, String, byte[], R
 
   private static Object element(FieldDescriptor field, Object element, DeclaredType declared, String path) {
     if (element == null) {
-      throw new UndecodableException(path + " has an element that is null");
+      throw new UndecodableException(path + " has an element that is NULL: only a field of type string can take the array, as JSON");
     }
     return value(field, element, declared, path);
   }

@@ -196,7 +196,8 @@ class RowFromTextsTest {
   @Test
   void anElementThatDoesNotFitIsNamedByItsPath() {
     assertEquals(List.of(RowFactory.create("a")).toString(), value("lines", scala(RowFactory.create("a"))).toString());
-    assertEquals("lines has an element that is null", problem("lines", scala((Row) null)));
+    String expected = "lines has an element that is NULL: only a field of type string can take the array, as JSON";
+    assertEquals(expected, problem("lines", scala((Row) null)));
   }
 
   @Test
