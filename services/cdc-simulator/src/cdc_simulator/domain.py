@@ -59,8 +59,11 @@ class Rows(Protocol):
     def __len__(self) -> int:
         """How many rows there are."""
 
-    def nth(self, index: int) -> Row:
-        """Returns the row with so many rows before it in the order of the primary key; `index` is below the length."""
+    def nth(self, index: int) -> Row | None:
+        """Returns the row with so many rows before it in the order of the primary key; `index` is below the length.
+
+        None when others have removed all of them meanwhile.
+        """
 
     def find(self, number: int) -> Row | None:
         """Returns the row with that primary key; None when there is none."""

@@ -9,6 +9,7 @@ import psycopg
 import structlog
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import Jsonb
+from pydantic import ValidationError
 from typing_extensions import override
 
 from cdc_simulator.domain import DatabaseParameters, Domain, Mutation, Rows
@@ -31,6 +32,14 @@ CONNECTION = {
     "keepalives_count": 2,
     "tcp_user_timeout": 15_000,
 }
+SESSION = """
+SET lock_timeout = '5s';
+SET statement_timeout = '30s';
+SET tcp_keepalives_idle = 5;
+SET tcp_keepalives_interval = 5;
+SET tcp_keepalives_count = 2;
+"""
+"""Nothing waits for ever, and the server soon gives up a session, with its lock, whose client is away."""
 STATE = """
 CREATE SCHEMA IF NOT EXISTS cdc_simulator;
 CREATE TABLE IF NOT EXISTS cdc_simulator.state (
@@ -61,6 +70,7 @@ class PostgresDatabase:
         """Connects at the first transaction. Raises SettingsError for a URL that is none."""
         self._url, self._domain = url, domain
         self._connection: Connection | None = None
+        self._had_lock = False
         try:
             parts = conninfo_to_dict(url)
         except psycopg.ProgrammingError:  # its text may have the password
@@ -78,10 +88,10 @@ class PostgresDatabase:
             connection = self._open()
             with connection.transaction():
                 yield connection
+        except psycopg.errors.LockNotAvailable as error:
+            raise DatabaseAwayError(f"PostgreSQL at {self.address}: another transaction holds a row") from error
         except psycopg.OperationalError as error:
             raise DatabaseAwayError(f"PostgreSQL at {self.address} is away: {_line(error)}") from error
-        except psycopg.errors.UniqueViolation as error:  # others inserted the row that was to be the next
-            raise DatabaseAwayError(f"PostgreSQL at {self.address} has more rows: {_line(error)}") from error
         except psycopg.Error as error:
             raise DatabaseError(f"PostgreSQL at {self.address} refuses: {_line(error)}") from error
 
@@ -93,19 +103,28 @@ class PostgresDatabase:
         if self._connection is None or self._connection.closed:
             self._connection = None
             connection = psycopg.connect(self._url, **CONNECTION)  # type: ignore[arg-type]  # names and their values
-            ((locked,),) = connection.execute(LOCK, [self._domain]).fetchall()
-            if not locked:
+            try:
+                self._lock(connection)
+            except BaseException:
                 connection.close()
-                raise DatabaseInUseError(f"another simulator plays {self._domain} at {self.address}: end it")
-            self._connection = connection
+                raise
+            self._connection, self._had_lock = connection, True
         return self._connection
+
+    def _lock(self, connection: Connection) -> None:
+        connection.execute(SESSION)
+        ((locked,),) = connection.execute(LOCK, [self._domain]).fetchall()
+        if not locked and self._had_lock:
+            raise DatabaseAwayError(f"PostgreSQL at {self.address} does not know yet of the connection that was lost")
+        if not locked:
+            raise DatabaseInUseError(f"another simulator plays {self._domain} at {self.address}: end it")
 
 
 class PostgresRows(Rows):
     """The rows of a table; in memory only their numbers, so that the n-th row is found at once.
 
-    Others may change rows. One that they removed is left out once it is missed; one that they added may never be
-    chosen.
+    Others may change rows. One that they removed, or wrote something into that no row can hold, is left out once it
+    is met; one that they added may never be chosen.
     """
 
     def __init__(self, connection: Connection, table: PostgresTable, highest_number: int) -> None:
@@ -119,18 +138,21 @@ class PostgresRows(Rows):
         return len(self._numbers)
 
     @override
-    def nth(self, index: int) -> Row:
+    def nth(self, index: int) -> Row | None:
         while self._numbers:
             row = self.find(self._numbers[index % len(self._numbers)])
             if row is not None:
                 return row
             del self._numbers[index % len(self._numbers)]
-        raise DatabaseAwayError(f"all rows of {self._table.name} were removed meanwhile")
+        return None
 
     @override
     def find(self, number: int) -> Row | None:
         images = self._connection.execute(self._table.select.encode(), [number]).fetchone()
-        return None if images is None else self._table.source.row_of(*images)
+        try:
+            return None if images is None else self._table.source.row_of(*images)
+        except ValidationError:  # others have written what is no row
+            return None
 
     def apply(self, mutation: Mutation) -> None:
         """Makes one change of this table; only within a transaction."""

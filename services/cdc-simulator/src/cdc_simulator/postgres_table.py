@@ -30,7 +30,8 @@ class PostgresTable:
         others = ", ".join(f"{column} = %s" for column in columns[1:])
         images = ", ".join(map(_image, table.types))
         # All names are a domain's constants.
-        self.insert = f"INSERT INTO {self.name} ({', '.join(fields)}) VALUES ({marks})"  # noqa: S608
+        self.insert = f"INSERT INTO {self.name} ({', '.join(fields)}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608
+        """A row that others made under the same id is left to them."""
         self.update = f"UPDATE {self.name} SET {others} WHERE number = %s"  # noqa: S608
         self.delete = f"DELETE FROM {self.name} WHERE number = %s"  # noqa: S608
         self.select = f"SELECT json_build_array({images})::text FROM {self.name} WHERE number = %s FOR UPDATE"  # noqa: S608
@@ -80,8 +81,12 @@ def _type(field: str, kind: object) -> str:
 
 
 def _image(field: str) -> str:
+    """SQL for what the image has of a field: null for a time that Python cannot hold."""
     column = _column(field)
-    return column if column == field else f"(extract(epoch FROM {column}) * 1000000)::bigint"
+    if column == field:
+        return column
+    is_held = f"{column} BETWEEN '0001-01-02Z' AND '9999-12-30Z'"
+    return f"CASE WHEN {is_held} THEN (extract(epoch FROM {column}) * 1000000)::bigint END"
 
 
 def _value(field: str, value: Any) -> Any:

@@ -3,12 +3,14 @@
 Everything is random only by the generator that is passed in.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from cdc_simulator.domain import SECOND_US, DatabaseParameters, Mutation, Rows, StepContext
+from cdc_simulator.source_table import Row
 
 DELETION_CHANCE = 0.5
 MAX_PICKS = 20
@@ -61,10 +63,10 @@ class RowLifeCycle(Generic[R]):
         rows, random, target = tables[self.table], context.random, context.parameters.rows
         # Grows with the rows that are missing, so that the table stays about its size.
         creation_chance = self.creation_share + (target - len(rows)) / (SIZE_TOLERANCE * target)
-        if random.random() >= creation_chance and len(rows):
+        if random.random() >= creation_chance:
             for _ in range(MAX_PICKS):
-                row = rows.nth(random.randrange(len(rows)))
-                after = self.advance(row, context)
+                row = random_row(rows, random)
+                after = None if row is None else self.advance(row, context)
                 if after != row:
                     return Mutation(self.table, row, after)
         return Mutation(self.table, None, self.create(rows.next_number, context))
@@ -86,6 +88,11 @@ class RowLifeCycle(Generic[R]):
             yield Mutation(self.table, None, row)
 
 
+def random_row(rows: Rows, random: Random) -> Row | None:
+    """Returns any of the rows; None when there is none."""
+    return rows.nth(random.randrange(len(rows))) if len(rows) else None
+
+
 def take_step(row: R, steps: Sequence[Step], context: StepContext) -> R | None:
     (step,) = context.random.choices(steps, [step.weight for step in steps])
     after: R | None = step.apply(row, context)
@@ -104,3 +111,9 @@ def another(choices: Sequence[T], present: T, random: Random) -> T:
 def another_number(highest: int, present: int, random: Random) -> int:
     """Returns a number from 1 to `highest` that is not the present one, unless there is no other."""
     return 1 + (present + random.randrange(max(1, highest - 1))) % highest
+
+
+def number_at_end(text: str) -> int:
+    """Returns the number that the text ends with; 0 when others have written something else."""
+    digits = re.search(r"\d{1,18}$", text, re.ASCII)
+    return int(digits[0]) if digits else 0

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from cdc_simulator.domain import MINUTE_US, Domain, StepContext
-from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete
+from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete, number_at_end
 from cdc_simulator.source_table import SourceTable
 from statecast.bookings.v1.booking_pb2 import BookingChange
 
@@ -60,7 +60,7 @@ def _change_destination(row: BookingRow, context: StepContext) -> BookingRow:
 
 
 def _hand_over(row: BookingRow, context: StepContext) -> BookingRow:
-    present = int(row.customer_id.rpartition("-")[2])
+    present = number_at_end(row.customer_id)
     number = another_number(context.parameters.customers, present, context.random)
     return row._replace(customer_id=_customer_id(number))
 

@@ -6,7 +6,7 @@ from random import Random
 from typing import NamedTuple
 
 from cdc_simulator.domain import DatabaseParameters, Domain, Mutation, Rows, StepContext
-from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete
+from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete, number_at_end, random_row
 from cdc_simulator.source_table import SourceTable
 from statecast.sales.v1.invoice_pb2 import InvoiceChange
 from statecast.sales.v1.store_pb2 import StoreChange
@@ -110,6 +110,8 @@ def create_invoice(number: int, context: StepContext) -> InvoiceRow:
 
 
 def _correct_quantity(row: InvoiceRow, context: StepContext) -> InvoiceRow:
+    if not row.lines:  # others have emptied it
+        return row
     index = context.random.randrange(len(row.lines))
     line = row.lines[index]
     corrected = line._replace(item_quantity=another_number(MAX_QUANTITY, line.item_quantity, context.random))
@@ -122,7 +124,7 @@ def _correct_customer_type(row: InvoiceRow, context: StepContext) -> InvoiceRow:
 
 
 def _correct_card(row: InvoiceRow, context: StepContext) -> InvoiceRow:
-    present = int(row.customer_card_no) - FIRST_CARD
+    present = number_at_end(row.customer_card_no) - FIRST_CARD
     return row._replace(customer_card_no=_card(another_number(context.parameters.customers, present, context.random)))
 
 
@@ -162,8 +164,9 @@ def initial_rows(parameters: DatabaseParameters, now_us: int) -> Iterator[Mutati
 
 def next_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation:
     """Returns what happens to an invoice or, seldom, to a store."""
-    if context.random.random() < RENAMING_SHARE:
-        store = tables[STORES.name].nth(context.random.randrange(STORE_COUNT))
+    renamed = context.random.random() < RENAMING_SHARE
+    store = random_row(tables[STORES.name], context.random) if renamed else None
+    if store is not None:
         return Mutation(STORES.name, store, rename_store(store, context.random))
     return INVOICE_LIFE_CYCLE.next_mutation(tables, context)
 

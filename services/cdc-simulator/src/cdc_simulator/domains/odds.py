@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cdc_simulator.domain import MINUTE_US, DatabaseParameters, Domain, Mutation, Rows, StepContext
-from cdc_simulator.row_life_cycle import RowLifeCycle, Step, delete, take_step
+from cdc_simulator.row_life_cycle import RowLifeCycle, Step, delete, random_row, take_step
 from cdc_simulator.source_table import SourceTable
 from statecast.odds.v1.market_pb2 import MarketChange
 from statecast.odds.v1.match_pb2 import MatchChange
@@ -196,7 +196,7 @@ def next_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation:
 
 def _new_market(tables: Mapping[str, Rows], context: StepContext) -> Mutation | None:
     """A market that the match does not have now, under the id that it had if it was withdrawn before."""
-    match = _random_row(tables[MATCHES.name], context)
+    match = random_row(tables[MATCHES.name], context.random)
     if match is None:
         return None
     index = context.random.randrange(MAX_MARKETS)
@@ -206,15 +206,11 @@ def _new_market(tables: Mapping[str, Rows], context: StepContext) -> Mutation | 
 
 
 def _market_mutation(tables: Mapping[str, Rows], context: StepContext) -> Mutation | None:
-    market = _random_row(tables[MARKETS.name], context)
+    market = random_row(tables[MARKETS.name], context.random)
     if market is None:
         return None
     match = tables[MATCHES.name].find(market.match_number)
     return Mutation(MARKETS.name, market, advance_market(market, match, context))
-
-
-def _random_row(rows: Rows, context: StepContext) -> Any:
-    return rows.nth(context.random.randrange(len(rows))) if len(rows) else None
 
 
 DOMAIN = Domain("odds", (MATCHES, MARKETS), initial_rows, next_mutation)

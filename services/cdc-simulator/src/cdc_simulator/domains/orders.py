@@ -14,6 +14,7 @@ from statecast.orders.v1.order_pb2 import OrderChange
 MAX_LINES = 6
 MAX_QUANTITY = 5
 CURRENCY = "EUR"
+LAST_DAY = date(9999, 12, 1)
 
 
 class Status(StrEnum):
@@ -71,8 +72,7 @@ def _set_status(status: Status) -> Callable[[OrderRow, StepContext], OrderRow]:
 
 
 def _pay(row: OrderRow, context: StepContext) -> OrderRow:
-    today = datetime.fromtimestamp(context.now_us // SECOND_US, UTC).date()
-    day = today + timedelta(days=3 + context.random.randrange(7))
+    day = _today(context) + timedelta(days=3 + context.random.randrange(7))
     return row._replace(status=Status.PAID, estimated_delivery=day.isoformat(), updated_at_us=context.now_us)
 
 
@@ -82,12 +82,20 @@ def _ship(row: OrderRow, context: StepContext) -> OrderRow:
 
 
 def _move_delivery(row: OrderRow, context: StepContext) -> OrderRow:
-    day = date.fromisoformat(row.estimated_delivery) + timedelta(days=context.random.choice((-1, 1, 2, 3)))
+    try:
+        day = date.fromisoformat(row.estimated_delivery)
+    except ValueError:  # others have written something else
+        day = _today(context)
+    day = min(day, LAST_DAY) + timedelta(days=context.random.choice((-1, 1, 2, 3)))
     return row._replace(estimated_delivery=day.isoformat(), updated_at_us=context.now_us)
 
 
+def _today(context: StepContext) -> date:
+    return datetime.fromtimestamp(context.now_us // SECOND_US, UTC).date()
+
+
 def _change_items(row: OrderRow, context: StepContext) -> OrderRow:
-    changes = [_change_quantity]
+    changes = [_change_quantity] if row.items else []
     if len(row.items) < min(MAX_LINES, context.parameters.items):
         changes.append(_add_item)
     if len(row.items) > 1:

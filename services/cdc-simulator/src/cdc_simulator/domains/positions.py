@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from cdc_simulator.domain import Domain, StepContext
-from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete
+from cdc_simulator.row_life_cycle import RowLifeCycle, Step, another, another_number, delete, number_at_end
 from cdc_simulator.source_table import SourceTable
 from statecast.portfolio.v1.open_position_pb2 import OpenPositionChange
 
@@ -59,7 +59,7 @@ def _correct_exchange(row: PositionRow, context: StepContext) -> PositionRow:
 
 
 def _transfer(row: PositionRow, context: StepContext) -> PositionRow:
-    present = int(row.client.removeprefix("client"))
+    present = number_at_end(row.client)
     return row._replace(client=_client(another_number(context.parameters.customers, present, context.random)))
 
 
