@@ -1,5 +1,6 @@
 """What a process of the stack is, and when it is ready."""
 
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,4 +19,5 @@ class ProcessSpec:
     after: tuple[str, ...] = ()  # what must have been ready once before this one starts
     prepare: Callable[[], None] | None = None  # called before each start; may block, and raise a LocalStackError
     may_end: bool = False  # whether it is done when it ends with status 0
+    stops_by: signal.Signals = signal.SIGTERM
     stops_last: bool = False  # it is stopped when all others have ended

@@ -1,5 +1,6 @@
 """Where the orders come from: the simulator's own log, or a PostgreSQL that Debezium reads."""
 
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,8 +47,10 @@ def _database(postgres: Postgres) -> ProcessSpec:
     def probe() -> str:
         return "" if postgres.answers() else f"no PostgreSQL answers at 127.0.0.1:{postgres.port}"
 
-    # The last of its clients to go is told to with the others, and the server waits for it.
-    return ProcessSpec("postgres", postgres.command(), probe=probe, prepare=postgres.prepare, stops_last=True)
+    # By SIGTERM it would wait for its clients, and a person's psql is one of them.
+    return ProcessSpec(
+        "postgres", postgres.command(), probe=probe, prepare=postgres.prepare, stops_by=signal.SIGINT, stops_last=True
+    )
 
 
 def _connector(postgres: Postgres, settings: Settings) -> ProcessSpec:

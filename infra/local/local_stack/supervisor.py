@@ -59,7 +59,7 @@ class SupervisedProcess:
         if self._process is not None and self.entry.pid is not None:
             self._set("stopping")
             began = time.monotonic()
-            await asyncio.to_thread(processes.stop, self.entry.pid, self._settings.stop_grace_s)
+            await self._end(self.entry.pid)
             self._process.wait()
             processes.kill_group(self.entry.pid)
             log.info("process has ended", process=self.spec.name, after_s=round(time.monotonic() - began, 1))
@@ -75,7 +75,7 @@ class SupervisedProcess:
         try:
             while process.poll() is None:
                 if self._hold_file.exists():
-                    await asyncio.to_thread(processes.stop, process.pid, self._settings.stop_grace_s)
+                    await self._end(process.pid)
                 await asyncio.sleep(POLL_S)
         finally:
             probing.cancel()
@@ -86,6 +86,9 @@ class SupervisedProcess:
             self._set("done")
         else:
             await self._pause(process.returncode)
+
+    async def _end(self, pid: int) -> None:
+        await asyncio.to_thread(processes.stop, pid, self._settings.stop_grace_s, self.spec.stops_by)
 
     async def _start(self) -> processes.Popen:
         self._started_at = time.monotonic()

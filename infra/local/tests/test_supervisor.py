@@ -12,10 +12,13 @@ from small_stack import SLEEPS, STARTS_A_CHILD
 
 from local_stack import LocalStackError
 from local_stack.process_spec import ProcessSpec
-from local_stack.settings import Settings
+from local_stack.settings import Settings, postgres_of
+from local_stack.sources import postgres_source
 from local_stack.stack_directory import Entry, StackDirectory, State
 from local_stack.stack_file import read_stack
 from local_stack.supervisor import SupervisedProcess, Supervisor, restart_pause_s
+from testkit.ports import free_port
+from testkit.postgres import connect
 from testkit.waiting import wait_until
 
 
@@ -205,6 +208,19 @@ async def test_one_that_may_end_and_ends_well_is_held_and_not_done(tmp_path: Pat
     await ended(process, run)
 
     assert again.pid is not None
+
+
+async def test_postgresql_ends_in_order_although_somebody_is_connected(tmp_path: Path) -> None:
+    settings = Settings(directory=tmp_path, source="postgres", postgres_port=free_port())
+    [database] = postgres_source(settings).database
+    process = in_run(database, tmp_path)
+    run = asyncio.create_task(process.run_until_done([]))
+    await becomes(process, "ready")
+
+    with connect(postgres_of(settings).dsn):
+        await ended(process, run)
+
+    assert "database system is shut down" in process.entry.log.read_text()
 
 
 async def test_a_program_that_does_not_exist_is_not_installed(tmp_path: Path) -> None:

@@ -38,15 +38,15 @@ def start_detached(command: Sequence[str], log_file: Path, environment: Mapping[
     return _start(command, log_file, environment, None)
 
 
-def stop(pid: int, grace_s: float = 10.0) -> None:
-    """Sends SIGTERM to the process, and SIGKILL if it is still there after `grace_s`.
+def stop(pid: int, grace_s: float = 10.0, by: signal.Signals = signal.SIGTERM) -> None:
+    """Sends a signal to the process, and SIGKILL if it is still there after `grace_s`.
 
     What the process started is killed too, if it has not ended a second after it.
     """
     try:
         process = psutil.Process(pid)
         children = process.children(recursive=True)
-        process.terminate()
+        process.send_signal(by)
     except psutil.NoSuchProcess:
         return
     _, alive = psutil.wait_procs([process], timeout=grace_s)
