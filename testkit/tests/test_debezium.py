@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
@@ -66,6 +67,15 @@ def records(kafka: str, topic: str) -> Callable[[str], dict[str, object]]:
         return eventually(arrived, timeout_s=60)
 
     return record
+
+
+def test_nobody_reads_the_password_from_the_worker(connect: ConnectProcess, database: PostgresProcess) -> None:
+    url = f"http://127.0.0.1:{connect.worker.port}/connectors/{debezium.CONNECTOR}/config"
+
+    shown = httpx.get(url, trust_env=False).text
+
+    assert f'"database.dbname":"{postgres.USER}"' in shown
+    assert database.server.password not in shown
 
 
 def test_an_update_arrives_as_debeziums_record(

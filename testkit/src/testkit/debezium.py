@@ -15,6 +15,7 @@ from testkit.server_process import ServerProcess
 
 LIBS = Path(__file__).resolve().parents[3] / "infra" / "local" / "connect" / "target" / "libs"
 CONNECTOR = "debezium"
+PROVIDERS = "org.apache.kafka.common.config.provider"
 
 LOGGING = """
 <Configuration status="WARN">
@@ -43,7 +44,7 @@ def postgres_connector(
         "database.hostname": "127.0.0.1",
         "database.port": str(postgres.port),
         "database.user": USER,
-        "database.password": postgres.password,
+        "database.password": f"${{directory:{postgres.directory.resolve()}:password}}",
         "database.dbname": USER,
         "table.include.list": ",".join(f"public.{table}" for table in tables),
         "publication.autocreate.mode": "filtered",
@@ -78,7 +79,6 @@ class Connect:
             raise FileNotFoundError(f"no Debezium jars in {LIBS}: run `make install`")
         self.directory.mkdir(parents=True, exist_ok=True)
         (self.directory / "log4j2.xml").write_text(LOGGING)
-        self._connector_file.touch(mode=0o600)  # it has the database's password
         self._connector_file.write_text(json.dumps({"name": CONNECTOR, "config": dict(self.connector)}, indent=2))
         self._worker_file.write_text("".join(f"{name}={value}\n" for name, value in self._worker_settings().items()))
 
@@ -125,6 +125,9 @@ class Connect:
             "offset.storage.file.filename": str(self.directory / "offsets"),
             "offset.flush.interval.ms": "1000",
             "plugin.discovery": "service_load",
+            # So that Connect's REST server, which anyone on the machine may ask, shows a reference and no password.
+            "config.providers": "directory",
+            "config.providers.directory.class": f"{PROVIDERS}.DirectoryConfigProvider",
             "producer.linger.ms": "0",  # the connector sends batches anyway
             "producer.compression.type": "lz4",
         }
