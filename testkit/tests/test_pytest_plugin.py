@@ -38,3 +38,17 @@ def test_tests_of_a_module_that_starts_large_processes_are_marked(pytester: pyte
     )
 
     assert selected(pytester, "-m", "not stack") == {"test_plain"}
+
+
+def test_the_time_that_a_test_may_take_is_stretched(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("testkit.waiting.TIMEOUT_SCALE", 3)
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\ntimeout = 20")
+    pytester.makepyfile(
+        "import pytest\n"
+        "def limit_s(request): return request.node.get_closest_marker('timeout').args[0]\n"
+        "def test_as_any(request): assert limit_s(request) == 60\n"
+        "@pytest.mark.timeout(100)\n"
+        "def test_long(request): assert limit_s(request) == 300\n"
+    )
+
+    pytester.runpytest("-p", "testkit.pytest_plugin").assert_outcomes(passed=2)

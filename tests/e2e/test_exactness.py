@@ -37,7 +37,7 @@ def busy_stack(tmp_path: Path) -> Iterator[RunningStack]:
         yield running
 
 
-@pytest.mark.timeout(scaled(2_400))
+@pytest.mark.timeout(2_400)
 def test_every_instance_equals_the_model_and_no_subscriber_saw_state_go_backwards(busy_stack: RunningStack) -> None:
     bootstrap = busy_stack.file.kafka.bootstrap
     with OrderWatchers(gateway_of(busy_stack), client_of(busy_stack, "operator"), WATCHED) as watchers:

@@ -13,7 +13,7 @@ from local_stack.settings import Settings
 from statecast.orders.v1.order_pb2 import Order
 from testkit.waiting import eventually, scaled
 
-pytestmark = pytest.mark.timeout(scaled(600))
+pytestmark = pytest.mark.timeout(600)
 
 ALICE, BOB = "customer-0001", "customer-0002"
 CHANGES_BETWEEN_KILLS = 100

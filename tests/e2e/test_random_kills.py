@@ -17,7 +17,7 @@ from drivers.topic_readers import read_history, row_of
 from drivers.update_assertions import assert_all_told, assert_range_told_once, assert_told_once
 
 from local_stack.running_stack import RunningStack
-from testkit.waiting import eventually, scaled
+from testkit.waiting import eventually
 
 SEEDS = [int(seed) for seed in os.environ.get("RANDOM_KILLS_SEEDS", "1").split()]
 
@@ -45,7 +45,7 @@ def watchers_for(changes: OrderChanges) -> list[PushWatcher]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(scaled(900))
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_watchers_go_on_without_gap_or_repeat(
     stack: RunningStack, gateway: Gateway, source: OrderSource, seed: int

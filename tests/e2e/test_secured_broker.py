@@ -122,6 +122,7 @@ REFUSALS = [
     ("processor", "stream-processor", "Read", "topic", "orders"),
     ("processor", "stream-processor", "Write", "topic", "orders-by-key"),
     ("processor", "stream-processor", "DescribeConfigs", "topic", "orders.dead-letter"),
+    ("processor", "stream-processor", "Read", "topic", "orders.dead-letter"),
     ("query", "query-service", "Read", "topic", "orders-by-key"),
     ("query", "query-service", "Read", "group", "query-service"),
 ]

@@ -20,7 +20,7 @@ from drivers.stalled_reader import (
 from websockets.exceptions import ConnectionClosed
 
 from local_stack.running_stack import RunningStack
-from testkit.waiting import eventually, scaled
+from testkit.waiting import eventually
 
 ORDERS, ROW_BYTES = 4, 30_000
 SKIPPED_WHEN_STALLED = 25 * ORDERS
@@ -106,7 +106,7 @@ def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_and_what_wa
         assert sum(map(skipped_in, reader.all_frames())) == reader.skipped() - skipped
 
 
-@pytest.mark.timeout(scaled(240))
+@pytest.mark.timeout(240)
 def test_who_reads_nothing_is_cut_off_and_resumes_where_it_was(
     stack: RunningStack, source: OrderSource, operator: GatewayClient
 ) -> None:
@@ -126,7 +126,7 @@ def test_who_reads_nothing_is_cut_off_and_resumes_where_it_was(
     assert_resumes(operator, orders, reader)
 
 
-@pytest.mark.timeout(scaled(240))
+@pytest.mark.timeout(240)
 def test_for_whom_too_much_waits_is_sent_away_and_resumes_where_it_was(
     stack: RunningStack, source: OrderSource, operator: GatewayClient
 ) -> None:

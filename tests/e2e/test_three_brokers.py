@@ -88,7 +88,7 @@ def killed_with_its_zone(stack: RunningStack, broker: BrokerProcess) -> Iterator
 
 
 @pytest.mark.long
-@pytest.mark.timeout(scaled(900))
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("way", "seed"), [(killed, 1), (silent, 2), (killed_with_its_zone, 3)])
 def test_brokers_go_one_after_the_other(
     stack_on_brokers: RunningStack, brokers: BrokerCluster, way: Way, seed: int

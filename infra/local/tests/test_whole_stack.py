@@ -42,7 +42,7 @@ def newest_order(stack: RunningStack) -> Mapping[str, Any]:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.long
-@pytest.mark.timeout(scaled(600))
+@pytest.mark.timeout(600)
 def test_it_leaves_nothing_goes_on_where_it_stopped_and_shows_itself(tmp_path: Path) -> None:
     settings = Settings(
         directory=tmp_path / "stack", orders=50, customers=5, rate=20, start_timeout_s=scaled(180), demo_lines_s=15

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from statecast_service.kafka import KafkaSettings
 from testkit import topics
 from testkit.broker import running_broker
+from testkit.waiting import scaled
 
 CreateTopic = Callable[..., str]
 
@@ -42,9 +43,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Marks each test by the large processes that it uses, itself or through fixtures; `-m` can select by them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Marks each test by the large processes that it uses, itself or through fixtures; `-m` can select by them.
+
+    The time that each test may take is stretched as its other time-outs are.
+    """
     for item in items:
+        limit = item.get_closest_marker("timeout")
+        limit_s = limit.args[0] if limit else float(config.getini("timeout") or 0)
+        item.add_marker(pytest.mark.timeout(scaled(limit_s)), append=False)
         fixtures = getattr(item, "fixturenames", ())
         markers = {marker for name, marker in COSTLY_FIXTURES.items() if name in fixtures}
         module = getattr(item, "module", None)
