@@ -44,15 +44,18 @@ $(VENV)/.services: $(VENV)/.contract constraints.txt requirements-dev.txt libs/s
 	touch $@
 
 services/stream-processor/jvm/target/.done: services/stream-processor/jvm/pom.xml $(shell find services/stream-processor/jvm/src -name '*.java' 2>/dev/null)
+	rm -rf $(@D)
 	$(MVN) -f services/stream-processor/jvm/pom.xml package -DskipTests
 	touch $@
 
+# What another version of a pom has fetched must not stay beside what this one does.
 infra/local/%/target/.done: infra/local/%/pom.xml
+	rm -rf $(@D)
 	$(MVN) -f $< package
 	touch $@
 
 infra/local/postgres/target/.done: infra/local/postgres/pom.xml
-	rm -rf infra/local/postgres/target
+	rm -rf $(@D)
 	$(MVN) -f $< package -Dpostgres.architecture=$(POSTGRES_ARCHITECTURE)
 	$(PYTHON) -m tarfile -e infra/local/postgres/target/archive/*.txz infra/local/postgres/target/postgres
 	touch $@
