@@ -4,26 +4,33 @@ import json
 from typing import Any
 
 import pytest
-from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statecast.json_documents import MAX_EXACT
 from ws_edge import json_rows
-from ws_edge.http.rest import message_document
-from ws_edge.json_rows import MAX_DEPTH, MAX_EXACT
+from ws_edge.http.rest import row_document
+from ws_edge.json_rows import MAX_DEPTH
 
 SCALARS = st.none() | st.booleans() | st.text() | st.integers(-MAX_EXACT, MAX_EXACT) | st.floats(allow_nan=False)
 DOCUMENTS = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
 
 
 def shown(document: Any) -> Any:
-    return json_format.MessageToDict(json_rows.decode(json.dumps(document).encode()))
+    return row_document(json_rows.decode(json.dumps(document).encode()))
 
 
 @given(DOCUMENTS.filter(lambda document: "Infinity" not in json.dumps(document)))
 def test_a_document_is_shown_as_it_is(document: Any) -> None:
     assert shown(document) == document
+
+
+def test_integers_are_written_as_integers() -> None:
+    document = {"id": 42, "big": [2**53, -(2**53)], "price": 1.5, "far": 1e300}
+
+    assert json.dumps(shown(document), sort_keys=True) == json.dumps(document, sort_keys=True)
+    assert json.dumps(shown([1.0, -0.0])) == "[1, 0]"
 
 
 def test_an_integer_that_no_double_holds_becomes_a_text() -> None:
@@ -57,4 +64,4 @@ def test_the_owner_is_a_text_of_the_outermost_object() -> None:
 
 @pytest.mark.parametrize("document", [{"a": [1, None, {}], "b": ""}, [], "text", None, 0, False])
 def test_a_call_answers_with_the_document_itself(document: Any) -> None:
-    assert message_document(json_rows.decode(json.dumps(document).encode())) == document
+    assert row_document(json_rows.decode(json.dumps(document).encode())) == document

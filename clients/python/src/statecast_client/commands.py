@@ -9,9 +9,9 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from google.protobuf import any_pb2
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Value
 
+from statecast.json_documents import document_of
 from statecast.push.v1.range_pb2 import MemberChange, Range, RangeWatched
 from statecast.push.v1.subscription_pb2 import Changed, Removed
 from statecast.query.v1 import query_pb2
@@ -180,7 +180,7 @@ async def _subscribe(client: PushClient, options: Namespace) -> list[Subscriptio
 
 def _row_value(row: any_pb2.Any, options: Namespace) -> object:
     if row.Is(Value.DESCRIPTOR):  # a row of JSON
-        return MessageToDict(Value.FromString(row.value))
+        return document_of(Value.FromString(row.value))
     return decoder(row.TypeName(), options.descriptors)(row.value)
 
 

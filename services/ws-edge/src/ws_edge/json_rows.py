@@ -8,8 +8,8 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.struct_pb2 import Value
 
-MAX_EXACT = 2**53
-"""Up to here a double, which is what Value and JavaScript have for numbers, holds every integer."""
+from statecast.json_documents import MAX_EXACT
+
 MAX_DEPTH = 30
 """Readers of Protobuf give up beyond 100 messages within each other, and a level of JSON takes up to three."""
 

@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.struct_pb2 import Value
 from typing_extensions import override
 
+from statecast.json_documents import document_of
 from statecast.push.v1.push_pb2 import Authenticated, Begin, ChannelAttached, ClientFrame, Error, Reconnect, ServerFrame
 from statecast.push.v1.range_pb2 import MemberChange as ChangeKind
 from statecast.push.v1.range_pb2 import Range, RangeChanged, RangeUnwatched, RangeWatched, WatchRange
@@ -208,8 +209,10 @@ def _kind_of(change: MemberChange) -> "ChangeKind.ValueType":
 
 def _any_document(row: Message) -> dict[str, Any]:
     """An Any in proto3 JSON. json_format would look its type up, and those that are mounted are in no registry."""
-    document = json_format.MessageToDict(row, preserving_proto_field_name=True)
-    content = {"value": document} if isinstance(row, Value) else document
+    if isinstance(row, Value):
+        content = {"value": document_of(row)}
+    else:
+        content = json_format.MessageToDict(row, preserving_proto_field_name=True)
     return {"@type": f"type.googleapis.com/{row.DESCRIPTOR.full_name}", **content}
 
 

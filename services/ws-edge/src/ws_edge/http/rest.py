@@ -9,8 +9,10 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse
 from google.protobuf import json_format
 from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Value
 from pydantic import BaseModel, Field, field_validator
 
+from statecast.json_documents import document_of
 from ws_edge.auth.gateway import Caller, Gateway, Tickets
 from ws_edge.auth.page_tokens import PageTokens
 from ws_edge.authorization import Consumer, check_key, check_row, may_see
@@ -246,11 +248,16 @@ def state_document(state: KeyState) -> dict[str, Any]:
     }
     if state.commit_ns is not None:
         document["commit_time"] = rfc3339(state.commit_ns)
-    return document | _lag(state.lag_ms) | {"row": message_document(state.row)}
+    return document | _lag(state.lag_ms) | {"row": row_document(state.row)}
 
 
 def _lag(lag_ms: int) -> dict[str, str]:
     return {"lag_ms": str(lag_ms)} if lag_ms else {}
+
+
+def row_document(row: Message) -> Any:
+    """A row as JSON: that of a store of JSON is the document itself."""
+    return document_of(row) if isinstance(row, Value) else message_document(row)
 
 
 def message_document(message: Message) -> dict[str, Any]:
