@@ -40,7 +40,9 @@ class OrderReader:
         self._seen: dict[str, Position] = {}
         policy = {"retryPolicy": RETRY | {"retryableStatusCodes": ["UNAVAILABLE"]}} if retry else {}
         config = json.dumps({"methodConfig": [{"name": [{}], **policy}]})
-        self._channel = grpc.insecure_channel(f"ipv4:{','.join(addresses)}", [("grpc.service_config", config)])
+        # The native server takes no :authority of two ports, which is what a list of addresses makes else.
+        options = [("grpc.service_config", config), ("grpc.default_authority", "query-service")]
+        self._channel = grpc.insecure_channel(f"ipv4:{','.join(addresses)}", options)
         self._stub: Any = QueryServiceStub(self._channel)
 
     def read_until(self, done: threading.Event) -> None:

@@ -160,6 +160,16 @@ async def test_a_request_that_is_no_message_is_refused_and_not_logged_as_a_defec
     assert caplog.records == []
 
 
+async def test_a_client_may_list_addresses_when_it_names_the_service(instance: Instance) -> None:
+    """The native server takes no :authority of two ports, which is what such a client sends else."""
+    instance.gate.opened.set()
+    addresses = f"ipv4:{instance.address},127.0.0.1:1"
+
+    async with grpc.aio.insecure_channel(addresses, [("grpc.default_authority", "query-service")]) as channel:
+        stub: query_grpc.QueryServiceAsyncStub = query_grpc.QueryServiceStub(channel)
+        assert await stub.GetState(query.GetStateRequest()) == ANSWER
+
+
 @pytest.mark.parametrize(
     "path", ["/statecast.shard.v1.ShardService/ListPartitions", f"/{SERVICE}/Missing", "/a", "/a/b"]
 )
