@@ -7,10 +7,11 @@ such as `protoc --descriptor_set_out` and `buf build` write. Both may import wha
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from typing import cast
 
@@ -42,8 +43,7 @@ class MessageTypes:
     @classmethod
     def read(cls, directory: Path | None = None) -> "MessageTypes":
         """The contract's messages and those of the directory, if one is given. Raises DescriptorsError."""
-        contract = (files(_CONTRACT) / "contract.binpb").read_bytes()
-        return cls(contract if directory is None else _with_mounted(contract, directory))
+        return cls(_contract() if directory is None else _with_mounted(_contract(), directory))
 
     @cached_property
     def fields(self) -> Mapping[str, frozenset[str]]:
@@ -56,14 +56,14 @@ class MessageTypes:
         return frozenset(name for name in self.fields if not name.startswith("google."))
 
     def message_class(self, name: str) -> type[Message]:
-        """The class of a top-level message: the generated one of the contract's. Raises KeyError for no such name."""
+        """The class of a message, nested ones too: of the contract's the generated one. Raises KeyError for no such."""
         if name not in self.rows:
             raise KeyError(name)
-        named = {_full_name(file, message.name): file for file in self._files for message in file.message_type}
-        file = named[name]
-        if file.name.startswith(f"{_CONTRACT}/") and find_spec(_module(file)) is not None:
-            return cast(type[Message], getattr(import_module(_module(file)), name.rpartition(".")[2]))
-        return GetMessageClass(self._pool.FindMessageTypeByName(name))
+        message = self._pool.FindMessageTypeByName(name)
+        if message.file.name not in _files_of_contract():
+            return GetMessageClass(message)
+        module = import_module(message.file.name.removesuffix(".proto").replace("/", ".") + "_pb2")
+        return cast(type[Message], attrgetter(name.removeprefix(f"{message.file.package}."))(module))
 
     @cached_property
     def _pool(self) -> DescriptorPool:
@@ -74,6 +74,17 @@ class MessageTypes:
         for name, message in named:  # it grows by the nested ones on the way
             named += [(f"{name}.{nested.name}", nested) for nested in message.nested_type]
             yield name, message
+
+
+@cache
+def _contract() -> bytes:
+    return (files(_CONTRACT) / "contract.binpb").read_bytes()
+
+
+@cache
+def _files_of_contract() -> frozenset[str]:
+    """The files whose generated code is installed; one that is mounted below statecast/ has none."""
+    return frozenset(file.name for file in FileDescriptorSet.FromString(_contract()).file)
 
 
 def _with_mounted(contract: bytes, directory: Path) -> bytes:
@@ -116,11 +127,16 @@ def _compiled(directory: Path, sources: Iterable[Path], known: _Sources) -> list
     """The descriptors of .proto files and of what they import. Raises DescriptorsError with the file and the line."""
     if find_spec("grpc_tools") is None:
         raise DescriptorsError(f"{directory} has .proto files: install grpcio-tools, or put descriptor sets there")
+    well_known = files("grpc_tools") / "_proto"
     names = [path.relative_to(directory).as_posix() for path in sources]
+    names = [name for name in names if not (name.startswith(_WELL_KNOWN) and (well_known / name).is_file())]
     for name in names:
         if name in known:
             raise DescriptorsError(f"{directory / name}: {known[name][1]} has a file of that name: rename one")
-    well_known = files("grpc_tools") / "_proto"
+        if name.startswith(("-", "@")):
+            raise DescriptorsError(f"{directory / name}: protoc takes a name with {name[0]} for an option: rename it")
+    if not names:
+        return []
     # Through pipes, because the file system of a container may be read-only. A process of its own shows its errors.
     command = [sys.executable, "-m", "grpc_tools.protoc", "--descriptor_set_in=/dev/stdin", "--include_imports"]
     command += [f"--proto_path={directory}", f"--proto_path={well_known}", "--descriptor_set_out=/dev/stdout", *names]
@@ -208,7 +224,3 @@ def _pool_of(ordered: Iterable[FileDescriptorProto]) -> DescriptorPool:
 
 def _full_name(file: FileDescriptorProto, name: str) -> str:
     return f"{file.package}.{name}" if file.package else name
-
-
-def _module(file: FileDescriptorProto) -> str:
-    return file.name.removesuffix(".proto").replace("/", ".") + "_pb2"

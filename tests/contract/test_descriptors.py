@@ -1,5 +1,6 @@
 """Message types of a mounted directory stand beside those of the contract, or are refused by file and line."""
 
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -51,12 +52,55 @@ def test_the_generated_classes_stay_those_of_the_contract(mounted: Path) -> None
     assert MessageTypes.read().descriptor_set == statecast.descriptor_set()
 
 
+NESTED = """\
+syntax = "proto3";
+package statecast.acme.v1;
+message Parcel { message Label { string text = 1; } Label label = 1; map<string, int32> parts = 2; }
+"""
+
+
+def test_a_mounted_file_below_the_contracts_folder_has_a_class_of_its_own(mounted: Path) -> None:
+    (mounted / "statecast/acme/v1").mkdir(parents=True)
+    (mounted / "statecast/acme/v1/s.proto").write_text(NESTED)
+    types = MessageTypes.read(mounted)
+    label = types.message_class("statecast.acme.v1.Parcel.Label")(text="a")
+
+    assert types.message_class("statecast.acme.v1.Parcel")(label=label).SerializeToString() == b"\n\x03\n\x01a"
+
+
+def test_every_row_has_a_class(mounted: Path) -> None:
+    (mounted / "nested.proto").write_text(NESTED)
+    types = MessageTypes.read(mounted)
+
+    assert {name: types.message_class(name).DESCRIPTOR.full_name for name in types.rows} == {n: n for n in types.rows}
+
+
+def test_googles_own_files_may_be_mounted_beside_those_that_import_them(mounted: Path) -> None:
+    (mounted / "google/protobuf").mkdir(parents=True)
+    for name in ("timestamp", "wrappers", "duration"):
+        source = files("grpc_tools") / f"_proto/google/protobuf/{name}.proto"
+        (mounted / f"google/protobuf/{name}.proto").write_text(source.read_text())
+    types = MessageTypes.read(mounted)
+
+    assert "acme.v1.Shipment" in types.rows
+    (mounted / "acme/v1/shipment.proto").unlink()
+    assert MessageTypes.read(mounted).rows == MessageTypes.read().rows
+
+
+@pytest.mark.parametrize("name", ["-shipment.proto", "@shipment.proto"])
+def test_a_name_that_protoc_takes_for_an_option_is_refused(mounted: Path, name: str) -> None:
+    (mounted / name).write_text(SHIPMENT)
+
+    with pytest.raises(DescriptorsError, match=f"{name}: protoc takes a name with {name[0]} for an option: rename it"):
+        MessageTypes.read(mounted)
+
+
 def test_each_file_comes_after_its_imports(mounted: Path) -> None:
-    files = descriptor_pb2.FileDescriptorSet.FromString(MessageTypes.read(mounted).descriptor_set).file
-    names = [file.name for file in files]
+    imported = descriptor_pb2.FileDescriptorSet.FromString(MessageTypes.read(mounted).descriptor_set).file
+    names = [file.name for file in imported]
 
     assert "acme/v1/shipment.proto" in names
-    assert all(names.index(imported) < names.index(file.name) for file in files for imported in file.dependency)
+    assert all(names.index(name) < names.index(file.name) for file in imported for name in file.dependency)
 
 
 def test_a_descriptor_set_is_read_and_proto_files_may_import_it(mounted: Path) -> None:
@@ -112,10 +156,10 @@ def test_another_version_of_a_contract_file_is_refused(mounted: Path) -> None:
     with pytest.raises(DescriptorsError, match=r"order\.proto: the contract has a file of that name"):
         MessageTypes.read(mounted)
 
-    files = descriptor_pb2.FileDescriptorSet.FromString(statecast.descriptor_set())
-    next(file for file in files.file if file.name.endswith("order.proto")).message_type[0].name = "Other"
+    contract = descriptor_pb2.FileDescriptorSet.FromString(statecast.descriptor_set())
+    next(file for file in contract.file if file.name.endswith("order.proto")).message_type[0].name = "Other"
     (mounted / "statecast/orders/v1/order.proto").unlink()
-    (mounted / "old.binpb").write_bytes(files.SerializeToString())
+    (mounted / "old.binpb").write_bytes(contract.SerializeToString())
     with pytest.raises(DescriptorsError, match=r"old\.binpb: .*order\.proto differs from that of the contract"):
         MessageTypes.read(mounted)
 
