@@ -35,7 +35,7 @@ def postgres_connector(
     """The configuration of a connector for tables of the schema `public`.
 
     `topics` names the topic of a table, whose own name is `$1`. `settings` are Debezium's on top, with underscores for
-    dots. A table that has no REPLICA IDENTITY FULL gives no true rows before a change.
+    dots. A table needs no REPLICA IDENTITY FULL; without it the connector gives no true rows before a change.
     """
     return {
         "name": CONNECTOR,

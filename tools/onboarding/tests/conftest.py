@@ -1,11 +1,18 @@
 """A real PostgreSQL with tables that are none of ours."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from kafka_topics.topics_file import read_topics
+from query_service.storage.stores_file import read_stores as read_query_stores
+from statecast.descriptors import MessageTypes
+from stream_processor.__main__ import main as stream_processor
 from testkit.postgres import PostgresProcess, running_postgres
+from ws_edge.channels import EDGE_STORES
+from ws_edge.stores import read_stores as read_edge_stores
 
 TABLES = """
 CREATE TYPE shipment_state AS ENUM ('packed', 'on_the_way', 'delivered');
@@ -32,6 +39,11 @@ CREATE SCHEMA stock;
 CREATE TABLE stock.levels (depot int, article text, amount int NOT NULL, PRIMARY KEY (depot, article));
 ALTER TABLE stock.levels REPLICA IDENTITY FULL;
 CREATE TABLE public.notes (text text);
+CREATE TABLE public."Order Items" ("no" int PRIMARY KEY, "case" int NOT NULL, "ID" int, customer_id bigint);
+CREATE TABLE public.größe (id int PRIMARY KEY, "ID" int, _id int);
+CREATE TABLE public."order" (id int PRIMARY KEY);
+CREATE TABLE public.order_change (id int PRIMARY KEY);
+CREATE TABLE public."2024_orders" (id int PRIMARY KEY, key int);
 """
 
 
@@ -45,6 +57,31 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresProce
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "team"
+
+
+@pytest.fixture
+def check(out: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """All that the services check of the files before they start; returns the status of `stream-processor check`."""
+    return lambda: status_of(out, monkeypatch)
+
+
+def status_of(out: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setenv("STATECAST_DESCRIPTORS", str(out / "messages"))
+    status = stream_processor(["check", *map(str, (out / "pipelines").iterdir())])
+    types = MessageTypes.read(out / "messages")
+    query = {store.name: store for store in read_query_stores(out / "query-stores.yaml", types)}
+    edge = read_edge_stores(out / "edge-stores.yaml", types)
+    topics = {topic.name: topic for topic in read_topics(out / "topics.yaml")}
+
+    assert set(query) == {*edge, *EDGE_STORES}
+    assert all(query[name].message == store.kind for name, store in edge.items())
+    assert set(query) <= set(topics)
+    for file in (out / "pipelines").iterdir():
+        pipeline = yaml.safe_load(file.read_text())
+        source = pipeline["source"]["topic"]
+        assert {source, f"{source}.dead-letter", pipeline["sink"]["topic"]} <= set(topics)
+        assert "compact" in topics[pipeline["sink"]["topic"]].config["cleanup.policy"]
+    return status
 
 
 @pytest.hookimpl(tryfirst=True)

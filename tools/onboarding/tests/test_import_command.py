@@ -1,53 +1,30 @@
 """`statecast import` writes what the services' own checks take."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
 from kafka_topics.topics_file import read_topics
-from query_service.storage.stores_file import read_stores as read_query_stores
 from statecast.descriptors import MessageTypes
 from statecast_client.__main__ import main as statecast
-from stream_processor.__main__ import main as stream_processor
 from testkit.postgres import PostgresProcess
-from ws_edge.channels import EDGE_STORES
-from ws_edge.stores import read_stores as read_edge_stores
 
 ALL_SHAPES = ["--shape", "latest", "--shape", "members", "--shape", "aggregate", "--group", "customer_id"]
 
 
-def check(out: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """All that the services check of the files before they start; returns the status of `stream-processor check`."""
-    monkeypatch.setenv("STATECAST_DESCRIPTORS", str(out / "messages"))
-    status = stream_processor(["check", *map(str, (out / "pipelines").iterdir())])
-    types = MessageTypes.read(out / "messages")
-    query = {store.name: store for store in read_query_stores(out / "query-stores.yaml", types)}
-    edge = read_edge_stores(out / "edge-stores.yaml", types)
-    topics = {topic.name: topic for topic in read_topics(out / "topics.yaml")}
-
-    assert set(query) == {*edge, *EDGE_STORES}
-    assert all(query[name].message == store.kind for name, store in edge.items())
-    assert set(query) <= set(topics)
-    for file in (out / "pipelines").iterdir():
-        pipeline = yaml.safe_load(file.read_text())
-        source = pipeline["source"]["topic"]
-        assert {source, f"{source}.dead-letter", pipeline["sink"]["topic"]} <= set(topics)
-        assert "compact" in topics[pipeline["sink"]["topic"]].config["cleanup.policy"]
-    return status
-
-
-@pytest.mark.parametrize("owner", [[], ["--owner", "grade"]])
+@pytest.mark.parametrize("owner", [[], ["--owner", "grade"], ["--owner", "customer_id"]])
 def test_a_table_of_postgres_passes_all_checks(
-    database: PostgresProcess, out: Path, monkeypatch: pytest.MonkeyPatch, owner: list[str]
+    database: PostgresProcess, out: Path, check: Callable[[], int], owner: list[str]
 ) -> None:
     status = statecast(
         ["import", database.server.dsn, "--table", "public.shipments", *ALL_SHAPES, *owner, "--out", str(out)]
     )
 
     assert status == 0
-    assert check(out, monkeypatch) == 0
+    assert check() == 0
     assert {path.name for path in (out / "pipelines").iterdir()} == {
         "shipments-by-key.yaml",
         "shipments-by-customer.yaml",
@@ -71,7 +48,7 @@ def test_each_column_becomes_a_field_with_what_is_to_be_known(database: Postgres
         "  // Of an array that holds NULLs make this a `string`: it is JSON then.\n  repeated string tags = 8;",
         "  google.protobuf.Timestamp updated_at = 12;",
         "  // Left out: twice: generated; PostgreSQL does not publish it.",
-        "  // Left out: no name: a field has letters, digits and _.",
+        "  // Left out: no name: a field begins with a letter and has letters, digits and _.",
     ):
         assert line in proto
     types = MessageTypes.read(out / "messages")
@@ -86,6 +63,7 @@ def test_members_are_sorted_by_the_time_of_change_and_the_replica_identity_is_to
     text = (out / "pipelines/shipments-by-customer.yaml").read_text()
 
     assert yaml.safe_load(text)["keep"] == {"members": {"key": "id", "sort": "updated_at"}}
+    assert "DEFAULT; for updates that leave large values as they are it needs:" in text
     assert "ALTER TABLE public.shipments REPLICA IDENTITY FULL;" in text
 
 
@@ -110,13 +88,136 @@ def test_a_second_table_is_added_to_what_was_edited(
     assert len(names) == len(set(names)) == 8
 
 
-def test_a_composite_key_is_a_list(database: PostgresProcess, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_of_digits_becomes_a_text(database: PostgresProcess, out: Path) -> None:
+    command = ["import", database.server.dsn, "--table", "shipments", "--owner", "customer_id", "--out", str(out)]
+    statecast([*command, *ALL_SHAPES])
+    proto = (out / "messages/shipments.proto").read_text()
+
+    note = "  // Who has ordered it. Digits as text, because the edge compares them with the consumer's id.\n"
+    assert f"{note}  string customer_id = 2;" in proto
+    assert "field: customer_id, group: true" in (out / "edge-stores.yaml").read_text()
+
+
+def test_a_second_table_takes_the_prefix_of_the_connector(
+    database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["import", database.server.dsn, "--out", str(out)]
+    assert statecast([*command, "--table", "shipments", "--topic-prefix", "shop"]) == 0
+    assert statecast([*command, "--table", "stock.levels", "--topic-prefix", "other"]) == 2
+    assert "connector.json has topic.prefix shop, not other" in capsys.readouterr().err
+
+    assert statecast([*command, "--table", "stock.levels"]) == 0
+    source = yaml.safe_load((out / "pipelines/levels-by-key.yaml").read_text())["source"]
+    assert source["topic"] == "shop.stock.levels"
+    assert json.loads((out / "connector.json").read_text())["topic.prefix"] == "shop"
+
+
+def test_a_second_table_is_one_of_the_connectors_database(
+    database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["import", database.server.dsn, "--out", str(out)]
+    assert statecast([*command, "--table", "shipments"]) == 0
+    connector = json.loads((out / "connector.json").read_text())
+    (out / "connector.json").write_text(json.dumps({**connector, "database.dbname": "elsewhere"}))
+
+    assert statecast([*command, "--table", "stock.levels", "--topic-prefix", connector["topic.prefix"]]) == 2
+    assert "has database.dbname elsewhere, not statecast" in capsys.readouterr().err
+    (out / "connector.json").write_text(json.dumps({**connector, "database.hostname": "database"}))
+    assert statecast([*command, "--table", "stock.levels"]) == 2
+    assert "or confirm with --topic-prefix statecast that it is one server" in capsys.readouterr().err
+    assert statecast([*command, "--table", "stock.levels", "--topic-prefix", connector["topic.prefix"]]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "topic"),
+    [
+        (["--table", "Order Items", *ALL_SHAPES], "statecast.public.Order_Items"),
+        (["--table", "größe"], "statecast.public.gr__e"),
+        (["--table", "2024_orders"], "statecast.public.2024_orders"),
+        (["--table", "order"], "statecast.public.order"),
+    ],
+)
+def test_any_name_of_a_table_passes_all_checks(
+    database: PostgresProcess, out: Path, check: Callable[[], int], arguments: list[str], topic: str
+) -> None:
+    assert statecast(["import", database.server.dsn, "--out", str(out), *arguments]) == 0
+    assert check() == 0
+    assert topic in {each.name for each in read_topics(out / "topics.yaml")}
+    assert json.loads((out / "connector.json").read_text())["table.include.list"] == f"public.{arguments[1]}"
+
+
+def test_columns_that_no_field_can_stand_for_are_left_out_with_the_reason(database: PostgresProcess, out: Path) -> None:
+    statecast(["import", database.server.dsn, "--table", "größe", "--out", str(out)])
+    [proto] = [path.read_text() for path in (out / "messages").iterdir()]
+
+    assert "// Left out: ID: it differs from id in case or _ only." in proto
+    assert "// Left out: _id: a field begins with a letter and has letters, digits and _." in proto
+
+
+def test_messages_of_two_tables_that_clash_are_refused(
+    database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["import", database.server.dsn, "--out", str(out), "--table"]
+    assert statecast([*command, "order_change"]) == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+    assert statecast([*command, "order"]) == 2
+    error = capsys.readouterr().err
+    assert "OrderChange" in error
+    assert f"{out}/messages/order" in error
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_a_file_without_its_last_newline_is_added_to(database: PostgresProcess, out: Path) -> None:
+    command = ["import", database.server.dsn, "--out", str(out), "--table"]
+    assert statecast([*command, "shipments"]) == 0
+    (out / "topics.yaml").write_text((out / "topics.yaml").read_text().rstrip("\n"))
+
+    assert statecast([*command, "stock.levels"]) == 0
+    assert len(read_topics(out / "topics.yaml")) == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("topics:\n- name: a\n", "topics.yaml cannot be added to: give each entry"),
+        ("topics: [", "topics.yaml is no list of entries with names any more"),
+        ("topics:\n  - a\n", "topics.yaml is no list of entries with names any more"),
+    ],
+)
+def test_a_file_that_cannot_be_added_to_stays_as_it_is(
+    database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str], text: str, reason: str
+) -> None:
+    out.mkdir()
+    (out / "topics.yaml").write_text(text)
+
+    assert statecast(["import", database.server.dsn, "--out", str(out), "--table", "shipments"]) == 2
+    assert reason in capsys.readouterr().err
+    assert [path.name for path in out.iterdir()] == ["topics.yaml"]
+    assert (out / "topics.yaml").read_text() == text
+
+
+def test_what_cannot_be_written_or_read_is_named(
+    database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["import", database.server.dsn, "--out", str(out), "--table", "shipments"]
+    out.write_text("")
+    assert statecast(command) == 2
+    assert f"statecast: {out}/messages cannot be read or written: Not a directory" in capsys.readouterr().err
+
+    out.unlink()
+    (out / "connector.json").mkdir(parents=True)
+    assert statecast(command) == 2
+    assert f"statecast: {out}/connector.json cannot be read or written: Is a directory" in capsys.readouterr().err
+
+
+def test_a_composite_key_is_a_list(database: PostgresProcess, out: Path, check: Callable[[], int]) -> None:
     statecast(["import", database.server.dsn, "--table", "stock.levels", "--out", str(out)])
     pipeline = yaml.safe_load((out / "pipelines/levels-by-key.yaml").read_text())
 
     assert (pipeline["source"]["key"], pipeline["group_by"]) == (["depot", "article"], ["depot", "article"])
     assert "REPLICA IDENTITY" not in (out / "pipelines/levels-by-key.yaml").read_text()
-    assert check(out, monkeypatch) == 0
+    assert check() == 0
 
 
 def test_the_password_is_in_no_file(database: PostgresProcess, out: Path) -> None:
@@ -136,6 +237,14 @@ def test_the_password_is_in_no_file(database: PostgresProcess, out: Path) -> Non
         (["--table", "shipments", "--shape", "members", "--group", "weight", "--sort", "tags"], "no column to sort by"),
         (["--table", "shipments", "--shape", "members", "--group", "updated_at"], "no column of a key"),
         (["--table", "shipments", "--owner", "custmer_id"], "did you mean customer_id?"),
+        (["--table", "shipments", "--owner", "state"], "state cannot be the owner: it is of type enum"),
+        (["--table", "shipments", "--owner", "updated_at"], "is of type google.protobuf.Timestamp"),
+        (["--table", "shipments", "--owner", "tags"], "it is of type repeated string"),
+        (["--table", "shipments", "--package", "my-shop.v1"], 'shipments.proto:5:11: Expected ";"'),
+        (
+            ["--table", "2024_orders", "--shape", "latest", "--shape", "members", "--group", "key"],
+            "latest, members with --group key would have one name",
+        ),
     ],
 )
 def test_what_cannot_be_imported_is_refused_and_nothing_is_written(
@@ -155,89 +264,3 @@ def test_a_database_that_does_not_answer_is_named_without_its_password(
     error = capsys.readouterr().err
     assert "PostgreSQL does not let us in" in error
     assert "throw-away" not in error
-
-
-ROW = {"id": "p-1", "size": 3, "price": 1.5, "open": True, "at": "2026-11-23T00:00:00Z", "lines": [{"n": 1}], "x": None}
-CONNECT_ROW = {
-    "type": "struct",
-    "field": "after",
-    "fields": [
-        {"field": "id", "type": "string"},
-        {"field": "size", "type": "int32", "optional": True},
-        {"field": "at", "type": "int64", "name": "io.debezium.time.MicroTimestamp"},
-        {"field": "price", "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "optional": True},
-        {"field": "state", "type": "string", "name": "io.debezium.data.Enum", "parameters": {"allowed": "open,shut"}},
-        {"field": "sizes", "type": "array", "items": {"type": "int32"}},
-    ],
-}
-AVRO_ROW = {
-    "type": "record",
-    "name": "Value",
-    "fields": [
-        {"name": "id", "type": "string"},
-        {"name": "size", "type": ["null", "int"]},
-        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
-        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["OPEN", "SHUT"]}},
-        {"name": "sizes", "type": {"type": "array", "items": "long"}},
-        {"name": "texts", "type": {"type": "map", "values": "string"}},
-    ],
-}
-AVRO_ENVELOPE = {
-    "type": "record",
-    "name": "Envelope",
-    "fields": [
-        {"name": "before", "type": ["null", AVRO_ROW]},
-        {"name": "after", "type": ["null", "Value"]},
-        {"name": "op", "type": "string"},
-        {"name": "source", "type": "string"},
-    ],
-}
-
-
-@pytest.mark.parametrize(
-    ("option", "document", "fields"),
-    [
-        ("--sample", ROW, ["string id", "int64 size", "double price", "bool open", "repeated Lines lines", "string x"]),
-        (
-            "--sample",
-            {"before": None, "after": ROW, "op": "c"},
-            ["optional int64 size", "google.protobuf.Timestamp at"],
-        ),
-        ("--sample", {"schema": {"type": "struct", "fields": [CONNECT_ROW]}, "payload": {}}, ["optional string price"]),
-        ("--sample", CONNECT_ROW, ["string id", "optional int32 size", "State state", "repeated int32 sizes"]),
-        ("--avro", AVRO_ROW, ["optional int32 size", "google.protobuf.Timestamp at", "State state"]),
-        ("--avro", AVRO_ENVELOPE, ["optional int32 size", "repeated int64 sizes"]),
-    ],
-)
-def test_a_document_passes_all_checks(
-    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, document: object, fields: list[str]
-) -> None:
-    file = tmp_path / "document.json"
-    file.write_text(json.dumps(document))
-    command = ["import", option, str(file), "--topic", "shop.parcels", "--key", "id", "--out", str(out)]
-
-    assert statecast([*command, "--shape", "latest", "--shape", "members", "--group", "id", "--sort", "at"]) == 0
-    assert check(out, monkeypatch) == 0
-    proto = (out / "messages/parcels.proto").read_text()
-    assert all(f" {field} = " in proto for field in fields)
-    assert "package shop.v1;" in proto
-
-
-@pytest.mark.parametrize(
-    ("text", "more", "reason"),
-    [
-        ("[]", [], "it must be a JSON object"),
-        ("{", [], "is not JSON"),
-        ('{"id": 1}', ["--key", "ident"], "did you mean id?"),
-        ('{"id": 1}', [], "--key is missing"),
-        ("{}", ["--key", "id"], "it has no columns"),
-    ],
-)
-def test_a_document_that_is_no_table_is_refused(
-    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, more: list[str], reason: str
-) -> None:
-    (tmp_path / "document.json").write_text(text)
-    command = ["import", "--sample", str(tmp_path / "document.json"), "--topic", "parcels", *more, "--out", str(out)]
-
-    assert statecast(command) == 2
-    assert reason in capsys.readouterr().err

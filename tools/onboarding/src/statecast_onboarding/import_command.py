@@ -3,11 +3,17 @@
 import argparse
 import json
 import os
+import re
+import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import yaml
+
+from statecast.descriptors import DescriptorsError, MessageTypes
 from statecast_onboarding import service_files
 from statecast_onboarding.document_table import read_avro, read_sample
 from statecast_onboarding.errors import FileExistsAlready, OnboardingError
@@ -29,63 +35,76 @@ look at the files in {out}, edit them, then:
 _CONNECTOR = """\
   curl -X PUT -H 'Content-Type: application/json' -d @{out}/connector.json CONNECT/connectors/NAME/config
 """
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command; returns 0, or 2 when something was wrong with the input."""
-    options = _parser().parse_args(arguments)
+    options = _options(arguments)
     try:
-        for path in run(options):
-            sys.stdout.write(f"wrote {path}\n")
+        written = run(options)
     except ServiceError as error:
         sys.stderr.write(f"statecast: {error}\n")
         return error.exit_status
+    sys.stdout.writelines(f"wrote {path}\n" for path in written)
     sys.stdout.write(_NEXT.format(out=options.out) + (_CONNECTOR.format(out=options.out) if options.database else ""))
     return 0
 
 
 def run(options: Namespace) -> list[Path]:
-    """Writes the files and returns them. Raises OnboardingError, before anything is written."""
-    table = _table(options)
+    """Writes the files and returns them. Raises OnboardingError; for wrong input, before anything is written."""
+    try:
+        return _write(_files(options))
+    except OSError as error:
+        reason = error.strerror or error
+        raise OnboardingError(f"{error.filename or options.out} cannot be read or written: {reason}") from error
+
+
+def _files(options: Namespace) -> Mapping[Path, str]:
+    out: Path = options.out
+    former = _former(out / "connector.json") if options.database else None
+    table = _table(options, former)
+    if options.owner is not None:
+        table = table.with_owner(options.owner)
     choice = Choice(tuple(dict.fromkeys(options.shape or ["latest"])), options.group, options.sort)
     package = options.package or f"{_package(table)}.v1"
     group = group_of(table, choice)
     keyed = pipelines(table, package, choice)
-    if options.owner is not None:
-        table.column(options.owner)
-    out: Path = options.out
-    aggregate_by = group if "aggregate" in choice.shapes else None
-    new = {out / "messages" / f"{table.slug}.proto": proto_file(table, package, aggregate_by)}
+    message = out / "messages" / f"{table.slug}.proto"
+    new = {message: proto_file(table, package, group if "aggregate" in choice.shapes else None)}
     new |= {out / "pipelines" / f"{each.name}.yaml": each.text for each in keyed}
     for path in new:
         if path.exists():
             raise FileExistsAlready(
                 f"{path} is there already, and may have been edited: remove it, or take another --out"
             )
-    new[out / "topics.yaml"] = _with_entries(
+    _check_message(message, new[message])
+    new |= _with_entries(
         out / "topics.yaml", service_files.TOPICS_HEAD, service_files.topic_entries(table, keyed, options.partitions)
     )
     query = service_files.query_store_entries(keyed, options.owner)
-    new[out / "query-stores.yaml"] = _with_entries(out / "query-stores.yaml", service_files.QUERY_STORES_HEAD, query)
+    new |= _with_entries(out / "query-stores.yaml", service_files.QUERY_STORES_HEAD, query)
     edge = service_files.edge_store_entries(keyed, options.owner, choice.group)
-    new[out / "edge-stores.yaml"] = _with_entries(out / "edge-stores.yaml", service_files.EDGE_STORES_HEAD, edge)
+    new |= _with_entries(out / "edge-stores.yaml", service_files.EDGE_STORES_HEAD, edge)
     if options.database:
-        former = _former(out / "connector.json")
         text = service_files.connector(options.database, options.table, table.topic, former)
         new[out / "connector.json"] = text
-    return _write(new)
+    return new
 
 
-def _table(options: Namespace) -> Table:
+def _table(options: Namespace, former: Mapping[str, object] | None) -> Table:
     sources = [options.database, options.sample, options.avro]
     if sum(source is not None for source in sources) != 1:
         raise OnboardingError("name one source: a database as postgres://…, --sample FILE or --avro FILE")
     if options.database:
         if not options.table:
             raise OnboardingError("--table is missing: name it as schema.table")
-        return read_table(options.database, options.table, options.topic_prefix)
+        prefix = service_files.topic_prefix(options.database, options.topic_prefix, former)
+        return read_table(options.database, options.table, prefix)
     if not options.topic:
         raise OnboardingError("--topic is missing: the topic that holds the changes")
+    if not _TOPIC.fullmatch(options.topic):
+        raise OnboardingError(f"--topic {options.topic!r} is no topic: it has letters, digits, dots, _ and - only")
     read = read_sample if options.sample else read_avro
     return read(options.sample or options.avro, options.topic, options.key)
 
@@ -97,11 +116,50 @@ def _package(table: Table) -> str:
     return name if name[:1].isalpha() and name not in ("statecast", "google") else f"team_{name}".rstrip("_")
 
 
-def _with_entries(path: Path, head: str, entries: Mapping[str, str]) -> str:
+def _check_message(path: Path, text: str) -> None:
+    """Compiles the file beside those that are there. Raises OnboardingError with what the services would say of it."""
+    with TemporaryDirectory() as temporary:
+        beside = Path(temporary) / path.parent.name
+        if path.parent.is_dir():
+            shutil.copytree(path.parent, beside)
+        beside.mkdir(exist_ok=True)
+        (beside / path.name).write_text(text, encoding="utf-8")
+        try:
+            MessageTypes.read(beside)
+        except DescriptorsError as error:
+            reason = str(error).replace(str(beside), str(path.parent))
+            raise OnboardingError(f"nothing is written, because the messages would be refused: {reason}") from error
+
+
+def _with_entries(path: Path, head: str, entries: Mapping[str, str]) -> dict[Path, str]:
     """The file as it is, or its head, and those entries whose name it does not have."""
-    text = path.read_text(encoding="utf-8") if path.exists() else head
-    new = [entry for name, entry in entries.items() if f"name: {name}\n" not in text and f"name: {name}," not in text]
-    return text + "".join(new)
+    text = _text(path) if path.exists() else head
+    known = _names(text)
+    if known is None:
+        raise OnboardingError(f"{path} is no list of entries with names any more: correct it, or take another --out")
+    new = {name: entry for name, entry in entries.items() if name not in known}
+    whole = text + ("" if text.endswith("\n") else "\n") + "".join(new.values())
+    if _names(whole) != [*known, *new]:
+        raise OnboardingError(
+            f"{path} cannot be added to: give each entry lines of its own, and two blanks before its -"
+        )
+    return {path: whole}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise OnboardingError(f"{path} is no text in UTF-8 any more: {error}") from error
+
+
+def _names(text: str) -> list[str] | None:
+    """The names of the entries of a file of topics or stores; None when it is no such file."""
+    try:
+        [entries] = yaml.safe_load(text).values()
+        return [entry["name"] for entry in entries or ()]
+    except (yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError):
+        return None
 
 
 def _former(path: Path) -> Mapping[str, object] | None:
@@ -123,22 +181,22 @@ def _write(files: Mapping[Path, str]) -> list[Path]:
     return list(files)
 
 
+def _options(arguments: Sequence[str]) -> Namespace:
+    options = _parser().parse_args(arguments)
+    if options.database is None and options.sample is None and options.avro is None:
+        options.database = os.environ.get("STATECAST_DATABASE")
+    return options
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="statecast import",
         description="Writes message, pipelines, topics, stores and connector of a table, with comments, ready to edit.",
     )
     add = parser.add_argument
-    url = os.environ.get("STATECAST_DATABASE")
-    add(
-        "database",
-        nargs="?",
-        default=url,
-        metavar="URL",
-        help="postgres://user:password@host/name [$STATECAST_DATABASE]",
-    )
+    add("database", nargs="?", metavar="URL", help="postgres://user:password@host/name [$STATECAST_DATABASE]")
     add("--table", metavar="SCHEMA.TABLE", help="the table of the database")
-    add("--topic-prefix", default="", metavar="NAME", help="the connector's topic.prefix [the database's name]")
+    add("--topic-prefix", default="", metavar="NAME", help="the connector's [that of --out, or the database's name]")
     add("--sample", type=Path, metavar="FILE", help="instead: a row or a change in JSON, also with a schema of Connect")
     add("--avro", type=Path, metavar="FILE", help="instead: an Avro schema of the row, or of Debezium's envelope")
     add("--topic", metavar="NAME", help="with a sample or schema: the topic that holds the changes")

@@ -1,7 +1,7 @@
 """The `.proto` file of a table: the row, its change, and what an aggregate fills."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from statecast_onboarding.table import INTEGERS, TIMESTAMP, Column, Table, camel_case
 
@@ -10,7 +10,8 @@ WIDTH = 116
 
 def message_name(table: Table) -> str:
     """The row's message, without its package."""
-    return camel_case(table.name)
+    name = camel_case(table.name)
+    return name if name[:1].isalpha() else f"Table{name}"
 
 
 def proto_file(table: Table, package: str, aggregate_by: Column | None) -> str:
@@ -65,22 +66,35 @@ def _all(columns: Sequence[Column]) -> Iterator[Column]:
 def _message(
     name: str, columns: Sequence[Column], comment: str, key: Sequence[str], left_out: Sequence[str], indent: str = ""
 ) -> list[str]:
-    lines = [f"{indent}// {comment}", f"{indent}message {name} {{"]
-    inner = indent + "  "
+    lines = [*_comment(comment, indent), f"{indent}message {name} {{"]
+    inner, types = indent + "  ", _type_names(columns)
     for column in columns:
         if column.labels:
-            lines += _enum(column, inner)
+            lines += _enum(column, types[column.name], inner)
         if column.fields:
-            nested = _message(camel_case(column.name), column.fields, f"An object of `{column.name}`.", (), (), inner)
+            nested = _message(types[column.name], column.fields, f"An object of `{column.name}`.", (), (), inner)
             lines += [line.rstrip("\n") for line in nested]
     for number, column in enumerate(columns, start=1):
-        lines += [*_comment(_about(column, column.name in key), inner), f"{inner}{_field(column)} = {number};"]
+        lines += [*_comment(_about(column, column.name in key), inner), f"{inner}{_field(column, types)} = {number};"]
     lines += [line for reason in left_out for line in _comment(f"Left out: {reason}.", inner)]
     return ["\n".join([*lines, f"{indent}}}\n"])]
 
 
-def _enum(column: Column, indent: str) -> list[str]:
-    name = camel_case(column.name)
+def _type_names(columns: Sequence[Column]) -> dict[str, str]:
+    """The names of the columns' enums and messages, none of which may be a field's: they share one scope."""
+    taken = {column.name for column in columns}
+    names: dict[str, str] = {}
+    for column in columns:
+        if column.labels or column.fields:
+            name = camel_case(column.name)
+            while name in taken:
+                name += "Value"
+            taken.add(name)
+            names[column.name] = name
+    return names
+
+
+def _enum(column: Column, name: str, indent: str) -> list[str]:
     prefix = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).upper()
     lines = [f"{indent}// The values of `{column.name}`.", f"{indent}enum {name} {{"]
     lines += [f"{indent}  // Not set.", f"{indent}  {prefix}_UNSPECIFIED = 0;"]
@@ -90,8 +104,8 @@ def _enum(column: Column, indent: str) -> list[str]:
     return [*lines, f"{indent}}}"]
 
 
-def _field(column: Column) -> str:
-    type_ = camel_case(column.name) if column.labels or column.fields else column.type
+def _field(column: Column, types: Mapping[str, str]) -> str:
+    type_ = types.get(column.name, column.type)
     # Of a nullable scalar only `optional` tells NULL from zero.
     scalar = column.type not in (TIMESTAMP, "message")
     rule = "repeated " if column.repeated else "optional " if column.nullable and scalar else ""

@@ -1,5 +1,6 @@
 """The pipelines of a table, one for each shape that was asked for."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ GROUPED = ("members", "aggregate")
 KEY_TYPES = ("string", "bool", "enum", *INTEGERS)
 SORT_TYPES = (TIMESTAMP, "string", *INTEGERS)
 _CHANGED_AT = ("updated_at", "modified_at", "changed_at", "updated", "last_modified", "created_at", "created")
+
+_YAML_WORDS = ("true", "false", "yes", "no", "on", "off", "y", "n", "null")
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,12 @@ def pipelines(table: Table, package: str, choice: Choice) -> list[Keyed]:
         )
     for name in table.key:
         _check(table.column(name), KEY_TYPES, "of a key")
-    return [_pipeline(shape, table, package, choice) for shape in choice.shapes]
+    keyed = [_pipeline(shape, table, package, choice) for shape in choice.shapes]
+    names = [each.name for each in keyed]
+    if len(set(names)) < len(names):
+        same = ", ".join(each.shape for each in keyed if names.count(each.name) > 1)
+        raise OnboardingError(f"{same} with --group {choice.group} would have one name: import them into two --out")
+    return keyed
 
 
 def group_of(table: Table, choice: Choice) -> Column | None:
@@ -58,37 +66,39 @@ def group_of(table: Table, choice: Choice) -> Column | None:
 def _pipeline(shape: str, table: Table, package: str, choice: Choice) -> Keyed:
     row, group = f"{package}.{message_name(table)}", group_of(table, choice)
     key = _paths(table.key)
-    source = f"source: {{topic: {table.topic}, message: {row}Change, format: debezium-json, key: {key}}}"
+    source = f"source: {{topic: {in_yaml(table.topic)}, message: {row}Change, format: debezium-json, key: {key}}}"
     if shape == "latest" or group is None:
         name, about, message = f"{table.slug}-by-key", "The newest row of each key.", row
-        keep = [f"group_by: {key}", "keep: latest", f"sink: {{topic: {name}}}"]
+        keep = [f"group_by: {key}", "keep: latest", f"sink: {{topic: {in_yaml(name)}}}"]
     elif shape == "members":
         name, message, sort = f"{table.slug}-by-{_slug(group)}", row, _sort(table, choice)
         about = f"The rows of each {group.name}, in the order of {sort}."
         keep = [
-            f"group_by: {group.name}",
-            f"keep: {{members: {{key: {key}, sort: {sort}}}}}",
-            f"sink: {{topic: {name}}}",
+            f"group_by: {in_yaml(group.name)}",
+            f"keep: {{members: {{key: {key}, sort: {in_yaml(sort)}}}}}",
+            f"sink: {{topic: {in_yaml(name)}}}",
         ]
     else:
         name, message = f"{table.slug}-summed-by-{_slug(group)}", f"{package}.{aggregate_name(table, group)}"
         about = f"What the rows of each {group.name} add up to."
-        sums = [f"    {column.name}: sum({column.name})" for column in summed(table, group)]
-        keep = [f"group_by: {group.name}", "keep:", "  aggregate:", "    rows: count(*)", *sums]
-        keep.append(f"sink: {{topic: {name}, message: {message}}}")
-    head = [f"# {about}", *_warnings(shape, table), f"name: {name}", source]
+        # In quotes of SQL, because a column may have the name of a keyword.
+        sums = [f"    {in_yaml(column.name)}: sum(`{column.name}`)" for column in summed(table, group)]
+        keep = [f"group_by: {in_yaml(group.name)}", "keep:", "  aggregate:", "    rows: count(*)", *sums]
+        keep.append(f"sink: {{topic: {in_yaml(name)}, message: {message}}}")
+    head = [f"# {about}", *_warnings(table), f"name: {in_yaml(name)}", source]
     more = ['# where: "…"                      # a SQL condition on the row: others leave', *keep]
     end = ["trigger: {mode: realtime, checkpoint: 60s}", "dead_letters: {limit: 1000}"]
     return Keyed(name, shape, message, "\n".join([*head, *more, *end]) + "\n")
 
 
-def _warnings(shape: str, table: Table) -> list[str]:
+def _warnings(table: Table) -> list[str]:
     if table.replica_identity in ("", "full"):
         return []
-    needed = "large values that do not change" if shape == "latest" else "rows that move, and large values"
+    large = "updates that leave large values as they are"
+    needed = "updates and deletes" if table.replica_identity == "nothing" else large
     return [
         f"# The table has REPLICA IDENTITY {table.replica_identity.upper()}; for {needed} it needs:",
-        f"#   ALTER TABLE {'.'.join(table.topic.rsplit('.', 2)[-2:])} REPLICA IDENTITY FULL;",
+        f"#   ALTER TABLE {table.sql_name} REPLICA IDENTITY FULL;",
     ]
 
 
@@ -110,7 +120,14 @@ def _check(column: Column, types: Sequence[str], use: str) -> Column:
 
 
 def _paths(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+    texts = [in_yaml(name) for name in names]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def in_yaml(name: str) -> str:
+    """A name of a topic or column as YAML reads it back: in quotes where it might be taken for another value."""
+    plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", name) and name.lower() not in _YAML_WORDS
+    return name if plain else f'"{name}"'
 
 
 def _slug(column: Column) -> str:

@@ -7,7 +7,17 @@ import psycopg
 from psycopg.rows import dict_row
 
 from statecast_onboarding.errors import OnboardingError, UnreachableError
-from statecast_onboarding.table import TIMESTAMP, Column, Table, enum_column, usable
+from statecast_onboarding.table import (
+    DATE,
+    INTERVAL,
+    TIME,
+    TIME_IN_UTC,
+    TIMESTAMP,
+    Column,
+    Table,
+    enum_column,
+    usable,
+)
 from statecast_service.settings import suggest
 
 CONNECT_TIMEOUT_S = 10
@@ -28,12 +38,13 @@ _NOTES = {
     "uuid": "A UUID.",
     "json": "JSON, as the database keeps it.",
     "jsonb": "JSON as text.",
-    "date": "An RFC 3339 full-date, for example `2024-08-28`.",
-    "time without time zone": "A time of day, for example `10:00:00`.",
-    "time with time zone": "A time of day in UTC, for example `10:00:00Z`.",
-    "interval": "An ISO 8601 duration, for example `P1Y2M3DT4H5M6S`.",
+    "date": DATE,
+    "time without time zone": TIME,
+    "time with time zone": TIME_IN_UTC,
+    "interval": INTERVAL,
 }
 _TEXTS = ("text", "character varying", "character", "citext", "inet", "cidr", "macaddr", "xml", *_NOTES)
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 _FIND = """
 SELECT c.oid, c.relreplident FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -87,7 +98,7 @@ def read_table(url: str, name: str, topic_prefix: str = "") -> Table:
     """
     schema, table = split_name(name)
     with open_database(url) as connection:
-        prefix = topic_prefix or re.sub(r"[^a-zA-Z0-9._-]", "_", connection.info.dbname)
+        prefix = topic_prefix or connection.info.dbname
         relation = connection.execute(_FIND, (schema, table)).fetchone()
         if relation is None:
             names = [str(row["name"]) for row in connection.execute(_TABLES)]
@@ -98,13 +109,24 @@ def read_table(url: str, name: str, topic_prefix: str = "") -> Table:
     columns, left_out = usable(sent, key)
     left_out += tuple(f"{row['name']}: generated; PostgreSQL does not publish it" for row in rows if row["generated"])
     identity = REPLICA_IDENTITIES[relation["relreplident"]]
-    return Table(table, f"{prefix}.{schema}.{table}", columns, key, left_out, identity)
+    return Table(table, topic_of(prefix, schema, table), columns, key, left_out, identity, sql_name(name))
 
 
 def split_name(name: str) -> tuple[str, str]:
     """Schema and table; the schema is `public` where the name has none."""
     schema, _, table = name.rpartition(".")
     return schema or "public", table
+
+
+def topic_of(*parts: str) -> str:
+    """The topic of Debezium, which writes `_` for what a topic's name cannot have. `parts`: prefix, schema, table."""
+    return re.sub(r"[^a-zA-Z0-9._-]", "_", ".".join(parts))
+
+
+def sql_name(name: str) -> str:
+    """Schema and table as SQL takes them: in quotes where the name has capitals or other signs."""
+    parts = split_name(name)
+    return ".".join(part if _PLAIN.fullmatch(part) else '"{}"'.format(part.replace('"', '""')) for part in parts)
 
 
 def _column(row: dict[str, Any]) -> Column:

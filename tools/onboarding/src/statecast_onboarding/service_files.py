@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
-from statecast_onboarding.pipeline_files import Keyed
-from statecast_onboarding.postgres_table import split_name
+from statecast_onboarding.errors import OnboardingError
+from statecast_onboarding.pipeline_files import Keyed, in_yaml
+from statecast_onboarding.postgres_table import split_name, topic_of
 from statecast_onboarding.table import Table
 
 TOPICS_HEAD = """\
@@ -43,7 +44,7 @@ def topic_entries(table: Table, keyed: Sequence[Keyed], partitions: int) -> dict
     channels = '{cleanup.policy: "compact,delete", retention.ms: "172800000"}'
     dead = f"{table.topic}.dead-letter"
     entries = {table.topic: _topic(table.topic, partitions, DELETE, f"debezium: [Write], {read}")}
-    entries[dead] = _topic(dead, 1, DEAD_LETTERS, "stream-processor: [Write, DescribeConfigs]")
+    entries[dead] = _topic(dead, 1, DEAD_LETTERS, "stream-processor: [Read, Write, DescribeConfigs]")
     entries |= {each.name: _topic(each.name, partitions, "{cleanup.policy: compact}", both) for each in keyed}
     entries["push-channels"] = _topic("push-channels", 4, channels, edge)
     entries["revoked-consumers"] = _topic("revoked-consumers", 4, "{cleanup.policy: compact}", edge)
@@ -51,15 +52,16 @@ def topic_entries(table: Table, keyed: Sequence[Keyed], partitions: int) -> dict
 
 
 def _topic(name: str, partitions: int, config: str, access: str) -> str:
-    return f"  - name: {name}\n    partitions: {partitions}\n    config: {config}\n    access: {{{access}}}\n"
+    return f"  - name: {in_yaml(name)}\n    partitions: {partitions}\n    config: {config}\n    access: {{{access}}}\n"
 
 
 def query_store_entries(keyed: Sequence[Keyed], owner: str | None) -> dict[str, str]:
     """The entries of the query service's stores file, by store."""
     entries = {}
     for each in keyed:
-        owned = f", owner: {owner}" if owner and each.shape != "aggregate" else ""
-        entries[each.name] = f"  - {{name: {each.name}, topic: {each.name}, message: {each.message}{owned}}}\n"
+        owned = f", owner: {in_yaml(owner)}" if owner and each.shape != "aggregate" else ""
+        name = in_yaml(each.name)
+        entries[each.name] = f"  - {{name: {name}, topic: {name}, message: {each.message}{owned}}}\n"
     return entries
 
 
@@ -69,11 +71,39 @@ def edge_store_entries(keyed: Sequence[Keyed], owner: str | None, group: str | N
     for each in keyed:
         rule = "staff"
         if owner is not None and (each.shape != "aggregate" or owner == group):
-            rule = f"{{field: {owner}{', group: true' if each.shape != 'latest' and owner == group else ''}}}"
+            rule = f"{{field: {in_yaml(owner)}{', group: true' if each.shape != 'latest' and owner == group else ''}}}"
         keeps = "members" if each.shape == "members" else "one"
-        fields = (f"name: {each.name}", f"message: {each.message}", f"keeps: {keeps}", f"owner: {rule}")
+        fields = (f"name: {in_yaml(each.name)}", f"message: {each.message}", f"keeps: {keeps}", f"owner: {rule}")
         entries[each.name] = f"  - {fields[0]}\n" + "".join(f"    {field}\n" for field in fields[1:])
     return entries
+
+
+def topic_prefix(url: str, wanted: str, former: Mapping[str, object] | None) -> str:
+    """The prefix of the table's topic: that of a former connector, or else the wanted one; empty for the default.
+
+    Raises OnboardingError when the former one reads another database, or has another prefix than the wanted one. A
+    wanted prefix that is the same says that it is the same server, which Connect may reach by another name.
+    """
+    prefix = str((former or {}).get("topic.prefix", ""))
+    if not former or not prefix:
+        return wanted
+    hostname, database = _address(url)
+    compared = {"topic.prefix": wanted or prefix, "database.dbname": database}
+    if not wanted:
+        compared["database.hostname"] = hostname
+    for name, value in compared.items():
+        if former.get(name, value) != value:
+            same = f", or confirm with --topic-prefix {prefix} that it is one server" if "hostname" in name else ""
+            raise OnboardingError(
+                f"connector.json has {name} {former[name]}, not {value}: take another --out for another connector{same}"
+            )
+    return prefix
+
+
+def _address(url: str) -> tuple[str, str]:
+    """The host and the database that the URL names."""
+    parts = urlsplit(url)
+    return parts.hostname or "127.0.0.1", unquote(parts.path.removeprefix("/")) or "postgres"
 
 
 def connector(url: str, name: str, topic: str, former: Mapping[str, object] | None) -> str:
@@ -82,25 +112,24 @@ def connector(url: str, name: str, topic: str, former: Mapping[str, object] | No
     A `former` one keeps what somebody has edited, and gets the table beside those that it has.
     """
     schema, table = split_name(name)
-    prefix = topic.removesuffix(f".{schema}.{table}")
-    config = dict(former or _new_connector(url, prefix))
+    config = dict(former or _new_connector(url, topic.removesuffix(topic_of("", schema, table))))
     tables = [each for each in str(config.get("table.include.list", "")).split(",") if each]
     config["table.include.list"] = ",".join(dict.fromkeys([*tables, f"{schema}.{table}"]))
     return json.dumps(config, indent=2) + "\n"
 
 
 def _new_connector(url: str, prefix: str) -> dict[str, str]:
-    parts = urlsplit(url)
+    parts, (hostname, database) = urlsplit(url), _address(url)
     identifier = "".join(sign if sign.isalnum() else "_" for sign in prefix.lower())
     converter = "org.apache.kafka.connect.json.JsonConverter"
     return {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "plugin.name": "pgoutput",
-        "database.hostname": parts.hostname or "127.0.0.1",
+        "database.hostname": hostname,
         "database.port": str(parts.port or 5432),
         "database.user": unquote(parts.username or "postgres"),
         "database.password": PASSWORD_REFERENCE,
-        "database.dbname": unquote(parts.path.removeprefix("/")) or "postgres",
+        "database.dbname": database,
         "topic.prefix": prefix,
         "slot.name": f"statecast_{identifier}"[:63],
         "publication.name": f"statecast_{identifier}"[:63],

@@ -1,7 +1,7 @@
 """A table as all sources describe it: its columns as fields of a message, its key, and what was left out."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from statecast_onboarding.errors import OnboardingError
@@ -10,6 +10,11 @@ from statecast_service.settings import suggest
 TIMESTAMP = "google.protobuf.Timestamp"
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 INTEGERS = ("int32", "int64")
+DATE = "An RFC 3339 full-date, for example `2024-08-28`."
+TIME = "A time of day, for example `10:00:00`."
+TIME_IN_UTC = "A time of day in UTC, for example `10:00:00Z`."
+INTERVAL = "An ISO 8601 duration, for example `P1Y2M3DT4H5M6S`."
+JSON = "JSON."
 _LABEL = re.compile(r"[A-Za-z0-9_]+")
 
 
@@ -40,11 +45,13 @@ class Table:
     left_out: tuple[str, ...] = ()
     replica_identity: str = ""
     """PostgreSQL's word, `default`, `full`, `index` or `nothing`; empty where it is not known."""
+    sql_name: str = ""
+    """Schema and table as SQL takes them; empty where it is not known."""
 
     @property
     def slug(self) -> str:
         """The name in files, stores and topics."""
-        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-") or "table"
 
     def column(self, name: str) -> Column:
         """Raises OnboardingError with the nearest name."""
@@ -55,6 +62,19 @@ class Table:
             f"{self.name} has no column {name!r}; {suggest(name, [each.name for each in self.columns])}"
         )
 
+    def with_owner(self, name: str) -> "Table":
+        """The table whose column `name` is a text, as a consumer's id is. Raises OnboardingError if it cannot be."""
+        owner = self.column(name)
+        if owner.repeated or owner.type not in ("string", *INTEGERS):
+            type_ = f"repeated {owner.type}" if owner.repeated else owner.type
+            raise OnboardingError(
+                f"the column {name} cannot be the owner: it is of type {type_}, and a consumer's id is a text or digits"
+            )
+        if owner.type in INTEGERS:
+            note = f"{owner.note} Digits as text, because the edge compares them with the consumer's id.".strip()
+            owner = replace(owner, type="string", note=note)
+        return replace(self, columns=tuple(owner if each.name == name else each for each in self.columns))
+
 
 def camel_case(name: str) -> str:
     """`order_lines` as `OrderLines`."""
@@ -62,23 +82,64 @@ def camel_case(name: str) -> str:
 
 
 def enum_column(column: Column, labels: Iterable[str]) -> Column:
-    """The column as an enum; as a text when its labels cannot be names in Protobuf, or differ in their case only."""
+    """The column as an enum; as a text when its labels cannot be names in Protobuf, or differ in case and `_` only."""
     texts = tuple(labels)
-    if all(_LABEL.fullmatch(text) for text in texts) and len({text.upper() for text in texts}) == len(texts) > 0:
+    different = {text.upper().replace("_", "") for text in texts}
+    if all(_LABEL.fullmatch(text) for text in texts) and len(different) == len(texts) > 0:
         return replace(column, type="enum", labels=texts)
     return replace(column, type="string", note=f"One of: {', '.join(texts)}.")
 
 
+def array_column(column: Column, element: Column) -> Column:
+    """The column as an array; as JSON when its elements are arrays or JSON, which a repeated field does not take."""
+    if element.repeated or element.note.endswith(JSON):
+        return json_column(column)
+    note = column.note or element.note
+    return replace(column, type=element.type, repeated=True, note=note, labels=element.labels, fields=element.fields)
+
+
+def json_column(column: Column) -> Column:
+    """The column as a text, which takes an array or an object as JSON."""
+    return Column(column.name, "string", column.nullable, note=f"{column.note} {JSON}".strip())
+
+
 def usable(columns: Iterable[Column], key: tuple[str, ...]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """The columns whose names can be fields, and why others are left out. Raises OnboardingError for one of the key."""
-    kept, left_out = [], []
+    """The columns that can be fields, and why others are left out. Raises OnboardingError for one of the key.
+
+    An object that cannot be a message, because it is empty or has a name that cannot be a field's, becomes JSON.
+    """
+    kept: list[Column] = []
+    left_out = []
     for column in columns:
-        if IDENTIFIER.fullmatch(column.name):
-            kept.append(column)
+        problem = _problem(column.name, [*key, *(each.name for each in kept)])
+        if problem is None:
+            kept.append(_without_wrong_messages(column))
         elif column.name in key:
-            raise OnboardingError(
-                f"the key's column {column.name!r} cannot be a field: a field has letters, digits and _"
-            )
+            raise OnboardingError(f"the key's column {column.name!r} cannot be a field: {problem}")
         else:
-            left_out.append(f"{column.name}: a field has letters, digits and _")
+            left_out.append(f"{column.name}: {problem}")
     return tuple(kept), tuple(left_out)
+
+
+def _without_wrong_messages(column: Column) -> Column:
+    if column.type != "message":
+        return column
+    names = [field.name for field in column.fields]
+    if not names or any(_problem(name, names) for name in names):
+        return json_column(column)
+    return replace(column, fields=tuple(map(_without_wrong_messages, column.fields)))
+
+
+def _problem(name: str, others: Sequence[str]) -> str | None:
+    """Why the name cannot be that of a field beside others."""
+    if not IDENTIFIER.fullmatch(name):
+        return "a field begins with a letter and has letters, digits and _"
+    for other in others:
+        # Spark does not tell names apart by case, and JSON leaves `_` out.
+        if other != name and (other.lower() == name.lower() or _json_name(other) == _json_name(name)):
+            return f"it differs from {other} in case or _ only"
+    return None
+
+
+def _json_name(name: str) -> str:
+    return re.sub(r"_+([^_]?)", lambda match: match[1].upper(), name)

@@ -54,8 +54,43 @@ def test_a_silent_connect_is_one_line(capsys: pytest.CaptureFixture[str]) -> Non
         ([], "name something to look at"),
         (["--connect", "http://127.0.0.1:1"], "--connector is missing"),
         (["--kafka", "127.0.0.1:1", "--files", "nowhere"], "nowhere is no directory"),
+        (["--files", "."], ". has no connector.json: name --kafka"),
     ],
 )
 def test_wrong_arguments_end_with_2(capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str) -> None:
     assert statecast(["doctor", *arguments]) == 2
     assert reason in capsys.readouterr().err
+
+
+CONNECTOR_FILE = {"topic.prefix": "shop", "table.include.list": "public.orders", "snapshot.mode": "never"}
+
+
+def test_the_connector_of_the_files_is_looked_at_without_a_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "connector.json").write_text(json.dumps(CONNECTOR_FILE))
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines/orders.yaml").write_text("source: {topic: old.public.orders}\nsink: {topic: orders}\n")
+
+    assert statecast(["doctor", "--files", str(tmp_path), "--connector", "shop"]) == 1
+    said = capsys.readouterr().out
+    assert "WARN  snapshot.mode" in said
+    assert "FAIL  source old.public.orders: the connector writes shop.public.orders" in said
+
+
+@pytest.mark.parametrize("pipeline", ["source: orders", "source: {topic: [a]}", "source: {}", "sink: {topic: a}"])
+def test_a_pipeline_without_its_topic_is_refused_by_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pipeline: str
+) -> None:
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines/orders.yaml").write_text(pipeline)
+
+    assert statecast(["doctor", "--files", str(tmp_path)]) == 2
+    assert f"{tmp_path}/pipelines/orders.yaml: source must be keys and values" in capsys.readouterr().err
+
+
+def test_a_connector_that_is_a_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "connector.json").mkdir()
+
+    assert statecast(["doctor", "--files", str(tmp_path)]) == 2
+    assert f"{tmp_path}/connector.json cannot be read: Is a directory" in capsys.readouterr().err

@@ -5,7 +5,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from statecast_onboarding.doctor.connector_checks import CONNECTOR_CLASS, JSON_CONVERTER, check_config
+from statecast_onboarding.doctor.connector_checks import (
+    CONNECTOR_CLASS,
+    JSON_CONVERTER,
+    check_config,
+    check_sources,
+    table_of,
+)
 from statecast_onboarding.service_files import connector
 
 SOUND = {
@@ -68,3 +74,23 @@ def test_tombstones_are_needed_where_the_source_topic_is_compacted() -> None:
 
     assert ("WARN", "tombstones.on.delete") not in levels(config)
     assert ("WARN", "tombstones.on.delete") in levels(config, ("shop.public.orders",))
+
+
+def test_a_source_under_another_prefix_is_one_that_nobody_writes() -> None:
+    config = {"topic.prefix": "shop", "table.include.list": "public.orders, public\\.lines"}
+    [finding] = check_sources(config, ["shop.public.lines", "old.public.orders", "elsewhere.public.customers"])
+
+    assert (finding.level, finding.subject) == ("FAIL", "source old.public.orders")
+    assert "the connector writes shop.public.orders" in finding.text
+
+
+def test_topics_that_a_router_renames_are_not_compared() -> None:
+    router = {"transforms.t.type": "org.apache.kafka.connect.transforms.RegexRouter"}
+    config = {"topic.prefix": "shop", "table.include.list": "public.orders", **router}
+
+    assert not list(check_sources(config, ["old.public.orders"]))
+
+
+def test_a_table_is_known_by_its_topic_whose_name_has_fewer_signs() -> None:
+    assert table_of("shop.public.Order_Items", {"table.include.list": "public.Order Items"}) == "public.Order Items"
+    assert table_of("shop.public.orders", {}) == "public.orders"

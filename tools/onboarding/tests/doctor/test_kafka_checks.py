@@ -60,7 +60,7 @@ def test_how_a_keyed_topic_is_kept_is_told(kafka: str, name: str) -> None:
 
 def test_a_source_topic_that_forgets_soon_is_told(kafka: str, name: str) -> None:
     create_topic(kafka, name, 1, {"cleanup.policy": "delete", "retention.ms": "1000"})
-    files = TeamFiles(topics={name: {"name": name}}, sources={name: frozenset({"latest"})})
+    files = TeamFiles(topics={name: {"name": name}}, sources=frozenset({name}))
 
     assert any(line.startswith(f"WARN  topic {name}: retention.ms is 1000") for line in lines(at(kafka), files))
 

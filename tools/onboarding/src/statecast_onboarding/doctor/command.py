@@ -4,12 +4,18 @@ import argparse
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic_settings import SettingsConfigDict
 
-from statecast_onboarding.doctor.connector_checks import check_config, running_config
+from statecast_onboarding.doctor.connector_checks import (
+    check_config,
+    check_sources,
+    included_tables,
+    running_config,
+    table_of,
+)
 from statecast_onboarding.doctor.database_checks import check_database
 from statecast_onboarding.doctor.finding import Finding
 from statecast_onboarding.doctor.kafka_checks import KafkaChecks
@@ -52,11 +58,11 @@ def main(arguments: Sequence[str]) -> int:
 
 def findings(options: Namespace) -> Iterator[Finding]:
     """What the options name is looked at, Kafka first. Raises ServiceError for a wrong argument or file."""
-    if not (options.kafka or options.kafka_properties or options.connect or options.database):
-        raise OnboardingError("name something to look at: --kafka, --connect or --database")
+    if not (options.kafka or options.kafka_properties or options.connect or options.database or options.files):
+        raise OnboardingError("name something to look at: --kafka, --connect, --database, or --files with a connector")
     if options.connect and not options.connector:
         raise OnboardingError("--connector is missing: the name of the connector at Connect")
-    files = read_files(options.files) if options.files else TeamFiles()
+    files = _files(options)
     compacted: set[str] = set()
     if options.kafka or options.kafka_properties:
         overrides = {"kafka_bootstrap": options.kafka, "kafka_properties": options.kafka_properties}
@@ -68,23 +74,27 @@ def findings(options: Namespace) -> Iterator[Finding]:
         states, running = running_config(options.connect, options.connector)
         yield from states
         config = running or config
-    tables = list(dict.fromkeys([*options.table, *_tables(files)]))
+    tables = list(dict.fromkeys([*options.table, *_tables(files, config)]))
     if config:
         yield from check_config(config, tables, compacted)
+        yield from check_sources(config, files.sources)
     if options.database:
-        included = [] if tables else [each.strip() for each in config.get("table.include.list", "").split(",") if each]
-        shapes = {_table_of(topic): shapes for topic, shapes in files.sources.items()}
-        yield from check_database(options.database, tables or included, shapes, config)
+        yield from check_database(options.database, tables or included_tables(config), config)
 
 
-def _tables(files: TeamFiles) -> list[str]:
-    """The tables whose changes the pipelines read: a topic of Debezium ends with schema and table."""
-    prefix = files.connector.get("topic.prefix")
-    return [_table_of(topic) for topic in files.sources if prefix and topic.startswith(f"{prefix}.")]
+def _files(options: Namespace) -> TeamFiles:
+    if not options.files:
+        return TeamFiles()
+    files = read_files(options.files)
+    if not (options.kafka or options.kafka_properties or options.connect or options.database or files.connector):
+        raise OnboardingError(f"{options.files} has no connector.json: name --kafka, --connect or --database")
+    return files
 
 
-def _table_of(topic: str) -> str:
-    return ".".join(topic.rsplit(".", 2)[-2:])
+def _tables(files: TeamFiles, config: Mapping[str, str]) -> list[str]:
+    """The tables whose changes the pipelines read under the connector's prefix."""
+    prefix = config.get("topic.prefix")
+    return [table_of(topic, config) for topic in sorted(files.sources) if prefix and topic.startswith(f"{prefix}.")]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 
 from statecast_onboarding.doctor.finding import Finding, fail, ok, warn
+from statecast_onboarding.postgres_table import split_name, topic_of
 from statecast_service.settings import suggest
 
 CONNECTOR_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
@@ -41,6 +42,33 @@ def _state(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
         yield ok(f"connector {name}", "runs")
 
 
+def included_tables(config: Mapping[str, str]) -> list[str]:
+    """The tables that a configuration names, as schema.table; regular expressions stay as they are."""
+    entries = [each.strip().replace("\\", "") for each in config.get("table.include.list", "").split(",")]
+    return [each for each in entries if each]
+
+
+def table_of(topic: str, config: Mapping[str, str]) -> str:
+    """The table whose changes a topic of Debezium holds, as schema.table: its name ends with both."""
+    end = ".".join(topic.rsplit(".", 2)[-2:])
+    return next((table for table in included_tables(config) if topic_of(*split_name(table)) == end), end)
+
+
+def check_sources(config: Mapping[str, str], topics: Collection[str]) -> Iterator[Finding]:
+    """Which source topics of pipelines nobody writes, because the connector sends their table under another prefix."""
+    prefix = config.get("topic.prefix", "")
+    if not prefix or "Router" in " ".join(config.values()):
+        return
+    tables = included_tables(config)
+    for topic in sorted(topics):
+        if (table := table_of(topic, config)) in tables:
+            written = topic_of(prefix, *split_name(table))
+            if topic != written:
+                yield fail(
+                    f"source {topic}", f"the connector writes {written}: set source.topic of the pipelines to it"
+                )
+
+
 def check_config(config: Mapping[str, str], tables: Collection[str], compacted: Collection[str]) -> Iterator[Finding]:
     """What of a configuration will not work.
 
@@ -64,10 +92,10 @@ def check_config(config: Mapping[str, str], tables: Collection[str], compacted: 
 
 
 def _tables(config: Mapping[str, str], tables: Collection[str]) -> Iterator[Finding]:
-    included = [each.strip() for each in config.get("table.include.list", "").split(",") if each.strip()]
+    included = included_tables(config)
     # An entry is a regular expression; only plain names can be compared without the connector's own rules.
     if included and all("*" not in each and "(" not in each for each in included):
-        for table in sorted(set(tables) - {each.replace("\\", "") for each in included}):
+        for table in sorted(set(tables) - set(included)):
             yield fail("table.include.list", f"has no {table}: add it, or its changes never arrive")
     for name in ("column.exclude.list", "column.include.list"):
         if config.get(name):

@@ -7,7 +7,7 @@ import psycopg
 
 from statecast_onboarding.doctor.finding import Finding, fail, ok, warn
 from statecast_onboarding.errors import UnreachableError
-from statecast_onboarding.postgres_table import REPLICA_IDENTITIES, open_database, split_name
+from statecast_onboarding.postgres_table import REPLICA_IDENTITIES, open_database, split_name, sql_name
 
 _ROLE = """
 SELECT rolname AS name, rolsuper OR rolreplication OR EXISTS (
@@ -36,18 +36,13 @@ _PUBLISHED = "SELECT schemaname || '.' || tablename AS name FROM pg_publication_
 Connection = psycopg.Connection[dict[str, Any]]
 
 
-def check_database(
-    url: str, tables: Collection[str], shapes: Mapping[str, frozenset[str]], config: Mapping[str, str]
-) -> Iterator[Finding]:
-    """What will not work with `tables`, as schema.table. `shapes` are what pipelines keep of each, where that is known.
-
-    `config` is the connector's: it names the publication and the slot.
-    """
+def check_database(url: str, tables: Collection[str], config: Mapping[str, str]) -> Iterator[Finding]:
+    """What will not work with `tables`, as schema.table. `config` is the connector's: publication and slot."""
     try:
         with open_database(url) as connection:
             yield from _server(connection, config)
             for name in tables:
-                yield from _table(connection, name, shapes.get(name, frozenset()), config)
+                yield from _table(connection, name, config)
             yield from _publication(connection, tables, config)
     except (UnreachableError, psycopg.Error) as error:
         yield fail("database", f"{error}")
@@ -72,7 +67,7 @@ def _server(connection: Connection, config: Mapping[str, str]) -> Iterator[Findi
         yield warn("max_slot_wal_keep_size", "is -1: while the connector is away the log fills the disk; set a limit")
 
 
-def _table(connection: Connection, name: str, shapes: frozenset[str], config: Mapping[str, str]) -> Iterator[Finding]:
+def _table(connection: Connection, name: str, config: Mapping[str, str]) -> Iterator[Finding]:
     table = connection.execute(_TABLE, split_name(name)).fetchone()
     if table is None:
         yield fail(f"table {name}", "does not exist, or is not visible to the role: correct its name, or grant USAGE")
@@ -80,31 +75,24 @@ def _table(connection: Connection, name: str, shapes: frozenset[str], config: Ma
     if not table["keyed"]:
         yield fail(f"table {name}", "has no primary key: add one, as changes cannot be told apart without it")
     if not table["readable"]:
-        yield fail(f"table {name}", f"cannot be read by the role: GRANT SELECT ON {name}")
+        yield fail(f"table {name}", f"cannot be read by the role: GRANT SELECT ON {sql_name(name)}")
     mode = config.get("publication.autocreate.mode", "all_tables")
     exists = connection.execute(_PUBLICATION, (_publication_name(config),)).fetchone() is not None
     if mode != "disabled" and not exists and not table["owned"]:
         text = "is not owned by the role, which therefore cannot publish it"
-        yield fail(
-            f"table {name}", f"{text}: CREATE PUBLICATION {_publication_name(config)} FOR TABLE {name} as its owner"
-        )
-    yield _identity(name, REPLICA_IDENTITIES[table["identity"]], shapes)
+        todo = f"CREATE PUBLICATION {_publication_name(config)} FOR TABLE {sql_name(name)} as its owner"
+        yield fail(f"table {name}", f"{text}: {todo}")
+    yield _identity(name, REPLICA_IDENTITIES[table["identity"]])
 
 
-def _identity(name: str, identity: str, shapes: frozenset[str]) -> Finding:
-    subject, todo = f"table {name}", f"ALTER TABLE {name} REPLICA IDENTITY FULL"
+def _identity(name: str, identity: str) -> Finding:
+    subject, todo = f"table {name}", f"ALTER TABLE {sql_name(name)} REPLICA IDENTITY FULL"
     if identity == "full":
         return ok(subject, "has REPLICA IDENTITY FULL")
     if identity == "nothing":
         return fail(subject, f"has REPLICA IDENTITY NOTHING, so updates and deletes are refused: {todo}")
-    before = sorted(shapes - {"latest", "route"})
-    if before:
-        text = f"has REPLICA IDENTITY {identity.upper()}: a deleted row has invented values, which {before[0]} needs"
-        return fail(subject, f"{text}; {todo}")
-    text = (
-        f"has REPLICA IDENTITY {identity.upper()}: enough for latest, but large values that did not change are left out"
-    )
-    return warn(subject, f"{text}, and such rows become dead letters; {todo}")
+    text = f"has REPLICA IDENTITY {identity.upper()}: an update leaves out large values that it does not change"
+    return warn(subject, f"{text}, and is a dead letter then; {todo}")
 
 
 def _publication_name(config: Mapping[str, str]) -> str:
@@ -116,9 +104,8 @@ def _publication(connection: Connection, tables: Collection[str], config: Mappin
     publication = connection.execute(_PUBLICATION, (name,)).fetchone()
     if publication is None:
         if mode == "disabled":
-            yield fail(
-                f"publication {name}", f"is missing: CREATE PUBLICATION {name} FOR TABLE {', '.join(sorted(tables))}"
-            )
+            names = ", ".join(map(sql_name, sorted(tables)))
+            yield fail(f"publication {name}", f"is missing: CREATE PUBLICATION {name} FOR TABLE {names}")
         return
     missing = [word for word in ("insert", "update", "delete") if not publication[f"pub{word}"]]
     if missing:
@@ -126,7 +113,8 @@ def _publication(connection: Connection, tables: Collection[str], config: Mappin
         yield fail(f"publication {name}", f"does not publish {', '.join(missing)}: {todo}")
     published = {str(row["name"]) for row in connection.execute(_PUBLISHED, (name,))}
     for table in sorted(set(tables) - published) if mode != "filtered" else ():
-        yield fail(f"publication {name}", f"does not have {table}: ALTER PUBLICATION {name} ADD TABLE {table}")
+        todo = f"ALTER PUBLICATION {name} ADD TABLE {sql_name(table)}"
+        yield fail(f"publication {name}", f"does not have {table}: {todo}")
 
 
 def _one(connection: Connection, query: str, *parameters: object) -> dict[str, Any]:

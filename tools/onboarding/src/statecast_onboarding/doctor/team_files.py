@@ -18,8 +18,8 @@ class TeamFiles:
     """The entries of the topics file, by topic."""
     stores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The entries of the query service's stores file, by topic."""
-    sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The shapes that pipelines keep of each source topic."""
+    sources: frozenset[str] = frozenset()
+    """The topics that pipelines read."""
     sinks: frozenset[str] = frozenset()
     """The keyed topics, which pipelines write."""
     connector: Mapping[str, str] = field(default_factory=dict)
@@ -30,26 +30,27 @@ def read_files(directory: Path) -> TeamFiles:
     """Raises OnboardingError for a directory that is none, and for a file that cannot be read."""
     if not directory.is_dir():
         raise OnboardingError(f"{directory} is no directory: --files takes what `statecast import` has written")
-    pipelines = [_mapping(path) for path in sorted((directory / "pipelines").glob("*.yaml"))]
-    sources: dict[str, set[str]] = {}
-    for pipeline in pipelines:
-        sources.setdefault(_topic(pipeline, "source"), set()).add(_shape(pipeline))
+    pipelines = {path: _mapping(path) for path in sorted((directory / "pipelines").glob("*.yaml"))}
+    routes = {path for path, pipeline in pipelines.items() if _is_route(pipeline.get("keep"))}
     return TeamFiles(
         topics=_entries(directory / "topics.yaml", "topics", "name"),
         stores=_entries(directory / "query-stores.yaml", "stores", "topic"),
-        sources={topic: frozenset(shapes) for topic, shapes in sources.items()},
-        sinks=frozenset(_topic(each, "sink") for each in pipelines if _shape(each) != "route"),
+        sources=frozenset(_topic(path, pipeline, "source") for path, pipeline in pipelines.items()),
+        sinks=frozenset(_topic(path, pipelines[path], "sink") for path in pipelines.keys() - routes),
         connector=_connector(directory / "connector.json"),
     )
 
 
-def _shape(pipeline: Mapping[str, Any]) -> str:
-    keep = pipeline.get("keep")
-    return keep if isinstance(keep, str) else str(next(iter(keep or {}), "latest"))
+def _is_route(keep: object) -> bool:
+    return keep == "route" or (isinstance(keep, dict) and "route" in keep)
 
 
-def _topic(pipeline: Mapping[str, Any], section: str) -> str:
-    return str((pipeline.get(section) or {}).get("topic"))
+def _topic(path: Path, pipeline: Mapping[str, Any], section: str) -> str:
+    content = pipeline.get(section)
+    if not isinstance(content, dict) or not isinstance(content.get("topic"), str):
+        raise OnboardingError(f"{path}: {section} must be keys and values, with a topic")
+    topic: str = content["topic"]
+    return topic
 
 
 def _mapping(path: Path) -> Mapping[str, Any]:
@@ -76,6 +77,8 @@ def _connector(path: Path) -> dict[str, str]:
         return {}
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OnboardingError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise OnboardingError(f"{path} is not JSON: {error}") from error
     config = content.get("config", content) if isinstance(content, dict) else None
