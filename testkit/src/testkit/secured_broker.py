@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from testkit.broker import BrokerProcess
 from testkit.ports import free_ports
+from testkit.waiting import wait_until
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
@@ -100,6 +101,7 @@ class SecuredBroker:
         binding = _binding(service, operation, kind, name, AclBindingFilter)
         [removed] = self._admin.delete_acls([binding]).values()
         assert len(removed.result()) == 1, f"there is no ACL {binding}"
+        wait_until(lambda: not self._admin.describe_acls(binding).result(), f"the broker still has the ACL {binding}")
         try:
             yield
         finally:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 
 import pytest
 from confluent_kafka import Producer
@@ -12,7 +13,7 @@ from statecast_service.kafka import KafkaSettings
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.metrics import Metrics
 from stream_processor.operation.checkpoints import Checkpoints, LocalFiles
-from stream_processor.operation.dead_letters import DeadLetter, DeadLetterLimits, read_dead_letters
+from stream_processor.operation.dead_letters import CountedChanges, DeadLetter, DeadLetterLimits, read_dead_letters
 from stream_processor.operation.topics import Topics
 from stream_processor.steps.dead_letters import OFFSET, PARTITION, PIPELINES
 from stream_processor.steps.dead_letters import TOPIC as TOPIC_HEADER
@@ -56,9 +57,10 @@ def begin(tmp_path: Path, topic: FakeLetters, shipped: Callable[..., Pipeline]) 
     """Makes the limits as a restarted process would."""
     pipelines = [shipped(BY_KEY), shipped(BY_ITEM, dead_letters={"limit": 5})]
 
-    def made(notes: str = "notes") -> DeadLetterLimits:
+    def made(notes: str = "notes", stopping: Callable[[], bool] = lambda: False) -> DeadLetterLimits:
         (tmp_path / notes).mkdir(exist_ok=True)
-        return DeadLetterLimits(pipelines, topic.ends, topic.read, Checkpoints(str(tmp_path / notes), LocalFiles()))
+        checkpoints = Checkpoints(str(tmp_path / notes), LocalFiles())
+        return DeadLetterLimits(pipelines, topic.ends, topic.read, checkpoints, stopping)
 
     return made
 
@@ -156,6 +158,52 @@ def test_a_topic_that_was_made_anew_counts_from_its_beginning(
     topic.add(*range(6), pipelines=BY_ITEM)
 
     assert list(limits.check(metrics)) == list(begin().check(metrics)) == [BY_ITEM]
+
+    # Also when it has more letters than the one before had.
+    topic.add(*range(6, 200), pipelines=BY_ITEM)
+
+    assert list(limits.check(metrics)) == list(begin().check(metrics)) == [BY_ITEM]
+
+
+def test_a_topic_that_was_made_anew_is_known_by_an_end_that_goes_back(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    limits = begin()
+    limits.check(metrics)
+    topic.add(*range(20), pipelines=BY_KEY)
+    limits.accept(TOPIC)
+    topic.add(*range(20, 30), pipelines=BY_KEY)
+    limits.check(metrics)
+    topic.letters.clear()
+    topic.add(*range(25), pipelines=BY_ITEM)
+
+    assert limits.check(metrics)[BY_ITEM].startswith("25 dead letters")
+    assert begin().check(metrics)[BY_ITEM].startswith("25 dead letters")
+
+
+def test_what_comes_beyond_the_limit_is_a_number_alone() -> None:
+    count = CountedChanges(limit=5)
+    for offset in [*range(100), *range(6)]:
+        count.add(("orders", 0, offset))
+
+    assert (len(count), len(count.changes)) == (100, 6)
+
+
+def test_a_stop_ends_the_count_which_goes_on_from_there(
+    begin: Callable[..., DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    begin().check(metrics)
+    topic.add(*range(6), pipelines=BY_ITEM)
+    stopping = Event()
+    limits = begin(stopping=stopping.is_set)
+    stopping.set()
+
+    assert limits.check(metrics) == {}
+    assert metrics.registry.get_sample_value("stream_processor_dead_letters", {"topic": TOPIC}) == 0
+
+    stopping.clear()
+
+    assert limits.check(metrics)[BY_ITEM].startswith("6 dead letters")
 
 
 def test_all_partitions_are_read_to_their_ends(

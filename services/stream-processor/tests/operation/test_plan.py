@@ -7,7 +7,7 @@ import pytest
 
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import PipelineFileError, TooFewSlotsError
-from stream_processor.operation.plan import check_together, choose_master, plan, slots_needed, topics_of
+from stream_processor.operation.plan import access_of, check_together, choose_master, plan, slots_needed, topics_of
 
 PARTITIONS = {"orders": 4, "orders-by-key": 3, "orders-by-item": 5, "orders.dead-letter": 1}
 
@@ -47,6 +47,10 @@ def test_an_aggregate_shuffles_twice_and_a_route_never(shipped: Callable[..., Pi
 
 def test_tables_are_wanted_too(shipped: Callable[..., Pipeline]) -> None:
     assert "stores-by-key" in topics_of([shipped("invoices-with-store")])
+
+
+def test_dead_letters_are_written_and_read_again(both: list[Pipeline]) -> None:
+    assert access_of(both)["orders.dead-letter"] == {"Read", "Write", "DescribeConfigs"}
 
 
 def test_the_checkpoint_interval_can_be_overridden(both: list[Pipeline]) -> None:

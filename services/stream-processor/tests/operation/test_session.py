@@ -21,6 +21,7 @@ from stream_processor.operation.session import (
     missing_slots,
     start_session,
     stop,
+    stop_queries,
 )
 from stream_processor.operation.topics import wait_while_missing
 from stream_processor.settings import Settings
@@ -98,6 +99,14 @@ def test_what_is_gone_does_not_keep_the_others_from_stopping() -> None:
     query = Stoppable()
 
     stop(cast(Any, Gone()), cast(Any, [Gone(), query]))
+
+    assert query.stopped
+
+
+def test_queries_are_stopped_side_by_side_and_one_that_does_not_stop_is_passed_over() -> None:
+    query = Stoppable()
+
+    stop_queries(cast(Any, [Gone(), query]))
 
     assert query.stopped
 

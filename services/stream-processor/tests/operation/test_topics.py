@@ -2,14 +2,16 @@
 
 import contextlib
 from collections.abc import Callable, Iterable
+from unittest.mock import MagicMock
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from statecast_service.kafka import KafkaSettings
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import ConfigurationError
-from stream_processor.operation.topics import Topics, wait_while_missing, with_record_limits
+from stream_processor.operation import topics as module
+from stream_processor.operation.topics import Topics, read_records, wait_while_missing, with_record_limits
 from testkit.stream_processor.fakes import FakeTopics
 from testkit.stream_processor.process import wait_until
 
@@ -43,6 +45,50 @@ def test_a_topic_for_small_records_only_is_refused(shipped: Callable[..., Pipeli
         ConfigurationError, match=r"orders-by-key .* 10000 bytes: set its max\.message\.bytes to at least"
     ):
         with_record_limits([shipped("orders-by-key")], sizes)
+
+
+@pytest.fixture
+def consumer(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
+    """A consumer of the topic `letters`, whose one partition has three records."""
+    consumer = MagicMock()
+    consumer.list_topics.return_value.topics = {"letters": MagicMock(partitions=[0])}
+    consumer.get_watermark_offsets.return_value = (0, 3)
+    monkeypatch.setattr(module, "connect", lambda *_: consumer)
+    return consumer
+
+
+def test_a_topic_that_may_not_be_read_is_no_empty_one(consumer: MagicMock) -> None:
+    consumer.poll.return_value.error.return_value = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+    with pytest.raises(KafkaException, match="the ACLs of Kafka do not allow Read on the topic letters"):
+        list(read_records(KafkaSettings(), "letters", {}))
+    consumer.close.assert_called_once()
+
+
+def test_reading_ends_where_the_partition_does(consumer: MagicMock) -> None:
+    consumer.poll.return_value.error.return_value = KafkaError(KafkaError._PARTITION_EOF)
+
+    assert list(read_records(KafkaSettings(), "letters", {})) == []
+
+
+@pytest.mark.kafka
+def test_the_marker_of_a_transaction_is_no_record(
+    brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
+) -> None:
+    topic = create_topic("transactions", partitions=3)
+    producer = Producer({"bootstrap.servers": kafka, "transactional.id": topic})
+    producer.init_transactions()
+    for _ in range(2):
+        producer.begin_transaction()
+        producer.produce(topic, b"record", partition=0)
+        producer.commit_transaction()
+    plain = Producer({"bootstrap.servers": kafka})
+    plain.produce(topic, b"record", partition=1)
+    plain.flush()
+    topics = Topics(brokers)
+
+    assert topics.ends(topic) == {0: 4, 1: 1, 2: 0}
+    assert topics.readable_ends(topic) == {0: 3, 1: 1, 2: 0}
 
 
 @pytest.mark.kafka

@@ -67,18 +67,39 @@ Ends = Mapping[int, int]
 
 
 @dataclass
+class CountedChanges:
+    """Counts changes, each once as far as the limit goes; what comes beyond it is a number and takes no memory."""
+
+    limit: int
+    changes: set[Place] = field(default_factory=set)
+    beyond: int = 0
+
+    def add(self, change: Place) -> None:
+        """Counts the change, if it is not known to have been counted."""
+        if change in self.changes:
+            return
+        if len(self.changes) <= self.limit:
+            self.changes.add(change)
+        else:
+            self.beyond += 1
+
+    def __len__(self) -> int:
+        return len(self.changes) + self.beyond
+
+
+@dataclass
 class _Letters:
-    """What has been read of one dead-letter topic, for the pipelines in `changes`.
+    """What has been read of one dead-letter topic: the changes of each pipeline, and all of them together.
 
     A change counts once, however often it was set aside. What was set aside before the count began never counts: the
     first start of another generation finds what its elders could not use.
     """
 
-    changes: dict[str, set[Place]]
+    by_pipeline: dict[str, CountedChanges]
+    together: CountedChanges
     accepted: Ends
     next: dict[int, int] = field(default_factory=dict)
     known: set[Place] = field(default_factory=set)
-    counted: set[Place] = field(default_factory=set)
 
     def add(self, letter: DeadLetter) -> None:
         """Counts the letter, if it is to be counted."""
@@ -87,12 +108,11 @@ class _Letters:
         if letter.offset < self.accepted.get(letter.partition, 0):
             self.known.add(change)
             # Partitions are read one by one: a later letter of the same change may have been counted.
-            for changes in (self.counted, *self.changes.values()):
-                changes.discard(change)
-        elif change not in self.known:
-            for name in self.changes.keys() & letter.pipelines:
-                self.changes[name].add(change)
-                self.counted.add(change)
+            for count in (self.together, *self.by_pipeline.values()):
+                count.changes.discard(change)
+        elif change not in self.known and (names := self.by_pipeline.keys() & letter.pipelines):
+            for count in (self.together, *(self.by_pipeline[name] for name in names)):
+                count.add(change)
 
 
 class DeadLetterLimits:
@@ -101,7 +121,7 @@ class DeadLetterLimits:
     They count from the first start, over restarts: a pipeline that starts again after its limit stops again at once,
     and does not set aside another thousand records each time. `accept` begins a new count. `ends` gives those of a
     topic, `read` its letters from the offsets of some partitions on, others from the beginning; both raise
-    KafkaException, and each use of the notes CheckpointsUnusableError.
+    KafkaException, and each use of the notes CheckpointsUnusableError. `stopping` says to leave off reading.
     """
 
     def __init__(
@@ -110,7 +130,10 @@ class DeadLetterLimits:
         ends: Callable[[str], Ends],
         read: Callable[[str, Ends], Iterable[DeadLetter]],
         notes: Checkpoints,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
+        self.too_many: dict[str, str] = {}
+        """By the names of the pipelines that had too many at the last check, what to do about it."""
         self.by_topic: dict[str, dict[str, int]] = {}
         for each in pipelines:
             limits = self.by_topic.setdefault(dead_letter_topic(each.source_topic), {})
@@ -118,21 +141,25 @@ class DeadLetterLimits:
         self._ends = ends
         self._read = read
         self._notes = notes
+        self._stopping = stopping
         self._letters: dict[str, _Letters] = {}
 
     def check(self, metrics: Metrics) -> dict[str, str]:
-        """By the names of the pipelines that have too many, what to do about it."""
+        """Updates `too_many` and returns it; what `stopping` has interrupted changes nothing and goes on next time."""
         too_many = {}
         for topic, limits in self.by_topic.items():
             letters = self._up_to_date(topic)
-            metrics.dead_letters.labels(topic).set(len(letters.counted))
+            if self._stopping():
+                return self.too_many
+            metrics.dead_letters.labels(topic).set(len(letters.together))
             for name, limit in limits.items():
-                if (count := len(letters.changes[name])) > limit:
+                if (count := len(letters.by_pipeline[name])) > limit:
                     too_many[name] = (
                         f"{count} dead letters on {topic}, the limit is {limit} of {name}: read their statecast-reason "
                         "headers, mend the source or the pipeline, then run `stream-processor accept-dead-letters "
                         "FILE...` and start the process anew"
                     )
+        self.too_many = too_many
         return too_many
 
     def accept(self, topic: str) -> int:
@@ -142,14 +169,21 @@ class DeadLetterLimits:
         return sum(ends.values())
 
     def _up_to_date(self, topic: str) -> _Letters:
-        """What has been read of the topic, which is all that stands on it now."""
+        """What has been read of the topic: all that stands on it now, unless `stopping` says to leave off."""
         ends, letters = self._ends(topic), self._letters.get(topic)
+        if letters is not None and _is_another(ends, letters.next):
+            self._begin(topic, {})
         accepted = self._accepted(topic, ends)
         if letters is None or letters.accepted != accepted or _is_another(ends, letters.next):
-            letters = self._letters[topic] = _Letters({name: set() for name in self.by_topic[topic]}, accepted)
+            limits = self.by_topic[topic]
+            by_pipeline = {name: CountedChanges(limit) for name, limit in limits.items()}
+            letters = _Letters(by_pipeline, CountedChanges(sum(limits.values())), accepted)
+            self._letters[topic] = letters
         if any(end > letters.next.get(partition, 0) for partition, end in ends.items()):
             for letter in self._read(topic, letters.next):
                 letters.add(letter)
+                if self._stopping():
+                    return letters
             # What retention has deleted is not read.
             letters.next = {
                 **letters.next,
@@ -163,7 +197,8 @@ class DeadLetterLimits:
         if note is None or "ends" not in note:
             return self._begin(topic, ends)
         accepted = {int(partition): end for partition, end in note["ends"].items()}
-        return {} if _is_another(ends, accepted) else accepted
+        # Noted at once: a new topic may soon have as many letters as the old one had.
+        return self._begin(topic, {}) if _is_another(ends, accepted) else accepted
 
     def _begin(self, topic: str, ends: Ends) -> Ends:
         self._notes.replace(_note(topic), {"ends": dict(ends)})

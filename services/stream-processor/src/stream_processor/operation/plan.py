@@ -63,10 +63,11 @@ def topics_of(pipelines: Sequence[Pipeline]) -> set[str]:
 
 def access_of(pipelines: Sequence[Pipeline]) -> dict[str, set[str]]:
     """What the ACLs of each of these topics must allow, by Kafka's names of operations."""
-    access = {topic: {"Read"} for topic in topics_of(pipelines)}  # of sinks, for the metrics of what is written
+    # Sinks are read for the metrics of what is written, dead letters to count them.
+    access = {topic: {"Read"} for topic in topics_of(pipelines)}
     for each in pipelines:
         access[each.sink_topic] |= {"Write", "DescribeConfigs"}
-        access[dead_letter_topic(each.source_topic)] = {"Write", "DescribeConfigs"}
+        access[dead_letter_topic(each.source_topic)] |= {"Write", "DescribeConfigs"}
     return access
 
 

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from statecast_service.kafka import java_options
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.errors import BrokerLostError, CheckpointsUnusableError, DeadLetterLimitError
+from stream_processor.errors import BrokerLostError, CheckpointsUnusableError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.checkpointed import CheckpointedGroup, CheckpointedOffsets
 from stream_processor.operation.checkpoints import Checkpoints, claim, open_checkpoints
@@ -25,7 +25,7 @@ from stream_processor.operation.output import Output, SinkTail, summary
 from stream_processor.operation.plan import QueryPlan, access_of, choose_master, plan, slots_needed, topics_of
 from stream_processor.operation.queries import prepare
 from stream_processor.operation.session import drain, missing_slots, start_session, stop
-from stream_processor.operation.starts import FirstLoads, Starts
+from stream_processor.operation.starts import FirstLoads, Starts, within_limits
 from stream_processor.operation.topics import TOPICS_POLL_S, Topics, wait_while_missing, with_record_limits
 from stream_processor.settings import Settings
 from stream_processor.spark_internals import task_slots
@@ -63,12 +63,12 @@ class Runner:
         with checkpoints.hold():
             with self._broker():
                 plans = [replace(each, epoch=claim(checkpoints, each, ids, topics.highest_epoch)) for each in plans]
-            limits = DeadLetterLimits(pipelines, topics.ends, partial(read_dead_letters, self.settings), checkpoints)
+            read = partial(read_dead_letters, self.settings)
+            limits = DeadLetterLimits(pipelines, topics.ends, read, checkpoints, self.stopping.is_set)
             # Not counted, a limit would begin after what this run sets aside first.
-            while (too_many := self._too_many(limits)) is None:
-                if self.stopping.wait(LOOK_AT_START_S):
-                    return
-            self._run_on_spark(self._within_limits(plans, too_many), topics, limits, checkpoints)
+            if not self._wait(lambda: self._uncounted(limits), LOOK_AT_START_S) or self.stopping.is_set():
+                return
+            self._run_on_spark(plans, topics, limits, checkpoints)
 
     @contextmanager
     def _broker(self) -> Iterator[None]:
@@ -78,8 +78,9 @@ class Runner:
             raise BrokerLostError(f"Kafka at {self.settings.kafka_bootstrap} went away: {error}") from error
 
     def _run_on_spark(
-        self, plans: Sequence[QueryPlan], topics: Topics, limits: DeadLetterLimits, checkpoints: Checkpoints
+        self, all_plans: Sequence[QueryPlan], topics: Topics, limits: DeadLetterLimits, checkpoints: Checkpoints
     ) -> None:
+        plans = within_limits(all_plans, limits.too_many, self.metrics)
         spark = self._session(plans)
         queries: list[WatchedQuery] = []
         try:
@@ -88,7 +89,7 @@ class Runner:
                 return
             kafka = java_options(self.settings, SIGN_IN)
             with self._broker():
-                loads = FirstLoads(plans, lambda name: not checkpoints.exists(name), topics.ends)
+                loads = FirstLoads(all_plans, lambda name: not checkpoints.exists(name), topics.readable_ends)
             prepared = [(each, prepare(each, spark, self.contract, kafka, checkpoints)) for each in plans]
             tasks = partial(running_tasks, spark.sparkContext.statusTracker())
             self._supervise(Starts(prepared, loads, tasks, self.metrics, queries), plans, topics, limits, checkpoints)
@@ -125,43 +126,27 @@ class Runner:
         kafka = self.settings
         with closing(SinkTail(kafka, list(sinks))) as tail, closing(CheckpointedGroup(kafka)) as group:
             checkpointed = CheckpointedOffsets(topics.ends, group.commit, starts.running)
-            output, pause = Output(tail.look, sinks, keyed, self.metrics), LOOK_AT_START_S
+            output, pause, ready = Output(tail.look, sinks, keyed, self.metrics), LOOK_AT_START_S, False
             while not self.stopping.wait(pause):
                 checkpoints.check()
                 look_at_all(starts.running, self.readiness, starts.start())
-                self._stop_beyond_limits(starts.running, self._too_many(limits) or {})
+                if (uncounted := self._uncounted(limits)) is not None:
+                    log.warning(uncounted)
+                starts.stop_beyond_limits(limits.too_many)
                 checkpointed.look()
                 if pause == LOOK_S:
                     output.look()
                 self.show(summary(self.metrics.registry, output, self.readiness.reason, time.time()))
-                if pause != LOOK_S and self.readiness.reason is None:
-                    pause = LOOK_S
+                # A query may be held back for long, and the others have output meanwhile.
+                pause = LOOK_S if all(each.started for each in starts.running) else pause
+                if not ready and self.readiness.reason is None:
+                    ready = True
                     log.info("ready", queries=[each.name for each in plans])
 
-    def _too_many(self, limits: DeadLetterLimits) -> dict[str, str] | None:
-        """The pipelines beyond their limits, with the reason; None when an outage of a moment keeps from counting."""
+    def _uncounted(self, limits: DeadLetterLimits) -> str | None:
+        """Why the dead letters cannot be counted now, such as an outage of a moment; None when they have been."""
         try:
-            return limits.check(self.metrics)
+            limits.check(self.metrics)
         except (KafkaException, CheckpointsUnusableError) as error:
-            log.warning("dead letters cannot be counted now", reason=str(error))
-            return None
-
-    def _within_limits(self, plans: Sequence[QueryPlan], too_many: Mapping[str, str]) -> list[QueryPlan]:
-        """The plans that may run. Raises DeadLetterLimitError when no pipeline is left."""
-        for name, reason in too_many.items():
-            log.error("a pipeline stands still", query=name, reason=reason)
-            self.metrics.query_up.labels(name).set(0)
-        left = [each for each in plans if each.name not in too_many]
-        if too_many and all(each.sets_aside for each in left):
-            raise DeadLetterLimitError("; ".join(too_many.values()))
-        return left
-
-    def _stop_beyond_limits(self, running: list[WatchedQuery], too_many: Mapping[str, str]) -> None:
-        """Stops the queries that are beyond their limits, and takes them out; the others go on."""
-        beyond = {each.plan.name: each for each in running if each.plan.name in too_many}
-        if not beyond:
-            return
-        left = self._within_limits([each.plan for each in running], {name: too_many[name] for name in beyond})
-        for each in beyond.values():
-            each.query.stop()
-        running[:] = [each for each in running if each.plan in left]
+            return f"dead letters cannot be counted now: {error}"
+        return None

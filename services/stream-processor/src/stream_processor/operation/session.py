@@ -91,6 +91,15 @@ def drain(spark: SparkSession, queries: Sequence[StreamingQuery], timeout_s: flo
         log.info("drained", seconds=seconds)
 
 
+def stop_queries(queries: Sequence[StreamingQuery]) -> None:
+    """Stops the queries side by side; each may take Spark's stopTimeout. One that does not stop is passed over."""
+    threads = [Thread(target=_quietly, args=(query.stop,), daemon=True) for query in queries]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def stop(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:
     """Stops all queries side by side, then Spark; returns after MAX_STOP_S even if they hang.
 
@@ -107,11 +116,7 @@ def _stop(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:
     started = time.monotonic()
     # Stopping interrupts tasks, and what they log about it would read like a failure.
     _quietly(lambda: spark.sparkContext.setLogLevel("OFF"))
-    threads = [Thread(target=_quietly, args=(query.stop,), daemon=True) for query in queries]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    stop_queries(queries)
     _quietly(partial(spark_internals.close_tables, spark))
     _quietly(spark.stop)
     log.info("stopped", seconds=round(time.monotonic() - started, 1))
@@ -121,5 +126,5 @@ def _quietly(action: Callable[[], object]) -> None:
     try:
         action()
     except JVM_ERRORS as error:
-        # A query that has failed, or a JVM that is gone, has nothing left to stop.
+        # A query that has failed, or a JVM that is gone, has nothing left to stop; one that is late ends by itself.
         log.debug("not stopped", reason=str(error))

@@ -1,6 +1,6 @@
 """Starts the queries of a run; one that joins a table, when the table has been loaded for the first time."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -8,10 +8,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from stream_processor.definition.pipeline import RowPipeline
+from stream_processor.errors import DeadLetterLimitError
 from stream_processor.metrics import Metrics
 from stream_processor.operation.monitoring import Ends, WatchedQuery
 from stream_processor.operation.plan import QueryPlan
 from stream_processor.operation.queries import start
+from stream_processor.operation.session import stop_queries
 
 log = structlog.get_logger()
 
@@ -21,11 +23,15 @@ class FirstLoads:
 
     A row is joined with what its table holds at that moment, and no later change of the table rewrites it. So a query
     without a checkpoint, which joins what another query of the process writes, starts once that one has read its source
-    as far as it went when the process started, and a checkpoint holds it: then the table has it, too.
+    as far as it went when the process started, and a checkpoint holds it: then the table has it, too. While that one
+    stands still beyond its limit of dead letters, the table may lack rows, and the query waits.
     """
 
     def __init__(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
-        """`is_new` tells of a query's name whether it has no checkpoint; `ends` are those of a topic."""
+        """`plans` are all of the process, also of pipelines that stand still.
+
+        `is_new` tells of a query's name whether it has no checkpoint; `ends` are those that readers of a topic reach.
+        """
         writers = {each.sink_topic: each for each in plans if each.shuffle_partitions}
         self._waits: dict[str, dict[str, Ends]] = {}
         for each in plans:
@@ -35,10 +41,12 @@ class FirstLoads:
                     self._waits.setdefault(each.name, {})[table.name] = ends(table.source_topic)
 
     def missing(self, name: str, running: Sequence[WatchedQuery], held: Collection[str]) -> str | None:
-        """What the query waits for, None when it may start. What neither runs nor is held back is not awaited."""
+        """What the query waits for, None when it may start."""
         known = {each.plan.name: each for each in running}
         for table, ends in self._waits.get(name, {}).items():
-            if table in held or (table in known and not known[table].has_checkpointed(ends)):
+            if table not in known and table not in held:
+                return f"{name} waits for {table}, which stands still beyond its limit"
+            if table in held or not known[table].has_checkpointed(ends):
                 return f"{name} waits for the first checkpoint of {table}, which it joins"
         return None
 
@@ -51,6 +59,20 @@ def _tables(plan: QueryPlan) -> list[str]:
     pipeline = plan.pipelines[0]
     joins = pipeline.joins if isinstance(pipeline, RowPipeline) and not plan.sets_aside else ()
     return list(dict.fromkeys(join.topic for join in joins))
+
+
+def within_limits(plans: Sequence[QueryPlan], too_many: Mapping[str, str], metrics: Metrics) -> list[QueryPlan]:
+    """The plans without those in `too_many`, which has the reasons by name; logs them.
+
+    Raises DeadLetterLimitError when no pipeline is left.
+    """
+    for name, reason in too_many.items():
+        log.error("a pipeline stands still", query=name, reason=reason)
+        metrics.query_up.labels(name).set(0)
+    left = [each for each in plans if each.name not in too_many]
+    if too_many and all(each.sets_aside for each in left):
+        raise DeadLetterLimitError("; ".join(too_many.values()))
+    return left
 
 
 @dataclass
@@ -78,3 +100,19 @@ class Starts:
                 log.info("held back", reason=reason)
         self._told = missing
         return missing
+
+    def stop_beyond_limits(self, too_many: Mapping[str, str]) -> None:
+        """Takes out the queries in `too_many`, which has the reasons by name, and stops those that run.
+
+        Raises DeadLetterLimitError when no pipeline is left.
+        """
+        plans = [*(each.plan for each in self.running), *(plan for plan, _ in self.held)]
+        beyond = {each.name: too_many[each.name] for each in plans if each.name in too_many}
+        if not beyond:
+            return
+        within_limits(plans, beyond, self.metrics)
+        stopped = [each.query for each in self.running if each.plan.name in beyond]
+        self.held = [each for each in self.held if each[0].name not in beyond]
+        # Out before they are stopped: one that has ended would end the process.
+        self.running[:] = [each for each in self.running if each.plan.name not in beyond]
+        stop_queries(stopped)

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, Resou
 from google.protobuf.message import DecodeError
 
 from statecast.state.v1.state_pb2 import StateRecord
-from statecast_service.kafka import KafkaSettings, connect, denied
+from statecast_service.kafka import KafkaSettings, connect, denied, reason
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
 from stream_processor.errors import ConfigurationError
 from stream_processor.steps.keyed_topic import BESIDE_PAYLOAD, MAX_REQUEST_BYTES, TOMBSTONE_HEADER
@@ -22,6 +22,8 @@ TOPICS_POLL_S = 0.5
 LOG_AGAIN_S = 10.0
 READER_GROUP = "stream-processor-replay"
 """Only named because Kafka's client needs one: no offset is ever committed to it."""
+READ_BACK_FACTOR = 16
+"""By how much each step back from the end of a topic is longer than the one before."""
 MIN_RECORD_BYTES = 2 * BESIDE_PAYLOAD
 """A topic that takes less would refuse even some records without a payload."""
 
@@ -89,6 +91,21 @@ class Topics:
         offsets = self._admin.list_offsets(requests, request_timeout=self._timeout_s)
         return {partition.partition: future.result().offset for partition, future in offsets.items()}
 
+    def readable_ends(self, name: str) -> dict[int, int]:
+        """By partition, the offset after its last record.
+
+        The end may be behind it, because the markers of transactions have offsets too, and no reader gets them. Reads
+        back from the end in steps that grow, until there is a record.
+        """
+        ends, readable, back = self.ends(name), dict[int, int](), 1
+        while len(readable) < len(ends):
+            starts = {number: max(end - back, 0) for number, end in ends.items() if number not in readable}
+            for message in read_records(self._kafka, name, {**ends, **starts}):
+                readable[cast(int, message.partition())] = cast(int, message.offset()) + 1
+            readable = {number: 0 for number, start in starts.items() if start == 0} | readable
+            back *= READ_BACK_FACTOR
+        return readable
+
     def highest_epoch(self, name: str, last_only: bool) -> int:
         """The highest epoch on a keyed topic, or among the last records of its partitions; 0 when it holds none.
 
@@ -109,14 +126,16 @@ def read_records(
 ) -> Iterator[Message]:
     """Every record from `starts`, by default the first, to the ends of now, in order. Raises KafkaException."""
     group = {"group.id": READER_GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-    consumer = connect(Consumer, kafka, {**group, "enable.partition.eof": True})
+    # Spark's readers are not isolated from open transactions either.
+    reading = {"enable.partition.eof": True, "isolation.level": "read_uncommitted"}
+    consumer = connect(Consumer, kafka, {**group, **reading})
     try:
         for number in consumer.list_topics(topic, timeout=timeout_s).topics[topic].partitions:
             first, end = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=timeout_s)
             offset = max(first, starts.get(number, first))
             consumer.assign([TopicPartition(topic, number, offset)])
-            # The only error that comes as a message is the end of the partition, and the client is slow to tell it.
-            while offset < end and (message := _poll(consumer, timeout_s)).error() is None:
+            # The client is slow to tell the end of the partition, which a transaction's marker may be.
+            while offset < end and (message := _poll(consumer, topic, timeout_s)) is not None:
                 offset = cast(int, message.offset()) + 1
                 if offset <= end:
                     yield message
@@ -124,11 +143,17 @@ def read_records(
         consumer.close()
 
 
-def _poll(consumer: Consumer, timeout_s: float) -> Message:
+def _poll(consumer: Consumer, topic: str, timeout_s: float) -> Message | None:
+    """The next record; None at the end of the partition. Raises KafkaException, which names an ACL that is missing."""
     message = consumer.poll(timeout_s)
     if message is None:
         raise KafkaException(f"no answer from Kafka within {timeout_s} s")
-    return message
+    error = message.error()
+    if error is None:
+        return message
+    if error.code() == KafkaError._PARTITION_EOF:
+        return None
+    raise KafkaException(reason(error, "Read", topic))
 
 
 def state_record(message: Message) -> StateRecord | None:

@@ -75,13 +75,16 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
 
 
 def _record_key(key: Column) -> Column:
-    """struct(columns, text) of a record's key, which may stand in `payload` beside its schema."""
+    """struct(columns, text) of a record's key, which may stand in `payload` beside its schema.
+
+    The text is null where a value is: two keys with nulls in different places would be one.
+    """
     whole = F.from_json(F.when(F.ltrim(key).startswith("{"), key), "map<string,string>")
     inner = F.from_json(F.try_element_at(whole, F.lit("payload")), "map<string,string>")
     values = F.when(F.map_contains_key(whole, "schema") & inner.isNotNull(), inner).otherwise(whole)
     columns = F.array_sort(F.map_keys(values))
     texts = F.transform(columns, lambda name: F.try_element_at(values, name))
-    several = F.array_join(F.transform(texts, escaped), BETWEEN_VALUES)
+    several = F.when(F.forall(texts, F.isnotnull), F.array_join(F.transform(texts, escaped), BETWEEN_VALUES))
     text = F.when(F.size(texts) == 1, F.get(texts, F.lit(0))).otherwise(several)
     return F.when(F.size(columns) > 0, F.struct(columns.alias("columns"), text.alias("text")))
 

@@ -11,7 +11,7 @@ from stream_processor.steps.decode import change_problems, decode, knows_before,
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import entries, key_entries, retract, to_lines, to_records
 from stream_processor.steps.projection import ELEMENT, LARGEST, filter_rows, join, measure, project
-from stream_processor.steps.record_keys import check_windows, elements, key_problems, single
+from stream_processor.steps.record_keys import check_windows, elements, key_problems, single, usable_before
 
 MAX_SOURCE = 256
 """Characters of the texts in a change's source, which goes into each of its records."""
@@ -27,6 +27,7 @@ def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
     rows = changes.withColumns(
         {"before": stated_before(pipeline), "after": F.col("change.after"), "knows_before": knows_before(pipeline)}
     )
+    rows = rows.withColumn("before", usable_before(pipeline))
     problems = [*change_problems(pipeline), *key_problems(pipeline), *_size_problems(pipeline)]
     checked = filter_rows(rows, pipeline).withColumn("problem", F.coalesce("problem", *problems))
     return check_windows(checked, pipeline)

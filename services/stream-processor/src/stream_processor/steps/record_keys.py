@@ -84,7 +84,8 @@ def row_identity(side: str, pipeline: StatefulPipeline) -> Column:
         by_paths = key_text(row, pipeline.primary_key)
     if not pipeline.keyed_by_record:
         return by_paths
-    return F.when(row.isNotNull(), F.coalesce(F.col("record_key.text"), by_paths))
+    by_record = F.when(F.col("record_key").isNull(), by_paths).otherwise(F.col("record_key.text"))
+    return F.when(row.isNotNull(), by_record)
 
 
 def key_problems(pipeline: Pipeline) -> list[Column]:
@@ -104,12 +105,13 @@ def key_problems(pipeline: Pipeline) -> list[Column]:
 
 
 def _record_key_problems(pipeline: StatefulPipeline) -> list[Column]:
-    """Why two rows would be one, or stand under one key: the connector's record key has more columns than the file."""
-    if pipeline.definition.source.format != "debezium-json":
+    """Why two rows would be one, or stand under one key: the connector's record key has more columns than the file.
+
+    With `source.key` the file says what the row's key is, and the record's may hold what is no part of it.
+    """
+    if not pipeline.keyed_by_record:
         return []
-    if not pipeline.keyed_by_record and pipeline.primary_key is not None:
-        key, paths = "source.key", pipeline.primary_key.texts
-    elif isinstance(pipeline, LatestPipeline):
+    if isinstance(pipeline, LatestPipeline):
         key, paths = "group_by", pipeline.group.texts
     elif isinstance(pipeline, MembersPipeline):
         key, paths = "keep.members.key", (str(pipeline.group), str(pipeline.sort), *pipeline.member.texts)
@@ -143,6 +145,15 @@ def _key_problem(name: str, row: Column, pipeline: Pipeline) -> Column:
             problems += [*_text_problems(name, row, path), _missing(name, row, path)]
         problems += _sort_problems(name, row, pipeline.sort)
     return F.when(grouped, F.coalesce(*problems))
+
+
+def usable_before(pipeline: Pipeline) -> Column:
+    """`before`, or null where it cannot have a key and may be made up: the state knows the row of such a change."""
+    before = F.col("before")
+    if pipeline.definition.source.format != "debezium-json":
+        return before
+    usable = F.col("knows_before") | _key_problem("before", before, pipeline).isNull()
+    return F.when(usable, before)
 
 
 def _missing(name: str, row: Column, path: FieldPath) -> Column:
