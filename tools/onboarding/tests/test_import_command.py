@@ -238,6 +238,10 @@ def test_the_password_is_in_no_file(database: PostgresProcess, out: Path) -> Non
         (["--table", "shipments", "--shape", "members", "--group", "updated_at"], "no column of a key"),
         (["--table", "shipments", "--owner", "custmer_id"], "did you mean customer_id?"),
         (["--table", "shipments", "--owner", "state"], "state cannot be the owner: it is of type enum"),
+        (
+            ["--table", "shipments", "--owner", "customer_id", "--sort", "customer_id"],
+            "--sort customer_id: the owner's",
+        ),
         (["--table", "shipments", "--owner", "updated_at"], "is of type google.protobuf.Timestamp"),
         (["--table", "shipments", "--owner", "tags"], "it is of type repeated string"),
         (["--table", "shipments", "--package", "my-shop.v1"], 'shipments.proto:5:11: Expected ";"'),

@@ -20,7 +20,7 @@ from statecast_onboarding.errors import FileExistsAlready, OnboardingError
 from statecast_onboarding.message_file import proto_file
 from statecast_onboarding.pipeline_files import SHAPES, Choice, group_of, pipelines
 from statecast_onboarding.postgres_table import read_table
-from statecast_onboarding.table import Table
+from statecast_onboarding.table import INTEGERS, Table
 from statecast_service.errors import ServiceError
 
 _NEXT = """\
@@ -65,6 +65,8 @@ def _files(options: Namespace) -> Mapping[Path, str]:
     former = _former(out / "connector.json") if options.database else None
     table = _table(options, former)
     if options.owner is not None:
+        if options.sort == options.owner and table.column(options.owner).type in INTEGERS:
+            raise OnboardingError(f"--sort {options.sort}: the owner's digits are a text, whose order is not theirs")
         table = table.with_owner(options.owner)
     choice = Choice(tuple(dict.fromkeys(options.shape or ["latest"])), options.group, options.sort)
     package = options.package or f"{_package(table)}.v1"
