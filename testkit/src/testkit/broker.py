@@ -4,7 +4,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -192,15 +192,9 @@ class BrokerCluster:
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
 
-@contextmanager
-def running_broker(directory: Path, heap: str = "512m") -> Iterator[BrokerProcess]:
-    """Yields a broker that answers, and stops it at the end of the block."""
-    broker = BrokerProcess(directory, heap)
-    try:
-        broker.start()
-        yield broker
-    finally:
-        broker.stop()
+def running_broker(directory: Path, heap: str = "512m") -> AbstractContextManager[BrokerProcess]:
+    """A broker that answers in the block, and is stopped at its end."""
+    return BrokerProcess(directory, heap).running()
 
 
 @contextmanager

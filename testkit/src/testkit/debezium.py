@@ -1,8 +1,8 @@
 """Kafka Connect with Debezium's PostgreSQL connector, from the jars that Maven fetched for the local stack."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,12 +153,8 @@ class ConnectProcess(ServerProcess):
         return f"{self.worker.unready_reason()}\n{super()._state()}"
 
 
-@contextmanager
-def running_connect(directory: Path, bootstrap: str, connector: Mapping[str, str]) -> Iterator[ConnectProcess]:
-    """Yields a worker whose connector runs, and stops it at the end of the block."""
-    worker = ConnectProcess(directory, bootstrap, connector)
-    try:
-        worker.start()
-        yield worker
-    finally:
-        worker.stop()
+def running_connect(
+    directory: Path, bootstrap: str, connector: Mapping[str, str]
+) -> AbstractContextManager[ConnectProcess]:
+    """A worker whose connector runs in the block, and which is stopped at its end."""
+    return ConnectProcess(directory, bootstrap, connector).running()

@@ -6,8 +6,8 @@ import secrets
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -148,15 +148,9 @@ class PostgresProcess(ServerProcess):
             self._process.wait()
 
 
-@contextmanager
-def running_postgres(directory: Path, **settings: str) -> Iterator[PostgresProcess]:
-    """Yields a server that takes connections, and stops it at the end of the block."""
-    server = PostgresProcess(directory, settings)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+def running_postgres(directory: Path, **settings: str) -> AbstractContextManager[PostgresProcess]:
+    """A server that takes connections in the block, and is stopped at its end."""
+    return PostgresProcess(directory, settings).running()
 
 
 def _as_unprivileged_user() -> list[str]:

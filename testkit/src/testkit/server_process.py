@@ -1,7 +1,9 @@
 """A server of others, such as a broker or a database, as a child process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from testkit import processes
 from testkit.waiting import wait_until
@@ -33,6 +35,15 @@ class ServerProcess:
     def pid(self) -> int:
         """The process id. Raises AssertionError when it has not been started."""
         return self._launched.pid
+
+    @contextmanager
+    def running(self) -> Iterator[Self]:
+        """Starts the server, and stops it at the end of the block."""
+        try:
+            self.start()
+            yield self
+        finally:
+            self.stop()
 
     def start(self, timeout_s: float | None = None) -> None:
         """Starts the server and waits until it answers. Raises AssertionError with the end of its log."""
