@@ -44,6 +44,12 @@ CREATE TABLE public.größe (id int PRIMARY KEY, "ID" int, _id int);
 CREATE TABLE public."order" (id int PRIMARY KEY);
 CREATE TABLE public.order_change (id int PRIMARY KEY);
 CREATE TABLE public."2024_orders" (id int PRIMARY KEY, key int);
+CREATE TABLE public."price$,net" (id int PRIMARY KEY);
+CREATE TABLE public."two\nlines" (id int PRIMARY KEY);
+CREATE TABLE public.order_lines_of_all_regions_and_years_that_nobody_has_archived__ (
+  id int PRIMARY KEY,
+  order_lines_of_all_regions_and_years_that_nobody_has_archived__ int
+);
 """
 
 

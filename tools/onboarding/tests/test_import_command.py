@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -12,6 +13,8 @@ from statecast.descriptors import MessageTypes
 from statecast_client.__main__ import main as statecast
 from testkit.postgres import PostgresProcess
 
+LONGEST = "order_lines_of_all_regions_and_years_that_nobody_has_archived__"
+"""As many characters as PostgreSQL takes in a name."""
 ALL_SHAPES = ["--shape", "latest", "--shape", "members", "--shape", "aggregate", "--group", "customer_id"]
 
 
@@ -146,6 +149,40 @@ def test_any_name_of_a_table_passes_all_checks(
     assert json.loads((out / "connector.json").read_text())["table.include.list"] == f"public.{arguments[1]}"
 
 
+def test_a_table_whose_name_is_too_long_for_a_pipeline_is_imported_under_another(
+    database: PostgresProcess, out: Path, check: Callable[[], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["import", database.server.dsn, "--out", str(out), "--table", LONGEST]
+    assert statecast(command) == 2
+    error = capsys.readouterr().err
+    assert "order-lines-of-all-regions-and-years-that-nobody-has-archived-by-key has 68 characters" in error
+    assert "at most 63: take a --name of at most 56" in error
+    assert not out.exists()
+
+    assert statecast([*command, "--name", "order-lines"]) == 0
+    assert check() == 0
+    [pipeline] = (out / "pipelines").iterdir()
+    assert (pipeline.name, yaml.safe_load(pipeline.read_text())["name"]) == (
+        "order-lines-by-key.yaml",
+        "order-lines-by-key",
+    )
+    assert yaml.safe_load(pipeline.read_text())["source"]["topic"] == f"statecast.public.{LONGEST}"
+    assert json.loads((out / "connector.json").read_text())["table.include.list"] == f"public.{LONGEST}"
+
+
+def test_a_table_of_the_same_name_is_added_under_another(
+    database: PostgresProcess, out: Path, check: Callable[[], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["import", database.server.dsn, "--out", str(out), "--table"]
+    assert statecast([*command, "shipments"]) == 0
+    assert statecast([*command, "stock.levels", "--name", "shipments"]) == 2
+    assert "take another --out or --name" in capsys.readouterr().err
+
+    assert statecast([*command, "stock.levels", "--name", "2-stock"]) == 0
+    assert check() == 0
+    assert "message Table2Stock {" in (out / "messages/2-stock.proto").read_text()
+
+
 def test_columns_that_no_field_can_stand_for_are_left_out_with_the_reason(database: PostgresProcess, out: Path) -> None:
     statecast(["import", database.server.dsn, "--table", "größe", "--out", str(out)])
     [proto] = [path.read_text() for path in (out / "messages").iterdir()]
@@ -181,6 +218,7 @@ def test_a_file_without_its_last_newline_is_added_to(database: PostgresProcess, 
     ("text", "reason"),
     [
         ("topics:\n- name: a\n", "topics.yaml cannot be added to: give each entry"),
+        ("topics: " + "[" * 10_000, "topics.yaml is no list of entries with names any more"),
         ("topics: [", "topics.yaml is no list of entries with names any more"),
         ("topics:\n  - a\n", "topics.yaml is no list of entries with names any more"),
     ],
@@ -208,7 +246,7 @@ def test_what_cannot_be_written_or_read_is_named(
     out.unlink()
     (out / "connector.json").mkdir(parents=True)
     assert statecast(command) == 2
-    assert f"statecast: {out}/connector.json cannot be read or written: Is a directory" in capsys.readouterr().err
+    assert f"statecast: {out}/connector.json cannot be read: Is a directory" in capsys.readouterr().err
 
 
 def test_a_composite_key_is_a_list(database: PostgresProcess, out: Path, check: Callable[[], int]) -> None:
@@ -246,6 +284,15 @@ def test_the_password_is_in_no_file(database: PostgresProcess, out: Path) -> Non
         (["--table", "shipments", "--owner", "tags"], "it is of type repeated string"),
         (["--table", "shipments", "--package", "my-shop.v1"], 'shipments.proto:5:11: Expected ";"'),
         (
+            ["--table", LONGEST, "--shape", "members", "--group", LONGEST, "--name", "a"],
+            f"at most 63: --group {LONGEST} leaves no room for a --name; take a column with a shorter name",
+        ),
+        (["--table", "shipments", "--name", "Shipments"], "--name 'Shipments' is no name: it has small letters"),
+        (["--table", "shipments", "--name", ""], "--name '' is no name"),
+        (["--table", "shipments", "--name", "größe"], "--name 'größe' is no name"),
+        (["--table", "shipments", "--topic-prefix", "p" * 230], "has 247 characters, and may have 237"),
+        (["--table", "two\nlines"], r"'two\nlines' has characters that cannot be printed: rename the table"),
+        (
             ["--table", "2024_orders", "--shape", "latest", "--shape", "members", "--group", "key"],
             "latest, members with --group key would have one name",
         ),
@@ -257,6 +304,22 @@ def test_what_cannot_be_imported_is_refused_and_nothing_is_written(
     assert statecast(["import", database.server.dsn, *arguments, "--out", str(out)]) == 2
     assert reason in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_database_that_is_named_by_no_url_is_refused(
+    database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = urlsplit(database.server.dsn)
+    keywords = f"host={parts.hostname} port={parts.port} dbname={parts.path[1:]} user={parts.username}"
+    hosts = database.server.dsn.replace(f":{parts.port}", f":{parts.port},127.0.0.1:{parts.port}")
+
+    for url, reason in (
+        (f"{keywords} password={parts.password}", "the database is no URL: write postgres://user:password@host/name"),
+        (hosts, "the URL of the database must name one host and one port"),
+    ):
+        assert statecast(["import", url, "--table", "shipments", "--out", str(out)]) == 2
+        assert reason in capsys.readouterr().err
+        assert not out.exists()
 
 
 def test_a_database_that_does_not_answer_is_named_without_its_password(

@@ -1,10 +1,10 @@
 """Reads a table from a document: a JSON sample, a schema of Kafka Connect beside or without its payload, or Avro's."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from statecast_onboarding.connector_file import read_json
 from statecast_onboarding.errors import OnboardingError
 from statecast_onboarding.sampled_columns import sampled_columns
 from statecast_onboarding.schema_columns import AvroColumns, connect_columns, is_struct
@@ -16,7 +16,7 @@ _ENVELOPE = {*_SIDES, "op", "source", "transaction", "ts_ms", "ts_us", "ts_ns"}
 
 def read_sample(path: Path, topic: str, key: Sequence[str]) -> Table:
     """A table from one row in JSON, or one change of Debezium's, with or without its schema. Raises OnboardingError."""
-    document = _json(path)
+    document = read_json(path)
     if not isinstance(document, dict):
         raise OnboardingError(f"{path}: it must be a JSON object: one row, or one change")
     # A row may have columns of these names, too.
@@ -33,7 +33,7 @@ def read_sample(path: Path, topic: str, key: Sequence[str]) -> Table:
 
 def read_avro(path: Path, topic: str, key: Sequence[str]) -> Table:
     """A table from an Avro schema of a row, or of Debezium's envelope of one. Raises OnboardingError."""
-    schema = _json(path)
+    schema = read_json(path)
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise OnboardingError(f"{path}: it must be the Avro schema of a record")
     try:
@@ -44,15 +44,6 @@ def read_avro(path: Path, topic: str, key: Sequence[str]) -> Table:
 
 def _in_file(path: Path, error: OnboardingError) -> OnboardingError:
     return OnboardingError(f"{path}: {error}")
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise OnboardingError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise OnboardingError(f"{path} is not JSON: {error}") from error
 
 
 def _sampled(change: Mapping[str, Any]) -> tuple[Column, ...]:

@@ -1,13 +1,13 @@
 """The command `statecast import`: writes the files that bring a table into Statecast."""
 
 import argparse
-import json
 import os
 import re
 import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,12 +15,13 @@ import yaml
 
 from statecast.descriptors import DescriptorsError, MessageTypes
 from statecast_onboarding import service_files
+from statecast_onboarding.connector_file import ConnectorFile, read_connector
 from statecast_onboarding.document_table import read_avro, read_sample
 from statecast_onboarding.errors import FileExistsAlready, OnboardingError
 from statecast_onboarding.message_file import proto_file
 from statecast_onboarding.pipeline_files import SHAPES, Choice, group_of, pipelines
 from statecast_onboarding.postgres_table import read_table
-from statecast_onboarding.table import INTEGERS, Table
+from statecast_onboarding.table import INTEGERS, TOPIC, Table
 from statecast_service.errors import ServiceError
 
 _NEXT = """\
@@ -35,7 +36,10 @@ look at the files in {out}, edit them, then:
 _CONNECTOR = """\
   curl -X PUT -H 'Content-Type: application/json' -d @{out}/connector.json CONNECT/connectors/NAME/config
 """
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_NESTED_CONNECTOR = """\
+  jq .config {out}/connector.json | curl -X PUT -H 'Content-Type: application/json' -d @- CONNECT/connectors/NAME/config
+"""
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,7 +51,11 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"statecast: {error}\n")
         return error.exit_status
     sys.stdout.writelines(f"wrote {path}\n" for path in written)
-    sys.stdout.write(_NEXT.format(out=options.out) + (_CONNECTOR.format(out=options.out) if options.database else ""))
+    sys.stdout.write(_NEXT.format(out=options.out))
+    if options.database:
+        former = read_connector(options.out / "connector.json")
+        put = _NESTED_CONNECTOR if former and former.beside is not None else _CONNECTOR
+        sys.stdout.write(put.format(out=options.out))
     return 0
 
 
@@ -58,16 +66,28 @@ def run(options: Namespace) -> list[Path]:
     except OSError as error:
         reason = error.strerror or error
         raise OnboardingError(f"{error.filename or options.out} cannot be read or written: {reason}") from error
+    except UnicodeEncodeError as error:  # JSON can escape half of a character, and no file can hold it
+        raise OnboardingError(f"{_source(options)}: a name has half of a character: {error}") from error
+    except RecursionError as error:
+        raise OnboardingError(f"{_source(options)}: it is nested too deeply") from error
+
+
+def _source(options: Namespace) -> str:
+    return str(options.sample or options.avro or options.table)
 
 
 def _files(options: Namespace) -> Mapping[Path, str]:
     out: Path = options.out
-    former = _former(out / "connector.json") if options.database else None
+    if options.name is not None and not _NAME.fullmatch(options.name):
+        raise OnboardingError(f"--name {options.name!r} is no name: it has small letters, digits and - only")
+    former = read_connector(out / "connector.json") if options.database else None
     table = _table(options, former)
     if options.owner is not None:
         if options.sort == options.owner and table.column(options.owner).type in INTEGERS:
             raise OnboardingError(f"--sort {options.sort}: the owner's digits are a text, whose order is not theirs")
         table = table.with_owner(options.owner)
+    if options.name is not None:
+        table = replace(table, name=options.name)
     choice = Choice(tuple(dict.fromkeys(options.shape or ["latest"])), options.group, options.sort)
     package = options.package or f"{_package(table)}.v1"
     group = group_of(table, choice)
@@ -78,7 +98,7 @@ def _files(options: Namespace) -> Mapping[Path, str]:
     for path in new:
         if path.exists():
             raise FileExistsAlready(
-                f"{path} is there already, and may have been edited: remove it, or take another --out"
+                f"{path} is there already, and may have been edited: remove it, or take another --out or --name"
             )
     _check_message(message, new[message])
     new |= _with_entries(
@@ -94,18 +114,18 @@ def _files(options: Namespace) -> Mapping[Path, str]:
     return new
 
 
-def _table(options: Namespace, former: Mapping[str, object] | None) -> Table:
+def _table(options: Namespace, former: ConnectorFile | None) -> Table:
     sources = [options.database, options.sample, options.avro]
     if sum(source is not None for source in sources) != 1:
         raise OnboardingError("name one source: a database as postgres://…, --sample FILE or --avro FILE")
     if options.database:
         if not options.table:
             raise OnboardingError("--table is missing: name it as schema.table")
-        prefix = service_files.topic_prefix(options.database, options.topic_prefix, former)
+        prefix = service_files.topic_prefix(options.database, options.topic_prefix, former.settings if former else {})
         return read_table(options.database, options.table, prefix)
     if not options.topic:
         raise OnboardingError("--topic is missing: the topic that holds the changes")
-    if not _TOPIC.fullmatch(options.topic):
+    if not TOPIC.fullmatch(options.topic):
         raise OnboardingError(f"--topic {options.topic!r} is no topic: it has letters, digits, dots, _ and - only")
     read = read_sample if options.sample else read_avro
     return read(options.sample or options.avro, options.topic, options.key)
@@ -160,20 +180,8 @@ def _names(text: str) -> list[str] | None:
     try:
         [entries] = yaml.safe_load(text).values()
         return [entry["name"] for entry in entries or ()]
-    except (yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError):
+    except (yaml.YAMLError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None
-
-
-def _former(path: Path) -> Mapping[str, object] | None:
-    if not path.exists():
-        return None
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise OnboardingError(f"{path} is not JSON any more: {error}") from error
-    if not isinstance(content, dict):
-        raise OnboardingError(f"{path} is no JSON object any more")
-    return content
 
 
 def _write(files: Mapping[Path, str]) -> list[Path]:
@@ -213,6 +221,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--group", metavar="COLUMN", help="of members and aggregate: the column that groups")
     add("--sort", metavar="COLUMN", help="of members: what orders a group [a time of change, or the key]")
     add("--owner", metavar="COLUMN", help="the column with the id of the consumer who may see the row [staff only]")
+    add(
+        "--name",
+        metavar="NAME",
+        help="in files, messages, stores and keyed topics [the table's, or the topic's last part]",
+    )
     add("--package", metavar="NAME", help="the messages' package [the topic's first part, and .v1]")
     add("--partitions", type=_partitions, default=4, metavar="N", help="of the topics [4]")
     add("--out", type=Path, default=Path("statecast"), metavar="DIR", help="where to write [statecast]")

@@ -12,6 +12,8 @@ SHAPES = ("latest", "members", "aggregate")
 GROUPED = ("members", "aggregate")
 KEY_TYPES = ("string", "bool", "enum", *INTEGERS)
 SORT_TYPES = (TIMESTAMP, "string", *INTEGERS)
+MAX_NAME = 63
+"""How many characters the stream-processor takes in the name of a pipeline."""
 _CHANGED_AT = ("updated_at", "modified_at", "changed_at", "updated", "last_modified", "created_at", "created")
 
 _YAML_WORDS = ("true", "false", "yes", "no", "on", "off", "y", "n", "null")
@@ -51,7 +53,20 @@ def pipelines(table: Table, package: str, choice: Choice) -> list[Keyed]:
     if len(set(names)) < len(names):
         same = ", ".join(each.shape for each in keyed if names.count(each.name) > 1)
         raise OnboardingError(f"{same} with --group {choice.group} would have one name: import them into two --out")
+    _check_length(table, max(names, key=len), choice.group)
     return keyed
+
+
+def _check_length(table: Table, name: str, group: str | None) -> None:
+    if len(name) <= MAX_NAME:
+        return
+    room = MAX_NAME - len(name.removeprefix(table.slug))
+    todo = f"take a --name of at most {room}"
+    if room < 1:
+        todo = f"--group {group} leaves no room for a --name; take a column with a shorter name"
+    raise OnboardingError(
+        f"the pipeline's name {name} has {len(name)} characters, and may have at most {MAX_NAME}: {todo}"
+    )
 
 
 def group_of(table: Table, choice: Choice) -> Column | None:

@@ -97,6 +97,9 @@ def read_table(url: str, name: str, topic_prefix: str = "") -> Table:
     Its topic is Debezium's: prefix, schema and table. The default prefix is the database's name.
     """
     schema, table = split_name(name)
+    if not name.isprintable():
+        # No YAML file and no list of Debezium's would give the name back.
+        raise OnboardingError(f"{name!r} has characters that cannot be printed: rename the table")
     with open_database(url) as connection:
         prefix = topic_prefix or connection.info.dbname
         relation = connection.execute(_FIND, (schema, table)).fetchone()

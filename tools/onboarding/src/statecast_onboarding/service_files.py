@@ -1,13 +1,13 @@
 """Entries of the topics file and of both stores files, and the connector's configuration, of a table."""
 
-import json
 from collections.abc import Mapping, Sequence
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
+from statecast_onboarding.connector_file import TABLES, ConnectorFile, include_entries, include_entry, settings_of
 from statecast_onboarding.errors import OnboardingError
 from statecast_onboarding.pipeline_files import Keyed, in_yaml
 from statecast_onboarding.postgres_table import split_name, topic_of
-from statecast_onboarding.table import Table
+from statecast_onboarding.table import TOPIC, Table
 
 TOPICS_HEAD = """\
 # Topics. `kafka-topics topics.yaml` creates what is missing and checks what exists.
@@ -30,6 +30,9 @@ EDGE_STORES_HEAD = """\
 #          {field: F, group: true}       the same, and the group of every key is that id as well
 stores:
 """
+_EDGE_TOPICS = ("push-channels", "revoked-consumers")
+_DEAD_LETTER = ".dead-letter"
+MAX_TOPIC = 249 - len(_DEAD_LETTER)
 DELETE = '{cleanup.policy: delete, retention.ms: "604800000"}'
 DEAD_LETTERS = '{cleanup.policy: delete, retention.ms: "1209600000", max.message.bytes: "1064972"}'
 PASSWORD_REFERENCE = "${file:/etc/connect/database.properties:password}"  # noqa: S105  where the password is
@@ -37,17 +40,24 @@ PASSWORD_REFERENCE = "${file:/etc/connect/database.properties:password}"  # noqa
 
 
 def topic_entries(table: Table, keyed: Sequence[Keyed], partitions: int) -> dict[str, str]:
-    """The entries of the topics file, by topic."""
+    """The entries of the topics file, by topic. Raises OnboardingError when the table's cannot be one beside others."""
     read = "stream-processor: [Read]"
     both = "stream-processor: [Read, Write, DescribeConfigs], query-service: [Read, DescribeConfigs]"
     edge = "ws-edge: [Write], query-service: [Read, DescribeConfigs]"
     channels = '{cleanup.policy: "compact,delete", retention.ms: "172800000"}'
-    dead = f"{table.topic}.dead-letter"
+    dead = f"{table.topic}{_DEAD_LETTER}"
+    if not TOPIC.fullmatch(dead):
+        text = (
+            f"{len(table.topic)} characters, and may have {MAX_TOPIC}, because {_DEAD_LETTER} is added for dead letters"
+        )
+        raise OnboardingError(f"the topic {table.topic} has {text}: shorten it, or the --topic-prefix")
+    if table.topic in _EDGE_TOPICS:
+        raise OnboardingError(f"the topic {table.topic} is the edges' own: name another --topic")
     entries = {table.topic: _topic(table.topic, partitions, DELETE, f"debezium: [Write], {read}")}
     entries[dead] = _topic(dead, 1, DEAD_LETTERS, "stream-processor: [Read, Write, DescribeConfigs]")
     entries |= {each.name: _topic(each.name, partitions, "{cleanup.policy: compact}", both) for each in keyed}
-    entries["push-channels"] = _topic("push-channels", 4, channels, edge)
-    entries["revoked-consumers"] = _topic("revoked-consumers", 4, "{cleanup.policy: compact}", edge)
+    for name, config in zip(_EDGE_TOPICS, (channels, "{cleanup.policy: compact}"), strict=True):
+        entries[name] = _topic(name, 4, config, edge)
     return entries
 
 
@@ -78,14 +88,14 @@ def edge_store_entries(keyed: Sequence[Keyed], owner: str | None, group: str | N
     return entries
 
 
-def topic_prefix(url: str, wanted: str, former: Mapping[str, object] | None) -> str:
-    """The prefix of the table's topic: that of a former connector, or else the wanted one; empty for the default.
+def topic_prefix(url: str, wanted: str, former: Mapping[str, str]) -> str:
+    """The prefix of the table's topic: that of the `former` settings, or else the wanted one; empty for the default.
 
     Raises OnboardingError when the former one reads another database, or has another prefix than the wanted one. A
     wanted prefix that is the same says that it is the same server, which Connect may reach by another name.
     """
-    prefix = str((former or {}).get("topic.prefix", ""))
-    if not former or not prefix:
+    prefix = former.get("topic.prefix", "")
+    if not prefix:
         return wanted
     hostname, database = _address(url)
     compared = {"topic.prefix": wanted or prefix, "database.dbname": database}
@@ -102,24 +112,39 @@ def topic_prefix(url: str, wanted: str, former: Mapping[str, object] | None) -> 
 
 def _address(url: str) -> tuple[str, str]:
     """The host and the database that the URL names."""
-    parts = urlsplit(url)
+    parts = _parts(url)
     return parts.hostname or "127.0.0.1", unquote(parts.path.removeprefix("/")) or "postgres"
 
 
-def connector(url: str, name: str, topic: str, former: Mapping[str, object] | None) -> str:
-    """The configuration of Debezium's connector, as `PUT /connectors/NAME/config` takes it.
+def _parts(url: str) -> SplitResult:
+    """The parts of the URL, whose port is a number. Raises OnboardingError for what psycopg takes beside such URLs."""
+    if not url.startswith(("postgres://", "postgresql://")):
+        raise OnboardingError("the database is no URL: write postgres://user:password@host/name")
+    try:
+        parts = urlsplit(url)
+        single = "," not in parts.netloc.rpartition("@")[2] and parts.port != 0
+    except ValueError:  # the port is no number
+        single = False
+    if not single:
+        raise OnboardingError("the URL of the database must name one host and one port")
+    return parts
 
-    A `former` one keeps what somebody has edited, and gets the table beside those that it has.
+
+def connector(url: str, name: str, topic: str, former: ConnectorFile | None) -> str:
+    """The connector's file. A new one is the configuration as `PUT /connectors/NAME/config` takes it.
+
+    A `former` one keeps its form and what somebody has edited, and gets the table beside those that it has.
     """
     schema, table = split_name(name)
-    config = dict(former or _new_connector(url, topic.removesuffix(topic_of("", schema, table))))
-    tables = [each for each in str(config.get("table.include.list", "")).split(",") if each]
-    config["table.include.list"] = ",".join(dict.fromkeys([*tables, f"{schema}.{table}"]))
-    return json.dumps(config, indent=2) + "\n"
+    file = former or ConnectorFile({})
+    config = dict(file.config or _new_connector(url, topic.removesuffix(topic_of("", schema, table))))
+    tables = include_entries(settings_of(config))
+    config[TABLES] = ",".join(dict.fromkeys([*tables, include_entry(f"{schema}.{table}")]))
+    return file.text_with(config)
 
 
 def _new_connector(url: str, prefix: str) -> dict[str, str]:
-    parts, (hostname, database) = urlsplit(url), _address(url)
+    parts, (hostname, database) = _parts(url), _address(url)
     identifier = "".join(sign if sign.isalnum() else "_" for sign in prefix.lower())
     converter = "org.apache.kafka.connect.json.JsonConverter"
     return {

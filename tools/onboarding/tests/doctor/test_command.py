@@ -1,9 +1,14 @@
 """`statecast doctor` on a table that was imported, with a real Debezium."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from typing_extensions import override
 
 from kafka_topics.__main__ import main as kafka_topics
 from statecast_client.__main__ import main as statecast
@@ -94,3 +99,104 @@ def test_a_connector_that_is_a_directory_is_refused(tmp_path: Path, capsys: pyte
 
     assert statecast(["doctor", "--files", str(tmp_path)]) == 2
     assert f"{tmp_path}/connector.json cannot be read: Is a directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("topics.yaml", "topics: [{name: a, access: [Read]}]", "topics[0].access must be a mapping of services to"),
+        ("topics.yaml", "topics: [{name: a}, {name: b, access: {x: Read}}]", "topics[1].access.x must be a list of"),
+        ("topics.yaml", "topics: [{name: a, access: {x: [3]}}]", "topics[0].access.x must be a list of operations"),
+        ("topics.yaml", "topics: [{name: a, partitions: '4'}]", "topics[0].partitions must be a whole number"),
+        ("topics.yaml", "topics: [{name: a, partitions: true}]", "topics[0].partitions must be a whole number"),
+        ("topics.yaml", "topics: [{name: [a]}]", "topics[0].name must be the name of a topic"),
+        ("topics.yaml", "topics: [{name: ''}]", "topics[0].name must be the name of a topic"),
+        ("topics.yaml", f"topics: [{{name: {'x' * 250}}}]", "topics[0].name must be the name of a topic"),
+        ("topics.yaml", "topics: [{partitions: 4}]", "topics[0].name must be the name of a topic"),
+        ("topics.yaml", "topics: [a]", "topics[0] must be keys and values"),
+        ("topics.yaml", "topics: {a: b}", "topics must be a list"),
+        ("topics.yaml", "topics", "its top level must be keys and values"),
+        ("query-stores.yaml", "stores: [{name: a}]", "stores[0].topic must be the name of a topic"),
+        ("query-stores.yaml", "stores: [{topic: a, partitioner: [x]}]", "stores[0].partitioner must be a text"),
+        ("query-stores.yaml", "stores: [{topic: a, format: {a: b}}]", "stores[0].format must be a text"),
+    ],
+)
+def test_a_file_whose_values_are_of_another_type_is_refused_by_its_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, text: str, reason: str
+) -> None:
+    (tmp_path / "connector.json").write_text("{}")
+    (tmp_path / file).write_text(text)
+
+    assert statecast(["doctor", "--files", str(tmp_path)]) == 2
+    assert f"{tmp_path}/{file}: {reason}" in capsys.readouterr().err
+
+
+def test_a_connector_with_values_that_are_no_texts_is_looked_at_as_connect_reads_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"value.converter.schemas.enable": True, "table.include.list": None}
+    (tmp_path / "connector.json").write_text(json.dumps({**CONNECTOR_FILE, **settings}))
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines/orders.yaml").write_text("source: {topic: shop.public.orders}\nsink: {topic: orders}\n")
+
+    assert statecast(["doctor", "--files", str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert "value.converter.schemas.enable" not in said
+    assert "table.include.list" not in said
+
+
+def test_half_of_a_character_is_printed_as_a_question_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "connector.json").write_text(json.dumps({"connector.class": "half \ud800"}))
+
+    assert statecast(["doctor", "--files", str(tmp_path)]) == 1
+    assert "connector.class: is half ?: changes are read" in capsys.readouterr().out
+
+
+CONNECTED: dict[str, object] = {"config": {}}
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"/connectors/my%2Fshop": {"config": ["a"]}, "/connectors/my%2Fshop/status": {}},
+        {"/connectors/my%2Fshop": {"config": {"a": ["b"]}}, "/connectors/my%2Fshop/status": {}},
+        {"/connectors/my%2Fshop": CONNECTED, "/connectors/my%2Fshop/status": ["a"]},
+        {"/connectors/my%2Fshop": CONNECTED, "/connectors/my%2Fshop/status": {"tasks": {"a": "b"}}},
+        {"/connectors/my%2Fshop": CONNECTED, "/connectors/my%2Fshop/status": {"connector": "RUNNING"}},
+    ],
+)
+def test_a_connect_that_answers_something_else_is_one_line(
+    capsys: pytest.CaptureFixture[str], answers: dict[str, object]
+) -> None:
+    with answering(answers) as url:
+        assert statecast(["doctor", "--connect", url, "--connector", "my/shop"]) == 1
+
+    said = capsys.readouterr().out
+    assert said.startswith(f"FAIL  connect: Kafka Connect at {url} does not answer as it should")
+    assert said.count("\n") == 1
+
+
+@contextmanager
+def answering(answers: dict[str, object]) -> Iterator[str]:
+    """A server with a JSON answer for each path; yields its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(answers.get(self.path)).encode()
+            self.send_response(200 if self.path in answers else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        @override
+        def log_message(self, format: str, *args: object) -> None:
+            """Stays silent."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -21,6 +21,7 @@ from statecast_onboarding.doctor.finding import Finding
 from statecast_onboarding.doctor.kafka_checks import KafkaChecks
 from statecast_onboarding.doctor.team_files import TeamFiles, read_files
 from statecast_onboarding.errors import OnboardingError
+from statecast_onboarding.postgres_table import split_name
 from statecast_service.errors import ServiceError
 from statecast_service.kafka import KafkaSettings
 from statecast_service.settings import load_settings
@@ -74,7 +75,8 @@ def findings(options: Namespace) -> Iterator[Finding]:
         states, running = running_config(options.connect, options.connector)
         yield from states
         config = running or config
-    tables = list(dict.fromkeys([*options.table, *_tables(files, config)]))
+    named = (".".join(split_name(each)) for each in options.table)
+    tables = list(dict.fromkeys([*named, *_tables(files, config)]))
     if config:
         yield from check_config(config, tables, compacted)
         yield from check_sources(config, files.sources)

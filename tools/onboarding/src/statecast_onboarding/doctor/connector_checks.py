@@ -1,10 +1,13 @@
 """What of a Debezium connector for PostgreSQL will not work: its state, and its configuration."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
+from statecast_onboarding.connector_file import include_entries, settings_of
 from statecast_onboarding.doctor.finding import Finding, fail, ok, warn
 from statecast_onboarding.postgres_table import split_name, topic_of
 from statecast_service.settings import suggest
@@ -19,15 +22,15 @@ def running_config(url: str, name: str) -> tuple[list[Finding], Mapping[str, str
     """What is wrong with the state of a connector at Kafka Connect, and its configuration, if it is there."""
     try:
         with httpx.Client(base_url=url, timeout=TIMEOUT_S, trust_env=False) as client:
-            answer = client.get(f"/connectors/{name}")
+            path = f"/connectors/{quote(name, safe='')}"
+            answer = client.get(path)
             if answer.status_code == httpx.codes.NOT_FOUND:
                 names = [str(each) for each in client.get("/connectors").raise_for_status().json()]
                 return [fail(f"connector {name}", f"Connect at {url} does not have it; {suggest(name, names)}")], {}
-            config = answer.raise_for_status().json()["config"]
-            status = client.get(f"/connectors/{name}/status").raise_for_status().json()
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as error:
+            config = settings_of(answer.raise_for_status().json()["config"])
+            return list(_state(name, client.get(f"{path}/status").raise_for_status().json())), config
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError, KeyError, TypeError) as error:
         return [fail("connect", f"Kafka Connect at {url} does not answer as it should: {error}")], {}
-    return list(_state(name, status)), config
 
 
 def _state(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
@@ -44,8 +47,7 @@ def _state(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
 
 def included_tables(config: Mapping[str, str]) -> list[str]:
     """The tables that a configuration names, as schema.table; regular expressions stay as they are."""
-    entries = [each.strip().replace("\\", "") for each in config.get("table.include.list", "").split(",")]
-    return [each for each in entries if each]
+    return [re.sub(r"\\(.)", r"\1", entry) for entry in include_entries(config)]
 
 
 def table_of(topic: str, config: Mapping[str, str]) -> str:

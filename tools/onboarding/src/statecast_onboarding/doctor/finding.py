@@ -15,7 +15,8 @@ class Finding:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.level:<4}  {self.subject}: {' '.join(self.text.split())}"
+        line = f"{self.level:<4}  {self.subject}: {' '.join(self.text.split())}"
+        return line.encode(errors="replace").decode()  # JSON can escape half of a character, and no terminal takes it
 
 
 def fail(subject: str, text: str) -> Finding:

@@ -1,12 +1,13 @@
 """The files of a team, as `statecast import` writes them, as far as the checks need them."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from statecast_onboarding.connector_file import read_connector
 from statecast_onboarding.errors import OnboardingError
+from statecast_onboarding.table import TOPIC
 from statecast_service.yaml_files import read_yaml
 
 
@@ -30,6 +31,7 @@ def read_files(directory: Path) -> TeamFiles:
     """Raises OnboardingError for a directory that is none, and for a file that cannot be read."""
     if not directory.is_dir():
         raise OnboardingError(f"{directory} is no directory: --files takes what `statecast import` has written")
+    connector = read_connector(directory / "connector.json")
     pipelines = {path: _mapping(path) for path in sorted((directory / "pipelines").glob("*.yaml"))}
     routes = {path for path, pipeline in pipelines.items() if _is_route(pipeline.get("keep"))}
     return TeamFiles(
@@ -37,7 +39,7 @@ def read_files(directory: Path) -> TeamFiles:
         stores=_entries(directory / "query-stores.yaml", "stores", "topic"),
         sources=frozenset(_topic(path, pipeline, "source") for path, pipeline in pipelines.items()),
         sinks=frozenset(_topic(path, pipelines[path], "sink") for path in pipelines.keys() - routes),
-        connector=_connector(directory / "connector.json"),
+        connector=connector.settings if connector else {},
     )
 
 
@@ -63,25 +65,40 @@ def _mapping(path: Path) -> Mapping[str, Any]:
     return content
 
 
-def _entries(path: Path, key: str, name: str) -> dict[str, Mapping[str, Any]]:
+def _entries(path: Path, key: str, topic: str) -> dict[str, Mapping[str, Any]]:
+    """The entries of the list `key` by their topic, which stands under `topic`. Raises OnboardingError."""
     if not path.exists():
         return {}
     entries = _mapping(path).get(key)
-    if not isinstance(entries, list) or not all(isinstance(each, dict) and name in each for each in entries):
-        raise OnboardingError(f"{path}: {key} must be a list of mappings with {name}")
-    return {str(each[name]): each for each in entries}
+    if not isinstance(entries, list):
+        raise OnboardingError(f"{path}: {key} must be a list")
+    for index, entry in enumerate(entries):
+        if problem := _entry_problem(entry, topic):
+            raise OnboardingError(f"{path}: {key}[{index}]{problem}")
+    return {entry[topic]: entry for entry in entries}
 
 
-def _connector(path: Path) -> dict[str, str]:
-    if not path.exists():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise OnboardingError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise OnboardingError(f"{path} is not JSON: {error}") from error
-    config = content.get("config", content) if isinstance(content, dict) else None
-    if not isinstance(config, dict):
-        raise OnboardingError(f"{path} is no configuration of a connector")
-    return {str(name): str(value) for name, value in config.items()}
+def _entry_problem(entry: object, topic: str) -> str | None:
+    """What is wrong with an entry of topics or stores, as far as the checks read it."""
+    if not isinstance(entry, dict):
+        return " must be keys and values"
+    name, partitions = entry.get(topic), entry.get("partitions")
+    if not isinstance(name, str) or not TOPIC.fullmatch(name):
+        return f".{topic} must be the name of a topic: 1 to 249 letters, digits, dots, _ and -"
+    if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int)):
+        return ".partitions must be a whole number"
+    for key in ("format", "partitioner"):
+        if not isinstance(entry.get(key, ""), str):
+            return f".{key} must be a text"
+    return _access_problem(entry.get("access"))
+
+
+def _access_problem(access: object) -> str | None:
+    if access is None:
+        return None
+    if not isinstance(access, dict):
+        return ".access must be a mapping of services to lists of operations"
+    for service, operations in access.items():
+        if not isinstance(operations, list) or not all(isinstance(each, str) for each in operations):
+            return f".access.{service} must be a list of operations"
+    return None
