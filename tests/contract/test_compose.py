@@ -129,10 +129,16 @@ def test_what_a_container_waits_for_exists_and_can_be_waited_for() -> None:
             assert condition == "service_completed_successfully" or "healthcheck" in CONTAINERS[other]
 
 
-def test_the_gateways_targets_are_the_edges() -> None:
-    edges = {f"{name}:{values['environment']['WS_EDGE_PORT']}" for name, values in OURS.items() if "ws-edge" in name}
+def test_the_gateway_finds_all_edges_by_one_name() -> None:
+    targets = {each["target"] for upstream in KONG["upstreams"] for each in upstream["targets"]}
+    found = {
+        name: {f"{alias}:{values['environment']['WS_EDGE_PORT']}" for alias in values["networks"]["default"]["aliases"]}
+        for name, values in OURS.items()
+        if "ws-edge" in name
+    }
 
-    assert edges == {each["target"] for upstream in KONG["upstreams"] for each in upstream["targets"]}
+    assert found == {"ws-edge-1": targets, "ws-edge-2": targets}
+    assert {name for name, values in CONTAINERS.items() if "networks" in values} == set(found)
 
 
 def test_the_edges_ask_the_query_service_where_it_listens() -> None:

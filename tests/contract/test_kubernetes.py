@@ -16,6 +16,7 @@ from kubernetes_manifests import (
     SERVERS,
     SETTINGS,
     WITH_EXECUTORS,
+    WITH_POSTGRES,
     WORKLOADS,
     Manifest,
     container_of,
@@ -34,7 +35,7 @@ KINDS = {
     *("Namespace", "Service", "ConfigMap", "PersistentVolumeClaim", "PodDisruptionBudget", "NetworkPolicy"),
     *("ServiceAccount", "Role", "RoleBinding"),
 }
-MADE_BY_HAND = {"topics", "kong", "gateway", "gateway-tls"}
+MADE_BY_HAND = {"topics", "kong", "gateway", "gateway-tls", "postgres"}
 """The ConfigMaps and Secrets that README.md has commands for."""
 
 
@@ -52,7 +53,7 @@ def test_a_manifest_is_of_a_kind_that_the_linter_knows_and_in_the_namespace(mani
     assert manifest["metadata"]["name" if manifest["kind"] == "Namespace" else "namespace"] == namespace
 
 
-@pytest.mark.parametrize("files", [MANIFESTS, WITH_EXECUTORS], ids=["one pod", "executors"])
+@pytest.mark.parametrize("files", [MANIFESTS, WITH_EXECUTORS, WITH_POSTGRES], ids=["one pod", "executors", "postgres"])
 def test_no_two_manifests_are_of_one_name(files: list[Manifest]) -> None:
     names = [name_of(each) for each in files]
 
@@ -80,8 +81,8 @@ def test_the_services_accept_their_variables(workload: Manifest, monkeypatch: py
 def test_a_variable_has_the_value_of_compose(workload: Manifest) -> None:
     differing = {"KAFKA_LOG_DIRS", "KONG_DECLARATIVE_CONFIG", "WS_EDGE_QUERY_ADDRESSES"}
     differing |= {"QUERY_SERVICE_ADVERTISED_HOST", "QUERY_SERVICE_DATA_DIRECTORY", "KONG_PROXY_LISTEN"}
-    compose = in_compose(service_of(workload))["environment"]
-    names = [each["name"] for each in container_of(workload)["env"]]
+    compose = in_compose(service_of(workload)).get("environment", {})
+    names = [each["name"] for each in container_of(workload).get("env", [])]
 
     assert set(compose) <= set(names)
     for name, value in values_of(workload).items():
@@ -121,7 +122,7 @@ def test_the_probes_ask_pages_that_the_service_has(workload: Manifest) -> None:
         assert probe["port"] in ports
 
 
-@pytest.mark.parametrize("files", [MANIFESTS, WITH_EXECUTORS], ids=["one pod", "executors"])
+@pytest.mark.parametrize("files", [MANIFESTS, WITH_EXECUTORS, WITH_POSTGRES], ids=["one pod", "executors", "postgres"])
 def test_what_selects_pods_finds_some(files: list[Manifest]) -> None:
     pods = labels_of_pods(files)
     selectors = [{"matchLabels": each["spec"]["selector"]} for each in every("Service", files)]
@@ -163,13 +164,52 @@ def test_the_edges_ask_the_instances_of_the_query_service() -> None:
     assert addresses == {f"{name}.query-service:50051" for name in instances("query-service")}
 
 
-def test_the_gateways_targets_are_the_edges() -> None:
+def test_the_gateway_finds_all_ready_edges_by_one_name() -> None:
     kong = yaml.safe_load((ROOT / "infra" / "kong" / "kong.yaml").read_text())
     [gateway] = [each for each in SERVERS if service_of(each) == "kong"]
+    [service] = [each for each in every("Service") if service_of(each) == "ws-edge"]
+    [port] = service["spec"]["ports"]
     targets = {each["target"] for upstream in kong["upstreams"] for each in upstream["targets"]}
 
-    assert targets == {f"{name}:8080" for name in instances("ws-edge")}
-    assert pod_of(gateway)["spec"]["dnsConfig"]["searches"] == ["ws-edge.statecast.svc.cluster.local"]
+    assert targets == {f"ws-edge:{port['port']}"}
+    # An address is that of a pod, so the port must be the pod's, too.
+    assert {"name": port["targetPort"], "containerPort": port["port"]} in container_of(edges())["ports"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert "publishNotReadyAddresses" not in service["spec"]
+    assert service["metadata"]["namespace"] == gateway["metadata"]["namespace"]
+    # Neither searches elsewhere nor an SRV record changes what the name stands for.
+    assert "dnsConfig" not in pod_of(gateway)["spec"]
+    assert "SRV" not in values_of(gateway)["KONG_DNS_ORDER"].split(",")
+
+
+@pytest.mark.parametrize("file", ["kong/kong.yaml", "k8s/kong.yaml"])
+def test_no_file_of_the_gateway_knows_how_many_edges_there_are(file: str) -> None:
+    assert not re.search(r"ws-edge-\d", (ROOT / "infra" / file).read_text())
+
+
+def test_the_gateway_notices_before_the_cluster_that_an_edge_is_not_ready() -> None:
+    """Else the name would have no address when all edges lose the query service, and Kong would not ask soon."""
+    kong = yaml.safe_load((ROOT / "infra" / "kong" / "kong.yaml").read_text())
+    probe = container_of(edges())["readinessProbe"]
+    notice_ms = SETTINGS["ws-edge"].model_fields["drain_notice_ms"].default
+    for upstream in kong["upstreams"]:
+        checks = upstream["healthchecks"]["active"]
+
+        assert checks["http_path"] == probe["httpGet"]["path"]
+        assert checks["unhealthy"]["http_failures"] * checks["healthy"]["interval"] * 1000 < notice_ms
+    assert probe["failureThreshold"] * probe["periodSeconds"] >= 300
+
+
+def test_an_update_leaves_an_edge_that_the_gateway_knows() -> None:
+    [gateway] = [each for each in SERVERS if service_of(each) == "kong"]
+    of_the_cluster = 5  # the TTL of the cluster's own records
+
+    assert edges()["spec"]["minReadySeconds"] >= of_the_cluster + 2 * int(values_of(gateway)["KONG_DNS_VALID_TTL"])
+
+
+def edges() -> Manifest:
+    [workload] = [each for each in OURS if service_of(each) == "ws-edge"]
+    return workload
 
 
 def test_what_the_manifests_refer_to_is_declared_or_made_by_a_command_of_the_readme() -> None:

@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             load(options.file),
             listen_http=options.listen_http,
             listen_https=options.listen_https,
-            resolve=dict(argument.partition("=")[::2] for argument in options.resolve),
+            resolve=_addresses(options.resolve),
             environment=os.environ,
             admin=options.admin,
         )
@@ -35,6 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(f"kong-envoy: {options.output or 'standard output'} cannot be written: {error.strerror}")
 
 
+def _addresses(arguments: Sequence[str]) -> dict[str, list[str]]:
+    addresses: dict[str, list[str]] = {}
+    for argument in arguments:
+        target, _, address = argument.partition("=")
+        addresses.setdefault(target, []).append(address)
+    return addresses
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="kong-envoy", description=__doc__)
     command = parser.add_subparsers(required=True).add_parser("render", help="write the Envoy configuration")
@@ -43,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--listen-https", metavar="127.0.0.1:PORT", help="needs a certificate in the file")
     command.add_argument("--admin", metavar="127.0.0.1:PORT", help="Envoy's own interface: /ready, /stats/prometheus")
     command.add_argument(
-        "--resolve", action="append", default=[], metavar="TARGET=ADDRESS", help="where a target is; else DNS says"
+        "--resolve", action="append", default=[], metavar="TARGET=ADDRESS", help="an address of a target; else DNS"
     )
     command.add_argument("-o", "--output", type=Path, metavar="FILE", help="instead of standard output")
     return parser

@@ -2,11 +2,12 @@
 
 import socket
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from ipaddress import ip_address
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,15 @@ def render(
     listen_http: str,
     environment: Environment,
     listen_https: str | None = None,
-    resolve: Mapping[str, str] | None = None,
+    resolve: Mapping[str, Sequence[str]] | None = None,
     admin: str | None = None,
 ) -> dict[str, Any]:
     """The configuration of an Envoy that answers as Kong would with the document.
 
-    Addresses are `host:port` and must be of this machine; `resolve` says where a target of an upstream is found, else
-    DNS does. Raises UnsupportedError for the first thing in the document that would not be carried over exactly,
-    and KongEnvoyError for a variable that `environment` does not have and for a bad address.
+    Addresses are `host:port`, and those to listen on must be of this machine. `resolve` has all addresses of a target
+    of an upstream; without it, the target is looked up every 5 s. Raises UnsupportedError for the first thing in the
+    document that would not be carried over exactly, and KongEnvoyError for a variable that `environment` does not have
+    and for a bad address.
     """
     gateway = read_document(document, environment)
     listeners = [_listener("http", listen_http, gateway, None)]
@@ -128,8 +130,8 @@ def _tokens(gateway: KongFile) -> dict[str, Any] | None:
     return _part("tokens", providers=providers, requirements=any_of)
 
 
-def _clusters(gateway: KongFile, resolve: Mapping[str, str]) -> list[dict[str, Any]]:
-    for address in (*resolve, *resolve.values()):
+def _clusters(gateway: KongFile, resolve: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    for address in (*resolve, *chain.from_iterable(resolve.values())):
         _socket_address(address)  # also of targets that the file does not have
     upstreams = {upstream.name: upstream for upstream in gateway.upstreams}
     services = {_cluster_name(service): service for service, _ in gateway.routes}
@@ -141,7 +143,7 @@ def _cluster_name(service: Service) -> str:
     return f"{service.host} {service.connect_timeout}ms"
 
 
-def _cluster(service: Service, upstream: Upstream, resolve: Mapping[str, str]) -> dict[str, Any]:
+def _cluster(service: Service, upstream: Upstream, resolve: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     checks = upstream.healthchecks["active"]
     return _part(
         "cluster",
@@ -149,7 +151,7 @@ def _cluster(service: Service, upstream: Upstream, resolve: Mapping[str, str]) -
         connect_timeout=f"{service.connect_timeout / 1000:g}s",
         receive_buffer=_kernel_buffer("SO_RCVBUF"),
         policy=_part(upstream.algorithm),
-        endpoints=[_endpoint(target, resolve) for target in upstream.targets],
+        endpoints=[endpoint for target in upstream.targets for endpoint in _endpoints(target, resolve)],
         timeout=f"{checks.timeout}s",
         interval=f"{checks.healthy['interval']}s",
         unhealthy_interval=f"{checks.unhealthy.interval}s",
@@ -159,9 +161,11 @@ def _cluster(service: Service, upstream: Upstream, resolve: Mapping[str, str]) -
     )
 
 
-def _endpoint(target: Target, resolve: Mapping[str, str]) -> dict[str, Any]:
-    address = _socket_address(resolve.get(target.target, target.target))
-    return {"endpoint": {"address": address, "hostname": target.target}, "load_balancing_weight": target.weight}
+def _endpoints(target: Target, resolve: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
+    """One for each address of the target, with the target's whole weight, as in Kong."""
+    for address in resolve.get(target.target, [target.target]):
+        endpoint = {"address": _socket_address(address), "hostname": target.target}
+        yield {"endpoint": endpoint, "load_balancing_weight": target.weight}
 
 
 def _routes(gateway: KongFile) -> list[dict[str, Any]]:

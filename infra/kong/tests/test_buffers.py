@@ -16,7 +16,7 @@ from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
 from kong_envoy.rendering import BUFFER_BYTES, render
-from testkit.gateway_under_test import TARGETS, running_envoy
+from testkit.gateway_under_test import TARGET, running_envoy
 from testkit.ports import free_ports
 from testkit.waiting import wait_until
 
@@ -95,7 +95,7 @@ def test_a_client_that_reads_nothing_stops_the_upstream_soon(
     config = render(
         document,
         environment=environment,
-        resolve=dict(zip(TARGETS, (upstream, spare), strict=True)),
+        resolve={TARGET: (upstream, spare)},
         listen_http=listen,
         admin=admin,
     )

@@ -15,7 +15,7 @@ from websockets.typing import Subprotocol
 
 from kong_envoy import render
 from statecast.orders.v1.order_pb2 import Order
-from testkit.gateway_under_test import TARGETS, running_envoy, token
+from testkit.gateway_under_test import TARGET, running_envoy, token
 from testkit.ports import free_ports
 from testkit.waiting import scaled, wait_until_async
 from testkit.ws_edge.edge import SECRET, RunningEdge, SystemClock
@@ -42,7 +42,7 @@ async def running(document: dict[str, Any], directory: Path) -> AsyncIterator[Ed
     listen, admin = (f"127.0.0.1:{port}" for port in free_ports(2))
     async with RunningEdge(min_interval_ms=20, wall_clock=SystemClock()) as edge:
         edge.query.put(ORDER, Order(order_id=ORDER.group, customer_id="customer-0001"))
-        resolve = dict.fromkeys(TARGETS, edge.address)
+        resolve = {TARGET: [edge.address]}
         environment = {"GATEWAY_SECRET": SECRET}
         config = render(document, listen_http=listen, environment=environment, resolve=resolve, admin=admin)
         with running_envoy(config, directory):

@@ -16,7 +16,7 @@ RENDER = ["render", str(KONG_FILE), "--listen-http", "127.0.0.1:18000"]
 def test_the_file_is_written_for_its_owner_alone(tmp_path: Path) -> None:
     output = tmp_path / "envoy.yaml"
     output.touch(0o644)
-    main([*RENDER, "--resolve", "ws-edge-1:8080=127.0.0.1:1", "-o", str(output)])
+    main([*RENDER, "--resolve", "ws-edge:8080=127.0.0.1:1", "-o", str(output)])
 
     assert output.stat().st_mode & 0o777 == 0o600
     assert "static_resources" in yaml.safe_load(output.read_text())
@@ -34,7 +34,7 @@ def test_without_a_file_the_configuration_is_printed(capsys: pytest.CaptureFixtu
         ([*RENDER, "--listen-https", "127.0.0.1:1"], "set the environment variable GATEWAY_TLS_CERTIFICATE"),
         (["render", "nowhere.yaml", "--listen-http", "127.0.0.1:1"], "nowhere.yaml cannot be read"),
         (["render", str(KONG_FILE), "--listen-http", "0.0.0.0:1"], "not of this machine"),
-        ([*RENDER, "--resolve", "ws-edge-1"], "must have the form host:port"),
+        ([*RENDER, "--resolve", "ws-edge"], "must have the form host:port"),
         ([*RENDER, "-o", "/nowhere/envoy.yaml"], "cannot be written"),
     ],
 )

@@ -51,15 +51,35 @@ def test_without_tls_no_certificate_is_needed(document: dict[str, Any]) -> None:
     assert [listener["name"] for listener in config["static_resources"]["listeners"]] == ["http"]
 
 
-def test_targets_are_found_where_they_are_said_to_be(document: dict[str, Any], environment: dict[str, str]) -> None:
-    config = rendered(document, environment, resolve={"ws-edge-1:8080": "127.0.0.1:18081"})
-    endpoints = config["static_resources"]["clusters"][0]["load_assignment"]["endpoints"][0]["lb_endpoints"]
-    addresses = [each["endpoint"]["address"]["socket_address"] for each in endpoints]
-
-    assert addresses == [
-        {"address": "127.0.0.1", "port_value": 18081},
-        {"address": "ws-edge-2", "port_value": 8080},
+def endpoints_in(config: dict[str, Any]) -> list[tuple[str, int, str]]:
+    """Address, port and name of the endpoints, which must be the same in all clusters."""
+    clusters = [
+        each["load_assignment"]["endpoints"][0]["lb_endpoints"] for each in config["static_resources"]["clusters"]
     ]
+
+    assert all(each == clusters[0] for each in clusters)
+    endpoints = [each["endpoint"] for each in clusters[0]]
+    places = [each["address"]["socket_address"] for each in endpoints]
+    return [
+        (place["address"], place["port_value"], each["hostname"]) for place, each in zip(places, endpoints, strict=True)
+    ]
+
+
+def test_a_target_is_found_at_all_addresses_that_are_given(
+    document: dict[str, Any], environment: dict[str, str]
+) -> None:
+    config = rendered(document, environment, resolve={"ws-edge:8080": ["127.0.0.1:18080", "127.0.0.1:18081"]})
+
+    assert endpoints_in(config) == [("127.0.0.1", 18080, "ws-edge:8080"), ("127.0.0.1", 18081, "ws-edge:8080")]
+
+
+def test_a_target_without_addresses_is_looked_up_and_all_that_is_found_is_balanced(
+    document: dict[str, Any], environment: dict[str, str]
+) -> None:
+    config = rendered(document, environment)
+
+    assert endpoints_in(config) == [("ws-edge", 8080, "ws-edge:8080")]
+    assert {each["type"] for each in config["static_resources"]["clusters"]} == {"STRICT_DNS"}
 
 
 def test_longer_paths_are_tried_first(document: dict[str, Any], environment: dict[str, str]) -> None:

@@ -47,7 +47,7 @@ def configure_gateway(settings: Settings, secret: str) -> dict[str, Credentials]
     certificate, key = certificates.certificate.read_text(), certificates.key.read_text()
     variables = {"GATEWAY_SECRET": secret, "GATEWAY_TLS_CERTIFICATE": certificate, "GATEWAY_TLS_KEY": key}
     listen = {"listen_http": at("gateway-http"), "listen_https": at("gateway-https"), "admin": at("gateway-admin")}
-    edges = {f"ws-{name}:8080": at(name) for name in EDGES}
+    edges = {"ws-edge:8080": list(map(at, EDGES))}
     try:
         document = load(KONG_FILE)
         config = render(document, environment={**os.environ, **variables}, **listen, resolve=edges)

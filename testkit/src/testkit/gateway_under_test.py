@@ -17,7 +17,8 @@ from kong_envoy.rendering import envoy_command, render, to_yaml
 from testkit.kong_envoy import EchoUpstream
 from testkit.waiting import scaled, wait_until
 
-TARGETS = ("ws-edge-1:8080", "ws-edge-2:8080")
+TARGET = "ws-edge:8080"
+"""What the gateway's file calls all edges."""
 TIMEOUT_S = scaled(30)
 
 
@@ -81,7 +82,7 @@ def running_gateway(
     config = render(
         document,
         environment=environment,
-        resolve=dict(zip(TARGETS, addresses[:2], strict=True)),
+        resolve={TARGET: addresses[:2]},
         listen_http=addresses[2],
         admin=addresses[3],
         listen_https=addresses[4] if authority else None,

@@ -63,6 +63,12 @@ class Dependency(_Strict):
     condition: Literal["service_completed_successfully", "service_healthy"]
 
 
+class Network(_Strict):
+    """What a container is called on the stack's network beside its own name; several may share one."""
+
+    aliases: tuple[str, ...]
+
+
 class Container(_Strict):
     """One of the file's services. `user` and `entrypoint` are for containers that take another's place."""
 
@@ -74,6 +80,7 @@ class Container(_Strict):
     environment: dict[str, str] = {}
     volumes: tuple[str, ...] = ()
     ports: tuple[str, ...] = ()
+    networks: dict[Literal["default"], Network] = {}
     depends_on: dict[str, Dependency] = {}
     healthcheck: HealthCheck | None = None
     sysctls: dict[str, str] = {}

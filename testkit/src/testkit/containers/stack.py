@@ -110,7 +110,9 @@ class ContainerStack:
         return False
 
     def _create(self, name: str, container: Container) -> None:
-        flags = [*self.engine.limits, "--network", self.project, "--network-alias", name, "--hostname", name]
+        aliases = [name, *(alias for network in container.networks.values() for alias in network.aliases)]
+        named = [word for alias in aliases for word in ("--network-alias", alias)]
+        flags = [*self.engine.limits, "--network", self.project, *named, "--hostname", name]
         arguments = [*flags, *self._flags(container), container.image, *container.command]
         self.engine.run("run", "--detach", "--name", self.id_of(name), *arguments)
 
