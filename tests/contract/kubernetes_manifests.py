@@ -1,4 +1,4 @@
-"""Reads the Kubernetes manifests, the form with one pod and the form with executors, for the tests of them."""
+"""Reads the Kubernetes manifests for the tests of them: one pod, executors, and PostgreSQL as the source."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +15,8 @@ import ws_edge.settings
 ROOT = Path(__file__).resolve().parents[2]
 K8S = ROOT / "infra" / "k8s"
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "infra" / "compose.yaml").read_text())["services"]
+POSTGRES_SOURCE: dict[str, Any] = yaml.safe_load((ROOT / "infra" / "compose.postgres.yaml").read_text())["services"]
+"""What differs from compose.yaml, and what comes beside it, with PostgreSQL as the source."""
 SETTINGS: dict[str, type[BaseSettings]] = {
     "cdc-simulator": cdc_simulator.settings.Settings,
     "stream-processor": stream_processor.settings.Settings,
@@ -32,8 +34,10 @@ def read(files: Iterator[Path]) -> list[Manifest]:
 
 MANIFESTS = read(K8S.glob("*.yaml"))
 EXECUTORS = read((K8S / "executors").glob("*.yaml"))
-WITH_EXECUTORS = read(path for path in K8S.rglob("*.yaml") if path != K8S / "stream-processor.yaml")
-EVERY = [*MANIFESTS, *(each for each in WITH_EXECUTORS if each not in MANIFESTS)]
+ONE_POD = K8S / "stream-processor.yaml"
+WITH_EXECUTORS = [*read(path for path in K8S.glob("*.yaml") if path != ONE_POD), *EXECUTORS]
+WITH_POSTGRES = [*MANIFESTS, *read((K8S / "postgres").glob("*.yaml"))]
+EVERY = [*MANIFESTS, *EXECUTORS, *WITH_POSTGRES[len(MANIFESTS) :]]
 
 
 def pod_of(workload: Manifest) -> Manifest:
@@ -67,7 +71,8 @@ OURS = [each for each in SERVERS if service_of(each) in SETTINGS]
 def in_compose(service: str) -> Manifest:
     """The container of that name, or the first of its instances."""
     names = {"kafka-topics": "topics"}
-    container: Manifest = COMPOSE.get(names.get(service, service)) or COMPOSE[f"{service}-1"]
+    containers = {**POSTGRES_SOURCE, **COMPOSE}
+    container: Manifest = containers.get(names.get(service, service)) or containers[f"{service}-1"]
     return container
 
 

@@ -12,6 +12,7 @@ from kubernetes_manifests import (
     ROOT,
     SERVERS,
     WITH_EXECUTORS,
+    WITH_POSTGRES,
     Manifest,
     container_of,
     every,
@@ -39,9 +40,9 @@ def test_the_internal_port_is_for_instances_only() -> None:
 
 @pytest.mark.parametrize("workload", SERVERS, ids=name_of)
 def test_nobody_reaches_a_server_but_by_its_policy(workload: Manifest) -> None:
-    ports = {each["name"] for each in container_of(workload)["ports"]}
+    ports = {each["name"] for each in container_of(workload).get("ports", [])}
     labels = pod_of(workload)["metadata"]["labels"]
-    files = WITH_EXECUTORS if workload in WITH_EXECUTORS else MANIFESTS
+    files = WITH_EXECUTORS if workload in WITH_EXECUTORS else WITH_POSTGRES
     rules = [
         rule
         for policy in every("NetworkPolicy", files)
@@ -57,29 +58,37 @@ Way = tuple[str, str, str]
 """From which pods to which, on which port."""
 
 
-def ways(direction: str, peers: str) -> set[Way]:
-    """What the policies of one direction allow between the pods of the demonstration."""
+def ways(direction: str, peers: str, files: list[Manifest]) -> set[Way]:
+    """What the policies of one direction allow between the pods of the files."""
     found: set[Way] = set()
-    for policy in every("NetworkPolicy", MANIFESTS):
-        own = pods(policy["spec"]["podSelector"])
+    for policy in every("NetworkPolicy", files):
+        own = pods(policy["spec"]["podSelector"], files)
         for rule in policy["spec"].get(direction, []):
             selectors = [each["podSelector"] for each in rule.get(peers, []) if "podSelector" in each]
-            others = [pod for selector in selectors for pod in pods(selector)]
+            others = [pod for selector in selectors for pod in pods(selector, files)]
             pairs = [(pod, other) if direction == "egress" else (other, pod) for pod in own for other in others]
             found |= {(*pair, port["port"]) for pair in pairs for port in rule["ports"]}
     return found
 
 
-def pods(selector: Manifest) -> list[str]:
-    labels = labels_of_pods(MANIFESTS)
+def pods(selector: Manifest, files: list[Manifest]) -> list[str]:
+    labels = labels_of_pods(files)
     return [each["app.kubernetes.io/name"] for each in labels if selects(selector, each)]
 
 
-def test_what_a_pod_may_reach_is_what_lets_it_in() -> None:
-    wanted = ways("ingress", "from")
+@pytest.mark.parametrize("files", [MANIFESTS, WITH_POSTGRES], ids=["one pod", "postgres"])
+def test_what_a_pod_may_reach_is_what_lets_it_in(files: list[Manifest]) -> None:
+    wanted = ways("ingress", "from", files)
 
     assert ("ws-edge", "query-service", "grpc") in wanted
-    assert ways("egress", "to") == wanted
+    assert ways("egress", "to", files) == wanted
+
+
+def test_none_but_the_simulator_and_the_connector_reach_the_database() -> None:
+    to_database = {way for way in ways("ingress", "from", WITH_POSTGRES) if way[1] == "postgres"}
+
+    assert to_database == {("cdc-simulator", "postgres", "postgres"), ("connect", "postgres", "postgres")}
+    assert ("connect", "kafka", "kafka") in ways("egress", "to", WITH_POSTGRES)
 
 
 @pytest.mark.parametrize("namespace", ["statecast", "statecast-executors"])

@@ -80,7 +80,7 @@ class Connect:
         self.directory.mkdir(parents=True, exist_ok=True)
         (self.directory / "log4j2.xml").write_text(LOGGING)
         self._connector_file.write_text(json.dumps({"name": CONNECTOR, "config": dict(self.connector)}, indent=2))
-        self._worker_file.write_text("".join(f"{name}={value}\n" for name, value in self._worker_settings().items()))
+        self._worker_file.write_text("".join(f"{name}={value}\n" for name, value in self.worker_settings().items()))
 
     def command(self) -> list[str]:
         """The command that runs the worker with its connector in the foreground."""
@@ -113,7 +113,8 @@ class Connect:
     def _connector_file(self) -> Path:
         return self.directory / "connector.json"
 
-    def _worker_settings(self) -> dict[str, str]:
+    def worker_settings(self) -> dict[str, str]:
+        """The properties of the worker, which the image of Connect has too."""
         json_converter = "org.apache.kafka.connect.json.JsonConverter"
         return {
             "bootstrap.servers": self.bootstrap,

@@ -27,6 +27,10 @@ USER = "statecast"
 UNPRIVILEGED_USER = "nobody"
 """Whom PostgreSQL runs as when root starts it: it refuses to run as root."""
 
+AUTHENTICATION = "scram-sha-256"
+TEXT = ("--encoding=UTF8", "--locale=C")
+"""What `initdb` is told about the form of texts."""
+
 CONNECT_TIMEOUT_S = 5
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -82,9 +86,8 @@ class Postgres:
             user = pwd.getpwnam(UNPRIVILEGED_USER)
             os.chown(self._data, user.pw_uid, user.pw_gid)
         program = _as_unprivileged_user()
-        access = ["--auth=scram-sha-256", f"--username={USER}", f"--pwfile={self._existing_password_file()}"]
-        text = ["--no-sync", "--encoding=UTF8", "--locale=C"]
-        initialise = [*program, str(PROGRAMS / "initdb"), *access, *text, "-D", str(self._data)]
+        access = [f"--auth={AUTHENTICATION}", f"--username={USER}", f"--pwfile={self._existing_password_file()}"]
+        initialise = [*program, str(PROGRAMS / "initdb"), *access, *TEXT, "--no-sync", "-D", str(self._data)]
         subprocess.run(initialise, check=True, capture_output=True)
         single_user = [*program, str(PROGRAMS / "postgres"), "--single", "-D", str(self._data), "postgres"]
         create = f"CREATE DATABASE {USER}".encode()
