@@ -48,37 +48,61 @@ STORES = (
 
 
 class AbortedError(Exception):
-    """The servicer ended a call with a status."""
+    """The servicer ended a call with a status: its code, text and trailing metadata are the arguments."""
 
 
 class FakeCall:
-    """A call without a deadline that has not ended yet."""
+    """A call without a deadline that ends when a test says so."""
+
+    def __init__(self) -> None:
+        """Has not ended yet."""
+        self._callbacks: list[Callable[[object], None]] = []
 
     def time_remaining(self) -> None:
         """Says that there is no deadline."""
 
     def add_done_callback(self, callback: Callable[[object], None]) -> None:
-        """Never calls it."""
+        """Calls it at the end."""
+        self._callbacks.append(callback)
 
     async def abort(self, code: object, details: str, trailing: object) -> NoReturn:
-        """Ends the call."""
-        raise AbortedError(f"{code}: {details}")
+        """Ends the call with a status."""
+        raise AbortedError(code, details, trailing)
+
+    def end(self) -> None:
+        """Calls all back."""
+        for callback in self._callbacks:
+            callback(self)
+
+
+def at_once(answer: "bytes | asyncio.Future[bytes | None] | None") -> bytes | None:
+    """Returns a fast answer that waits for no peer."""
+    assert not isinstance(answer, asyncio.Future)
+    return answer
 
 
 class ServedStores:
     """Three stores of three partitions in memory, which this instance and a peer hold; clocks that tests move."""
 
-    def __init__(self, epoch: int = 77, in_flight_bytes: int = 1 << 30, response_bytes: int = 1 << 24) -> None:
+    def __init__(
+        self,
+        epoch: int = 77,
+        in_flight_bytes: int = 1 << 30,
+        response_bytes: int = 1 << 24,
+        *,
+        me: Member = ME,
+        peer: Member = PEER,
+    ) -> None:
         """All partitions are empty and served. Needs a running event loop."""
         self.clock, self.wall = ManualClock(), ManualClock(1_700_000_000.0)
         self.metrics = Metrics(CollectorRegistry())
-        view = self.view = View(ME, STORES, replicas=2)
-        view.shard_map = ShardMap(frozenset({ME, PEER}), 2)
+        view = self.view = View(me, STORES, replicas=2)
+        view.shard_map = ShardMap(frozenset({me, peer}), 2)
         view.topics = {store.topic: Topic(store.topic, "id", epoch, PARTITIONS) for store in STORES}
         for definition in STORES:
             for partition in range(PARTITIONS):
                 view.replicas[definition.name, partition] = self._replica(definition, partition)
-        self.peers = FakePeers({PEER: FakeLookup(PEER.instance, forwarded=True)}, self.clock)
+        self.peers = FakePeers({peer: FakeLookup(peer.instance, forwarded=True)}, self.clock)
         self.preference = preference_of(view, self.peers.of)
         self.in_flight = InFlight(in_flight_bytes, self.metrics)
         limits, call_limits = (

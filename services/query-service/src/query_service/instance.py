@@ -29,6 +29,7 @@ from query_service.serving.call_bytes import FastAnswer
 from query_service.serving.call_limits import CallLimits, InFlight
 from query_service.serving.fast_batches import FastBatches, PublicBatches, ShardBatches
 from query_service.serving.fast_gets import FastGets, OwnReplicas, PublicGets, ShardGets
+from query_service.serving.forwards import ForwardedGets, Forwards
 from query_service.serving.peers import Peers
 from query_service.serving.seeding import Seeding
 from query_service.serving.server import Servers, shard_tls
@@ -174,13 +175,18 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics, c
     call_limits = CallLimits(in_flight, timeout_s, max_s, settings.max_answer_bytes, monotonic)
     owned, held = OwnReplicas(view, preference), OwnReplicas(view)
     max_keys, max_bytes = limits.batch_keys, settings.max_answer_bytes
-    fast: dict[str, FastAnswer] = {
-        "GetState": PublicGets(FastGets(owned, in_flight), metrics.calls.of("GetState")).answer,
-        "BatchGetStates": PublicBatches(FastBatches(owned, in_flight, max_keys, max_bytes), metrics).answer,
-    }
+    here = ShardBatches(FastBatches(held, in_flight, max_keys, math.inf)).answer
     shard_fast: dict[str, FastAnswer] = {
         "GetState": ShardGets(FastGets(held, in_flight)).answer,
-        "BatchGetStates": ShardBatches(FastBatches(held, in_flight, max_keys, math.inf)).answer,
+        "BatchGetStates": here,
+    }
+    forwards = Forwards(view, peers.of, preference, hedging, here, peer_timeout_s, call_limits, metrics)
+    calls = metrics.calls.of("GetState")
+    gets = FastGets(owned, in_flight, ForwardedGets(forwards, calls, max_keys))
+    batches = FastBatches(owned, in_flight, max_keys, max_bytes, forwards)
+    fast: dict[str, FastAnswer] = {
+        "GetState": PublicGets(gets, calls).answer,
+        "BatchGetStates": PublicBatches(batches, metrics).answer,
     }
     queries = QueryServicer(routed, listing, limits, metrics, call_limits, fast)
     pace, shard_limits = Pace(settings.seed_mb_per_s * 1e6, monotonic), call_limits._replace(max_s=math.inf)

@@ -1,5 +1,6 @@
 """A call is answered from bytes to bytes: at once where the servicer can, and else by its method."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,9 @@ class Call:
 
     def __init__(self) -> None:
         self._callbacks: list[Callable[[object], None]] = []
+
+    def time_remaining(self) -> float:
+        return 3.0
 
     def add_done_callback(self, callback: Callable[[object], None]) -> None:
         self._callbacks.append(callback)
@@ -52,7 +56,9 @@ def held(metrics: Metrics) -> float | None:
 
 async def test_a_fast_answer_is_sent_and_held_until_the_call_is_over(in_flight: InFlight, metrics: Metrics) -> None:
     call: Any = Call()
-    answer = await handler_of(Servicer(in_flight, {"GetState": lambda _: b"known"}), METHODS["GetState"])(REQUEST, call)
+    answer = await handler_of(Servicer(in_flight, {"GetState": lambda *_: b"known"}), METHODS["GetState"])(
+        REQUEST, call
+    )
     during = held(metrics)
     call.end()
 
@@ -60,7 +66,7 @@ async def test_a_fast_answer_is_sent_and_held_until_the_call_is_over(in_flight: 
     assert (during, held(metrics)) == (len(REQUEST) + MIN_CALL_BYTES + len(b"known"), 0)
 
 
-@pytest.mark.parametrize("fast", [{}, {"GetState": lambda _: None}, {"BatchGetStates": lambda _: b"other"}])
+@pytest.mark.parametrize("fast", [{}, {"GetState": lambda *_: None}, {"BatchGetStates": lambda *_: b"other"}])
 async def test_what_has_no_fast_answer_is_answered_by_the_method(in_flight: InFlight, fast: dict[str, Any]) -> None:
     call: Any = Call()
     answer = await handler_of(Servicer(in_flight, fast), METHODS["GetState"])(REQUEST, call)
@@ -70,3 +76,39 @@ async def test_what_has_no_fast_answer_is_answered_by_the_method(in_flight: InFl
 
 def test_a_servicer_need_not_know_any_fast_answer() -> None:
     assert fast_answer_of(object(), METHODS["GetState"]) is None
+
+
+async def test_an_answer_that_a_peer_will_have_is_waited_for_with_the_time_that_is_left(
+    in_flight: InFlight, metrics: Metrics
+) -> None:
+    forwarded: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
+    left_s: list[float | None] = []
+
+    def fast(_request: bytes, left: float | None) -> "asyncio.Future[bytes | None]":
+        left_s.append(left)
+        return forwarded
+
+    call: Any = Call()
+    answering = asyncio.ensure_future(
+        handler_of(Servicer(in_flight, {"GetState": fast}), METHODS["GetState"])(REQUEST, call)
+    )
+    await asyncio.sleep(0)
+    waiting = not answering.done()
+    forwarded.set_result(b"known")
+    answer = await answering
+    during = held(metrics)
+    call.end()
+
+    assert (waiting, answer, left_s) == (True, b"known", [3.0])
+    assert (during, held(metrics)) == (len(REQUEST) + MIN_CALL_BYTES + len(b"known"), 0)
+
+
+async def test_what_a_peer_does_not_answer_is_answered_by_the_method(in_flight: InFlight) -> None:
+    forwarded: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
+    forwarded.set_result(None)
+    call: Any = Call()
+    answer = await handler_of(Servicer(in_flight, {"GetState": lambda *_: forwarded}), METHODS["GetState"])(
+        REQUEST, call
+    )
+
+    assert query.GetStateResponse.FromString(answer).state.key.group == "s" * 10

@@ -15,7 +15,7 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.state.v1 import state_pb2
-from testkit.served_stores import ME, STORES, ServedStores
+from testkit.served_stores import ME, STORES, ServedStores, at_once
 
 EPOCH = 77
 NAMES = [store.name for store in STORES]
@@ -70,7 +70,7 @@ class Instance(ServedStores):
         return self
 
     def fast(self, request: api.BatchGetStatesRequest) -> bytes | None:
-        return self.public.answer(request.SerializeToString())
+        return at_once(self.public.answer(request.SerializeToString(), None))
 
 
 def batch(*groups: str, **fields: object) -> api.BatchGetStatesRequest:
@@ -94,7 +94,8 @@ async def test_a_fast_answer_is_the_servicers_own(
     instance.clock.now += later_ms / 1000
     for request in requests:
         wrapped = shard.BatchGetStatesRequest(query=request)
-        answer, shard_answer = instance.fast(request), instance.internal.answer(wrapped.SerializeToString())
+        answer = instance.fast(request)
+        shard_answer = instance.internal.answer(wrapped.SerializeToString(), None)
         expected = await instance.answer(instance.queries.BatchGetStates, request)
         shard_expected = await instance.answer(instance.shards.BatchGetStates, wrapped)
         response = api.BatchGetStatesResponse.FromString(expected or b"")
@@ -122,8 +123,8 @@ async def test_ranges_waits_and_bounds_have_no_fast_answer(fields: dict[str, obj
 async def test_what_is_no_message_or_too_many_keys_has_no_fast_answer() -> None:
     instance = Instance(max_keys=2).alone()
 
-    assert instance.public.answer(b"\xff") is None
-    assert instance.internal.answer(b"\x0a\xff") is None
+    assert instance.public.answer(b"\xff", None) is None
+    assert instance.internal.answer(b"\x0a\xff", None) is None
     assert instance.fast(batch("a", "b")) is not None
     assert instance.fast(batch("a", "b", "c")) is None
 

@@ -11,7 +11,7 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.state.v1 import state_pb2
-from testkit.served_stores import ME, PARTITIONS, PEER, STORES, ServedStores
+from testkit.served_stores import ME, PARTITIONS, PEER, STORES, ServedStores, at_once
 
 NAMES = [store.name for store in STORES]
 KEYS = ["a", "b", "é", "order-17", "c" * 200, "a\x00s\x00m", "a\x00s\x00n", "b\x001\x002"]
@@ -48,7 +48,7 @@ class Instance(ServedStores):
 
     def fast(self, group: str, store: str = "keyed") -> bytes | None:
         key = state_pb2.StateKey(group=group)
-        return self.public.answer(api.GetStateRequest(store=store, key=key).SerializeToString())
+        return at_once(self.public.answer(api.GetStateRequest(store=store, key=key).SerializeToString(), None))
 
     def alone(self) -> "Instance":
         self.view.shard_map = ShardMap(frozenset({ME}), 2)
@@ -69,8 +69,8 @@ async def test_a_fast_answer_is_the_servicers_own(
     instance.clock.now += later_ms / 1000
     for request in requests:
         wrapped = shard.GetStateRequest(query=request)
-        answer = instance.public.answer(request.SerializeToString())
-        shard_answer = instance.internal.answer(wrapped.SerializeToString())
+        answer = at_once(instance.public.answer(request.SerializeToString(), None))
+        shard_answer = instance.internal.answer(wrapped.SerializeToString(), None)
         if request.HasField("bounds"):
             assert (answer, shard_answer) == (None, None)
             continue
@@ -84,8 +84,8 @@ async def test_a_fast_answer_is_the_servicers_own(
 async def test_what_is_no_message_has_no_fast_answer() -> None:
     instance = Instance().alone()
 
-    assert instance.public.answer(b"\xff") is None
-    assert instance.internal.answer(b"\x0a\xff") is None
+    assert instance.public.answer(b"\xff", None) is None
+    assert instance.internal.answer(b"\x0a\xff", None) is None
 
 
 async def test_a_partition_that_is_not_served_or_has_moved_away_has_no_fast_answer() -> None:

@@ -7,6 +7,8 @@ from query_service.cluster.shard_map import Member, ShardMap, StorePartition
 from query_service.cluster.view import View
 from query_service.lookups.routed_peer import RoutedPeer
 
+_NOBODY: frozenset[Member] = frozenset()
+
 
 @dataclass(eq=False)
 class Preference:
@@ -28,8 +30,10 @@ class Preference:
     def order(self, shard: StorePartition) -> tuple[Member, ...]:
         """Returns everyone who may answer for the partition: the holders, then the others by their rank."""
         ranked, holders = self.view.shard_map.ranked(*shard), self.view.shard_map.holders(*shard)
-        before = self._demoted.get(shard, frozenset())
-        demoted = self._late(shard, holders, before) if len(holders) > 1 else frozenset()
+        before = self._demoted.get(shard, _NOBODY)
+        if not before and all((self._lag_s(member, shard) or 0.0) <= self.demoted_s for member in holders):
+            return ranked  # as nearly always: none can lag so much more than another
+        demoted = self._late(shard, holders, before) if len(holders) > 1 else _NOBODY
         if demoted:
             self._demoted[shard] = demoted
             return (*sorted(holders, key=demoted.__contains__), *ranked[len(holders) :])

@@ -1,19 +1,25 @@
 """Answers calls from bytes to bytes: at once where the servicer has a fast answer, and else by its method."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from time import perf_counter
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from query_service.serving.call_limits import MIN_CALL_BYTES, CallLimits, Context, parsed
+from query_service.errors import LookupFailedError
+from query_service.metrics import CALL_BEGAN
+from query_service.serving.call_limits import MIN_CALL_BYTES, CallLimits, Context, ending_of, parsed
 
-FastAnswer: TypeAlias = Callable[[bytes], bytes | None]
-"""Takes the bytes of a request and returns those of its response, or None: then the servicer must answer the call.
+FastAnswer: TypeAlias = Callable[[bytes, float | None], "bytes | asyncio.Future[bytes | None] | None"]
+"""Takes the bytes of a request, and the seconds that its caller has left, if it brought a deadline.
 
-It is called on the event loop, does not wait, and raises nothing. What it returns is what the servicer would answer. It
-answers only while InFlight has room for the call, and holds nothing there itself: the server does, until it is sent.
+Returns the bytes of the response, or None: then the servicer must answer the call. A future has the same, once a peer
+has answered, or raises LookupFailedError. It is called on the event loop, does not wait, and raises nothing. What it
+returns is what the servicer would answer. It answers only while InFlight has room for the call, and holds nothing there
+for longer than its future: the server does, until the response is sent.
 """
 
 Handler: TypeAlias = Callable[[bytes, Context], Awaitable[bytes]]
@@ -53,10 +59,17 @@ def handler_of(servicer: object, method: MethodDescriptor) -> Handler:
     in_flight = servicer.limits.in_flight
 
     async def at_once(request: bytes, call: Context) -> bytes:
-        response = answer(request)
-        if response is None:
-            return await by_method(request, call)
-        in_flight.hold(call, len(request) + MIN_CALL_BYTES + len(response))
-        return response
+        began, response = perf_counter(), answer(request, call.time_remaining())
+        try:
+            if isinstance(response, asyncio.Future):
+                response = await response
+            if response is not None:
+                in_flight.hold(call, len(request) + MIN_CALL_BYTES + len(response))
+        except LookupFailedError as failure:
+            await call.abort(*ending_of(failure))
+        if response is not None:
+            return response
+        CALL_BEGAN.set(began)
+        return await by_method(request, call)
 
     return at_once

@@ -35,10 +35,14 @@ class InFlight:
         """Whether so many bytes could be held now."""
         return self._bytes + size <= self._max_bytes
 
-    def hold(self, call: Context, size: int) -> None:
-        """Holds so many bytes until the call is over. Raises OverloadedError when they are too many."""
+    def check_room(self, size: int) -> None:
+        """Raises OverloadedError unless so many bytes could be held now."""
         if not self.has_room(size):
             raise OverloadedError("the instance is overloaded: its calls hold all the memory they may: ask again later")
+
+    def hold(self, call: Context, size: int) -> None:
+        """Holds so many bytes until the call is over. Raises OverloadedError when they are too many."""
+        self.check_room(size)
         self.add(size)
         call.add_done_callback(lambda _: self.add(-size))  # type: ignore[arg-type]  # the stub asks for a class
 
@@ -62,12 +66,15 @@ class CallLimits(NamedTuple):
 
     def deadline_of(self, call: Context, wait_s: float = 0.0) -> float:
         """Returns the time by which to answer, `wait_s` included: a little early, so the caller gets the reason."""
-        left_s = call.time_remaining()
+        return self.monotonic() + self.seconds(call.time_remaining(), wait_s)
+
+    def seconds(self, left_s: float | None, wait_s: float = 0.0) -> float:
+        """Returns how long to work on a call whose caller has so long left; None if it brought no deadline."""
         if left_s is None:
             left_s = self.timeout_s + wait_s
         else:
             left_s -= min(_MAX_MARGIN_S, max(left_s, 0.0) * _MARGIN_SHARE)
-        return self.monotonic() + min(left_s, self.max_s + wait_s)
+        return min(left_s, self.max_s + wait_s)
 
 
 class Limited(Protocol):
@@ -101,10 +108,15 @@ def served(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Servicer
             response = await method(servicer, request, context)
             in_flight.hold(context, response.ByteSize())
         except LookupFailedError as failure:
-            await context.abort(status_of(failure), _shortened(str(failure)), trailing_metadata(failure))
+            await context.abort(*ending_of(failure))
         return response
 
     return respond
+
+
+def ending_of(failure: LookupFailedError) -> tuple[grpc.StatusCode, str, tuple[tuple[str, str | bytes], ...]]:
+    """Returns the status, the text and the trailing metadata that a call ends with that has failed."""
+    return status_of(failure), _shortened(str(failure)), trailing_metadata(failure)
 
 
 def _shortened(text: str) -> str:

@@ -1,9 +1,12 @@
 """Answers a batch of keys that all lie here from bytes to bytes, at once on the event loop; see `fast_gets`."""
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
+from typing import NamedTuple, TypeAlias
 
 from google.protobuf.message import DecodeError
 
@@ -11,8 +14,9 @@ from query_service.errors import NotServedError
 from query_service.lookups.local_lookup import MAX_KEYS_AT_ONCE
 from query_service.lookups.replica_reads import absence_of
 from query_service.metrics import Metrics
-from query_service.serving.call_limits import MIN_CALL_BYTES, QUERY_BYTES, InFlight
+from query_service.serving.call_limits import MIN_CALL_BYTES, QUERY_BYTES, InFlight, cap
 from query_service.serving.fast_gets import OwnReplicas, are_parts
+from query_service.serving.forwards import Forwards, Route, hold
 from query_service.serving.messages import fill_absence
 from query_service.serving.wire import (
     FIRST,
@@ -37,46 +41,109 @@ _Asked = tuple[int, bytes, int, int]
 """Index in the batch, key in the store, and epoch and offset that the caller has."""
 
 
+class Answered(NamedTuple):
+    """An encoded BatchGetStatesResponse, and how many keys have news in it."""
+
+    response: bytes
+    news: int
+
+
+_FromPeers: TypeAlias = Callable[[], Coroutine[None, None, Answered | None]]
+
+
+class _Parts(NamedTuple):
+    """Where the keys of a batch are looked up: in replicas, by rising partition, and at peers, by index."""
+
+    here: list[tuple[Replica, list[_Asked]]]
+    elsewhere: dict[Route, list[int]]
+
+
 @dataclass(eq=False)
 class FastBatches:
-    """Answers a `BatchGetStates` of keys that all lie here, without ranges, bounds and `max_wait`.
+    """Answers a `BatchGetStates` without ranges, bounds and `max_wait`.
 
-    It answers at most MAX_KEYS_AT_ONCE keys. A response of more than `max_response_bytes` is left to the servicer.
+    Keys that lie here are looked up at once; the others are passed on, where there are `forwards`. It answers at most
+    MAX_KEYS_AT_ONCE keys. A response of more than `max_response_bytes` is left to the servicer, or, once peers have
+    answered, capped as the servicer does.
     """
 
     replicas: OwnReplicas
     in_flight: InFlight
     max_keys: int
     max_response_bytes: float
+    forwards: Forwards | None = None
 
-    def batch(self, request: api.BatchGetStatesRequest, size: int) -> tuple[bytes, int] | None:
-        """Returns the encoded BatchGetStatesResponse to a request of this size, and how many keys have news.
+    def batch(
+        self, request: api.BatchGetStatesRequest, size: int, left_s: float | None = None
+    ) -> Answered | _FromPeers | None:
+        """Returns the response to a request of this size, or what asks the peers that have a part of it.
 
-        None when the servicer must answer.
+        None, at once or from the peers, when the servicer must answer.
         """
-        number = len(request.keys)
-        if not 0 < number <= min(self.max_keys, MAX_KEYS_AT_ONCE) or request.ranges:
+        if not 0 < len(request.keys) <= min(self.max_keys, MAX_KEYS_AT_ONCE) or request.ranges:
             return None
         if request.HasField("bounds") or request.HasField("max_wait"):
             return None
-        needed = size + MIN_CALL_BYTES + number * QUERY_BYTES
-        asked = self._asked(request) if self.in_flight.has_room(needed) else None
-        if asked is None:
+        needed = _needed(request, size)
+        has_time = self.forwards is None or self.forwards.patience_s(left_s) > 0
+        parts = self._parts(request) if has_time and self.in_flight.has_room(needed) else None
+        if parts is None:
             return None
-        results: list[bytes] = []
-        fresh: list[bytes] = []
-        try:
-            for replica, keys in asked:
-                fresh.append(sized(SECOND, self._look_up(replica, keys, results)))
-        except NotServedError:
+        if self.forwards is not None and parts.elsewhere:
+            return partial(self._with_peers, self.forwards, request, parts, left_s)
+        results, fresh = self._look_up_all(parts.here)
+        response = b"".join((*results, *fresh.values()))
+        if len(fresh) < len(parts.here) or len(response) > self.max_response_bytes:
             return None
-        response = b"".join((*results, *fresh))
-        if len(response) > self.max_response_bytes or not self.in_flight.has_room(needed + len(response)):
-            return None
-        return response, len(results)
+        return Answered(response, len(results)) if self.in_flight.has_room(needed + len(response)) else None
 
-    def _asked(self, request: api.BatchGetStatesRequest) -> Sequence[tuple[Replica, list[_Asked]]] | None:
-        """Returns what each replica is to look up, by rising partition; None when another one must be asked."""
+    async def _with_peers(
+        self, forwards: Forwards, request: api.BatchGetStatesRequest, parts: _Parts, left_s: float | None
+    ) -> Answered | None:
+        """Looks up what lies here while the peers look up the rest."""
+        patience_s, keys = forwards.patience_s(left_s), request.keys
+        asked = [(api.BatchGetStatesRequest(store=request.store), route) for route in parts.elsewhere]
+        for (query, _), indexes in zip(asked, parts.elsewhere.values(), strict=True):
+            query.keys.extend([keys[index] for index in indexes])
+        calls = [asyncio.create_task(forwards.batch("batch", route, query, patience_s)) for query, route in asked]
+        try:
+            await asyncio.sleep(0)  # so that the calls are on their way
+            results, fresh = self._look_up_all(parts.here)
+            if len(fresh) < len(parts.here):
+                return None
+            answers = await asyncio.gather(*calls)
+        finally:
+            for call in calls:
+                call.cancel()
+        news = len(results)
+        for answer, indexes in zip(answers, parts.elsewhere.values(), strict=True):
+            if answer is None or sum(len(freshness.keys) for freshness in answer.freshness) < len(indexes):
+                return None
+            news += len(answer.results)
+            encoded, its_fresh = _placed(answer, indexes)
+            results.append(encoded)
+            fresh |= its_fresh
+        response = b"".join((*results, *(fresh[partition] for partition in sorted(fresh))))
+        if len(response) > self.max_response_bytes:
+            message = api.BatchGetStatesResponse.FromString(response)
+            cap(message, int(self.max_response_bytes))
+            response = message.SerializeToString()
+        self.in_flight.check_room(len(response))
+        return Answered(response, news)
+
+    def _look_up_all(self, parts: Sequence[tuple[Replica, list[_Asked]]]) -> tuple[list[bytes], dict[int, bytes]]:
+        """Returns the encoded results, and freshness by partition, up to the first replica that cannot be read."""
+        results: list[bytes] = []
+        fresh: dict[int, bytes] = {}
+        for replica, keys in parts:
+            try:
+                fresh[replica.partition] = sized(SECOND, self._look_up(replica, keys, results))
+            except NotServedError:
+                break
+        return results, fresh
+
+    def _parts(self, request: api.BatchGetStatesRequest) -> _Parts | None:
+        """Returns who is to look up which keys; None when the servicer has to find that out."""
         store, partition_of = request.store, self.replicas.partitions_of(request.store)
         if partition_of is None:
             return None
@@ -87,12 +154,19 @@ class FastBatches:
             if not group or "\0" in group or offset < -1 or ((sort or member) and not are_parts(sort, member)):
                 return None
             by_partition[partition_of(group)].append((index, row_key(group, sort, member), after.epoch, offset))
-        parts: list[tuple[Replica, list[_Asked]]] = []
+        parts = _Parts([], {})
         for partition in sorted(by_partition):
-            replica = self.replicas.serving(store, partition)
-            if replica is None:
+            asked, replica = by_partition[partition], self.replicas.serving((store, partition))
+            if replica is not None:
+                parts.here.append((replica, asked))
+                continue
+            route = None if self.forwards is None else self.forwards.route((store, partition))
+            if route is None:
                 return None
-            parts.append((replica, by_partition[partition]))
+            if route.first == self.replicas.view.me:
+                parts.here.append((self.replicas.view.replicas[store, partition], asked))  # no other can answer now
+                continue
+            parts.elsewhere.setdefault(route, []).extend(index for index, *_ in asked)
         return parts
 
     def _look_up(self, replica: Replica, asked: list[_Asked], results: list[bytes]) -> bytes:
@@ -114,6 +188,23 @@ class FastBatches:
         return freshness_bytes(freshness) + places_bytes([index for index, _, _, _ in asked])
 
 
+def _needed(request: api.BatchGetStatesRequest, size: int) -> int:
+    """Returns the bytes that the work on a request of this size takes."""
+    return size + MIN_CALL_BYTES + len(request.keys) * QUERY_BYTES
+
+
+def _placed(answer: api.BatchGetStatesResponse, indexes: Sequence[int]) -> tuple[bytes, dict[int, bytes]]:
+    """Returns the encoded results of a peer, and its freshness by partition, with the places in the whole batch."""
+    fresh: dict[int, bytes] = {}
+    for freshness in answer.freshness:
+        freshness.keys[:] = [indexes[place] for place in freshness.keys]
+        fresh[freshness.partition] = sized(SECOND, freshness.SerializeToString())
+    answer.ClearField("freshness")
+    for result in answer.results:
+        result.index = indexes[result.index]
+    return answer.SerializeToString(), fresh
+
+
 def _absent(index: int, value: bytes | None, freshness: Freshness, purged_offset: int) -> bytes:
     result = query_pb2.KeyResult(index=index)
     fill_absence(result.absence, absence_of(value, freshness, purged_offset))
@@ -127,21 +218,31 @@ class PublicBatches:
     batches: FastBatches
     metrics: Metrics
 
-    def answer(self, request: bytes) -> bytes | None:
+    def answer(self, request: bytes, left_s: float | None) -> "bytes | asyncio.Future[bytes | None] | None":
         """Answers as a FastAnswer does, and counts what it answers."""
-        began = perf_counter()
+        began, calls = perf_counter(), self.metrics.calls.of("BatchGetStates")
         try:
             message = api.BatchGetStatesRequest.FromString(request)
         except DecodeError:
             return None
-        answered = self.batches.batch(message, len(request))
+        answered = self.batches.batch(message, len(request), left_s)
         if answered is None:
             return None
-        response, news = answered
-        self.metrics.batch_keys.inc(len(message.keys))
-        self.metrics.batch_results.inc(news)
-        self.metrics.calls.of("BatchGetStates").ended("ok", perf_counter() - began)
-        return response
+        if isinstance(answered, Answered):
+            calls.ended("ok", perf_counter() - began)
+            return self._counted(message, answered)
+        forwarded = asyncio.create_task(self._forwarded(message, answered))
+        hold(forwarded, self.batches.in_flight, _needed(message, len(request)), calls)
+        return forwarded
+
+    async def _forwarded(self, request: api.BatchGetStatesRequest, from_peers: _FromPeers) -> bytes | None:
+        answered = await from_peers()
+        return None if answered is None else self._counted(request, answered)
+
+    def _counted(self, request: api.BatchGetStatesRequest, answered: Answered) -> bytes:
+        self.metrics.batch_keys.inc(len(request.keys))
+        self.metrics.batch_results.inc(answered.news)
+        return answered.response
 
 
 @dataclass(eq=False)
@@ -150,11 +251,11 @@ class ShardBatches:
 
     batches: FastBatches
 
-    def answer(self, request: bytes) -> bytes | None:
+    def answer(self, request: bytes, _left_s: float | None) -> bytes | None:
         """Answers as a FastAnswer does."""
         try:
             message = shard.BatchGetStatesRequest.FromString(request)
         except DecodeError:
             return None
         answered = self.batches.batch(message.query, len(request))
-        return None if answered is None else sized(FIRST, answered[0])
+        return sized(FIRST, answered.response) if isinstance(answered, Answered) else None

@@ -1,16 +1,19 @@
 """Answers the usual get from bytes to bytes, at once on the event loop: without a task, a race or a message built."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
 from google.protobuf.message import DecodeError
 
+from query_service.cluster.shard_map import StorePartition
 from query_service.cluster.view import View
 from query_service.errors import NotServedError
 from query_service.lookups.preference import Preference
 from query_service.metrics import MethodCalls
 from query_service.serving.call_limits import MIN_CALL_BYTES, InFlight
+from query_service.serving.forwards import ForwardedGets
 from query_service.serving.wire import FIRST, SECOND, epoch_bytes, freshness_bytes, sized, state_bytes
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, HEADER, row_key
@@ -39,25 +42,31 @@ class OwnReplicas:
         hash_group, partitions = PARTITIONERS[definition.partitioner], topic.partitions
         return lambda group: hash_group(group) % partitions
 
-    def serving(self, store: str, partition: int) -> Replica | None:
+    def serving(self, place: StorePartition) -> Replica | None:
         """Returns the replica; None when there is none here, or when it is not the one to be asked."""
-        shard = store, partition
-        replica = self.view.replicas.get(shard)
+        replica = self.view.replicas.get(place)
         if replica is None or not replica.progress.serving:
             return None
-        if self.preference is not None and not self.preference.begins_here(shard, replica.progress.lag_s):
+        if self.preference is not None and not self.preference.begins_here(place, replica.progress.lag_s):
             return None
         return replica
 
 
 @dataclass(eq=False)
 class FastGets:
-    """Answers a `GetState` whose key has a value here, without bounds and `as_of`, while there is memory for it."""
+    """Answers a `GetState` without bounds and `as_of` while there is memory for it.
+
+    A key that has a value here is answered at once; one that a peer is to answer is passed on, where there are
+    `forwards`.
+    """
 
     replicas: OwnReplicas
     in_flight: InFlight
+    forwards: ForwardedGets | None = None
 
-    def get(self, request: api.GetStateRequest, size: int) -> bytes | None:
+    def get(
+        self, request: api.GetStateRequest, size: int, left_s: float | None = None
+    ) -> "bytes | asyncio.Future[bytes | None] | None":
         """Returns the encoded GetStateResponse to a request of this size; None when the servicer must answer."""
         key = request.key
         group, sort, member = key.group, key.sort, key.member
@@ -66,9 +75,18 @@ class FastGets:
         if (sort or member) and not are_parts(sort, member):
             return None
         partition_of = self.replicas.partitions_of(request.store)
-        replica = None if partition_of is None else self.replicas.serving(request.store, partition_of(group))
-        if replica is None:
+        if partition_of is None:
             return None
+        place = request.store, partition_of(group)
+        replica = self.replicas.serving(place)
+        if replica is None:
+            forwards = self.forwards
+            route = forwards.forwards.route(place) if forwards and forwards.may_pass_on(size, left_s) else None
+            if route is None or forwards is None:
+                return None
+            if route.first != self.replicas.view.me:
+                return forwards.get(route, request, size, left_s)
+            replica = self.replicas.view.replicas[place]  # no other can answer now
         freshness = replica.freshness(self.replicas.view.me.instance)  # before the value: see LocalLookup
         stored_key = row_key(group, sort, member)
         try:
@@ -94,14 +112,14 @@ class PublicGets:
     gets: FastGets
     calls: MethodCalls
 
-    def answer(self, request: bytes) -> bytes | None:
+    def answer(self, request: bytes, left_s: float | None) -> "bytes | asyncio.Future[bytes | None] | None":
         """Answers as a FastAnswer does, and counts what it answers."""
         began = perf_counter()
         try:
-            response = self.gets.get(api.GetStateRequest.FromString(request), len(request))
+            response = self.gets.get(api.GetStateRequest.FromString(request), len(request), left_s)
         except DecodeError:
             return None
-        if response is not None:
+        if isinstance(response, bytes):
             self.calls.ended("ok", perf_counter() - began)
         return response
 
@@ -112,10 +130,10 @@ class ShardGets:
 
     gets: FastGets
 
-    def answer(self, request: bytes) -> bytes | None:
+    def answer(self, request: bytes, _left_s: float | None) -> bytes | None:
         """Answers as a FastAnswer does."""
         try:
             response = self.gets.get(shard.GetStateRequest.FromString(request).query, len(request))
         except DecodeError:
             return None
-        return None if response is None else sized(FIRST, response)
+        return sized(FIRST, response) if isinstance(response, bytes) else None

@@ -36,11 +36,15 @@ def fill_freshness(message: query_pb2.Freshness, freshness: Freshness) -> None:
     message.ranges.extend(freshness.ranges)
 
 
-def forwarded_freshness(message: query_pb2.Freshness) -> Freshness:
+def freshness_of(message: query_pb2.Freshness) -> Freshness:
     position = message.current_through
     lag = message.lag_records, message.lag_ms
     known = message.partition, *lag, position.epoch, position.offset, message.answered_by
-    return Freshness(*known, forwarded=True, keys=tuple(message.keys), ranges=tuple(message.ranges))
+    return Freshness(*known, forwarded=message.forwarded, keys=tuple(message.keys), ranges=tuple(message.ranges))
+
+
+def forwarded_freshness(message: query_pb2.Freshness) -> Freshness:
+    return freshness_of(message)._replace(forwarded=True)
 
 
 def fill_absence(message: query_pb2.Absence, absence: Absence) -> None:

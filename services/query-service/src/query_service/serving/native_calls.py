@@ -3,15 +3,17 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import grpc
 import structlog
 from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
 
-from query_service.serving.call_limits import Context, InFlight
+from query_service.errors import LookupFailedError
+from query_service.metrics import CALL_BEGAN
+from query_service.serving.call_limits import Context, InFlight, ending_of
 from query_service.serving.grpc_server import Method
 from query_service.serving.native_context import Metadata, NativeContext
 from query_service.serving.unread import UnreadResponses
@@ -49,7 +51,7 @@ class NativeCalls:
         self._max_calls = max_calls
         self._max_request_bytes = max_request_bytes
         self._unread = UnreadResponses(front, in_flight, self._in_work)
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._tasks: dict[int, asyncio.Future[Any]] = {}  # what works on each call that was not answered at once
         self._over: set[int] = set()  # those of them that are answered or given up, and about to end
         self._events: deque[Event] = deque()
         self._goes_on = False
@@ -86,12 +88,12 @@ class NativeCalls:
         """Refuses new calls from now on; lets those in work end for up to `grace_s`, and their responses be read."""
         self._stopping = True
         deadline = time.monotonic() + grace_s
-        tasks = list(self._tasks.values())
-        if tasks and grace_s:
-            await asyncio.wait(tasks, timeout=grace_s)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while self._tasks and time.monotonic() < deadline:  # a peer's answer may leave a call to a task here
+            await asyncio.wait(list(self._tasks.values()), timeout=deadline - time.monotonic())
+        while self._tasks:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         # What was handed over would be lost if the connections were closed now.
         while self._unread.open_calls() and time.monotonic() < deadline:  # noqa: ASYNC110  the library tells nobody
             await asyncio.sleep(_POLL_S)
@@ -116,17 +118,25 @@ class NativeCalls:
         return False
 
     def _begin(self, call_id: int, method: Method, request: bytes, details: Details) -> None:
-        response = None if method.fast_answer is None else method.fast_answer(request)
-        if response is not None:
+        response = None if method.fast_answer is None else method.fast_answer(request, details[2])
+        if isinstance(response, bytes):
             self._respond(call_id, response)
             return
-        context = NativeContext(*details)
+        work = partial(self._begin_task, call_id, method, request, NativeContext(*details))
+        if response is None:
+            work()
+        else:
+            self._tasks[call_id] = response
+            response.add_done_callback(partial(self._forwarded, call_id, work))
+
+    def _begin_task(self, call_id: int, method: Method, request: bytes, context: NativeContext) -> None:
         task = asyncio.create_task(self._work(call_id, method, request, context))
         # Not at the end of `_work`, which never begins when the client goes away at once.
         task.add_done_callback(partial(self._ended, call_id, context))
         self._tasks[call_id] = task
 
     async def _work(self, call_id: int, method: Method, request: bytes, context: NativeContext) -> None:
+        CALL_BEGAN.set(context.began)
         try:
             response = await method.slow_handler(request, cast("Context", context))
         except grpc.aio.AbortError:
@@ -135,6 +145,29 @@ class NativeCalls:
         else:
             self._over.add(call_id)
             self._respond(call_id, response)
+
+    def _forwarded(self, call_id: int, answer_here: Callable[[], None], answer: "asyncio.Future[bytes | None]") -> None:
+        """Responds with what a peer has answered; what it has not is answered here."""
+        if answer.cancelled():
+            self._forget(call_id)
+            self._fail(call_id, grpc.StatusCode.UNAVAILABLE, _STOPPING)
+        elif isinstance(failure := answer.exception(), LookupFailedError):
+            self._forget(call_id)
+            self._fail(call_id, *ending_of(failure))
+        elif failure is not None:
+            self._forget(call_id)
+            self._report(call_id, failure)
+        elif (response := answer.result()) is None and call_id not in self._over:
+            answer_here()
+        elif response is None:  # nobody waits for it any more
+            self._forget(call_id)
+        else:
+            self._forget(call_id)
+            self._respond(call_id, response)
+
+    def _forget(self, call_id: int) -> None:
+        del self._tasks[call_id]
+        self._over.discard(call_id)
 
     def _respond(self, call_id: int, response: bytes) -> None:
         if self._front.respond(call_id, response):
@@ -148,8 +181,7 @@ class NativeCalls:
         self._fail(call_id, grpc.StatusCode.UNKNOWN, f"Unexpected {type(defect)}: {defect}")
 
     def _ended(self, call_id: int, context: NativeContext, task: "asyncio.Task[None]") -> None:
-        del self._tasks[call_id]
-        self._over.discard(call_id)
+        self._forget(call_id)
         if task.cancelled():  # a client that has gone gets nothing; one of a server that stops gets this
             self._fail(call_id, grpc.StatusCode.UNAVAILABLE, _STOPPING)
         elif defect := task.exception():

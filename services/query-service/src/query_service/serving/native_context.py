@@ -14,6 +14,7 @@ class NativeContext:
 
     def __init__(self, metadata: Metadata, peer: str, left_s: float | None) -> None:
         """Begins with `left_s` until the deadline of the caller, None if it brought none."""
+        self.began = time.perf_counter()
         self._metadata = metadata
         self._peer = peer
         self._deadline = None if left_s is None else time.monotonic() + left_s

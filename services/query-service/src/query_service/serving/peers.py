@@ -17,9 +17,9 @@ from query_service.lookups import Encoded, Row
 from query_service.lookups.routed_peer import Held, RoutedPeer
 from query_service.serving.grpc_status import failure_of
 from query_service.serving.messages import fill_batch_request, fill_scan_request, forwarded_freshness, message_of
-from query_service.serving.remote_gets import RemoteGets
 from query_service.serving.shard_channel import shard_channel
 from query_service.storage.store_keys import row_key
+from statecast.query.v1 import query_service_pb2 as api
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.shard.v1 import shard_service_pb2_grpc as shard_grpc
 from statecast_client.calls import answer_of
@@ -37,20 +37,18 @@ class RemoteLookup(lookups.Lookup):
     stub: "shard_grpc.ShardServiceAsyncStub"
     peer: str
     monotonic: Callable[[], float]
-    _gets: RemoteGets = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._gets = RemoteGets(self.stub, self.peer, self.monotonic, self._call)
 
     @override
     async def get(self, query: lookups.GetQuery, deadline: float) -> lookups.GetResult:
-        return await self._gets.result(query, deadline)
+        request = shard.GetStateRequest(query=message_of(query.encoded))
+        answer = (await self.call(self.stub.GetState, request, deadline)).answer
+        return lookups.GetResult(Encoded(answer.state), forwarded_freshness(answer.freshness))
 
     @override
     async def batch(self, query: lookups.BatchQuery, deadline: float) -> lookups.BatchResult:
         request = shard.BatchGetStatesRequest()
         fill_batch_request(request.query, query)
-        answer = (await self._call(self.stub.BatchGetStates, request, deadline)).answer
+        answer = (await self.call(self.stub.BatchGetStates, request, deadline)).answer
         return lookups.BatchResult(
             [(result.index, 0, Encoded(result)) for result in answer.results],
             [(result.index, Encoded(result)) for result in answer.ranges],
@@ -61,7 +59,7 @@ class RemoteLookup(lookups.Lookup):
     async def scan(self, query: lookups.ScanQuery, deadline: float, partition: int | None = None) -> lookups.PageResult:
         request = shard.ScanStatesRequest(partition=partition)
         fill_scan_request(request.query, query)
-        answer = (await self._call(self.stub.ScanStates, request, deadline)).answer
+        answer = (await self.call(self.stub.ScanStates, request, deadline)).answer
         rows = [
             Row(row_key(state.key.group, state.key.sort, state.key.member), 0, Encoded(state), len(state.payload))
             for state in answer.states
@@ -72,11 +70,12 @@ class RemoteLookup(lookups.Lookup):
     @override
     async def versions(self, query: lookups.VersionsQuery, deadline: float) -> lookups.VersionsResult:
         request = shard.ListVersionsRequest(query=message_of(query.encoded))
-        answer = (await self._call(self.stub.ListVersions, request, deadline)).answer
+        answer = (await self.call(self.stub.ListVersions, request, deadline)).answer
         values = [Encoded(version) for version in answer.versions]
         return lookups.VersionsResult(values, answer.next_page_token, forwarded_freshness(answer.freshness))
 
-    async def _call(self, method: Callable[..., Awaitable[_Response]], request: Message, deadline: float) -> _Response:
+    async def call(self, method: Callable[..., Awaitable[_Response]], request: Message, deadline: float) -> _Response:
+        """Returns the answer of a method of the stub. Raises LookupFailedError."""
         left_s = deadline - self.monotonic()
         if left_s <= 0:
             raise TimedOutError(f"{self.peer} was not asked: the deadline has passed")
@@ -93,7 +92,8 @@ class Peer(RoutedPeer):
         """Connects at once. Needs a running event loop."""
         self._channel = shard_channel(member.shard_address, tls)
         self._stub: shard_grpc.ShardServiceAsyncStub = shard_grpc.ShardServiceStub(self._channel)
-        super().__init__(RemoteLookup(self._stub, member.instance, monotonic), backoff_s, monotonic)
+        self._lookup = RemoteLookup(self._stub, member.instance, monotonic)
+        super().__init__(self._lookup, backoff_s, monotonic)
         self._has_failed = asyncio.Event()
         self._watching = asyncio.create_task(self._watch())
 
@@ -103,6 +103,10 @@ class Peer(RoutedPeer):
         if shard is None and not self.unreachable:
             self._has_failed.set()
         super().failed(shard)
+
+    async def batch(self, request: shard.BatchGetStatesRequest, deadline: float) -> api.BatchGetStatesResponse:
+        """Returns the peer's answer to a batch. Raises LookupFailedError."""
+        return (await self._lookup.call(self._stub.BatchGetStates, request, deadline)).answer
 
     async def partitions(self, timeout_s: float) -> Held | None:
         """Returns what the peer holds; None when it does not answer in time."""
