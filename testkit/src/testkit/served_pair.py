@@ -19,7 +19,8 @@ from query_service.serving.call_bytes import handler_of
 from query_service.serving.call_limits import Context, ending_of
 from query_service.serving.fast_batches import FastBatches, PublicBatches, ShardBatches
 from query_service.serving.fast_gets import FastGets, OwnReplicas, PublicGets, ShardGets
-from query_service.serving.forwards import ForwardedGets, Forwards
+from query_service.serving.forwarded_gets import ForwardedGets
+from query_service.serving.forwards import Forwards
 from query_service.serving.grpc_server import Method, methods_of
 from query_service.serving.grpcio_server import GrpcioServer
 from query_service.serving.peers import Peer, Peers

@@ -29,7 +29,8 @@ from query_service.serving.call_bytes import FastAnswer
 from query_service.serving.call_limits import CallLimits, InFlight
 from query_service.serving.fast_batches import FastBatches, PublicBatches, ShardBatches
 from query_service.serving.fast_gets import FastGets, OwnReplicas, PublicGets, ShardGets
-from query_service.serving.forwards import ForwardedGets, Forwards
+from query_service.serving.forwarded_gets import ForwardedGets
+from query_service.serving.forwards import Forwards
 from query_service.serving.peers import Peers
 from query_service.serving.seeding import Seeding
 from query_service.serving.server import Servers, shard_tls

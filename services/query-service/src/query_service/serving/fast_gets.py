@@ -13,7 +13,7 @@ from query_service.errors import NotServedError
 from query_service.lookups.preference import Preference
 from query_service.metrics import MethodCalls
 from query_service.serving.call_limits import MIN_CALL_BYTES, InFlight
-from query_service.serving.forwards import ForwardedGets
+from query_service.serving.forwarded_gets import ForwardedGets
 from query_service.serving.wire import FIRST, SECOND, epoch_bytes, freshness_bytes, sized, state_bytes
 from query_service.storage.replica import Replica
 from query_service.storage.store_keys import DELETED, FLAGS_AT, HEADER, row_key
