@@ -15,23 +15,9 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.state.v1 import state_pb2
-from testkit.served_stores import ME, STORES, ServedStores, at_once
+from testkit.served_rows import EPOCH, KEY_QUERIES, NAMES, STATE_KEYS, WRITES, Writes
+from testkit.served_stores import ME, ServedStores, at_once
 
-EPOCH = 77
-NAMES = [store.name for store in STORES]
-KEYS = ["a", "b", "é", "order-17", "c" * 200, "a\x00s\x00m", "a\x00s\x00n", "b\x001\x002"]
-WRITES = st.lists(
-    st.tuples(
-        st.sampled_from(NAMES),
-        st.sampled_from(KEYS),
-        st.none() | st.binary(max_size=300),
-        st.none() | st.integers(0, 120),
-    ),
-    max_size=30,
-)
-STATE_KEYS = st.sampled_from([*KEYS, "absent", "d"]).map(
-    lambda key: state_pb2.StateKey(**dict(zip(("group", "sort", "member"), key.split("\0"), strict=False)))
-)
 MALFORMED = st.sampled_from(
     [
         None,
@@ -41,10 +27,6 @@ MALFORMED = st.sampled_from(
         state_pb2.StateKey(group="a", sort="s\0", member="m"),
     ]
 )
-AFTER = st.none() | st.builds(
-    state_pb2.Position, epoch=st.sampled_from([0, EPOCH, EPOCH, 78]), offset=st.integers(-1, 12)
-)
-KEY_QUERIES = st.builds(query_pb2.KeyQuery, key=STATE_KEYS, after=AFTER)
 WRONG_QUERIES = st.builds(query_pb2.KeyQuery, key=MALFORMED) | st.builds(
     query_pb2.KeyQuery, key=STATE_KEYS, after=st.just(state_pb2.Position(epoch=EPOCH, offset=-2))
 )
@@ -81,7 +63,7 @@ def batch(*groups: str, **fields: object) -> api.BatchGetStatesRequest:
 @settings(max_examples=40)
 @given(WRITES, st.lists(REQUESTS, max_size=15), st.integers(0, 30_000), st.booleans())
 async def test_a_fast_answer_is_the_servicers_own(
-    writes: list[tuple[str, str, bytes | None, int | None]],
+    writes: Writes,
     requests: list[api.BatchGetStatesRequest],
     later_ms: int,
     alone: bool,

@@ -11,28 +11,14 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.state.v1 import state_pb2
-from testkit.served_stores import ME, PARTITIONS, PEER, STORES, ServedStores, at_once
+from testkit.served_rows import NAMES, STATE_KEYS, WRITES, Writes
+from testkit.served_stores import ME, PARTITIONS, PEER, ServedStores, at_once
 
-NAMES = [store.name for store in STORES]
-KEYS = ["a", "b", "é", "order-17", "c" * 200, "a\x00s\x00m", "a\x00s\x00n", "b\x001\x002"]
-WRITES = st.lists(
-    st.tuples(
-        st.sampled_from(NAMES),
-        st.sampled_from(KEYS),
-        st.none() | st.binary(max_size=300),
-        st.none() | st.integers(0, 120),
-    ),
-    max_size=30,
-)
 PARTS = st.sampled_from(["", "a", "b", "é", "order-17", "c" * 200, "s", "m", "n", "1", "2", "a\x00s", "\x00"])
 REQUESTS = st.builds(
     api.GetStateRequest,
     store=st.sampled_from([*NAMES, "unknown"]),
-    key=st.none()
-    | st.builds(state_pb2.StateKey, group=PARTS, sort=PARTS, member=PARTS)
-    | st.sampled_from(KEYS).map(
-        lambda key: state_pb2.StateKey(**dict(zip(("group", "sort", "member"), key.split("\0"), strict=False)))
-    ),
+    key=st.none() | st.builds(state_pb2.StateKey, group=PARTS, sort=PARTS, member=PARTS) | STATE_KEYS,
     bounds=st.none() | st.builds(query_pb2.Bounds, max_lag_ms=st.integers(-1, 100)),
 )
 
@@ -58,7 +44,7 @@ class Instance(ServedStores):
 @settings(max_examples=40)
 @given(WRITES, st.lists(REQUESTS, max_size=20), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, 30_000))
 async def test_a_fast_answer_is_the_servicers_own(
-    writes: list[tuple[str, str, bytes | None, int | None]],
+    writes: Writes,
     requests: list[api.GetStateRequest],
     epoch: int,
     later_ms: int,

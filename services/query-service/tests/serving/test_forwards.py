@@ -16,24 +16,10 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.state.v1 import state_pb2
 from testkit.served_pair import Ending, ServedPair, batch_request, get_request, outcome
-from testkit.served_stores import ME, STORES
+from testkit.served_rows import EPOCH, KEY_QUERIES, NAMES, STATE_KEYS, WRITES, Writes
+from testkit.served_stores import ME
 from testkit.waiting import scaled
 
-EPOCH = 77
-NAMES = [store.name for store in STORES]
-KEYS = ["a", "b", "c", "d", "é", "order-17", "x" * 600, "a\x00s\x00m", "a\x00s\x00n", "b\x001\x002"]
-WRITES = st.lists(
-    st.tuples(
-        st.sampled_from(NAMES),
-        st.sampled_from(KEYS),
-        st.none() | st.binary(max_size=300),
-        st.none() | st.integers(0, 120),
-    ),
-    max_size=30,
-)
-STATE_KEYS = st.sampled_from([*KEYS, "absent", "e"]).map(
-    lambda key: state_pb2.StateKey(**dict(zip(("group", "sort", "member"), key.split("\0"), strict=False)))
-)
 MALFORMED = st.sampled_from(
     [None, state_pb2.StateKey(group="a", sort="s"), state_pb2.StateKey(group="a\0b"), state_pb2.StateKey(sort="s")]
 )
@@ -42,15 +28,11 @@ GETS = st.builds(
     store=st.sampled_from([*NAMES, *NAMES, "unknown"]),
     key=st.one_of(STATE_KEYS, STATE_KEYS, STATE_KEYS, MALFORMED),
 )
-AFTER = st.none() | st.builds(
-    state_pb2.Position, epoch=st.sampled_from([0, EPOCH, EPOCH, 78]), offset=st.integers(-1, 12)
-)
 BATCHES = st.builds(
     api.BatchGetStatesRequest,
     store=st.sampled_from([*NAMES, *NAMES, "unknown"]),
-    keys=st.lists(st.builds(query_pb2.KeyQuery, key=STATE_KEYS, after=AFTER), min_size=1, max_size=12),
+    keys=st.lists(KEY_QUERIES, min_size=1, max_size=12),
 )
-Writes = list[tuple[str, str, bytes | None, int | None]]
 
 
 def is_forwarded(ended: bytes | Ending) -> bool:
