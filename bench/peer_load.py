@@ -65,7 +65,8 @@ def ghz_gets(address: str, keys: Sequence[str], seconds: float) -> Report:
         contract = str(files("statecast") / "contract.binpb")
         command = [str(GHZ), "--insecure", "--protoset", contract, "--call", f"{METHOD}/GetState"]
         command += ["--concurrency", str(IN_FLIGHT), "--duration", f"{seconds:g}s", "--duration-stop", "wait"]
-        command += ["--disable-template-data", "--disable-template-functions", "--data-file", str(data), "--format", "json", "--output", str(output), address]
+        command += ["--disable-template-data", "--disable-template-functions"]
+        command += ["--data-file", str(data), "--format", "json", "--output", str(output), address]
         finished = subprocess.run(command, check=False, capture_output=True, text=True)
         if finished.returncode:
             raise RuntimeError(f"ghz has failed: {finished.stderr}")
