@@ -72,22 +72,3 @@ def failure_of(error: grpc.aio.AioRpcError, peer: str) -> LookupFailedError:
             return errors.TimedOutError(f"{peer} does not answer in time")
         case code:
             return errors.UnreachableError(f"{peer} does not answer: {code.name} {text}")
-
-
-def failure_of_key(error: query_pb2.KeyError, peer: str) -> LookupFailedError | None:
-    """Returns the failure of one key of a peer's batch, as `failure_of` does; None when all keys together are to blame.
-
-    The peer has answered, so what it calls unavailable is what it does not serve.
-    """
-    text = error.message
-    match error.code:
-        case 8:  # RESOURCE_EXHAUSTED
-            return None
-        case 3:  # INVALID_ARGUMENT
-            return errors.InvalidRequestError(text)
-        case 9:  # FAILED_PRECONDITION
-            return errors.BoundsError(text)
-        case 5:  # NOT_FOUND
-            return errors.NotServedError(f"{peer}: {text}")
-        case _:
-            return errors.NotServedError(text)
