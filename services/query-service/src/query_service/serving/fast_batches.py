@@ -1,6 +1,7 @@
 """Answers a batch of keys that all lie here from bytes to bytes, at once on the event loop; see `fast_gets`."""
 
 import asyncio
+import math
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from google.protobuf.message import DecodeError
 
+from query_service.cluster.shard_map import StorePartition
 from query_service.errors import NotServedError
 from query_service.lookups.local_lookup import MAX_KEYS_AT_ONCE
 from query_service.lookups.replica_reads import absence_of
@@ -85,12 +87,12 @@ class FastBatches:
         if request.HasField("bounds") or request.HasField("max_wait"):
             return None
         needed = _needed(request, size)
-        has_time = self.forwards is None or self.forwards.patience_s(left_s) > 0
-        parts = self._parts(request) if has_time and self.in_flight.has_room(needed) else None
+        patience_s = math.inf if self.forwards is None else self.forwards.patience_s(left_s)
+        parts = self._parts(request) if patience_s > 0 and self.in_flight.has_room(needed) else None
         if parts is None:
             return None
         if self.forwards is not None and parts.elsewhere:
-            return partial(self._with_peers, self.forwards, request, parts, left_s)
+            return partial(self._with_peers, self.forwards, request, parts, patience_s)
         results, fresh = self._look_up_all(parts.here)
         response = b"".join((*results, *fresh.values()))
         if len(fresh) < len(parts.here) or len(response) > self.max_response_bytes:
@@ -98,14 +100,15 @@ class FastBatches:
         return Answered(response, len(results)) if self.in_flight.has_room(needed + len(response)) else None
 
     async def _with_peers(
-        self, forwards: Forwards, request: api.BatchGetStatesRequest, parts: _Parts, left_s: float | None
+        self, forwards: Forwards, request: api.BatchGetStatesRequest, parts: _Parts, patience_s: float
     ) -> Answered | None:
         """Looks up what lies here while the peers look up the rest."""
-        patience_s, keys = forwards.patience_s(left_s), request.keys
-        asked = [(api.BatchGetStatesRequest(store=request.store), route) for route in parts.elsewhere]
-        for (query, _), indexes in zip(asked, parts.elsewhere.values(), strict=True):
-            query.keys.extend([keys[index] for index in indexes])
-        calls = [asyncio.create_task(forwards.batch("batch", route, query, patience_s)) for query, route in asked]
+        calls: list[asyncio.Task[api.BatchGetStatesResponse | None]] = []
+        for route, indexes in parts.elsewhere.items():
+            part = shard.BatchGetStatesRequest()
+            part.query.store = request.store
+            part.query.keys.extend([request.keys[index] for index in indexes])
+            calls.append(asyncio.create_task(forwards.batch("batch", route, part, patience_s)))
         try:
             await asyncio.sleep(0)  # so that the calls are on their way
             results, fresh = self._look_up_all(parts.here)
@@ -156,18 +159,20 @@ class FastBatches:
             by_partition[partition_of(group)].append((index, row_key(group, sort, member), after.epoch, offset))
         parts = _Parts([], {})
         for partition in sorted(by_partition):
-            asked, replica = by_partition[partition], self.replicas.serving((store, partition))
-            if replica is not None:
-                parts.here.append((replica, asked))
-                continue
-            route = None if self.forwards is None else self.forwards.route((store, partition))
-            if route is None:
+            asked, holder = by_partition[partition], self._holder((store, partition))
+            if holder is None:
                 return None
-            if route.first == self.replicas.view.me:
-                parts.here.append((self.replicas.view.replicas[store, partition], asked))  # no other can answer now
-                continue
-            parts.elsewhere.setdefault(route, []).extend(index for index, *_ in asked)
+            if isinstance(holder, Route):
+                parts.elsewhere.setdefault(holder, []).extend(index for index, *_ in asked)
+            else:
+                parts.here.append((holder, asked))
         return parts
+
+    def _holder(self, place: StorePartition) -> Replica | Route | None:
+        replica = self.replicas.serving(place)
+        if replica is None and self.forwards is not None:
+            return self.forwards.route(place)
+        return replica
 
     def _look_up(self, replica: Replica, asked: list[_Asked], results: list[bytes]) -> bytes:
         """Adds the results that have news, and returns the encoded Freshness. Raises NotServedError."""

@@ -80,13 +80,10 @@ class FastGets:
         place = request.store, partition_of(group)
         replica = self.replicas.serving(place)
         if replica is None:
-            forwards = self.forwards
-            route = forwards.forwards.route(place) if forwards and forwards.may_pass_on(size, left_s) else None
-            if route is None or forwards is None:
-                return None
-            if route.first != self.replicas.view.me:
-                return forwards.get(route, request, size, left_s)
-            replica = self.replicas.view.replicas[place]  # no other can answer now
+            holder = None if self.forwards is None else self.forwards.get(place, request, size, left_s)
+            if not isinstance(holder, Replica):
+                return holder
+            replica = holder
         freshness = replica.freshness(self.replicas.view.me.instance)  # before the value: see LocalLookup
         stored_key = row_key(group, sort, member)
         try:

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from query_service.cluster.shard_map import StorePartition
 from query_service.errors import AbsentError, OverloadedError
 from query_service.metrics import MethodCalls
 from query_service.serving.call_limits import MIN_CALL_BYTES, QUERY_BYTES
 from query_service.serving.forwards import Forwards, Route, hold
 from query_service.serving.messages import absence_of, freshness_of
 from query_service.serving.wire import FIRST, SECOND, sized
+from query_service.storage.replica import Replica
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
+from statecast.shard.v1 import shard_service_pb2 as shard
 from statecast.state.v1 import state_pb2
 from statecast_client.coalescing import Batcher
 
@@ -44,30 +47,31 @@ class ForwardedGets:
     def __post_init__(self) -> None:
         self._batcher = Batcher(self._together, max_batch=min(_MAX_GETS, self.max_keys), max_in_flight=_MAX_CALLS)
 
-    def may_pass_on(self, size: int, left_s: float | None) -> bool:
-        """Whether there is memory for a request of this size, and time to ask anybody."""
-        return self.forwards.limits.in_flight.has_room(_held(size)) and self.forwards.patience_s(left_s) > 0
-
     def get(
-        self, route: Route, request: api.GetStateRequest, size: int, left_s: float | None
-    ) -> "asyncio.Future[bytes | None]":
-        """Passes on a request of this size, and counts it.
+        self, place: StorePartition, request: api.GetStateRequest, size: int, left_s: float | None
+    ) -> "asyncio.Future[bytes | None] | Replica | None":
+        """Passes on a request of this size, and counts it; returns the own replica when no peer is to be asked first.
 
-        The future has the encoded response, or None: then the servicer must answer. It raises AbsentError and
-        OverloadedError.
+        None without memory, time, or anybody to ask: then the servicer must answer. The future has the encoded
+        response, or None likewise. It raises AbsentError and OverloadedError.
         """
+        in_flight, held = self.forwards.limits.in_flight, size + MIN_CALL_BYTES + QUERY_BYTES
         patience_s = self.forwards.patience_s(left_s)
+        route = self.forwards.route(place) if patience_s > 0 and in_flight.has_room(held) else None
+        if not isinstance(route, Route):
+            return route
         group = request.store, route, math.frexp(patience_s)[1]
         future = self._batcher.batched(group, _Get(request.key, patience_s))
-        hold(future, self.forwards.limits.in_flight, _held(size), self.calls)
+        hold(future, in_flight, held, self.calls)
         return future
 
     async def _together(self, group: _Group, gets: Sequence[_Get]) -> Sequence[bytes | Exception | None]:
         store, route, _ = group
-        query = api.BatchGetStatesRequest(store=store)
+        request = shard.BatchGetStatesRequest()
+        request.query.store = store
         for get in gets:
-            query.keys.add().key.CopyFrom(get.key)
-        answer = await self.forwards.batch("get", route, query, min(get.patience_s for get in gets))
+            request.query.keys.add().key.CopyFrom(get.key)
+        answer = await self.forwards.batch("get", route, request, min(get.patience_s for get in gets))
         if answer is None:
             return [None] * len(gets)
         return self._within_memory(_responses(store, gets, answer))
@@ -86,10 +90,6 @@ class ForwardedGets:
                 taken += size
                 checked.append(response)
         return checked
-
-
-def _held(size: int) -> int:
-    return size + MIN_CALL_BYTES + QUERY_BYTES
 
 
 def _responses(

@@ -21,6 +21,7 @@ from query_service.lookups.preference import Preference
 from query_service.metrics import MethodCalls, Metrics, outcome_of
 from query_service.serving.call_limits import CallLimits, InFlight
 from query_service.serving.peers import Peer
+from query_service.storage.replica import Replica
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as api
 from statecast.shard.v1 import shard_service_pb2 as shard
@@ -54,27 +55,24 @@ class Forwards:
     limits: CallLimits
     metrics: Metrics
 
-    def route(self, place: StorePartition) -> Route | None:
-        """Returns whom to ask for a partition; None for nobody. This instance is asked only if it serves it."""
-        usable = (member for member in self.preference.order(place) if self._is_usable(member, place))
+    def route(self, place: StorePartition) -> Route | Replica | None:
+        """Returns whom to ask for a partition; the own replica when no peer is asked first, None for nobody."""
+        me, own = self.view.me, self.view.replicas.get(place)
+        serves = own is not None and own.progress.serving
+        ranked = self.preference.order(place)
+        usable = (member for member in ranked if (serves if member == me else self.peer_of(member).usable(place)))
         first = next(usable, None)
-        if first is None:
-            return None
-        second = None if first == self.view.me else next(usable, None)
+        if first is None or first == me:
+            return None if first is None else own
+        second = next(usable, None)
         return Route(first, second if second in self.view.shard_map.holders(*place) else None)
-
-    def _is_usable(self, member: Member, place: StorePartition) -> bool:
-        if member != self.view.me:
-            return self.peer_of(member).usable(place)
-        replica = self.view.replicas.get(place)
-        return replica is not None and replica.progress.serving
 
     def patience_s(self, left_s: float | None) -> float:
         """Returns how long a peer is waited for by a caller that has so long left; None if it set no deadline."""
         return min(self.timeout_s, self.limits.seconds(left_s) / 2)
 
     async def batch(
-        self, kind: str, route: Route, query: api.BatchGetStatesRequest, patience_s: float
+        self, kind: str, route: Route, request: shard.BatchGetStatesRequest, patience_s: float
     ) -> api.BatchGetStatesResponse | None:
         """Returns an answer, hedged as calls of a kind are; None when the servicer has to look the keys up.
 
@@ -86,23 +84,23 @@ class Forwards:
             member = next(members, None)
             if member is None:
                 return None
-            return self._here(query) if member == self.view.me else await self._ask(member, query, patience_s)
+            return self._here(request) if member == self.view.me else await self._ask(member, request, patience_s)
 
         if route.second is None:
             return await attempt()
         answer = await self.hedging.first_of(kind, attempt, self.peer_of(route.first), 0.0)
         return await attempt() if answer is None else answer
 
-    def _here(self, query: api.BatchGetStatesRequest) -> api.BatchGetStatesResponse | None:
-        encoded = self.here(shard.BatchGetStatesRequest(query=query).SerializeToString(), None)
+    def _here(self, request: shard.BatchGetStatesRequest) -> api.BatchGetStatesResponse | None:
+        encoded = self.here(request.SerializeToString(), None)
         return None if encoded is None else shard.BatchGetStatesResponse.FromString(encoded).answer
 
     async def _ask(
-        self, member: Member, query: api.BatchGetStatesRequest, patience_s: float
+        self, member: Member, request: shard.BatchGetStatesRequest, patience_s: float
     ) -> api.BatchGetStatesResponse | None:
-        peer = self.peer_of(member)
+        peer, query = self.peer_of(member), request.query
         try:
-            answer = await peer.batch(shard.BatchGetStatesRequest(query=query), self.limits.monotonic() + patience_s)
+            answer = await peer.batch(request, self.limits.monotonic() + patience_s)
         except UnreachableError as failure:
             self.metrics.forwards.labels("unreachable").inc()
             if patience_s >= self.timeout_s or not isinstance(failure, TimedOutError):
