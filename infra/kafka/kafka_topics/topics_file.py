@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from kafka_topics import TopicsFileError
+from statecast_service.kafka import TopicName
 from statecast_service.yaml_files import read_yaml
 
 MAX_PARTITIONS = 10_000
@@ -43,9 +44,9 @@ class Topic:
     `access` says what the ACLs must allow to each service, by Kafka's names of operations.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid", regex_engine="python-re")
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
-    name: Annotated[str, Field(pattern=r"^(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")]
+    name: TopicName
     partitions: Annotated[int, Field(strict=True, ge=1, le=MAX_PARTITIONS)]
     config: Mapping[str, Annotated[str, BeforeValidator(_setting)]] = field(default_factory=dict)
     access: Mapping[str, tuple[Operation, ...]] = field(default_factory=dict)

@@ -71,6 +71,8 @@ def test_a_store_is_a_keyed_topic_on_disk_unless_it_says_otherwise(tmp_path: Pat
         (with_fields("message: m, retain: soon"), r"stores\[0\]\.retain: `soon` is not a duration: write a number"),
         (with_fields("message: m, retain: 24"), r"stores\[0\]\.retain: `24` is not a duration"),
         ("stores: [{name: a b, topic: a, message: m}]", r"stores\[0\]\.name: "),
+        ("stores: [{name: a, topic: ., message: m}]", r"stores\[0\]\.topic: .*'\.' is no topic's name"),
+        ('stores: [{name: a, topic: "a\\n", message: m}]', r"stores\[0\]\.topic: .* is no topic's name"),
         (
             with_fields("message: statecast.orders.v1.Ordre"),
             r"stores\[0\]\.message `statecast\.orders\.v1\.Ordre` .* did you mean statecast\.orders\.v1\.Order\?",

@@ -92,7 +92,8 @@ def test_a_condition_over_lines_is_one_line(file: Path) -> None:
             "source.format: 'protobuff' is not supported; did you mean",
         ),
         ("group_by: order_id", "group_by: 7", "group_by: must be a path or a list of paths (it is 7)"),
-        ("sink: {topic: orders-by-key}", "sink: {topic: 'a b'}", "sink.topic: String should match pattern"),
+        ("sink: {topic: orders-by-key}", "sink: {topic: 'a b'}", "sink.topic: 'a b' is no topic's name: it has"),
+        ("sink: {topic: orders-by-key}", "sink: {topic: ..}", "sink.topic: '..' is no topic's name"),
         ("name: orders-by-key", "name: ../up", "name: String should match pattern"),
         ("keep:", "trigger: {mode: realtme}\nkeep:", "trigger.mode: 'realtme' is not supported; did you mean real"),
         (

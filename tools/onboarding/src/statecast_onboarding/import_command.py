@@ -21,8 +21,9 @@ from statecast_onboarding.errors import FileExistsAlready, OnboardingError
 from statecast_onboarding.message_file import proto_file
 from statecast_onboarding.pipeline_files import SHAPES, Choice, group_of, pipelines
 from statecast_onboarding.postgres_table import read_table
-from statecast_onboarding.table import INTEGERS, TOPIC, Table
+from statecast_onboarding.table import INTEGERS, Table
 from statecast_service.errors import ServiceError
+from statecast_service.kafka import is_topic_name
 
 _NEXT = """\
 look at the files in {out}, edit them, then:
@@ -125,7 +126,7 @@ def _table(options: Namespace, former: ConnectorFile | None) -> Table:
         return read_table(options.database, options.table, prefix)
     if not options.topic:
         raise OnboardingError("--topic is missing: the topic that holds the changes")
-    if not TOPIC.fullmatch(options.topic):
+    if not is_topic_name(options.topic):
         raise OnboardingError(f"--topic {options.topic!r} is no topic: it has letters, digits, dots, _ and - only")
     read = read_sample if options.sample else read_avro
     return read(options.sample or options.avro, options.topic, options.key)

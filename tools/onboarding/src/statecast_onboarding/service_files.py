@@ -7,7 +7,8 @@ from statecast_onboarding.connector_file import TABLES, ConnectorFile, include_e
 from statecast_onboarding.errors import OnboardingError
 from statecast_onboarding.pipeline_files import Keyed, in_yaml
 from statecast_onboarding.postgres_table import split_name, topic_of
-from statecast_onboarding.table import TOPIC, Table
+from statecast_onboarding.table import Table
+from statecast_service.kafka import MAX_TOPIC_NAME, is_topic_name
 
 TOPICS_HEAD = """\
 # Topics. `kafka-topics topics.yaml` creates what is missing and checks what exists.
@@ -32,7 +33,7 @@ stores:
 """
 _EDGE_TOPICS = ("push-channels", "revoked-consumers")
 _DEAD_LETTER = ".dead-letter"
-MAX_TOPIC = 249 - len(_DEAD_LETTER)
+MAX_TOPIC = MAX_TOPIC_NAME - len(_DEAD_LETTER)
 DELETE = '{cleanup.policy: delete, retention.ms: "604800000"}'
 DEAD_LETTERS = '{cleanup.policy: delete, retention.ms: "1209600000", max.message.bytes: "1064972"}'
 PASSWORD_REFERENCE = "${file:/etc/connect/database.properties:password}"  # noqa: S105  where the password is
@@ -46,7 +47,7 @@ def topic_entries(table: Table, keyed: Sequence[Keyed], partitions: int) -> dict
     edge = "ws-edge: [Write], query-service: [Read, DescribeConfigs]"
     channels = '{cleanup.policy: "compact,delete", retention.ms: "172800000"}'
     dead = f"{table.topic}{_DEAD_LETTER}"
-    if not TOPIC.fullmatch(dead):
+    if not is_topic_name(dead):
         text = (
             f"{len(table.topic)} characters, and may have {MAX_TOPIC}, because {_DEAD_LETTER} is added for dead letters"
         )

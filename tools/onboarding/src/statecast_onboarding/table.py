@@ -8,8 +8,6 @@ from statecast_onboarding.errors import OnboardingError
 from statecast_service.settings import suggest
 
 TIMESTAMP = "google.protobuf.Timestamp"
-TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
-"""What Kafka takes as the name of a topic."""
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 INTEGERS = ("int32", "int64")
 DATE = "An RFC 3339 full-date, for example `2024-08-28`."

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, Valid
 
 from query_service.errors import StoresFileError
 from statecast.descriptors import MessageTypes
+from statecast_service.kafka import TopicName
 from statecast_service.settings import suggest
 from statecast_service.yaml_files import read_yaml
 
@@ -28,7 +29,7 @@ def _milliseconds(text: object) -> int:
     return int(match.group().removesuffix(unit)) * _UNITS_MS[unit]
 
 
-TopicName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
+StoreName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 Milliseconds = Annotated[
     int,
     BeforeValidator(_milliseconds),
@@ -57,7 +58,7 @@ class History(BaseModel, frozen=True, extra="forbid"):
 class StoreDefinition(BaseModel, frozen=True, extra="forbid"):
     """One store: a topic, how its records are read, and what is kept of them."""
 
-    name: TopicName = Field(description="The name by which lookups name the store.")
+    name: StoreName = Field(description="The name by which lookups name the store.")
     topic: TopicName = Field(description="The Kafka topic that the store holds.")
     message: str = Field(
         description="What the values are: the full name of a message of the contract or of what is mounted; in plain "

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
+from statecast_service.kafka import TopicName
 from statecast_service.settings import suggest
 
 Shape = Literal["latest", "members", "aggregate", "route"]
@@ -19,7 +20,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="A Kafka topic.")]
+Topic = Annotated[TopicName, Field(description="A Kafka topic.")]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="A name for SQL expressions.")]
 Sql = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
 
@@ -89,7 +90,7 @@ class Section(BaseModel):
 class SourceSection(Section):
     """Where changes come from."""
 
-    topic: TopicName
+    topic: Topic
     message: str = Field(description="The full name of the change message, with operation, source, before and after.")
     format: Literal["protobuf", "debezium-json"] = Field("protobuf", description="How the topic's values are encoded.")
     key: Paths | None = Field(
@@ -107,7 +108,7 @@ class SourceSection(Section):
 class JoinSection(Section):
     """A keyed topic that is looked up as a table."""
 
-    topic: TopicName
+    topic: Topic
     message: str = Field(description="The full name of the message that the keyed topic holds.")
     key: str = Field(description="The path in the row of the value whose text is the table's key.")
     as_: Name = Field(alias="as", description="The name of the joined row, for `select`.")
@@ -181,7 +182,7 @@ Keep = Annotated[KeepSection, BeforeValidator(_keep, json_schema_input_type=Lite
 class SinkSection(Section):
     """Where records go."""
 
-    topic: TopicName
+    topic: Topic
     message: str | None = Field(None, description="The full name of the message that is written. Default: the row's.")
 
 

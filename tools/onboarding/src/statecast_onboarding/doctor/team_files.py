@@ -7,7 +7,7 @@ from typing import Any
 
 from statecast_onboarding.connector_file import read_connector
 from statecast_onboarding.errors import OnboardingError
-from statecast_onboarding.table import TOPIC
+from statecast_service.kafka import is_topic_name
 from statecast_service.yaml_files import read_yaml
 
 
@@ -83,7 +83,7 @@ def _entry_problem(entry: object, topic: str) -> str | None:
     if not isinstance(entry, dict):
         return " must be keys and values"
     name, partitions = entry.get(topic), entry.get("partitions")
-    if not isinstance(name, str) or not TOPIC.fullmatch(name):
+    if not isinstance(name, str) or not is_topic_name(name):
         return f".{topic} must be the name of a topic: 1 to 249 letters, digits, dots, _ and -"
     if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int)):
         return ".partitions must be a whole number"
