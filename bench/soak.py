@@ -1,8 +1,8 @@
 """Shows that the memory of an edge and of the query service does not grow with what clients ask for: `make soak`.
 
 The same customers come and go for SOAK_MINUTES (30): they watch keys and ranges of names that nobody has used before,
-fill channels, renew their access, read pages, and are refused. After a sixth of the time, in which caches fill, the
-resident memory of each process is sampled every second.
+fill channels, renew their access, read pages, and are refused. One instance is asked for what others own as well. After
+a sixth of the time, in which caches fill, the resident memory of each process is sampled every second.
 
 A process fails when the medians of 30 equal stretches rise by the Mann-Kendall test at the 1 % level, as in Garg, van
 Moorsel, Vaidyanathan, Trivedi, "A methodology for detection and estimation of software aging" (ISSRE 1998), and that is
@@ -24,9 +24,11 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from http import HTTPStatus
 from itertools import combinations, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from grpc import StatusCode
+from grpc.aio import AioRpcError, insecure_channel
 from httpx import AsyncClient, Limits
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -34,6 +36,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from bench.edge_rig import EDGE_STORES, NAMES, SECRET, EdgeProcess
 from statecast.orders.v1.order_pb2 import Order
 from statecast.partitioning import partition_of
+from statecast.query.v1.query_pb2 import KeyQuery
+from statecast.query.v1.query_service_pb2 import BatchGetStatesRequest, GetStateRequest
+from statecast.query.v1.query_service_pb2_grpc import QueryServiceStub
+from statecast.state.v1.state_pb2 import StateKey
 from statecast_client.client import StatecastClient
 from statecast_client.errors import StatecastError
 from testkit.broker import running_broker
@@ -43,8 +49,12 @@ from testkit.service_process import ServiceProcess
 from testkit.ws_edge.channels import add, begin, channel_of, next_frame, order, orders_of
 from testkit.ws_edge.edge import gateway_headers
 
+if TYPE_CHECKING:
+    from statecast.query.v1.query_service_pb2_grpc import QueryServiceAsyncStub
+
 CUSTOMERS = 40
 ORDERS = 10  # of each customer
+CALLERS = 4  # of one instance, for keys of all
 CHANGES_PER_S = 100
 WATCHES = 5  # in one visit
 WARM_UP_SHARE = 1 / 6
@@ -156,6 +166,28 @@ class Customer:
                 await self._queries.get(store, group)
 
 
+async def call_until(end: float, address: str, requests: Counter[str]) -> None:
+    """Looks up at one instance the orders of a customer and some that nobody has, each alone and all together."""
+    async with insecure_channel(address) as channel:
+        stub: QueryServiceAsyncStub = QueryServiceStub(channel)
+        while time.monotonic() < end:
+            customer = random.randrange(CUSTOMERS)
+            names = [name for each in range(ORDERS) for name in (f"order-{customer}-{each}", uuid4().hex)]
+            keys = [StateKey(group=name) for name in names]
+            gets = [stub.GetState(GetStateRequest(store=MINE, key=key), timeout=60) for key in keys]
+            await stub.BatchGetStates(
+                BatchGetStatesRequest(store=MINE, keys=[KeyQuery(key=key) for key in keys]), timeout=60
+            )
+            for get in gets:
+                try:
+                    await get
+                except AioRpcError as error:
+                    if error.code() != StatusCode.NOT_FOUND:
+                        raise
+            requests["get"] += len(gets)
+            requests["key of a batch"] += len(keys)
+
+
 def change(sender: Any, sequence: int) -> None:
     """Moves one order of one customer to another sort value."""
     customer, which = sequence % CUSTOMERS, sequence // CUSTOMERS % ORDERS
@@ -173,9 +205,13 @@ async def soak(address: str, processes: dict[str, ServiceProcess], bootstrap: st
     requests, sender, sequences = Counter[str](), producer(bootstrap, linger_ms=1), count()
     began = time.monotonic()
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in processes}
-    async with StatecastClient([processes[NAMES[0]].address]) as queries:  # type: ignore[attr-defined]
+    instance: str = processes[NAMES[0]].address  # type: ignore[attr-defined]
+    async with StatecastClient([instance]) as queries:
         customers = [Customer(number, address, queries, requests) for number in range(CUSTOMERS)]
-        running = asyncio.gather(*(customer.visit_until(began + seconds) for customer in customers))
+        running = asyncio.gather(
+            *(customer.visit_until(began + seconds) for customer in customers),
+            *(call_until(began + seconds, instance, requests) for _ in range(CALLERS)),
+        )
         while not running.done():
             for _ in range(CHANGES_PER_S):
                 change(sender, next(sequences))
