@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.processor_latency import Pause, Sample, figures, longest_ms, outside, p99_ms, pauses
-from bench.processor_rig import CHECKPOINT_S, PARTITIONS, TRIGGERS, Rig, rig
+from bench.processor_rig import CHECKPOINT_S, PARTITIONS, PIPELINES, TRIGGERS, Rig, empty_pipelines, rig
 from bench.processor_workload import GROUPS, ROWS, SHAPES, Bank
 from bench.results import Measured, Metric, Suite, combine, measure_each
 from testkit.broker import running_broker
@@ -109,6 +110,17 @@ class Measurements:
             cpu_us = round(used_s * 1e6 / BACKLOG, 1)
             return combine([{f"drain_changes_per_s.{mode}": rate, f"drain_cpu_us_per_change.{mode}": cpu_us}])
 
+    def starts(self, count: int) -> list[Metric]:
+        """From the start of a process with so many of the shipped pipelines until all of them are ready, RUNS times."""
+        runs = []
+        for _ in range(RUNS):
+            with empty_pipelines(self.bootstrap, count) as processor:
+                began = time.monotonic()
+                processor.start()
+                processor.wait_ready()
+                runs.append({f"start_s.{count}": round(time.monotonic() - began, 1)})
+        return combine(runs)
+
 
 def _prepare(bench_rig: Rig) -> None:
     bench_rig.start()
@@ -141,6 +153,7 @@ def _within(apart: Sequence[Pause], samples: Sequence[Sample]) -> list[Pause]:
 
 
 RATES = (1_000, 10_000)
+STARTED = (1, len(list(PIPELINES.rglob("*.yaml"))))  # pipelines in one process
 Job = Callable[[], list[Metric]]
 NAMES = (
     *(f"latency.{shape}.{mode}.{rate}" for shape, mode, rate in product(SHAPES, TRIGGERS, RATES)),
@@ -148,6 +161,7 @@ NAMES = (
     *(f"pauses.{shape}" for shape in SHAPES),
     *(f"sustained.{shape}" for shape in SHAPES),
     *(f"drain.{mode}" for mode in TRIGGERS),
+    *(f"starts.{count}" for count in STARTED),
 )
 
 
@@ -169,6 +183,7 @@ def _jobs(measurements: Measurements, names: set[str]) -> Iterator[tuple[str, Jo
     single: dict[str, Job] = {f"pauses.{shape}": partial(measurements.pauses, shape) for shape in SHAPES}
     single |= {f"sustained.{shape}": partial(measurements.sustained, shape) for shape in SHAPES}
     single |= {f"drain.{mode}": partial(measurements.drain, mode) for mode in TRIGGERS}
+    single |= {f"starts.{count}": partial(measurements.starts, count) for count in STARTED}
     yield from ((name, job) for name, job in single.items() if name in names)
 
 

@@ -1,4 +1,4 @@
-"""One broker, and on it for each measurement a processor with one pipeline, its load and a reader of its sink."""
+"""One broker, and on it for each measurement a processor: with one pipeline, its load and a reader, or with many."""
 
 import tempfile
 import time
@@ -210,5 +210,29 @@ def rig(bootstrap: str, shape: Shape, mode: str, bank: Bank, count: int) -> Iter
             raise
         finally:
             reader.close()
+            processor.close()
+            time.sleep(1)  # its JVM ends within a second of it, and must not work beside the next measurement
+
+
+@contextmanager
+def empty_pipelines(bootstrap: str, count: int) -> Iterator[Processor]:
+    """A processor, not started, of the first `count` shipped pipelines, as they are; their topics are empty."""
+    files = sorted(PIPELINES.rglob("*.yaml"))[:count]
+    if len(files) < count:
+        raise RuntimeError(f"{count} pipelines were asked for, {len(files)} ship")
+    topics: dict[str, int] = {}
+    for file in files:
+        content = yaml.safe_load(file.read_text())
+        source, joined = content["source"]["topic"], [each["topic"] for each in content.get("joins", ())]
+        names = [source, content["sink"]["topic"], *joined]
+        topics |= dict.fromkeys(names, PARTITIONS) | {f"{source}.dead-letter": 1}
+    existing = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"}).list_topics(timeout=10).topics
+    for name in topics.keys() - existing.keys():
+        create_topic(bootstrap, name, topics[name])
+    with tempfile.TemporaryDirectory(prefix="statecast-bench-") as temporary:
+        processor = Processor(Path(temporary), bootstrap, free_ports(1)[0], files)
+        try:
+            yield processor
+        finally:
             processor.close()
             time.sleep(1)  # its JVM ends within a second of it, and must not work beside the next measurement
