@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from kafka_topics import TopicsFileError
-from statecast_service.kafka import TopicName
+from statecast_service.topic_names import TopicName
 from statecast_service.yaml_files import read_yaml
 
 MAX_PARTITIONS = 10_000

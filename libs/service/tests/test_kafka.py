@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, Producer
 from pydantic_settings import SettingsConfigDict
 
 from statecast_service.errors import SettingsError
-from statecast_service.kafka import KafkaSettings, client_options, connect, is_topic_name, java_options, reason
+from statecast_service.kafka import KafkaSettings, client_options, connect, java_options, reason
 from statecast_service.settings import load_settings
 
 HANDLER = "org.example.PasswordFile"
@@ -210,13 +210,3 @@ def test_a_refusal_names_the_operation_and_the_topic_or_group() -> None:
     assert reason(topic, "Write", "orders") == "the ACLs of Kafka do not allow Write on the topic orders"
     assert reason(group, "Read", "readers") == "the ACLs of Kafka do not allow Read on the group readers"
     assert "Timed out" in reason(KafkaError(KafkaError._TIMED_OUT), "Read", "orders")
-
-
-@pytest.mark.parametrize("name", ["a", "...", "..a", ".a", "A_b-c.d", "x" * 249])
-def test_what_kafka_takes_is_the_name_of_a_topic(name: str) -> None:
-    assert is_topic_name(name)
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "é", "a\n", "x" * 250])
-def test_what_kafka_does_not_take_is_no_name_of_a_topic(name: str) -> None:
-    assert not is_topic_name(name)

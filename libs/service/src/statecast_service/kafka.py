@@ -5,15 +5,14 @@ A property has librdkafka's name in the properties file, and that name in capita
 """
 
 import json
-import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 import structlog
 from confluent_kafka import KafkaError
-from pydantic import AfterValidator, Field, FilePath, WithJsonSchema, model_validator
+from pydantic import Field, FilePath, model_validator
 
 from statecast_service.settings import ServiceSettings, suggest
 
@@ -33,9 +32,6 @@ DENIED = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "cluster",
 }
-
-MAX_TOPIC_NAME = 249
-TOPIC_NAME = rf"^(?!\.{{1,2}}$)[a-zA-Z0-9._-]{{1,{MAX_TOPIC_NAME}}}$"
 
 _log = structlog.get_logger()
 
@@ -241,21 +237,6 @@ def _properties_of(file: Path) -> dict[str, str]:
         elif name and name[0] not in "#!":
             raise ValueError(f"{file}: {name}: there is no such property; {suggest(name, PROPERTIES)}")
     return {setting: value for setting, value in values.items() if value}
-
-
-def is_topic_name(text: str) -> bool:
-    """Whether Kafka takes the text as a topic's name."""
-    return re.fullmatch(TOPIC_NAME, text) is not None
-
-
-def _topic_name(text: str) -> str:
-    if not is_topic_name(text):
-        form = f"it has 1 to {MAX_TOPIC_NAME} letters, digits, dots, _ and -, and is not . or .."
-        raise ValueError(f"{text!r} is no topic's name: {form}")
-    return text
-
-
-TopicName = Annotated[str, AfterValidator(_topic_name), WithJsonSchema({"type": "string", "pattern": TOPIC_NAME})]
 
 
 def _content(file: Path) -> str:

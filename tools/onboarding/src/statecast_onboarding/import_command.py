@@ -23,7 +23,7 @@ from statecast_onboarding.pipeline_files import SHAPES, Choice, group_of, pipeli
 from statecast_onboarding.postgres_table import read_table
 from statecast_onboarding.table import INTEGERS, Table
 from statecast_service.errors import ServiceError
-from statecast_service.kafka import is_topic_name
+from statecast_service.topic_names import is_topic_name
 
 _NEXT = """\
 look at the files in {out}, edit them, then:

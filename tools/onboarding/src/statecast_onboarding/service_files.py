@@ -8,7 +8,7 @@ from statecast_onboarding.errors import OnboardingError
 from statecast_onboarding.pipeline_files import Keyed, in_yaml
 from statecast_onboarding.postgres_table import split_name, topic_of
 from statecast_onboarding.table import Table
-from statecast_service.kafka import MAX_TOPIC_NAME, is_topic_name
+from statecast_service.topic_names import MAX_TOPIC_NAME, is_topic_name
 
 TOPICS_HEAD = """\
 # Topics. `kafka-topics topics.yaml` creates what is missing and checks what exists.

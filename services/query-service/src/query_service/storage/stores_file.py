@@ -10,8 +10,8 @@ from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, Valid
 
 from query_service.errors import StoresFileError
 from statecast.descriptors import MessageTypes
-from statecast_service.kafka import TopicName
 from statecast_service.settings import suggest
+from statecast_service.topic_names import TopicName
 from statecast_service.yaml_files import read_yaml
 
 JSON = "json"

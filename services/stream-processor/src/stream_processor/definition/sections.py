@@ -7,8 +7,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
-from statecast_service.kafka import TopicName
 from statecast_service.settings import suggest
+from statecast_service.topic_names import TopicName
 
 Shape = Literal["latest", "members", "aggregate", "route"]
 SHAPES: tuple[Shape, ...] = get_args(Shape)

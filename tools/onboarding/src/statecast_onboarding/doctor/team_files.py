@@ -7,7 +7,7 @@ from typing import Any
 
 from statecast_onboarding.connector_file import read_connector
 from statecast_onboarding.errors import OnboardingError
-from statecast_service.kafka import is_topic_name
+from statecast_service.topic_names import is_topic_name
 from statecast_service.yaml_files import read_yaml
 
 
