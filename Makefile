@@ -144,6 +144,10 @@ long: install ## What CI has no time for: unit and end-to-end tests that take mi
 e2e-brokers: install ## End-to-end: each of three brokers is killed, and each falls silent, under steady load
 	THREE_BROKERS_VICTIMS=3 $(BIN)/pytest tests/e2e/test_three_brokers.py
 
+.PHONY: e2e-adoption
+e2e-adoption: install ## End-to-end: a team's tables, on Kafka with the rights of a prefix, by the commands of the documentation alone
+	$(BIN)/pytest -s tests/e2e/test_adoption.py
+
 .PHONY: images
 images: $(VENV)/.services ## Build every image with Docker or Podman (CONTAINER_ENGINE), and print their sizes
 	$(BIN)/python -m testkit.containers.images

@@ -45,11 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _ensure(options: argparse.Namespace) -> None:
     """Creates what is missing, then checks everything. Raises TopicsError; for differences, with one line each."""
     declared = read_topics(options.file)
-    if options.acls:
-        _say("\n".join(acl.arguments for acl in acls(declared)))
-        return
     overrides = {"kafka_bootstrap": options.bootstrap_server, "kafka_properties": options.command_config}
-    cluster = Cluster(load_settings(Settings, **overrides), options.timeout)
+    settings = load_settings(Settings, **overrides)
+    if options.acls:
+        _say("\n".join(acl.arguments for acl in acls(declared, settings.kafka_group_prefix)))
+        return
+    cluster = Cluster(settings, options.timeout)
     cluster.wait(_say)
     names = [topic.name for topic in declared]
     existing = cluster.topics(names)

@@ -33,13 +33,16 @@ class Acl:
         return " ".join([f"--allow-principal User:{self.service}", *operations, *names, *pattern])
 
 
-def acls(topics: Sequence[Topic]) -> list[Acl]:
-    """Returns one for each service and set of operations; a service is called as the file calls it."""
+def acls(topics: Sequence[Topic], group_prefix: str = "") -> list[Acl]:
+    """Returns one for each service and set of operations; a service is called as the file calls it.
+
+    `group_prefix` is what the services' groups begin with by their settings.
+    """
     names: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for topic in topics:
         for service, operations in topic.access.items():
             names.setdefault((service, operations), []).append(topic.name)
     of_topics = [Acl(service, operations, "topic", tuple(each)) for (service, operations), each in names.items()]
-    of_groups = [Acl(service, (operation,), "group", (name,)) for service, operation, name in GROUPS]
+    of_groups = [Acl(service, (operation,), "group", (group_prefix + name,)) for service, operation, name in GROUPS]
     own = Acl("kafka-topics", OWN, "topic", tuple(topic.name for topic in topics))
     return [*of_topics, *of_groups, own]

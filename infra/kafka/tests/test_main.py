@@ -72,6 +72,18 @@ def test_a_broker_that_does_not_come_ends_it_with_one_line(
     assert address in captured.err
 
 
+def test_the_acls_of_groups_have_the_prefix_of_the_properties(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "client.properties").write_text("group.prefix=acme.\n")
+    status = main([declare(tmp_path, name), "--acls", "--command-config", str(tmp_path / "client.properties")])
+
+    assert status == 0
+    groups = [line for line in capsys.readouterr().out.splitlines() if "--group" in line]
+    assert len(groups) == 3
+    assert all("--group acme." in line for line in groups)
+
+
 def test_a_wrong_file_ends_it_with_one_line_naming_the_file_and_the_key(
     tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -143,6 +143,7 @@ def test_a_wrong_line_is_refused_by_its_name(load: Load, tmp_path: Path, line: s
             "DEMO_KAFKA_SASL_PASSWORD_LOCATION: it must be set beside the other settings of Kafka",
         ),
         ({"PROPERTIES": "/no/such/file"}, "/no/such/file cannot be read"),
+        ({"GROUP_PREFIX": "acme/"}, "DEMO_KAFKA_GROUP_PREFIX='acme/': String should match pattern"),
         ({"SSL_CA_LOCATION": "/no/such/ca.pem"}, "DEMO_KAFKA_SSL_CA_LOCATION='/no/such/ca.pem': Path does not point"),
     ],
 )
@@ -191,6 +192,23 @@ def test_a_refused_client_takes_the_password_from_its_file_anew(
     assert client.passwords == ["pass\"word'", "newer"]
     assert "kafka refuses the connection" in output
     assert "newer" not in output
+
+
+class GroupClient(RefusedClient):
+    """A client that remembers its consumer group."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.group = options["group.id"]
+
+
+def test_each_group_of_a_client_begins_with_the_prefix(load: Load, tmp_path: Path) -> None:
+    readers: dict[str, Any] = {"group.id": "readers"}
+    plain = connect(GroupClient, load(), readers)
+    (tmp_path / "client.properties").write_text("group.prefix=acme.\n")
+    prefixed = load(PROPERTIES=tmp_path / "client.properties")
+
+    assert plain.group == "readers"
+    assert connect(GroupClient, prefixed, readers).group == prefixed.group("readers") == "acme.readers"
 
 
 def test_a_client_tells_its_callback_that_no_broker_answers() -> None:

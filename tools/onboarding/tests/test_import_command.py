@@ -115,6 +115,56 @@ def test_a_second_table_takes_the_prefix_of_the_connector(
     assert json.loads((out / "connector.json").read_text())["topic.prefix"] == "shop"
 
 
+def test_all_topics_begin_with_the_prefix_of_kafka_which_further_tables_keep(
+    database: PostgresProcess, out: Path, check: Callable[[], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["import", database.server.dsn, "--out", str(out)]
+    assert statecast([*command, "--table", "shipments", *ALL_SHAPES, "--kafka-prefix", "acme."]) == 0
+    assert "WS_EDGE_TOPIC_PREFIX=acme." in capsys.readouterr().out
+    assert statecast([*command, "--table", "stock.levels"]) == 0
+    assert check() == 0
+    assert json.loads((out / "connector.json").read_text())["topic.prefix"] == "acme.statecast"
+    [entries] = yaml.safe_load((out / "query-stores.yaml").read_text()).values()
+    stores = {store["name"]: store["topic"] for store in entries}
+    topics = {topic.name for topic in read_topics(out / "topics.yaml")}
+
+    assert all(topic.startswith("acme.") for topic in topics)
+    assert stores["levels-by-key"] == "acme.levels-by-key"
+    assert stores["push-channels"] == "acme.push-channels"
+    assert set(stores.values()) < topics
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--kafka-prefix", "other."], "query-stores.yaml has topics that begin with 'acme.', not 'other.'"),
+        (["--kafka-prefix", ""], "query-stores.yaml has topics that begin with 'acme.', not ''"),
+        (["--kafka-prefix", "acme/"], "--kafka-prefix 'acme/' begins no topic"),
+        (["--kafka-prefix", "x" * 200], "begins no topic"),
+    ],
+)
+def test_a_prefix_that_cannot_be_is_refused(
+    database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    command = ["import", database.server.dsn, "--out", str(out)]
+    assert statecast([*command, "--table", "shipments", "--kafka-prefix", "acme."]) == 0
+    before = (out / "topics.yaml").read_text()
+
+    assert statecast([*command, "--table", "stock.levels", *arguments]) == 2
+    assert reason in capsys.readouterr().err
+    assert (out / "topics.yaml").read_text() == before
+
+
+def test_a_topic_outside_the_prefix_is_refused(
+    database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["import", database.server.dsn, "--out", str(out), "--table", "shipments", "--kafka-prefix", "acme."]
+
+    assert statecast([*command, "--topic-prefix", "shop"]) == 2
+    assert "the topic shop.public.shipments does not begin with acme." in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_a_second_table_is_one_of_the_connectors_database(
     database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

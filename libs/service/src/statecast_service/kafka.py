@@ -1,7 +1,8 @@
 """How a service reaches Kafka: settings that are written once, and what librdkafka and Java's clients call them.
 
 A property has librdkafka's name in the properties file, and that name in capitals with underscores as a variable:
-`security.protocol` is `WS_EDGE_KAFKA_SECURITY_PROTOCOL`. Passwords are in files of their own, never in a variable.
+`security.protocol` is `WS_EDGE_KAFKA_SECURITY_PROTOCOL`. Passwords are in files of their own, never in a variable. Only
+`group.prefix` is a name of ours.
 """
 
 import json
@@ -62,6 +63,11 @@ class KafkaSettings(ServiceSettings):
     kafka_ssl_key_location: FilePath | None = Field(
         default=None, description="`ssl.key.location`: its private key, as PEM (PKCS #8) without a password."
     )
+    kafka_group_prefix: str = Field(
+        default="",
+        pattern=r"^[a-zA-Z0-9._-]*$",
+        description="`group.prefix`: what the names of all consumer groups begin with, where ACLs allow no others.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -84,6 +90,10 @@ class KafkaSettings(ServiceSettings):
         if "SASL" in protocol:
             self.kafka_password()
         return self
+
+    def group(self, name: str) -> str:
+        """The consumer group that a service calls `name`, as Kafka knows it."""
+        return f"{self.kafka_group_prefix}{name}"
 
     def kafka_password(self) -> str:
         """What the password's file has now, without the end of its line. Raises ValueError when it is no text."""
@@ -166,7 +176,7 @@ def connect(
     options: Mapping[str, Any] | None = None,
     on_error: Callable[[KafkaError], None] | None = None,
 ) -> C:
-    """Makes a client with `options` of its own.
+    """Makes a client with `options` of its own; its `group.id` gets the prefix of the settings.
 
     `on_error` gets what the client has to say, in the thread that polls it; most of it passes by itself, unless
     `error.fatal()`. Without it, only what a broker refuses is logged: credentials, certificates, the protocol. A
@@ -197,7 +207,10 @@ def connect(
         return call
 
     methods = {name: renewing(getattr(client, name)) for name in POLLING if hasattr(client, name)}
-    made: C = type(client.__name__, (client,), methods)({**client_options(kafka), "error_cb": hear, **(options or {})})
+    own = dict(options or {})
+    if "group.id" in own:
+        own["group.id"] = kafka.group(own["group.id"])
+    made: C = type(client.__name__, (client,), methods)({**client_options(kafka), "error_cb": hear, **own})
     return made
 
 

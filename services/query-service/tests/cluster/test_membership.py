@@ -37,12 +37,14 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def joining(bootstrap: str, topic: str, group: str) -> Iterator[Join]:
+def joining(bootstrap: str, topic: str, group: str, prefix: str = "") -> Iterator[Join]:
     """Makes instances join a group, which they leave at the end of the block."""
     joined: list[Membership] = []
 
     def start(instance: Instance) -> Membership:
-        settings = Settings(kafka_bootstrap=bootstrap, group_id=group, membership_interval_ms=50)
+        settings = Settings(
+            kafka_bootstrap=bootstrap, group_id=group, kafka_group_prefix=prefix, membership_interval_ms=50
+        )
         membership = Membership(settings, instance.me, frozenset({topic}), instance.learn)
         membership.start()
         joined.append(membership)
@@ -66,6 +68,17 @@ def test_members_see_each_other_come_and_go(kafka: str, create_topic: Callable[.
         until(lambda: one.members == {one.me})
 
         assert time.monotonic() - left_at < 5, "a leave must not wait for the session timeout"
+
+
+@pytest.mark.kafka
+def test_members_meet_in_the_group_with_the_prefix(kafka: str, create_topic: Callable[..., str]) -> None:
+    one, group, admin = Instance(1), uuid4().hex, AdminClient({"bootstrap.servers": kafka})
+    with joining(kafka, create_topic("members"), group, "acme.") as join:
+        join(one)
+        until(lambda: one.members == {one.me})
+        groups = admin.list_consumer_groups().result()
+
+    assert [each.group_id for each in groups.valid if group in each.group_id] == [f"acme.{group}"]
 
 
 @pytest.mark.kafka

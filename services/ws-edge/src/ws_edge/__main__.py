@@ -156,7 +156,9 @@ def revoke(settings: Settings, principal: str, *, lift: bool) -> int:
 
 def writer_of(settings: Settings) -> KafkaWriter | None:
     """The writer to Kafka; None when the settings name no broker."""
-    return KafkaWriter(settings, settings.kafka_timeout_ms / 1000) if settings.kafka_bootstrap else None
+    if not settings.kafka_bootstrap:
+        return None
+    return KafkaWriter(settings, settings.kafka_timeout_ms / 1000, settings.topic_prefix)
 
 
 def _arguments() -> argparse.Namespace:

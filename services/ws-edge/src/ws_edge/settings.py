@@ -73,6 +73,8 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
 
     kafka_bootstrap: str = ""
     """Kafka brokers as host:port, separated by commas; empty turns channels and revocation off."""
+    topic_prefix: str = Field("", pattern=r"^[a-zA-Z0-9._-]*$")
+    """What the names of the topics of channels and revocations begin with, as the query service's stores file says."""
     kafka_timeout_ms: int = Field(5000, ge=100)
     """How long Kafka may take to acknowledge a record."""
     stores: Path = SHIPPED

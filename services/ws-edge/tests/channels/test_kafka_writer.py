@@ -56,6 +56,17 @@ async def test_many_writes_at_once_each_get_their_own_offset(brokers: KafkaSetti
 
 
 @pytest.mark.kafka
+async def test_the_topic_of_a_store_begins_with_the_prefix(
+    brokers: KafkaSettings, kafka: str, create_topic: CreateTopic
+) -> None:
+    topic = create_topic("kept", partitions=1)
+    row = Order(order_id="one")
+    await KafkaWriter(brokers, TIMEOUT_S, topic[:3]).write({StoreKey(topic[3:], "g"): row})
+
+    assert records_of(kafka, topic, 0, 1) == [(0, b"g", row.SerializeToString())]
+
+
+@pytest.mark.kafka
 async def test_an_unknown_topic_is_unavailable(brokers: KafkaSettings) -> None:
     with pytest.raises(UnavailableError):
         await KafkaWriter(brokers, 2.0).write({StoreKey("no-such-topic", "g"): Order()})

@@ -28,8 +28,8 @@ def put(edge: RunningEdge, order_id: str, status: "OrderStatus.ValueType" = Orde
     edge.query.put(MEMBER._replace(member=order_id), row)
 
 
-async def sign_in(page: Page) -> None:
-    await page.goto("/")
+async def sign_in(page: Page, address: str = "/") -> None:
+    await page.goto(address)
     await page.get_by_label("API key").last.fill("any: the edge leaves keys to the gateway")
     await page.keyboard.press("Enter")
 
@@ -173,3 +173,43 @@ async def test_a_link_to_a_document_opens_it(page: Page) -> None:
 
     await expect(page.locator("details#ErrorBody")).to_contain_text("A stable word for programs.")
     await expect(page.locator("details#ErrorBody")).to_have_attribute("open", "")
+
+
+async def test_a_group_of_any_store_is_a_table_that_changes(edge: RunningEdge, page: Page) -> None:
+    put(edge, "order-1")
+    await sign_in(page, "/page/watch.html?store=orders-by-customer&group=customer-0001")
+    line = page.get_by_role("row").filter(has_text="order-1")
+    await expect(line).to_contain_text("ORDER_STATUS_PLACED")
+    await expect(line).to_contain_text("1250")
+    put(edge, "order-1", OrderStatus.ORDER_STATUS_SHIPPED)
+    await expect(line).to_contain_text("ORDER_STATUS_SHIPPED")
+    edge.query.delete(MEMBER)
+
+    await expect(line).to_be_hidden()
+    await expect(page.get_by_text("No rows yet")).to_be_visible()
+
+
+async def test_a_key_of_any_store_is_a_line_that_changes(edge: RunningEdge, page: Page) -> None:
+    place = StoreKey("orders-by-key", "order-1")
+    edge.query.put(place, Order(order_id="order-1", customer_id="customer-0001", currency="EUR"))
+    await sign_in(page, "/page/watch.html?store=orders-by-key&key=order-1")
+    await expect(page.get_by_role("row").filter(has_text="EUR")).to_be_visible()
+    edge.query.delete(place)
+
+    await expect(page.get_by_text("No rows yet")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("/page/watch.html", "This page shows what its address names"),
+        ("/page/watch.html?store=no-such&group=a", "there is no store"),
+        ("/page/watch.html?store=orders-by-customer&group=customer-0002", "customer-0002"),
+    ],
+)
+async def test_what_cannot_be_watched_is_said(edge: RunningEdge, page: Page, address: str, said: str) -> None:
+    await page.goto(address)
+    if "?" in address:
+        await sign_in(page, address)
+
+    await expect(page.get_by_text(said).last).to_be_visible()

@@ -11,24 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import yaml
-
 from statecast.descriptors import DescriptorsError, MessageTypes
 from statecast_onboarding import service_files
 from statecast_onboarding.connector_file import ConnectorFile, read_connector
 from statecast_onboarding.document_table import read_avro, read_sample
+from statecast_onboarding.entry_files import entry_of, with_entries
 from statecast_onboarding.errors import FileExistsAlready, OnboardingError
 from statecast_onboarding.message_file import proto_file
-from statecast_onboarding.pipeline_files import SHAPES, Choice, group_of, pipelines
+from statecast_onboarding.pipeline_files import MAX_NAME, SHAPES, Choice, group_of, pipelines
 from statecast_onboarding.postgres_table import read_table
 from statecast_onboarding.table import INTEGERS, Table
 from statecast_service.errors import ServiceError
 from statecast_service.topic_names import is_topic_name
 
+TOPICS, QUERY_STORES, EDGE_STORES = "topics.yaml", "query-stores.yaml", "edge-stores.yaml"
 _NEXT = """\
 look at the files in {out}, edit them, then:
   export STATECAST_DESCRIPTORS={out}/messages      # for every service and client
-  stream-processor check {out}/pipelines/*.yaml
+{prefixed}  stream-processor check {out}/pipelines/*.yaml
   kafka-topics {out}/topics.yaml
   stream-processor run {out}/pipelines/*.yaml
   QUERY_SERVICE_STORES={out}/query-stores.yaml query-service run
@@ -39,6 +39,9 @@ _CONNECTOR = """\
 """
 _NESTED_CONNECTOR = """\
   jq .config {out}/connector.json | curl -X PUT -H 'Content-Type: application/json' -d @- CONNECT/connectors/NAME/config
+"""
+_PREFIXED = """\
+  export WS_EDGE_TOPIC_PREFIX={prefix}      # and the line group.prefix={prefix} in the Kafka properties of all
 """
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
@@ -52,7 +55,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"statecast: {error}\n")
         return error.exit_status
     sys.stdout.writelines(f"wrote {path}\n" for path in written)
-    sys.stdout.write(_NEXT.format(out=options.out))
+    prefix = _former_prefix(options.out)
+    sys.stdout.write(_NEXT.format(out=options.out, prefixed=_PREFIXED.format(prefix=prefix) if prefix else ""))
     if options.database:
         former = read_connector(options.out / "connector.json")
         put = _NESTED_CONNECTOR if former and former.beside is not None else _CONNECTOR
@@ -81,15 +85,16 @@ def _files(options: Namespace) -> Mapping[Path, str]:
     out: Path = options.out
     if options.name is not None and not _NAME.fullmatch(options.name):
         raise OnboardingError(f"--name {options.name!r} is no name: it has small letters, digits and - only")
+    prefix = _kafka_prefix(options)
     former = read_connector(out / "connector.json") if options.database else None
-    table = _table(options, former)
+    table = _table(options, former, prefix)
     if options.owner is not None:
         if options.sort == options.owner and table.column(options.owner).type in INTEGERS:
             raise OnboardingError(f"--sort {options.sort}: the owner's digits are a text, whose order is not theirs")
         table = table.with_owner(options.owner)
     if options.name is not None:
         table = replace(table, name=options.name)
-    choice = Choice(tuple(dict.fromkeys(options.shape or ["latest"])), options.group, options.sort)
+    choice = Choice(tuple(dict.fromkeys(options.shape or ["latest"])), options.group, options.sort, prefix)
     package = options.package or f"{_package(table)}.v1"
     group = group_of(table, choice)
     keyed = pipelines(table, package, choice)
@@ -102,27 +107,44 @@ def _files(options: Namespace) -> Mapping[Path, str]:
                 f"{path} is there already, and may have been edited: remove it, or take another --out or --name"
             )
     _check_message(message, new[message])
-    new |= _with_entries(
-        out / "topics.yaml", service_files.TOPICS_HEAD, service_files.topic_entries(table, keyed, options.partitions)
-    )
+    topics = service_files.topic_entries(table, keyed, options.partitions, prefix)
+    new[out / TOPICS] = with_entries(out / TOPICS, service_files.TOPICS_HEAD, topics)
     query = service_files.query_store_entries(keyed, options.owner)
-    new |= _with_entries(out / "query-stores.yaml", service_files.QUERY_STORES_HEAD, query)
+    new[out / QUERY_STORES] = with_entries(out / QUERY_STORES, service_files.query_stores_head(prefix), query)
     edge = service_files.edge_store_entries(keyed, options.owner, choice.group)
-    new |= _with_entries(out / "edge-stores.yaml", service_files.EDGE_STORES_HEAD, edge)
+    new[out / EDGE_STORES] = with_entries(out / EDGE_STORES, service_files.EDGE_STORES_HEAD, edge)
     if options.database:
         text = service_files.connector(options.database, options.table, table.topic, former)
         new[out / "connector.json"] = text
     return new
 
 
-def _table(options: Namespace, former: ConnectorFile | None) -> Table:
+def _kafka_prefix(options: Namespace) -> str:
+    """What the names of all topics begin with. Raises OnboardingError for another than that of the former tables."""
+    wanted, former = options.kafka_prefix, _former_prefix(options.out)
+    if wanted and not is_topic_name(f"{wanted}{'x' * MAX_NAME}"):
+        raise OnboardingError(f"--kafka-prefix {wanted!r} begins no topic: it has letters, digits, dots, _ and - only")
+    if former is not None and wanted not in (None, former):
+        text = f"{options.out / QUERY_STORES} has topics that begin with {former!r}, not {wanted!r}"
+        raise OnboardingError(f"{text}: take another --out, or leave out --kafka-prefix")
+    return wanted or former or ""
+
+
+def _former_prefix(out: Path) -> str | None:
+    """The prefix of the tables that are there already; None when there are none, or when it was edited away."""
+    topic = str(entry_of(out / QUERY_STORES, service_files.CHANNELS).get("topic", ""))
+    return topic.removesuffix(service_files.CHANNELS) if topic.endswith(service_files.CHANNELS) else None
+
+
+def _table(options: Namespace, former: ConnectorFile | None, kafka_prefix: str) -> Table:
     sources = [options.database, options.sample, options.avro]
     if sum(source is not None for source in sources) != 1:
         raise OnboardingError("name one source: a database as postgres://…, --sample FILE or --avro FILE")
     if options.database:
         if not options.table:
             raise OnboardingError("--table is missing: name it as schema.table")
-        prefix = service_files.topic_prefix(options.database, options.topic_prefix, former.settings if former else {})
+        settings = former.settings if former else {}
+        prefix = service_files.topic_prefix(options.database, options.topic_prefix, settings, kafka_prefix)
         return read_table(options.database, options.table, prefix)
     if not options.topic:
         raise OnboardingError("--topic is missing: the topic that holds the changes")
@@ -154,37 +176,6 @@ def _check_message(path: Path, text: str) -> None:
             raise OnboardingError(f"nothing is written, because the messages would be refused: {reason}") from error
 
 
-def _with_entries(path: Path, head: str, entries: Mapping[str, str]) -> dict[Path, str]:
-    """The file as it is, or its head, and those entries whose name it does not have."""
-    text = _text(path) if path.exists() else head
-    known = _names(text)
-    if known is None:
-        raise OnboardingError(f"{path} is no list of entries with names any more: correct it, or take another --out")
-    new = {name: entry for name, entry in entries.items() if name not in known}
-    whole = text + ("" if text.endswith("\n") else "\n") + "".join(new.values())
-    if _names(whole) != [*known, *new]:
-        raise OnboardingError(
-            f"{path} cannot be added to: give each entry lines of its own, and two blanks before its -"
-        )
-    return {path: whole}
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise OnboardingError(f"{path} is no text in UTF-8 any more: {error}") from error
-
-
-def _names(text: str) -> list[str] | None:
-    """The names of the entries of a file of topics or stores; None when it is no such file."""
-    try:
-        [entries] = yaml.safe_load(text).values()
-        return [entry["name"] for entry in entries or ()]
-    except (yaml.YAMLError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        return None
-
-
 def _write(files: Mapping[Path, str]) -> list[Path]:
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -208,6 +199,7 @@ def _parser() -> argparse.ArgumentParser:
     add("database", nargs="?", metavar="URL", help="postgres://user:password@host/name [$STATECAST_DATABASE]")
     add("--table", metavar="SCHEMA.TABLE", help="the table of the database")
     add("--topic-prefix", default="", metavar="NAME", help="the connector's [that of --out, or the database's name]")
+    add("--kafka-prefix", metavar="PREFIX", help="what all topics begin with, where ACLs allow no others: acme. [none]")
     add("--sample", type=Path, metavar="FILE", help="instead: a row or a change in JSON, also with a schema of Connect")
     add("--avro", type=Path, metavar="FILE", help="instead: an Avro schema of the row, or of Debezium's envelope")
     add("--topic", metavar="NAME", help="with a sample or schema: the topic that holds the changes")

@@ -21,9 +21,10 @@ _YAML_WORDS = ("true", "false", "yes", "no", "on", "off", "y", "n", "null")
 
 @dataclass(frozen=True)
 class Keyed:
-    """A pipeline, and the keyed topic, and store, of the same name that it fills."""
+    """A pipeline, the store of the same name, and the keyed topic that it fills: the name after the prefix, if any."""
 
     name: str
+    topic: str
     shape: str
     message: str
     """The full name of the message of its values."""
@@ -33,11 +34,15 @@ class Keyed:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was asked for: shapes, the column that groups, and the one that orders a group's members."""
+    """What was asked for: shapes, the column that groups, and the one that orders a group's members.
+
+    `prefix` is what the names of topics begin with.
+    """
 
     shapes: tuple[str, ...]
     group: str | None
     sort: str | None
+    prefix: str = ""
 
 
 def pipelines(table: Table, package: str, choice: Choice) -> list[Keyed]:
@@ -84,14 +89,14 @@ def _pipeline(shape: str, table: Table, package: str, choice: Choice) -> Keyed:
     source = f"source: {{topic: {in_yaml(table.topic)}, message: {row}Change, format: debezium-json, key: {key}}}"
     if shape == "latest" or group is None:
         name, about, message = f"{table.slug}-by-key", "The newest row of each key.", row
-        keep = [f"group_by: {key}", "keep: latest", f"sink: {{topic: {in_yaml(name)}}}"]
+        keep = [f"group_by: {key}", "keep: latest", f"sink: {{topic: {in_yaml(choice.prefix + name)}}}"]
     elif shape == "members":
         name, message, sort = f"{table.slug}-by-{_slug(group)}", row, _sort(table, choice)
         about = f"The rows of each {group.name}, in the order of {sort}."
         keep = [
             f"group_by: {in_yaml(group.name)}",
             f"keep: {{members: {{key: {key}, sort: {in_yaml(sort)}}}}}",
-            f"sink: {{topic: {in_yaml(name)}}}",
+            f"sink: {{topic: {in_yaml(choice.prefix + name)}}}",
         ]
     else:
         name, message = f"{table.slug}-summed-by-{_slug(group)}", f"{package}.{aggregate_name(table, group)}"
@@ -99,11 +104,11 @@ def _pipeline(shape: str, table: Table, package: str, choice: Choice) -> Keyed:
         # In quotes of SQL, because a column may have the name of a keyword.
         sums = [f"    {in_yaml(column.name)}: sum(`{column.name}`)" for column in summed(table, group)]
         keep = [f"group_by: {in_yaml(group.name)}", "keep:", "  aggregate:", "    rows: count(*)", *sums]
-        keep.append(f"sink: {{topic: {in_yaml(name)}, message: {message}}}")
+        keep.append(f"sink: {{topic: {in_yaml(choice.prefix + name)}, message: {message}}}")
     head = [f"# {about}", *_warnings(table), f"name: {in_yaml(name)}", source]
     more = ['# where: "…"                      # a SQL condition on the row: others leave', *keep]
     end = ["trigger: {mode: realtime, checkpoint: 60s}", "dead_letters: {limit: 1000}"]
-    return Keyed(name, shape, message, "\n".join([*head, *more, *end]) + "\n")
+    return Keyed(name, choice.prefix + name, shape, message, "\n".join([*head, *more, *end]) + "\n")
 
 
 def _warnings(table: Table) -> list[str]:

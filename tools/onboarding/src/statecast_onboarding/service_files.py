@@ -15,12 +15,12 @@ TOPICS_HEAD = """\
 # The number of partitions of a keyed topic can never change without a new topic: it is how far reading can be spread.
 topics:
 """
-QUERY_STORES_HEAD = """\
+_QUERY_STORES_HEAD = """\
 # What the query service serves: QUERY_SERVICE_STORES.
 stores:
   # What the edges keep for themselves.
-  - {name: push-channels, topic: push-channels, message: statecast.push.v1.ChannelRecord, format: plain, retain: 48h}
-  - {name: revoked-consumers, topic: revoked-consumers, message: statecast.push.v1.Revocation, format: plain}
+  - {name: push-channels, topic: CHANNELS, message: statecast.push.v1.ChannelRecord, format: plain, retain: 48h}
+  - {name: revoked-consumers, topic: REVOCATIONS, message: statecast.push.v1.Revocation, format: plain}
 """
 EDGE_STORES_HEAD = """\
 # What clients may read, and who sees the rows: WS_EDGE_STORES. Staff see all rows of all stores.
@@ -31,7 +31,9 @@ EDGE_STORES_HEAD = """\
 #          {field: F, group: true}       the same, and the group of every key is that id as well
 stores:
 """
-_EDGE_TOPICS = ("push-channels", "revoked-consumers")
+CHANNELS = "push-channels"
+"""The edges' store of channels, and its topic without the prefix."""
+_EDGE_TOPICS = (CHANNELS, "revoked-consumers")
 _DEAD_LETTER = ".dead-letter"
 MAX_TOPIC = MAX_TOPIC_NAME - len(_DEAD_LETTER)
 DELETE = '{cleanup.policy: delete, retention.ms: "604800000"}'
@@ -40,7 +42,13 @@ PASSWORD_REFERENCE = "${file:/etc/connect/database.properties:password}"  # noqa
 """Kafka Connect replaces it by what its FileConfigProvider reads; a password in the file would be in every backup."""
 
 
-def topic_entries(table: Table, keyed: Sequence[Keyed], partitions: int) -> dict[str, str]:
+def query_stores_head(prefix: str) -> str:
+    """The beginning of the query service's stores file, with the edges' own stores."""
+    channels, revocations = (in_yaml(prefix + topic) for topic in _EDGE_TOPICS)
+    return _QUERY_STORES_HEAD.replace("CHANNELS", channels).replace("REVOCATIONS", revocations)
+
+
+def topic_entries(table: Table, keyed: Sequence[Keyed], partitions: int, prefix: str) -> dict[str, str]:
     """The entries of the topics file, by topic. Raises OnboardingError when the table's cannot be one beside others."""
     read = "stream-processor: [Read]"
     both = "stream-processor: [Read, Write, DescribeConfigs], query-service: [Read, DescribeConfigs]"
@@ -52,12 +60,16 @@ def topic_entries(table: Table, keyed: Sequence[Keyed], partitions: int) -> dict
             f"{len(table.topic)} characters, and may have {MAX_TOPIC}, because {_DEAD_LETTER} is added for dead letters"
         )
         raise OnboardingError(f"the topic {table.topic} has {text}: shorten it, or the --topic-prefix")
-    if table.topic in _EDGE_TOPICS:
+    edges = [prefix + topic for topic in _EDGE_TOPICS]
+    if table.topic in edges:
         raise OnboardingError(f"the topic {table.topic} is the edges' own: name another --topic")
+    if not table.topic.startswith(prefix):
+        text = f"the topic {table.topic} does not begin with {prefix}, and neither would that of its dead letters"
+        raise OnboardingError(f"{text}: correct the --topic-prefix, or the --topic, or the --kafka-prefix")
     entries = {table.topic: _topic(table.topic, partitions, DELETE, f"debezium: [Write], {read}")}
     entries[dead] = _topic(dead, 1, DEAD_LETTERS, "stream-processor: [Read, Write, DescribeConfigs]")
-    entries |= {each.name: _topic(each.name, partitions, "{cleanup.policy: compact}", both) for each in keyed}
-    for name, config in zip(_EDGE_TOPICS, (channels, "{cleanup.policy: compact}"), strict=True):
+    entries |= {each.topic: _topic(each.topic, partitions, "{cleanup.policy: compact}", both) for each in keyed}
+    for name, config in zip(edges, (channels, "{cleanup.policy: compact}"), strict=True):
         entries[name] = _topic(name, 4, config, edge)
     return entries
 
@@ -71,8 +83,8 @@ def query_store_entries(keyed: Sequence[Keyed], owner: str | None) -> dict[str, 
     entries = {}
     for each in keyed:
         owned = f", owner: {in_yaml(owner)}" if owner and each.shape != "aggregate" else ""
-        name = in_yaml(each.name)
-        entries[each.name] = f"  - {{name: {name}, topic: {name}, message: {each.message}{owned}}}\n"
+        name, topic = in_yaml(each.name), in_yaml(each.topic)
+        entries[each.name] = f"  - {{name: {name}, topic: {topic}, message: {each.message}{owned}}}\n"
     return entries
 
 
@@ -89,15 +101,16 @@ def edge_store_entries(keyed: Sequence[Keyed], owner: str | None, group: str | N
     return entries
 
 
-def topic_prefix(url: str, wanted: str, former: Mapping[str, str]) -> str:
+def topic_prefix(url: str, wanted: str, former: Mapping[str, str], kafka_prefix: str) -> str:
     """The prefix of the table's topic: that of the `former` settings, or else the wanted one; empty for the default.
+    Behind a `kafka_prefix` it is the database's name.
 
     Raises OnboardingError when the former one reads another database, or has another prefix than the wanted one. A
     wanted prefix that is the same says that it is the same server, which Connect may reach by another name.
     """
     prefix = former.get("topic.prefix", "")
     if not prefix:
-        return wanted
+        return wanted or (f"{kafka_prefix}{_address(url)[1]}" if kafka_prefix else "")
     hostname, database = _address(url)
     compared = {"topic.prefix": wanted or prefix, "database.dbname": database}
     if not wanted:

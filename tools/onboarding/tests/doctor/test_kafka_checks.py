@@ -8,7 +8,8 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 
-from statecast_onboarding.doctor.kafka_checks import KafkaChecks
+from kafka_topics.acls import GROUPS as ACL_GROUPS
+from statecast_onboarding.doctor.kafka_checks import GROUPS, KafkaChecks
 from statecast_onboarding.doctor.team_files import TeamFiles
 from statecast_service.kafka import KafkaSettings
 from testkit.ports import free_ports
@@ -29,8 +30,8 @@ def keyed(name: str, partitions: int = 4, **access: list[str]) -> TeamFiles:
     return TeamFiles(topics={name: topic}, sinks=frozenset({name}), stores={name: {"name": name}})
 
 
-def lines(settings: KafkaSettings, files: TeamFiles, service: str | None = None) -> list[str]:
-    return [str(each) for each in KafkaChecks(settings, files, service).findings()]
+def lines(settings: KafkaSettings, files: TeamFiles, *services: str) -> list[str]:
+    return [str(each) for each in KafkaChecks(settings, files, services).findings()]
 
 
 def at(bootstrap: str) -> KafkaSettings:
@@ -86,6 +87,49 @@ def test_another_partitioner_than_the_stores_file_says_is_found(
     [line] = [line for line in findings if "keys are" in line]
     assert line.startswith(f"{level:<4}")
     assert level == "ok" or line.endswith("set partitioner: crc32 in the stores file")
+
+
+def test_what_a_service_may_not_do_to_its_groups_is_named_with_their_prefix(tmp_path: Path) -> None:
+    with secured_broker(tmp_path) as broker:
+        broker.set_password("acme", "throw-away")
+        broker.allow_prefix("acme", "acme.")
+        settings = KafkaSettings.model_validate(broker.with_password("acme"))
+        prefixed = settings.model_copy(update={"kafka_group_prefix": "acme."})
+        outside = lines(settings, TeamFiles(), "query-service", "ws-edge")
+        inside = lines(prefixed, TeamFiles(), "query-service", "stream-processor")
+        broker.set_password("seer", "throw-away")
+        broker.allow("seer", ["Describe"], "group", ["query-service"])
+        little = lines(KafkaSettings.model_validate(broker.with_password("seer")), TeamFiles(), "query-service")
+
+    refused = [line for line in outside if line.startswith("FAIL")]
+    assert len(refused) == 2
+    assert "group query-service: the ACLs of Kafka do not allow Read on the group query-service" in refused[0]
+    assert "Describe on the group stream-processor.checkpointed" in refused[1]
+    assert not [line for line in inside if not line.startswith("ok")]
+    assert any("do not allow Read on the group query-service" in line for line in little)
+
+
+def test_a_wrong_partitioner_is_found_by_a_user_without_a_group(tmp_path: Path, name: str) -> None:
+    with secured_broker(tmp_path) as broker:
+        create_topic(broker.bootstrap, name, config={"cleanup.policy": "compact"})
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "partitioner": "consistent_random"})
+        for number in range(20):
+            producer.produce(name, key=f"key-{number}", value=b"{}")
+        producer.flush()
+        broker.set_password("reader", "throw-away")
+        broker.allow("reader", ["Read"], "topic", [name])
+        files = TeamFiles(topics={name: {"name": name}}, stores={name: {"name": name, "format": "plain"}})
+        findings = lines(KafkaSettings.model_validate(broker.with_password("reader")), files)
+
+    assert any(line.startswith("FAIL") and "its keys are not where murmur2 puts them" in line for line in findings)
+
+
+def test_the_groups_are_those_that_the_acls_of_the_services_name() -> None:
+    named = {(service, operation, name) for service, groups in GROUPS.items() for operation, name in groups}
+
+    for service, operation, prefix in ACL_GROUPS:
+        assert [each for each in named if each[:2] == (service, operation) and each[2].startswith(prefix)]
+    assert len(named) == len(ACL_GROUPS)
 
 
 def test_what_the_acls_do_not_allow_is_named(tmp_path: Path, name: str) -> None:

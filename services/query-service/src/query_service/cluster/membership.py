@@ -64,7 +64,7 @@ class Membership(BrokerThread):
             consumer.close()
 
     def _note(self, error: KafkaError) -> None:
-        why = reason(error, "Read", self.settings.group_id)
+        why = reason(error, "Read", self.settings.group(self.settings.group_id))
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and not self._refused:
             _log.warning("the group cannot be joined; trying on", reason=why)
             self._refused = True
@@ -78,7 +78,7 @@ class Membership(BrokerThread):
         if self._admin is None:  # one for which no event waits is false
             self._admin = connect(AdminClient, self.settings)
         admin = self._admin
-        group = self.settings.group_id
+        group = self.settings.group(self.settings.group_id)
         called = admin.describe_consumer_groups([group], request_timeout=_LIBRDKAFKA_TIMEOUT_S)[group]
         try:
             described = called.result(_REQUEST_TIMEOUT_S)

@@ -25,6 +25,7 @@ class TopicFacts:
     def __init__(self, kafka: KafkaSettings, resume_limit_ms: int) -> None:
         """`resume_limit_ms` is the highest limit of a lag that any topic gets."""
         self.resume_limit_ms = resume_limit_ms
+        self._group = kafka.group(CHECKPOINTED_GROUP)
         self._admin = connect(AdminClient, kafka)
         group = {"group.id": CHECKPOINTED_GROUP, "enable.auto.commit": False}
         # AdminClient.list_consumer_group_offsets ends the process while a new broker has no coordinator yet.
@@ -71,7 +72,8 @@ class TopicFacts:
                 if each.error is None and each.offset >= 0:
                     self._checkpointed[each.topic, each.partition] = each.offset
         except KafkaException as error:
-            _log.warning("the broker does not tell settings or checkpointed offsets now", reason=str(error))
+            why = reason(error.args[0], "Describe", self._group)
+            _log.warning("the broker does not tell settings or checkpointed offsets now", reason=why)
         finally:
             self._refreshing.release()
 

@@ -28,7 +28,7 @@ Rows = Mapping[StoreKey, Row | None]
 
 
 class Writer(Protocol):
-    """Writes to the topics of the edge's own stores, which have the names of the stores."""
+    """Writes to the topics of the edge's own stores, which have the names of the stores after a prefix."""
 
     async def write(self, rows: Rows) -> int:
         """Appends the rows in order to the partition of their group; returns the offset of the last one.
@@ -47,9 +47,10 @@ def configured(writer: Writer | None, subject: str) -> Writer:
 class KafkaWriter(Writer):
     """Writes by an idempotent producer, which connects when it is first used."""
 
-    def __init__(self, kafka: KafkaSettings, timeout: float) -> None:
+    def __init__(self, kafka: KafkaSettings, timeout: float, topic_prefix: str = "") -> None:
         """`timeout` is how long Kafka may take to acknowledge, in seconds."""
         self._timeout = timeout
+        self._topic_prefix = topic_prefix
         self._partitions: dict[str, int] = {}
         options = {
             # In order and without duplicates, even when the partition's leader changes.
@@ -69,10 +70,11 @@ class KafkaWriter(Writer):
         log.warning("kafka_error", reason=error.str())
 
     def _write(self, rows: Rows) -> int:
-        topic, group = next(iter(rows))[:2]
+        store, group = next(iter(rows))[:2]
+        topic = f"{self._topic_prefix}{store}"
         try:
             number = partition_of(group, self._count(topic))
-            deliveries = [self._produce(number, key, row) for key, row in rows.items()]
+            deliveries = [self._produce(topic, number, key, row) for key, row in rows.items()]
             deadline = time.monotonic() + self._timeout + MARGIN_S
             # In slices, because a password that was changed is taken from its file between them.
             while self._producer.flush(FLUSH_S) and time.monotonic() < deadline:
@@ -94,7 +96,7 @@ class KafkaWriter(Writer):
             count = self._partitions[topic] = len(metadata.partitions)
         return count
 
-    def _produce(self, number: int, key: StoreKey, row: Row | None) -> Future[int]:
+    def _produce(self, topic: str, number: int, key: StoreKey, row: Row | None) -> Future[int]:
         delivery: Future[int] = Future()
 
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -104,7 +106,7 @@ class KafkaWriter(Writer):
                 delivery.set_exception(KafkaException(error))
 
         value = None if row is None else row.SerializeToString()
-        self._producer.produce(key.store, value, record_key(key), number, on_delivery=delivered)
+        self._producer.produce(topic, value, record_key(key), number, on_delivery=delivered)
         return delivery
 
 

@@ -67,7 +67,7 @@ def findings(options: Namespace) -> Iterator[Finding]:
     compacted: set[str] = set()
     if options.kafka or options.kafka_properties:
         overrides = {"kafka_bootstrap": options.kafka, "kafka_properties": options.kafka_properties}
-        checks = KafkaChecks(load_settings(Settings, **overrides), files, options.service)
+        checks = KafkaChecks(load_settings(Settings, **overrides), files, tuple(dict.fromkeys(options.service)))
         yield from checks.findings()
         compacted = checks.compacted
     config = files.connector
@@ -110,7 +110,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--files", type=Path, metavar="DIR", help="what `statecast import` wrote: topics, stores, pipelines, connector")
     add("--kafka", metavar="HOST:PORT", help="brokers, with commas")
     add("--kafka-properties", type=Path, metavar="FILE", help="properties of the client, such as security.protocol")
-    add("--service", metavar="NAME", help="check that this user has that service's `access` of the topics file")
+    add(
+        "--service",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="check that this user may do what that service does to topics and groups; repeat it",
+    )
     add("--connect", metavar="URL", help="the REST address of Kafka Connect")
     add("--connector", metavar="NAME", help="the connector there; without --connect the file of --files is looked at")
     url = os.environ.get("STATECAST_DATABASE")

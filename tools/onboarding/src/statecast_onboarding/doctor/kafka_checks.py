@@ -1,5 +1,6 @@
 """What of a Kafka will not work: topics that are missing or kept in the wrong way, ACLs, and partitioners."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,10 +15,25 @@ from statecast_onboarding.doctor.team_files import TeamFiles
 from statecast_service.kafka import KafkaSettings, connect, denied
 
 TIMEOUT_S = 10.0
+GROUP_TIMEOUT_S = 30.0
+"""The first group of a Kafka waits until it has made the topic of all groups' offsets."""
 RESUME_LIMIT_MS = 43_200_000
 """QUERY_SERVICE_RESUME_LIMIT_S as it ships: how long an instance may be away and go on where it was."""
 SAMPLE = 50
 """How many records at the end of a partition are looked at."""
+GROUPS = {
+    "query-service": (("Read", "query-service"), ("Describe", "stream-processor.checkpointed")),
+    "stream-processor": (("Read", "stream-processor.checkpointed"),),
+}
+"""What each service must be allowed to do to which consumer groups, by their names without the prefix."""
+_LIBRDKAFKA_TIMEOUT_S = 600.0
+"""librdkafka aborts the process when this passes before the coordinator of a group is found (its issue 4605)."""
+_NO_COORDINATOR = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
+_AGAIN_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -36,11 +52,11 @@ class TopicFacts:
 
 
 class KafkaChecks:
-    """The checks of one cluster. No call takes longer than TIMEOUT_S, or changes anything."""
+    """The checks of one cluster. No call takes longer than GROUP_TIMEOUT_S, or changes anything."""
 
-    def __init__(self, kafka: KafkaSettings, files: TeamFiles, service: str | None) -> None:
-        """`service` names whose access in the topics file this client must have; None checks that of nobody."""
-        self._kafka, self._files, self._service = kafka, files, service
+    def __init__(self, kafka: KafkaSettings, files: TeamFiles, services: Sequence[str]) -> None:
+        """`services` names whose access, to topics by the topics file and to groups, this client must have."""
+        self._kafka, self._files, self._services = kafka, files, services
         self._heard: list[KafkaError] = []
         self._admin = connect(AdminClient, kafka, on_error=self._heard.append)
         self.compacted: set[str] = set()
@@ -66,6 +82,9 @@ class KafkaChecks:
             facts[name] = known
             yield from self._topic(name, known)
         self.compacted = {name for name in self._files.sources if name in facts and facts[name].compacted}
+        for service in self._services:
+            for operation, group in GROUPS.get(service, ()):
+                yield self._group(operation, self._kafka.group(group), service)
         yield from self._partitioners(facts)
 
     def _facts(self, name: str) -> TopicFacts | Finding:
@@ -107,11 +126,42 @@ class KafkaChecks:
         yield from findings or [ok(subject, f"is there, with {facts.partitions} partitions")]
 
     def _access(self, subject: str, declared: Mapping[str, Any], facts: TopicFacts) -> Iterator[Finding]:
-        needed = (declared.get("access") or {}).get(self._service) if self._service else None
-        refused = sorted({*(needed or ())} - facts.operations)
-        if refused:
-            text = f"the ACLs of Kafka do not allow {', '.join(refused)} to this user"
-            yield fail(subject, f"{text}: `kafka-topics --acls` prints what {self._service} needs")
+        access = declared.get("access") or {}
+        for service in self._services:
+            refused = sorted({*(access.get(service) or ())} - facts.operations)
+            if refused:
+                text = f"the ACLs of Kafka do not allow {', '.join(refused)} to this user"
+                yield fail(subject, f"{text}: `kafka-topics --acls` prints what {service} needs")
+
+    def _group(self, operation: str, name: str, service: str) -> Finding:
+        subject = f"group {name}"
+        try:
+            allowed = operation in self._operations(name)
+        except TimeoutError:
+            return fail(subject, "its coordinator does not answer: look into the logs of the brokers")
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
+                return fail(subject, f"cannot be looked at: {error.args[0].name()}")
+            allowed = False
+        if allowed:
+            return ok(subject, f"{service} may use it")
+        todo = f"`kafka-topics --acls` prints what {service} needs; what begins the name is group.prefix"
+        return fail(subject, f"{denied(operation, 'group', name)}: {todo}")
+
+    def _operations(self, group: str) -> frozenset[str]:
+        """What the ACLs allow on a group, which need not be there. Raises KafkaException, TimeoutError."""
+        deadline = time.monotonic() + GROUP_TIMEOUT_S
+        while True:
+            described = self._admin.describe_consumer_groups(
+                [group], include_authorized_operations=True, request_timeout=_LIBRDKAFKA_TIMEOUT_S
+            )
+            try:
+                operations = described[group].result(GROUP_TIMEOUT_S).authorized_operations
+                return frozenset(each.name.title() for each in operations or ())
+            except KafkaException as error:
+                if error.args[0].code() not in _NO_COORDINATOR or time.monotonic() > deadline:
+                    raise
+            time.sleep(_AGAIN_S)
 
     def _copies(self, subject: str, facts: TopicFacts) -> Iterator[Finding]:
         needed = int((facts.config or {}).get("min.insync.replicas", "1"))
@@ -163,10 +213,15 @@ def _last_keys(consumer: Consumer, topic: str, number: int) -> Iterator[tuple[st
     place = TopicPartition(topic, number)
     first, end = consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)
     consumer.assign([TopicPartition(topic, number, max(first, end - SAMPLE))])
-    while first < end and (message := consumer.poll(TIMEOUT_S)) is not None and message.error() is None:
-        with suppress(UnicodeDecodeError):
-            if key := message.key():
-                yield (key if isinstance(key, str) else key.decode()), number
+    while first < end and (message := consumer.poll(TIMEOUT_S)) is not None:
+        if (error := message.error()) is None:
+            with suppress(UnicodeDecodeError):
+                if key := message.key():
+                    yield (key if isinstance(key, str) else key.decode()), number
+        elif error.code() == KafkaError._PARTITION_EOF:
+            return
+        elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # the group is never joined
+            raise KafkaException(error)
 
 
 def _keyed(subject: str, config: Mapping[str, str]) -> Sequence[Finding]:
