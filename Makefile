@@ -20,7 +20,7 @@ FUZZ := tests/fuzz
 MINUTES ?= 60
 GHZ_VERSION := v0.120.0
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
-JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done infra/local/connect/target/.done infra/local/postgres/target/.done
+JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done infra/local/connect/target/.done infra/local/connect-mariadb/target/.done infra/local/postgres/target/.done
 POSTGRES_ARCHITECTURE := $(if $(filter aarch64 arm64,$(shell uname -m)),arm64v8,amd64)
 
 .PHONY: help

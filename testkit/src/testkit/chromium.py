@@ -1,23 +1,16 @@
 """The Chromium of this machine, driven by Playwright."""
 
-import os
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
 from playwright.async_api import Browser, async_playwright
+
+from testkit.system_programs import system_program
 
 
 def chromium_path() -> str:
-    """Where Chromium is. Without one the test is skipped, but fails where CI is set: there it must not be missing."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        missing = "there is no chromium: install the package chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return path
+    """Where Chromium is. Without one the test is skipped, but fails where CI is set."""
+    return system_program("chromium", "chromium-browser", package="chromium")
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Kafka Connect with Debezium's PostgreSQL connector, from the jars that Maven fetched for the local stack."""
+"""Kafka Connect with Debezium's connectors, from the jars that Maven fetched for the local stack."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,11 +9,15 @@ from pathlib import Path
 import httpx
 from typing_extensions import override
 
+from testkit import mariadb, postgres
+from testkit.mariadb import MariaDb
 from testkit.ports import free_port
-from testkit.postgres import USER, Postgres
+from testkit.postgres import Postgres
 from testkit.server_process import ServerProcess
 
-LIBS = Path(__file__).resolve().parents[3] / "infra" / "local" / "connect" / "target" / "libs"
+_LOCAL = Path(__file__).resolve().parents[3] / "infra" / "local"
+LIBS = _LOCAL / "connect" / "target" / "libs"
+MARIADB_LIBS = _LOCAL / "connect-mariadb" / "target" / "libs"
 CONNECTOR = "debezium"
 PROVIDERS = "org.apache.kafka.common.config.provider"
 
@@ -30,33 +34,61 @@ POLL_INTERVAL_MS = 20
 
 
 def postgres_connector(
-    postgres: Postgres, tables: Sequence[str], topics: str = "$1", **settings: str
+    server: Postgres, tables: Sequence[str], topics: str = "$1", **settings: str
 ) -> Mapping[str, str]:
     """The configuration of a connector for tables of the schema `public`.
 
     `topics` names the topic of a table, whose own name is `$1`. `settings` are Debezium's on top, with underscores for
     dots. A table needs no REPLICA IDENTITY FULL; without it the connector gives no true rows before a change.
     """
-    return {
-        "name": CONNECTOR,
+    own = {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "plugin.name": "pgoutput",
-        "database.hostname": "127.0.0.1",
-        "database.port": str(postgres.port),
-        "database.user": USER,
-        "database.password": f"${{directory:{postgres.directory.resolve()}:password}}",
-        "database.dbname": USER,
-        "table.include.list": ",".join(f"public.{table}" for table in tables),
+        "database.dbname": postgres.USER,
         "publication.autocreate.mode": "filtered",
+    }
+    return {**own, **_connector(server, postgres.USER, "public", tables, topics), **_dotted(settings)}
+
+
+def mariadb_connector(
+    server: MariaDb, bootstrap: str, tables: Sequence[str], topics: str = "$1", **settings: str
+) -> Mapping[str, str]:
+    """The configuration of a connector for tables of the only database; else as `postgres_connector`.
+
+    The history of the tables' definitions is kept in a topic of the broker.
+    """
+    own = {
+        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+        "database.server.id": str(server.port),  # only no two readers of a server may have the same
+        "include.schema.changes": "false",
+        "schema.history.internal.kafka.bootstrap.servers": bootstrap,
+        "schema.history.internal.kafka.topic": f"schema-history-{server.port}",
+    }
+    return {**own, **_connector(server, mariadb.USER, mariadb.USER, tables, topics), **_dotted(settings)}
+
+
+def _connector(
+    server: Postgres | MariaDb, user: str, schema: str, tables: Sequence[str], topics: str
+) -> Mapping[str, str]:
+    return {
+        "name": CONNECTOR,
+        "database.hostname": "127.0.0.1",
+        "database.port": str(server.port),
+        "database.user": user,
+        "database.password": f"${{directory:{server.directory.resolve()}:password}}",
+        "table.include.list": ",".join(f"{schema}.{table}" for table in tables),
         "topic.prefix": "statecast",
         "poll.interval.ms": str(POLL_INTERVAL_MS),
         "retriable.restart.connector.wait.ms": "1000",  # after the server was away; 10 s by default
         "transforms": "topics",
         "transforms.topics.type": "org.apache.kafka.connect.transforms.RegexRouter",
-        "transforms.topics.regex": r"statecast\.public\.(.*)",
+        "transforms.topics.regex": rf"statecast\.{schema}\.(.*)",
         "transforms.topics.replacement": topics,
-        **{name.replace("_", "."): value for name, value in settings.items()},
     }
+
+
+def _dotted(settings: Mapping[str, str]) -> Mapping[str, str]:
+    return {name.replace("_", "."): value for name, value in settings.items()}
 
 
 @dataclass(frozen=True)
@@ -73,10 +105,15 @@ class Connect:
     connector: Mapping[str, str]
     heap: str = "256m"
 
+    @property
+    def libs(self) -> Path:
+        """The folder of the jars, each of one connector."""
+        return MARIADB_LIBS if ".mariadb." in self.connector.get("connector.class", "") else LIBS
+
     def prepare(self) -> None:
         """Writes the configuration. Raises FileNotFoundError without the jars."""
-        if not any(LIBS.glob("debezium-connector-postgres-*.jar")):
-            raise FileNotFoundError(f"no Debezium jars in {LIBS}: run `make install`")
+        if not any(self.libs.glob("debezium-connector-*.jar")):
+            raise FileNotFoundError(f"no Debezium jars in {self.libs}: run `make install`")
         self.directory.mkdir(parents=True, exist_ok=True)
         (self.directory / "log4j2.xml").write_text(LOGGING)
         self._connector_file.write_text(json.dumps({"name": CONNECTOR, "config": dict(self.connector)}, indent=2))
@@ -86,7 +123,7 @@ class Connect:
         """The command that runs the worker with its connector in the foreground."""
         logging = f"-Dlog4j2.configurationFile={self.directory / 'log4j2.xml'}"
         quick_start = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        java = ["java", f"-Xmx{self.heap}", *quick_start, logging, "-cp", f"{LIBS}/*"]
+        java = ["java", f"-Xmx{self.heap}", *quick_start, logging, "-cp", f"{self.libs}/*"]
         files = [str(self._worker_file), str(self._connector_file)]
         return [*java, "org.apache.kafka.connect.cli.ConnectStandalone", *files]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from statecast_onboarding.doctor.connector_checks import (
+    BINLOG_CLASSES,
     CONNECTOR_CLASS,
     JSON_CONVERTER,
     check_config,
@@ -37,7 +38,7 @@ def test_what_import_writes_does_not_fail() -> None:
 @pytest.mark.parametrize(
     ("changed", "finding"),
     [
-        ({"connector.class": "io.debezium.connector.mysql.MySqlConnector"}, ("FAIL", "connector.class")),
+        ({"connector.class": "io.debezium.connector.sqlserver.SqlServerConnector"}, ("FAIL", "connector.class")),
         ({"table.include.list": "public.customers"}, ("FAIL", "table.include.list")),
         ({"skipped.operations": "d,t"}, ("FAIL", "skipped.operations")),
         ({"skipped.operations": "t"}, ("WARN", "skipped.operations")),
@@ -51,6 +52,7 @@ def test_what_import_writes_does_not_fail() -> None:
         ({"snapshot.mode": "no_data"}, ("WARN", "snapshot.mode")),
         ({"plugin.name": "wal2json"}, ("WARN", "plugin.name")),
         ({"column.exclude.list": "public.orders.note"}, ("WARN", "column.exclude.list")),
+        ({"binary.handling.mode": "hex"}, ("FAIL", "binary.handling.mode")),
         ({"transforms.u.type": "io.debezium.transforms.ExtractNewRecordState"}, ("WARN", "transforms")),
     ],
 )
@@ -67,6 +69,16 @@ def test_what_is_right_is_not_complained_about() -> None:
 
     assert levels({**SOUND, **right, "table.include.list": "public\\.orders"}) == {("ok", "decimal.handling.mode")}
     assert levels({**SOUND, **right, "table.include.list": "public.*"}) == {("ok", "decimal.handling.mode")}
+
+
+@pytest.mark.parametrize("of_class", BINLOG_CLASSES)
+def test_a_connector_for_a_binlog_must_stop_at_what_it_cannot_read(of_class: str) -> None:
+    sound = {**SOUND, "connector.class": of_class}
+    del sound["plugin.name"]
+
+    assert levels(sound) == levels(SOUND)
+    for name in ("inconsistent.schema.handling.mode", "event.deserialization.failure.handling.mode"):
+        assert ("FAIL", name) in levels({**sound, name: "warn"})
 
 
 def test_tombstones_are_needed_where_the_source_topic_is_compacted() -> None:

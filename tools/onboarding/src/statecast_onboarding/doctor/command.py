@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic_settings import SettingsConfigDict
 
+from statecast_onboarding.doctor.binlog_checks import SCHEMES, check_binlog_database
 from statecast_onboarding.doctor.connector_checks import (
     check_config,
     check_sources,
@@ -81,7 +82,9 @@ def findings(options: Namespace) -> Iterator[Finding]:
         yield from check_config(config, tables, compacted)
         yield from check_sources(config, files.sources)
     if options.database:
-        yield from check_database(options.database, tables or included_tables(config), config)
+        scheme = options.database.partition("://")[0]
+        check = check_binlog_database if scheme in SCHEMES else check_database
+        yield from check(options.database, tables or included_tables(config), config)
 
 
 def _files(options: Namespace) -> TeamFiles:
@@ -120,7 +123,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--connect", metavar="URL", help="the REST address of Kafka Connect")
     add("--connector", metavar="NAME", help="the connector there; without --connect the file of --files is looked at")
     url = os.environ.get("STATECAST_DATABASE")
-    add("--database", default=url, metavar="URL", help="PostgreSQL, as the connector's role [$STATECAST_DATABASE]")
+    add(
+        "--database",
+        default=url,
+        metavar="URL",
+        help="postgres://… or mysql://…, as the connector [$STATECAST_DATABASE]",
+    )
     add(
         "--table",
         action="append",

@@ -1,4 +1,4 @@
-"""What of a Debezium connector for PostgreSQL will not work: its state, and its configuration."""
+"""What of a Debezium connector will not work: its state, and its configuration."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -13,8 +13,10 @@ from statecast_onboarding.postgres_table import split_name, topic_of
 from statecast_service.settings import suggest
 
 CONNECTOR_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
+BINLOG_CLASSES = ("io.debezium.connector.mysql.MySqlConnector", "io.debezium.connector.mariadb.MariaDbConnector")
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 TIMEOUT_S = 10.0
+_FAILURES = ("event.deserialization.failure.handling.mode", "inconsistent.schema.handling.mode")
 _SKIPPED = {"c": "new rows never arrive", "u": "changes never arrive", "d": "deleted rows stay for ever"}
 
 
@@ -77,15 +79,19 @@ def check_config(config: Mapping[str, str], tables: Collection[str], compacted: 
     `tables` are those that must be sent, as schema.table; `compacted` the source topics that Kafka compacts.
     """
     kind = config.get("connector.class", "")
-    if kind != CONNECTOR_CLASS:
-        yield fail("connector.class", f"is {kind or 'missing'}: changes are read from {CONNECTOR_CLASS}")
+    if kind not in (CONNECTOR_CLASS, *BINLOG_CLASSES):
+        names = ", ".join((CONNECTOR_CLASS, *BINLOG_CLASSES))
+        yield fail("connector.class", f"is {kind or 'missing'}: changes are read from one of {names}")
     yield from _tables(config, tables)
     yield from _operations(config)
     yield from _values(config)
     if config.get("tombstones.on.delete", "true") == "false" and compacted:
         topics = ", ".join(sorted(compacted))
         yield warn("tombstones.on.delete", f"is false, and {topics} is compacted: deleted rows stay; leave it true")
-    if config.get("plugin.name", "decoderbufs") != "pgoutput":
+    for name in _FAILURES if kind in BINLOG_CLASSES else ():
+        if config.get(name, "fail") != "fail":
+            yield fail(name, f"is {config[name]}: a change that the connector cannot read is lost; set it to fail")
+    if kind not in BINLOG_CLASSES and config.get("plugin.name", "decoderbufs") != "pgoutput":
         yield warn("plugin.name", "is not pgoutput, the only one that every PostgreSQL has: set it to pgoutput")
     if config.get("snapshot.mode", "initial") in ("never", "no_data"):
         yield warn(
@@ -127,6 +133,8 @@ def _values(config: Mapping[str, str]) -> Iterator[Finding]:
         yield warn("decimal.handling.mode", "is double: amounts are rounded; set it to string")
     else:
         yield ok("decimal.handling.mode", f"is {decimals}")
+    if (binary := config.get("binary.handling.mode", "bytes")) in ("hex", "base64-url-safe"):
+        yield fail("binary.handling.mode", f"is {binary}: bytes are read as base64; set it to bytes")
     if not schemas and times != "isostring":
         text = "is false: dates and times are bare numbers whose unit is guessed; set it to true"
         yield warn("value.converter.schemas.enable", f"{text}, or time.precision.mode to isostring")

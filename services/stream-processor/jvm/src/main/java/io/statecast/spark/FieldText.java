@@ -31,7 +31,9 @@ final class FieldText {
   static Object read(FieldDescriptor field, String text, DeclaredType declared, String path) {
     if (UNAVAILABLE_FORMS.contains(text)) {
       throw new UndecodableException(
-          path + " is not in the database's log, because it is large and did not change: set REPLICA IDENTITY FULL on the table");
+          path
+              + " is not in the database's log, because it is large and did not change: set REPLICA IDENTITY FULL on the table,"
+              + " or in MySQL and MariaDB binlog_row_image=FULL");
     }
     try {
       return value(field, text, declared);
@@ -62,7 +64,7 @@ final class FieldText {
       case STRING -> expectedAsText(declared);
       case ENUM -> "a name in " + field.getEnumType().getFullName();
       case MESSAGE, GROUP -> MOMENT;
-      case BOOL -> "true or false";
+      case BOOL -> "true or false, or 1 or 0";
       case BYTES -> "base64";
       case FLOAT, DOUBLE -> "a number";
       default -> "a whole number of type " + field.getType().name().toLowerCase(Locale.ROOT);
@@ -95,8 +97,8 @@ final class FieldText {
 
   private static boolean bool(String text) {
     return switch (text.toLowerCase(Locale.ROOT)) {
-      case "true" -> true;
-      case "false" -> false;
+      case "true", "1" -> true; // a TINYINT(1) is a number
+      case "false", "0" -> false;
       default -> throw new IllegalArgumentException(text);
     };
   }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.Row;
  * <p>A change has its log sequence number. A row that a snapshot has read has none: it is only known where the log was
  * when it was read. A transaction that was open meanwhile may have changed the row at a lower number than that, and the row
  * as it left it must win. So a row that was read goes right behind the last change that is known of it: log sequence
- * numbers are multiples of 8, and a change takes more than 8 bytes of the log.
+ * numbers are multiples of 8, and a change takes more than 8 bytes of the log. Numbers of a binlog are made like that.
  */
 final class RowPosition {
   /** Stands for a change that is not newer than the last one. */

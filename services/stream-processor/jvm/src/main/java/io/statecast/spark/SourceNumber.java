@@ -15,6 +15,7 @@ import java.util.regex.Pattern;
 final class SourceNumber {
   private static final String DECIMAL = "org.apache.kafka.connect.data.Decimal";
   private static final String VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal";
+  private static final String BITS = "io.debezium.data.Bits";
   private static final Pattern SCALE = Pattern.compile("\"scale\"\\s*:\\s*(-?\\d{1,5})\\b");
   private static final Pattern VALUE = Pattern.compile("\"value\"\\s*:\\s*\"([A-Za-z0-9+/=]*)\"");
   private static final int LONGEST = 400;
@@ -32,7 +33,7 @@ final class SourceNumber {
    * @throws IllegalArgumentException if the text is none, or is of such a size that no field could hold it
    */
   static BigDecimal read(String text, DeclaredType declared) {
-    if (text.length() > LONGEST) {
+    if (text.length() > LONGEST || declared.is(BITS)) { // the bytes of bits, whose base64 may look like a number
       throw new IllegalArgumentException(text);
     }
     BigDecimal number = declared.is(DECIMAL) ? decimal(text, declared.scale()) : text.startsWith("{") ? pair(text) : new BigDecimal(text);

@@ -30,6 +30,10 @@ final class SourceTime {
     "io.debezium.time.Time", "org.apache.kafka.connect.data.Time", "io.debezium.time.MicroTime", "io.debezium.time.NanoTime"
   };
 
+  private static final String[] NO_MOMENTS = {
+    "io.debezium.time.Year", "io.debezium.time.MicroDuration", "io.debezium.time.NanoDuration", "io.debezium.data.Bits"
+  };
+
   private static final Instant FIRST = Instant.parse("0001-01-01T00:00:00Z");
   private static final Instant END = Instant.parse("+10000-01-01T00:00:00Z");
   private static final BigDecimal DAY = BigDecimal.valueOf(86_400_000_000L);
@@ -76,7 +80,7 @@ final class SourceTime {
   }
 
   private static Instant counted(String text, DeclaredType declared) {
-    if (text.length() > LONGEST_COUNT) {
+    if (text.length() > LONGEST_COUNT || declared.is(TIMES) || declared.is(NO_MOMENTS)) {
       throw new IllegalArgumentException(text);
     }
     BigDecimal count = new BigDecimal(text);

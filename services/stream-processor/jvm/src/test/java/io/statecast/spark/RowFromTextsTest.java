@@ -193,6 +193,22 @@ class RowFromTextsTest {
     assertEquals("text is not %s: %s".formatted(expected, text), problem("text", text, declared("text", name, null)));
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "io.debezium.time.Year, 2024", "io.debezium.time.MicroTime, 36000000000", "io.debezium.time.MicroDuration, 5",
+    "io.debezium.data.Bits, 1234"
+  })
+  void aCountOfAnotherTypeIsNoMoment(String name, String text) {
+    assertEquals("at is not a moment between the years 1 and 9999: " + text, problem("at", text, declared("at", name, null)));
+  }
+
+  @Test
+  void bitsAreNoNumberThoughTheirBase64MayLookLikeOne() {
+    Row bits = declared("number", "io.debezium.data.Bits", null);
+
+    assertEquals("number is not a whole number of type int64: 1234", problem("number", "1234", bits));
+  }
+
   @Test
   void anElementThatDoesNotFitIsNamedByItsPath() {
     assertEquals(List.of(RowFactory.create("a")).toString(), value("lines", scala(RowFactory.create("a"))).toString());
@@ -202,7 +218,10 @@ class RowFromTextsTest {
 
   @Test
   void aLargeValueThatTheLogLeftOutIsAProblem() {
-    assertTrue(problem("text", "__debezium_unavailable_value").contains("REPLICA IDENTITY FULL"));
+    String problem = problem("text", "__debezium_unavailable_value");
+
+    assertTrue(problem.contains("REPLICA IDENTITY FULL"));
+    assertTrue(problem.contains("binlog_row_image=FULL"));
   }
 
   @Test
