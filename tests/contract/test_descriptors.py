@@ -4,7 +4,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from google.protobuf import descriptor_pb2
+from google.protobuf import descriptor_pb2, json_format
 
 import statecast
 from statecast.descriptors import DescriptorsError, MessageTypes
@@ -45,6 +45,33 @@ def test_proto_files_that_import_the_contract_are_compiled(mounted: Path) -> Non
     assert types.fields["acme.v1.Shipment"] == {"shipment_id", "note"}
     shipment = types.message_class("acme.v1.Shipment")(shipment_id="s-1")
     assert types.message_class("acme.v1.Shipment").FromString(shipment.SerializeToString()) == shipment
+
+
+PRICED = """\
+syntax = "proto3";
+package acme.v1;
+import "statecast/change/v1/decimal.proto";
+message Priced { string price = 1 [(statecast.change.v1.decimal) = {precision: 12, scale: 2}]; }
+"""
+
+
+def test_a_text_that_is_a_decimal_is_a_text_to_who_reads_the_message(mounted: Path) -> None:
+    (mounted / "priced.proto").write_text(PRICED)
+    types = MessageTypes.read(mounted)
+    priced = types.message_class("acme.v1.Priced")(price="12.50")
+
+    assert json_format.MessageToDict(priced) == {"price": "12.50"}
+    assert json_format.ParseDict({"price": "12.50"}, types.message_class("acme.v1.Priced")()) == priced
+
+
+def test_a_set_that_declares_the_option_itself_is_the_contracts(mounted: Path) -> None:
+    (mounted / "priced.proto").write_text(PRICED)
+    whole = MessageTypes.read(mounted).descriptor_set
+    (mounted / "priced.proto").unlink()
+    (mounted / "acme/v1/shipment.proto").unlink()
+    (mounted / "priced.binpb").write_bytes(whole)
+
+    assert "acme.v1.Priced" in MessageTypes.read(mounted).rows
 
 
 def test_the_generated_classes_stay_those_of_the_contract(mounted: Path) -> None:

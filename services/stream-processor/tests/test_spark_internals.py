@@ -1,5 +1,7 @@
 """Integers that do not fit are null, and everything else is Spark's."""
 
+from decimal import Decimal
+
 import pytest
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
@@ -27,6 +29,10 @@ def computed(spark: SparkSession, sql: str, large: int, small: int) -> object:
         "1 + (large * 2) - large",
         "if(small > 0, large * small, 0)",
         "aggregate(items, 0L, (sum, item) -> sum + item.large)",
+        "cast(repeat('9', 36) || '.99' as decimal(38, 2)) * 10",
+        "cast(repeat('9', 36) || '.99' as decimal(38, 2)) + large",
+        "cast(1000 as decimal(3, 0))",
+        "cast(large as decimal(20, 2)) / 0",
     ],
 )
 def test_what_is_beyond_its_type_is_null(spark: SparkSession, sql: str) -> None:
@@ -49,6 +55,10 @@ def test_what_is_beyond_its_type_is_null(spark: SparkSession, sql: str) -> None:
         ("concat('${env:HOME}', text)", "${env:HOME}text"),
         ("cast(date'2024-08-28' + interval 1 day as string)", "2024-08-29"),
         ("coalesce(large * 2, -1)", -1),
+        ("cast(large as decimal(20, 1)) * 2.5", Decimal(LARGEST) * 5 / 2),
+        ("cast(large as decimal(38, 2)) - 0.01", LARGEST - Decimal("0.01")),
+        ("cast(small as decimal(12, 2)) / 7", Decimal("0.428571")),
+        ("cast(2.5 as decimal(12, 2)) div 1", 2),
     ],
 )
 def test_all_else_is_as_ever(spark: SparkSession, sql: str, expected: object) -> None:

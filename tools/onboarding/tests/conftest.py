@@ -39,6 +39,18 @@ CREATE SCHEMA stock;
 CREATE TABLE stock.levels (depot int, article text, amount int NOT NULL, PRIMARY KEY (depot, article));
 ALTER TABLE stock.levels REPLICA IDENTITY FULL;
 CREATE TABLE public.notes (text text);
+CREATE TABLE public.prices (
+  id int PRIMARY KEY,
+  shop text NOT NULL,
+  net numeric(12, 2) NOT NULL,
+  rate numeric,
+  whole numeric(18),
+  large numeric(20),
+  tiny numeric(3, 5),
+  rounded numeric(5, -2),
+  huge numeric(50, 2),
+  several numeric(8, 2)[]
+);
 CREATE TABLE public."Order Items" ("no" int PRIMARY KEY, "case" int NOT NULL, "ID" int, customer_id bigint);
 CREATE TABLE public.größe (id int PRIMARY KEY, "ID" int, _id int);
 CREATE TABLE public."order" (id int PRIMARY KEY);

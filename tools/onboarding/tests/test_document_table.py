@@ -117,12 +117,33 @@ def test_a_sample_gives_fields_that_take_its_values(
     assert check() == 0
 
 
+def digits(scale: str, precision: str = "") -> dict[str, object]:
+    """What Kafka Connect's schema says of a decimal, beside its type."""
+    given = {"scale": scale, "connect.decimal.precision": precision}
+    return {"parameters": {name: value for name, value in given.items() if value}}
+
+
 @pytest.mark.parametrize(
     ("field", "expected"),
     [
         (
             {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal", "fields": []},
-            "// Digits, exactly.\n  string a",
+            "// Digits, exactly; to SQL a text, because the schema does not say how many.\n  string a = 2;",
+        ),
+        (
+            {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal"} | digits("2", "12"),
+            "string a = 2 [(statecast.change.v1.decimal) = {precision: 12, scale: 2}];",
+        ),
+        (
+            {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal"} | digits("2"),
+            "string a = 2 [(statecast.change.v1.decimal) = {precision: 38, scale: 2}];",
+        ),
+        (
+            {
+                "type": "array",
+                "items": {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", **digits("2", "12")},
+            },
+            "repeated string a = 2 [(statecast.change.v1.decimal) = {precision: 12, scale: 2}];",
         ),
         (
             {"type": "int64", "name": "io.debezium.time.MicroTime"},
@@ -159,7 +180,22 @@ def test_a_schema_of_connect_gives_fields_that_take_its_values(
         ({"type": "array", "items": "Row"}, "// JSON.\n  string a"),
         ({"type": "record", "name": "Inner", "fields": [{"name": "next", "type": "acme.Inner"}]}, "  A a = 2;"),
         ({"type": "fixed", "name": "Hash", "size": 16}, "bytes a"),
-        ({"type": "fixed", "name": "D", "size": 8, "logicalType": "decimal"}, "// Digits, exactly.\n  string a"),
+        (
+            {"type": "fixed", "name": "D", "size": 8, "logicalType": "decimal"},
+            "does not say how many.\n  string a = 2;",
+        ),
+        (
+            {"type": "fixed", "name": "D", "size": 8, "logicalType": "decimal", "precision": 12, "scale": 2},
+            "string a = 2 [(statecast.change.v1.decimal) = {precision: 12, scale: 2}];",
+        ),
+        (
+            ["null", {"type": "bytes", "logicalType": "decimal", "precision": 9}],
+            "optional string a = 2 [(statecast.change.v1.decimal) = {precision: 9, scale: 0}];",
+        ),
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 64, "scale": 2},
+            "it has more than 38.\n  string a = 2;",
+        ),
         ({"type": "map", "values": {"type": "enum", "name": "E", "symbols": ["X"]}}, "// JSON.\n  string a"),
         ({"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}, "google.protobuf.Timestamp a"),
     ],

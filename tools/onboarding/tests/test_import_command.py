@@ -45,7 +45,8 @@ def test_each_column_becomes_a_field_with_what_is_to_be_known(database: Postgres
         "  State state = 3;",
         "    STATE_ON_THE_WAY = 2;",
         "  // One of: first class, second class. Unset for NULL.\n  optional string grade = 4;",
-        "  // The digits of a numeric(10,3), exactly. Unset for NULL.\n  optional string weight = 5;",
+        "  // A numeric(10,3). Unset for NULL.\n"
+        "  optional string weight = 5 [(statecast.change.v1.decimal) = {precision: 10, scale: 3}];",
         "  int32 parcels = 6;",
         "  int64 price = 7;",
         "  // Of an array that holds NULLs make this a `string`: it is JSON then.\n  repeated string tags = 8;",
@@ -56,7 +57,42 @@ def test_each_column_becomes_a_field_with_what_is_to_be_known(database: Postgres
         assert line in proto
     types = MessageTypes.read(out / "messages")
     assert types.fields["team_statecast.v1.Shipments"] >= {"id", "due"}
-    assert types.fields["team_statecast.v1.ShipmentsByCustomerId"] == {"customer_id", "rows", "parcels", "price"}
+    assert types.fields["team_statecast.v1.ShipmentsByCustomerId"] == {
+        "customer_id",
+        "rows",
+        "weight",
+        "parcels",
+        "price",
+    }
+
+
+def test_a_numeric_is_a_decimal_to_sql_where_its_scale_is_known(
+    database: PostgresProcess, out: Path, check: Callable[[], int]
+) -> None:
+    command = ["import", database.server.dsn, "--table", "prices", "--shape", "aggregate", "--group", "shop"]
+    assert statecast([*command, "--out", str(out)]) == 0
+    proto = (out / "messages/prices.proto").read_text()
+
+    def decimal(precision: int, scale: int) -> str:
+        return f"[(statecast.change.v1.decimal) = {{precision: {precision}, scale: {scale}}}];\n"
+
+    for line in (
+        f"  // A numeric(12,2).\n  string net = 3 {decimal(12, 2)}",
+        "  // A numeric. Digits, exactly; to SQL a text, because the column has no scale. Unset for NULL.\n"
+        "  optional string rate = 4;\n",
+        "  // A numeric(18,0). Unset for NULL.\n  optional int64 whole = 5;\n",
+        f"  optional string large = 6 {decimal(20, 0)}",
+        f"  optional string tiny = 7 {decimal(5, 5)}",
+        f"  optional string rounded = 8 {decimal(7, 0)}",
+        "because it has more than 38. Unset for NULL.\n  optional string huge = 9;\n",
+        f"  repeated string several = 10 {decimal(8, 2)}",
+        f"  // The sum.\n  string net = 3 {decimal(38, 2)}",
+    ):
+        assert line in proto, proto
+    [pipeline] = (out / "pipelines").iterdir()
+    sums = yaml.safe_load(pipeline.read_text())["keep"]["aggregate"]
+    assert set(sums) == {"rows", "net", "whole", "large", "tiny", "rounded"}
+    assert check() == 0
 
 
 def test_members_are_sorted_by_the_time_of_change_and_the_replica_identity_is_told(

@@ -29,8 +29,16 @@ from stream_processor.errors import PipelineFileError
         ("us-share-holders", {"keep": {"aggregate": {"shares": "amount"}}}, "is not of the form"),
         ("us-share-holders", {"keep": {"aggregate": {"shares": "sum(amount) + sum(amount)"}}}, "is no SQL expression"),
         ("us-share-holders", {"keep": {"aggregate": {"shares": "sum(amont)"}}}, "did you mean amount?"),
-        ("us-share-holders", {"keep": {"aggregate": {"shares": "sum(ticker)"}}}, "only integers can be summed exactly"),
-        ("us-share-holders", {"keep": {"aggregate": {"shares": "sum(amount / 3)"}}}, "only integers can be summed"),
+        (
+            "us-share-holders",
+            {"keep": {"aggregate": {"shares": "sum(ticker)"}}},
+            "only integers and decimals are summed",
+        ),
+        (
+            "us-share-holders",
+            {"keep": {"aggregate": {"shares": "sum(amount / 3)"}}},
+            "only integers and decimals are summed",
+        ),
         (
             "us-share-holders",
             {"keep": {"aggregate": {"shares": "avg(amount)"}}},

@@ -50,7 +50,9 @@ def scope(contract: Contract) -> Scope:
         ("created_at + interval 1 day", "None"),
         ("zip_with(lines, lines, (a, b) -> a.item_quantity + b.item_quantity)", "None"),
         ("currency = 'today' or currency in ('now')", "bool"),
-        ("cast(total_amount_cents as decimal(20, 2))", "float"),
+        ("cast(total_amount_cents as decimal(20, 2))", "decimal"),
+        ("total_amount_cents * 2.5", "decimal"),
+        ("total_amount_cents * 2.5D", "float"),
         ("not (currency is null) and (currency like any ('E%'))", "bool"),
     ],
 )
@@ -131,6 +133,7 @@ def test_what_is_wrong_is_told(scope: Scope, sql: str, problem: str) -> None:
 def test_what_sqlglot_infers_is_what_spark_gives(scope: Scope, contract: Contract, spark: SparkSession) -> None:
     row = row_type(contract.message("statecast.sales.v1.Invoice"))
     kinds = {"tinyint": "integer", "int": "integer", "bigint": "integer", "double": "float", "boolean": "bool"}
+    decimal = "cast(total_amount_cents as decimal(12, 2))"
     expressions = [
         "total_amount_cents div 100 + 1",
         "total_amount_cents / 100",
@@ -158,10 +161,39 @@ def test_what_sqlglot_infers_is_what_spark_gives(scope: Scope, contract: Contrac
         "trunc(created_at, 'MM')",
         "nullif(currency, '')",
         "abs(total_amount_cents)",
+        "total_amount_cents * 2.5",
+        "total_amount_cents / 2.5",
+        "total_amount_cents * 1.5e3",
+        *[
+            sql.replace("price", decimal)
+            for sql in (
+                "price * total_amount_cents",
+                "price / 3",
+                "price % 3",
+                "price div 3",
+                "-price",
+                "price * 2.5D",
+                "abs(price)",
+                "sign(price)",
+                "floor(price)",
+                "round(price, 1)",
+                "bround(price)",
+                "greatest(price, 1)",
+                "coalesce(price, 0)",
+                "if(true, price, 0.5)",
+                "nullif(price, 0)",
+                "try_divide(price, 3)",
+                "try_add(price, 1)",
+                "pmod(price, 3)",
+                "sqrt(price)",
+                "cast(price as string)",
+            )
+        ],
     ]
     frame = spark.createDataFrame([], row)
 
     for sql in expressions:
         inferred = type_of(sql, scope)
         [actual] = [field.dataType.simpleString() for field in frame.selectExpr(sql).schema]
+        actual = "decimal" if actual.startswith("decimal") else actual
         assert inferred is None or str(inferred) == kinds.get(actual, actual), sql

@@ -5,10 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from statecast.descriptors import MessageTypes
+from stream_processor.definition import pipeline_check
+from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline_file import PipelineFile
 from stream_processor.errors import PipelineChangedError
 from stream_processor.operation.checkpoints import Checkpoints, LocalFiles, claim
 from stream_processor.operation.plan import QueryPlan, plan
+from testkit.stream_processor import sales
 
 IDS = {"orders": "A", "orders-by-key": "B"}
 WITH_MESSAGE = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order"}
@@ -46,6 +51,38 @@ def claimed(tmp_path: Path, shipped: Callable[..., Pipeline]) -> Path:
 )
 def test_the_same_meaning_goes_on(claimed: Path, shipped: Callable[..., Pipeline], replaced: dict[str, object]) -> None:
     claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key", **replaced)), IDS, no_epochs)
+
+
+def sales_by_price(directory: Path, digits: str) -> Pipeline:
+    """Members sorted by a price; the option of its field has these digits, or there is none."""
+    option = f" [(statecast.change.v1.decimal) = {{{digits}}}]" if digits else ""
+    directory.mkdir()
+    text = sales.PROTO.replace(
+        "string tax = 7 [(statecast.change.v1.decimal) = {precision: 8, scale: 7}]", "string tax = 7"
+    )
+    (directory / "sales.proto").write_text(text.replace("string tax = 7", f"string tax = 7{option}"))
+    content = {
+        "name": "orders-by-key",
+        "source": {"topic": "orders", "message": sales.CHANGE},
+        "group_by": "shop",
+        "keep": {"members": {"key": "sale_id", "sort": "tax"}},
+        "sink": {"topic": "orders-by-key"},
+    }
+    contract = Contract(MessageTypes.read(directory).descriptor_set)
+    return pipeline_check.check("orders-by-key.yaml", PipelineFile.model_validate(content), contract)
+
+
+@pytest.mark.parametrize("digits", ["", "precision: 9, scale: 2", "precision: 8, scale: 3"])
+def test_decimals_that_keys_write_in_another_way_are_refused(tmp_path: Path, digits: str) -> None:
+    made_with = sales_by_price(tmp_path / "before", "precision: 8, scale: 2")
+    claim(Checkpoints(str(tmp_path), LocalFiles()), planned(made_with), IDS, no_epochs)
+    (tmp_path / "orders-by-key").mkdir()
+    claim(Checkpoints(str(tmp_path), LocalFiles()), planned(made_with), IDS, no_epochs)
+
+    with pytest.raises(
+        PipelineChangedError, match=r"orders-by-key\.yaml: decimals in keys: changed since the checkpoint"
+    ):
+        claim(Checkpoints(str(tmp_path), LocalFiles()), planned(sales_by_price(tmp_path / "n", digits)), IDS, no_epochs)
 
 
 def test_the_epoch_of_a_restored_database_goes_on(tmp_path: Path, shipped: Callable[..., Pipeline]) -> None:

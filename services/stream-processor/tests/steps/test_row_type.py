@@ -1,5 +1,7 @@
 """The shape of a message as a Spark type."""
 
+from pathlib import Path
+
 import pytest
 from google.protobuf import text_format
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
@@ -16,9 +18,11 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from statecast.descriptors import MessageTypes
 from stream_processor.definition.contract import Contract
 from stream_processor.errors import ContractError
 from stream_processor.steps.functions import fits, row_type
+from testkit.stream_processor import sales
 
 WITH_A_MAP = """
 name: "m.proto" package: "m" syntax: "proto3"
@@ -48,6 +52,15 @@ def test_an_order_has_the_types_of_spark_protobuf(contract: Contract) -> None:
     )
 
 
+def test_a_text_that_is_a_decimal_is_one_in_spark(tmp_path: Path) -> None:
+    contract = Contract(MessageTypes.read(sales.mount(tmp_path)).descriptor_set)
+
+    assert row_type(contract.message(sales.ROW)).simpleString() == (
+        "struct<sale_id:int,shop:string,price:decimal(12,2),amount:bigint,discounts:array<decimal(2,2)>,"
+        "weight:double,tax:decimal(8,7)>"
+    )
+
+
 @pytest.mark.parametrize(("name", "problem"), [("m.Mapped", "m.Mapped.counts is a map"), ("m.Tree", "contains itself")])
 def test_what_a_row_cannot_hold_is_refused(name: str, problem: str) -> None:
     file = text_format.Parse(WITH_A_MAP, FileDescriptorProto())
@@ -66,6 +79,17 @@ def test_what_a_row_cannot_hold_is_refused(name: str, problem: str) -> None:
         (LongType(), DoubleType(), True),
         (FloatType(), DoubleType(), True),
         (DecimalType(10, 2), DoubleType(), True),
+        (DecimalType(10, 2), DecimalType(12, 4), True),
+        (DecimalType(12, 2), DecimalType(12, 4), False),
+        (DecimalType(12, 3), DecimalType(12, 2), False),
+        (DecimalType(12, 0), LongType(), False),
+        (IntegerType(), DecimalType(12, 2), True),
+        (IntegerType(), DecimalType(11, 2), False),
+        (LongType(), DecimalType(21, 2), True),
+        (LongType(), DecimalType(20, 0), False),  # that of a uint64, which nothing negative fits
+        (DoubleType(), DecimalType(38, 2), False),
+        (StringType(), DecimalType(12, 2), False),
+        (ArrayType(IntegerType(), False), ArrayType(DecimalType(12, 2), False), True),
         (LongType(), IntegerType(), False),
         (DoubleType(), LongType(), False),
         (LongType(), StringType(), False),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from statecast_onboarding.table import INTEGERS, TIMESTAMP, Column, Table, camel_case
+from statecast_onboarding.table import INTEGERS, MAX_PRECISION, TIMESTAMP, Column, Decimal, Table, camel_case
 
 WIDTH = 116
 
@@ -35,23 +35,35 @@ def aggregate_name(table: Table, group: Column) -> str:
 
 
 def summed(table: Table, group: Column) -> list[Column]:
-    """The columns that an aggregate sums: integers, because only these are exact; no keys, whose sums say nothing."""
+    """The columns that an aggregate sums: those whose sums are exact; no keys, whose sums say nothing."""
     ids = (*table.key, group.name)
-    columns = [each for each in table.columns if each.type in INTEGERS and not each.repeated and each.name not in ids]
+    columns = [each for each in table.columns if _is_exact(each) and not each.repeated and each.name not in ids]
     return [column for column in columns if not column.name.endswith("_id") and column.name != "rows"]
+
+
+def _is_exact(column: Column) -> bool:
+    return column.type in INTEGERS or column.decimal is not None
+
+
+def _sum(column: Column) -> Column:
+    if column.decimal is None:
+        return Column(column.name, "int64", False, note="The sum.")
+    return Column(column.name, "string", False, note="The sum.", decimal=Decimal(MAX_PRECISION, column.decimal.scale))
 
 
 def _aggregate(table: Table, group: Column) -> tuple[str, list[Column], str]:
     fields = [
-        Column(group.name, group.type, False, labels=group.labels),
+        Column(group.name, group.type, False, labels=group.labels, decimal=group.decimal),
         Column("rows", "int64", False, note="How many."),
     ]
-    fields += [Column(each.name, "int64", False, note="The sum.") for each in summed(table, group)]
+    fields += map(_sum, summed(table, group))
     return aggregate_name(table, group), fields, f"What the rows of `{table.name}` with one `{group.name}` add up to."
 
 
 def _imports(columns: Sequence[Column]) -> str:
     files = ["statecast/change/v1/change.proto"]
+    if any(column.decimal for column in _all(columns)):
+        files.append("statecast/change/v1/decimal.proto")
     if any(column.type == TIMESTAMP for column in _all(columns)):
         files.insert(0, "google/protobuf/timestamp.proto")
     return "".join(f'import "{file}";\n' for file in files)
@@ -75,7 +87,8 @@ def _message(
             nested = _message(types[column.name], column.fields, f"An object of `{column.name}`.", (), (), inner)
             lines += [line.rstrip("\n") for line in nested]
     for number, column in enumerate(columns, start=1):
-        lines += [*_comment(_about(column, column.name in key), inner), f"{inner}{_field(column, types)} = {number};"]
+        field = f"{_field(column, types)} = {number}{_options(column)};"
+        lines += [*_comment(_about(column, column.name in key), inner), f"{inner}{field}"]
     lines += [line for reason in left_out for line in _comment(f"Left out: {reason}.", inner)]
     return ["\n".join([*lines, f"{indent}}}\n"])]
 
@@ -110,6 +123,13 @@ def _field(column: Column, types: Mapping[str, str]) -> str:
     scalar = column.type not in (TIMESTAMP, "message")
     rule = "repeated " if column.repeated else "optional " if column.nullable and scalar else ""
     return f"{rule}{type_} {column.name}"
+
+
+def _options(column: Column) -> str:
+    if column.decimal is None:
+        return ""
+    precision, scale = column.decimal.precision, column.decimal.scale
+    return f" [(statecast.change.v1.decimal) = {{precision: {precision}, scale: {scale}}}]"
 
 
 def _about(column: Column, is_key: bool) -> str:

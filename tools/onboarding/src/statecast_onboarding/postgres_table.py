@@ -1,6 +1,7 @@
 """Reads a table's columns, key, enums and replica identity from PostgreSQL's catalogue."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -15,12 +16,16 @@ from statecast_onboarding.table import (
     TIMESTAMP,
     Column,
     Table,
+    decimal_column,
+    digits_column,
     enum_column,
     usable,
 )
 from statecast_service.settings import suggest
 
 CONNECT_TIMEOUT_S = 10
+MAX_WHOLE = 18
+"""How many digits surely fit into an int64."""
 REPLICA_IDENTITIES = {"d": "default", "f": "full", "i": "index", "n": "nothing"}
 
 _TYPES = {
@@ -136,19 +141,27 @@ def _column(row: dict[str, Any]) -> Column:
     column = Column(row["name"], "string", not row["required"], row["repeated"])
     if row["labels"]:
         return enum_column(column, row["labels"])
+    comment = " ".join((row["comment"] or "").split())
+    if row["type"].startswith("numeric"):
+        return _numeric(replace(column, note=f"{comment} A {row['type']}.".strip()), row["type"])
     type_, note = _type(row["type"])
-    notes = [" ".join((row["comment"] or "").split()), note]
-    return Column(row["name"], type_, column.nullable, column.repeated, " ".join(filter(None, notes)))
+    return replace(column, type=type_, note=" ".join(filter(None, (comment, note))))
+
+
+def _numeric(column: Column, declared: str) -> Column:
+    """A whole number that fits as one, any other with a scale as a decimal, the rest as text."""
+    digits = re.fullmatch(r"numeric\((\d+),(-?\d+)\)", declared)
+    if digits is None:
+        return digits_column(column, "the column has no scale.")
+    precision, scale = int(digits[1]), int(digits[2])
+    if scale == 0 and precision <= MAX_WHOLE:
+        return replace(column, type="int64")
+    return decimal_column(column, precision, scale)
 
 
 def _type(declared: str) -> tuple[str, str]:
     """The type of a field, and what is to be known about it."""
     name = re.sub(r"\(.*?\)", "", declared).strip()
-    if name == "numeric":
-        digits = re.fullmatch(r"numeric\((\d+),(\d+)\)", declared)
-        if digits and digits[2] == "0" and int(digits[1]) <= 18:
-            return "int64", f"A {declared}."
-        return "string", f"The digits of a {declared}, exactly."
     if name in _TYPES:
         return _TYPES[name], ""
     if name in _TEXTS:

@@ -8,11 +8,14 @@ from statecast_onboarding.errors import OnboardingError
 from statecast_onboarding.table import (
     DATE,
     INTERVAL,
+    MAX_PRECISION,
     TIME,
     TIME_IN_UTC,
     TIMESTAMP,
     Column,
     array_column,
+    decimal_column,
+    digits_column,
     enum_column,
     json_column,
 )
@@ -41,7 +44,6 @@ _AVRO = {
     "boolean": "bool",
     "bytes": "bytes",
 }
-_DIGITS = "Digits, exactly."
 _COUNTED = f"{INTERVAL} Set interval.handling.mode=string at the connector: a count has lost the months."
 _LOGICAL = {
     **dict.fromkeys(
@@ -52,14 +54,12 @@ _LOGICAL = {
     "ZonedTime": ("string", TIME_IN_UTC),
     "Interval": ("string", INTERVAL),
     **dict.fromkeys(("MicroDuration", "NanoDuration"), ("string", _COUNTED)),
-    **dict.fromkeys(("Decimal", "VariableScaleDecimal"), ("string", _DIGITS)),
     "Json": ("string", "JSON as text."),
     "Uuid": ("string", "A UUID."),
 }
 """Debezium's and Connect's names of types, behind their packages."""
 _LOGICAL_AVRO = {
     "date": ("string", DATE),
-    "decimal": ("string", _DIGITS),
     "time-millis": ("string", TIME),
     "time-micros": ("string", TIME),
     "uuid": ("string", "A UUID."),
@@ -99,10 +99,21 @@ def _named_type(column: Column, name: object, parameters: object) -> Column | No
     if not isinstance(name, str) or not name.startswith(_PACKAGES):
         return None
     short = name.rpartition(".")[2]
+    given = parameters if isinstance(parameters, dict) else {}
     if short == "Enum":
-        labels = str(parameters.get("allowed") or "") if isinstance(parameters, dict) else ""
+        labels = str(given.get("allowed") or "")
         return enum_column(column, labels.split(",") if labels else ())
+    if short in ("Decimal", "VariableScaleDecimal"):
+        return _decimal(column, given.get("connect.decimal.precision", MAX_PRECISION), given.get("scale"))
     return _of_type(column, _LOGICAL[short]) if short in _LOGICAL else None
+
+
+def _decimal(column: Column, precision: object, scale: object) -> Column:
+    """The column with the digits that a schema gives as numbers or as texts."""
+    try:
+        return decimal_column(column, int(str(precision)), int(str(scale)))
+    except ValueError:
+        return digits_column(column, "the schema does not say how many.")
 
 
 def _of_type(column: Column, known: tuple[str, str]) -> Column:
@@ -169,6 +180,8 @@ class AvroColumns:
             return known
         if "timestamp" in logical:
             return replace(column, type=TIMESTAMP)
+        if logical == "decimal":
+            return _avro_decimal(column, type_)
         if logical in _LOGICAL_AVRO:
             return _of_type(column, _LOGICAL_AVRO[logical])
         match kind:
@@ -196,10 +209,14 @@ class AvroColumns:
                 return enum_column(column, map(str, _entry(type_, "symbols", list)))
             case "fixed":
                 is_decimal = type_.get("logicalType") == "decimal"
-                return _of_type(column, _LOGICAL_AVRO["decimal"]) if is_decimal else replace(column, type="bytes")
+                return _avro_decimal(column, type_) if is_decimal else replace(column, type="bytes")
         if name in self._within:  # a message may hold itself, but Spark has no type for it
             return json_column(column)
         return replace(column, type="message", fields=self.of_record(type_, name.rpartition(".")[0]))
+
+
+def _avro_decimal(column: Column, type_: Mapping[str, Any]) -> Column:
+    return _decimal(column, type_.get("precision"), type_.get("scale", 0))
 
 
 def _full_name(name: str, namespace: str) -> str:

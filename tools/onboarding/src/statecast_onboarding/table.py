@@ -15,12 +15,25 @@ TIME = "A time of day, for example `10:00:00`."
 TIME_IN_UTC = "A time of day in UTC, for example `10:00:00Z`."
 INTERVAL = "An ISO 8601 duration, for example `P1Y2M3DT4H5M6S`."
 JSON = "JSON."
+DIGITS = "Digits, exactly; to SQL a text, because"
+MAX_PRECISION = 38
+"""The digits that the option statecast.change.v1.decimal takes."""
 _LABEL = re.compile(r"[A-Za-z0-9_]+")
+
+
+@dataclass(frozen=True)
+class Decimal:
+    """How many digits the numbers of a text have at most, and how many of them are behind the point."""
+
+    precision: int
+    scale: int
 
 
 @dataclass(frozen=True)
 class Column:
     """One column. `type` is a scalar of Protobuf, TIMESTAMP, `enum` (with `labels`) or `message` (with `fields`).
+
+    A `string` with `decimal` is a number to SQL.
 
     `note` is what somebody who reads the field should know, as a comment.
     """
@@ -32,6 +45,7 @@ class Column:
     note: str = ""
     labels: tuple[str, ...] = ()
     fields: tuple["Column", ...] = ()
+    decimal: Decimal | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,25 @@ def array_column(column: Column, element: Column) -> Column:
     if element.repeated or element.note.endswith(JSON):
         return json_column(column)
     note = column.note or element.note
-    return replace(column, type=element.type, repeated=True, note=note, labels=element.labels, fields=element.fields)
+    return replace(element, name=column.name, nullable=column.nullable, repeated=True, note=note)
+
+
+def decimal_column(column: Column, precision: int, scale: int) -> Column:
+    """The column as a text whose numbers have that many digits, `scale` of them behind the point.
+
+    A scale may be negative, or above the precision, as PostgreSQL has it. Digits beyond MAX_PRECISION make it a text
+    that SQL does not know for a number; the note says so.
+    """
+    behind = max(scale, 0)
+    decimal = Decimal(max(precision - scale, 0) + behind, behind)
+    if not 1 <= decimal.precision <= MAX_PRECISION:
+        return digits_column(column, f"it has more than {MAX_PRECISION}.")
+    return replace(column, type="string", decimal=decimal)
+
+
+def digits_column(column: Column, reason: str) -> Column:
+    """The column as a text of any digits; `reason` says why it is no decimal."""
+    return replace(column, type="string", note=f"{column.note} {DIGITS} {reason}".strip())
 
 
 def json_column(column: Column) -> Column:

@@ -9,10 +9,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from statecast_service.settings import suggest
+from stream_processor.definition.decimals import Decimal, check_decimals, decimal_of
 from stream_processor.errors import ContractError
 
 TIMESTAMP = "google.protobuf.Timestamp"
-Kind = Literal["string", "integer", "timestamp", "enum", "bool", "float", "bytes", "message"]
+Kind = Literal["string", "integer", "timestamp", "enum", "bool", "float", "bytes", "message", "decimal"]
 
 _KINDS: dict[int, Kind] = {
     FieldDescriptor.TYPE_STRING: "string",
@@ -27,7 +28,9 @@ _KINDS: dict[int, Kind] = {
 
 
 def kind(field: FieldDescriptor) -> Kind:
-    """What one value of the field is; a Timestamp is a kind of its own."""
+    """What one value of the field is; a Timestamp is a kind of its own, and so is a text that is a decimal."""
+    if decimal_of(field) is not None:
+        return "decimal"
     if field.message_type is not None and field.message_type.full_name == TIMESTAMP:
         return "timestamp"
     return _KINDS.get(field.type, "integer")
@@ -65,6 +68,10 @@ class FieldPath:
     def kind(self) -> Kind:
         return kind(self.fields[-1])
 
+    @property
+    def decimal(self) -> Decimal | None:
+        return decimal_of(self.fields[-1])
+
     def __str__(self) -> str:
         return ".".join(self.names)
 
@@ -88,6 +95,7 @@ class Contract:
     """The messages of one serialized FileDescriptorSet, imports before the files that import them."""
 
     def __init__(self, descriptor_set: bytes) -> None:
+        """Raises ConfigurationError for a field that is said to be a decimal and can be none."""
         self.descriptor_set = descriptor_set
         self._messages: dict[str, Descriptor] = {}
         pool = DescriptorPool()
@@ -95,6 +103,7 @@ class Contract:
             pool.AddSerializedFile(file.SerializeToString())
             for message in pool.FindFileByName(file.name).message_types_by_name.values():
                 self._messages[message.full_name] = message
+        check_decimals(self._messages.values())
 
     def message(self, name: str) -> Descriptor:
         """The message with this full name. Raises ContractError with the nearest name."""
@@ -127,7 +136,7 @@ class Type:
     @property
     def group(self) -> str:
         """Types of one group can be compared with each other."""
-        if self.kind in ("integer", "float"):
+        if self.kind in ("integer", "float", "decimal"):
             return "number"
         return "text" if self.kind in ("string", "enum", "bytes") else self.kind
 

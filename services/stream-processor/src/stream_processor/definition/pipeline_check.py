@@ -20,6 +20,7 @@ from stream_processor.definition.contract import (
     of_field,
     scope_of,
 )
+from stream_processor.definition.decimals import decimal_of
 from stream_processor.definition.pipeline import (
     AGGREGATE_FUNCTIONS,
     WINDOW_FIELDS,
@@ -41,9 +42,9 @@ from stream_processor.errors import ContractError, PipelineFileError
 
 OPERATION = "statecast.change.v1.Operation"
 SOURCE = "statecast.change.v1.Source"
-KEY_KINDS: tuple[Kind, ...] = ("string", "integer", "enum", "bool")
+KEY_KINDS: tuple[Kind, ...] = ("string", "integer", "enum", "bool", "decimal")
 _AGGREGATE = re.compile(r"(\w+)\s*\((.*)\)")
-SORT_KINDS: tuple[Kind, ...] = ("timestamp", "integer", "string")
+SORT_KINDS: tuple[Kind, ...] = ("timestamp", "integer", "string", "decimal")
 
 
 def read(file: Path, contract: Contract) -> Pipeline:
@@ -206,7 +207,8 @@ class _Check:
     def _group_field(self, group: FieldPath) -> FieldDescriptor:
         with self._at("group_by"):
             field = field_in(self._sink, group.names[-1])
-            if kind(field) != group.kind or field.is_repeated or field.type != group.fields[-1].type:
+            same = field.type == group.fields[-1].type and decimal_of(field) == group.decimal
+            if kind(field) != group.kind or field.is_repeated or not same:
                 raise ContractError(f"{group} does not fit the field {field.full_name}, which the group goes into")
         return field
 

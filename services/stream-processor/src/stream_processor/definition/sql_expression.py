@@ -14,17 +14,21 @@ from stream_processor.definition.pipeline import Aggregate
 from stream_processor.definition.sql_functions import check_calls, is_moment
 from stream_processor.errors import ContractError
 
-_BOOL, _INTEGER, _STRING = Type("bool"), Type("integer"), Type("string")
+_BOOL, _INTEGER, _STRING, _DECIMAL = Type("bool"), Type("integer"), Type("string"), Type("decimal")
+_DECIMALS = {exp.DType.DECIMAL, exp.DType.BIGDECIMAL}
 _SQL_TYPES: Mapping[Kind, tuple[str, set[exp.DType]]] = {
     "integer": ("BIGINT", exp.DataType.INTEGER_TYPES),
-    "float": ("DOUBLE", exp.DataType.REAL_TYPES),
+    "decimal": ("DECIMAL", _DECIMALS),
+    "float": ("DOUBLE", exp.DataType.REAL_TYPES - _DECIMALS),
     "string": ("STRING", exp.DataType.TEXT_TYPES),
     "bool": ("BOOLEAN", {exp.DType.BOOLEAN}),
     "timestamp": ("TIMESTAMP", {exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ}),
 }
 """The type that sqlglot gets of a name, and those that it infers. SQL does not know enums and messages."""
-_RULES = {kind: rule for kind, rule in Spark.EXPRESSION_METADATA.items() if kind not in (exp.Round, exp.DateTrunc)}
-"""sqlglot's rules for types, where they agree with Spark: an integer rounded stays one, and trunc() gives a date."""
+_UNLIKE_SPARK = (exp.Round, exp.DateTrunc, exp.SafeDivide)
+_RULES = {kind: rule for kind, rule in Spark.EXPRESSION_METADATA.items() if kind not in _UNLIKE_SPARK}
+"""sqlglot's rules for types, where they agree with Spark: an integer rounded stays one, trunc() gives a date, and
+try_divide() of a decimal a decimal."""
 CHANGING = "another time at each start; a change must always give the same record"
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _COMPARING = (*_COMPARISONS, exp.In, exp.Between)
@@ -39,9 +43,14 @@ _REFUSED: Mapping[type[exp.Expr], str] = {
     exp.JSONExtract: "has an arrow outside of a function that takes one",
 }
 
-_INT64 = ("an int64", (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_SFIXED64))
-_NUMBERS = {"count": _INT64, "sum": _INT64, "avg": ("a double", (FieldDescriptor.TYPE_DOUBLE,))}
+_INT64 = (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_SFIXED64)
+_NUMBERS = {
+    "count": ("an int64", _INT64),
+    "sum": ("an int64 or a decimal", _INT64),
+    "avg": ("a double", (FieldDescriptor.TYPE_DOUBLE,)),
+}
 """What an aggregate's field must be, and its types."""
+_WIDER = (("integer", "decimal"), ("integer", "float"), ("decimal", "float"), ("enum", "string"))
 
 
 def type_of(sql: str, scope: Scope) -> Type | None:
@@ -155,12 +164,18 @@ _TYPE_RULES: tuple[tuple[tuple[type[exp.Expr], ...], Callable[..., Type | None]]
     ((exp.Bracket,), _bracket),
     ((exp.Paren,), lambda node, scope: _read(node.this, scope)),
     ((exp.PropertyEQ,), lambda node, scope: _read(node.expression, scope)),
-    ((exp.Literal,), lambda node, _: Type("string", literal=node.name) if node.is_string else _inferred(node)),
+    ((exp.Literal,), lambda node, _: Type("string", literal=node.name) if node.is_string else _number(node)),
     (_COMPARING, _comparison),
     ((exp.And, exp.Or, exp.Not), _logic),
     ((exp.IntDiv, exp.Mod, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg), _arithmetic),
     ((exp.Case, exp.If, exp.Coalesce), _choice),
 )
+
+
+def _number(node: exp.Literal) -> Type | None:
+    """To Spark a number with a point and no exponent is a decimal."""
+    is_decimal = "." in node.name and "e" not in node.name.lower()
+    return _DECIMAL if is_decimal else _inferred(node)
 
 
 def _inferred(node: exp.Expr) -> Type | None:
@@ -256,18 +271,23 @@ def check_aggregate(aggregate: Aggregate, scope: Scope) -> None:
         raise ContractError(f"{aggregate.argument} gives many values of one row; it must give one")
     if function in _NUMBERS:
         name, types = _NUMBERS[function]
-        if field.type not in types or field.is_repeated:
+        fits = field.type in types or (function == "sum" and of_field(field).kind == "decimal")
+        if not fits or field.is_repeated:
             raise ContractError(f"{function} is {name}; the field {field.name} is of type {of_field(field)}")
     elif argument is not None and not _fits(argument, of_field(field)):
         raise ContractError(f"{function} is of type {argument}; the field {field.name} is of type {of_field(field)}")
-    if function in ("sum", "avg") and argument is not None and argument.kind != "integer":
-        raise ContractError(f"{aggregate.argument} is of type {argument}; only integers can be summed exactly")
+    if function in ("sum", "avg") and argument is not None and argument.kind not in ("integer", "decimal"):
+        raise ContractError(
+            f"{aggregate.argument} is of type {argument}; only integers and decimals are summed exactly"
+        )
+    if function == "sum" and argument == _DECIMAL and of_field(field).kind == "integer":
+        raise ContractError(f"{function} is of type {argument}; the field {field.name} is of type {of_field(field)}")
 
 
 def _fits(actual: Type, declared_type: Type) -> bool:
     names = {each.declared and each.declared.full_name for each in (actual, declared_type)}
     same = actual.kind == declared_type.kind and len(names) == 1
-    wider = (actual.kind, declared_type.kind) in (("integer", "float"), ("enum", "string"))
+    wider = (actual.kind, declared_type.kind) in _WIDER
     return actual.repeated == declared_type.repeated and (same or wider)
 
 

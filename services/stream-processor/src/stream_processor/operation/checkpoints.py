@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from typing_extensions import override
 
 from statecast_service.errors import SettingsError
+from stream_processor.definition.pipeline import LatestPipeline, MembersPipeline, Pipeline, RoutePipeline
 from stream_processor.errors import CheckpointsTakenError, CheckpointsUnusableError, PipelineChangedError
 from stream_processor.operation.plan import QueryPlan
 from stream_processor.spark_internals import JVM_ERRORS, CheckpointFiles, jvm_reason
@@ -258,4 +259,21 @@ def _meaning(plan: QueryPlan, topic_ids: Mapping[str, str]) -> dict[str, object]
         "sink.topic.id": topic_ids[plan.sink_topic],
         "sink.partitions": plan.shuffle_partitions,
         "state": STATE_VERSION,
+        **_decimals_in_keys(plan.pipelines[0]),
     }
+
+
+def _decimals_in_keys(pipeline: Pipeline) -> dict[str, object]:
+    """How keys write decimals, by path: an option of the fields says it, and no file."""
+    if isinstance(pipeline, RoutePipeline):
+        return {}
+    paths = [*(pipeline.primary_key.paths if pipeline.primary_key else ())]
+    sorts = []
+    if not isinstance(pipeline, LatestPipeline):
+        paths.append(pipeline.group)
+    if isinstance(pipeline, MembersPipeline):
+        paths += pipeline.member.paths
+        sorts.append(pipeline.sort)
+    written: dict[str, object] = {str(path): path.decimal.scale for path in paths if path.decimal}
+    written |= {f"{path} (sort)": [path.decimal.width, path.decimal.scale] for path in sorts if path.decimal}
+    return {"decimals in keys": written} if written else {}

@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType
 from stream_processor.definition.pipeline import WINDOW_FIELDS, Aggregate, AggregateFunction, AggregatePipeline
 from stream_processor.errors import PipelineFileError
 from stream_processor.spark_internals import exact
-from stream_processor.steps.functions import Functions, filled, row_type
+from stream_processor.steps.functions import Functions, digits, filled, row_type
 from stream_processor.steps.keyed_topic import encode_record
 from stream_processor.steps.projection import KEPT, in_scope, refused
 from stream_processor.steps.record_keys import NUL, elements, single, still_open, window_tail
@@ -26,7 +26,7 @@ PART_FUNCTIONS: Mapping[AggregateFunction, tuple[PartFunction, ...]] = {
     "max": ("max",),
 }
 MAX_DIGITS = 28
-"""Of what a row adds to a sum. A group's sum has Spark's 38: room for ten thousand million rows."""
+"""Of what a row adds to a sum, decimals among them. A group's sum has Spark's 38: room for 10,000 million rows."""
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 _ELEMENTS, _TAIL, _UNITS = "__elements", "__tail", "__units"
 
@@ -81,12 +81,14 @@ def _units(pipeline: AggregatePipeline, parts: Sequence[Part]) -> str:
     """SQL for an array of struct(key, what each part's expression gives), with `element` in the expressions' scope."""
     depth = 0 if pipeline.group.element is None else len(pipeline.group.element.fields)
     group = ".".join(["element", *(f"`{name}`" for name in pipeline.group.names[depth:] if depth)])
+    decimal = pipeline.group.decimal if depth else None
+    text = f"cast({group} as string)" if decimal is None else f"replace(format_number({group}, {decimal.scale}), ',')"
     value = "".join(f", '{part.name}', ({part.argument})" for part in parts)
-    return f"transform({_ELEMENTS}, element -> named_struct('key', concat(cast({group} as string), {_TAIL}){value}))"
+    return f"transform({_ELEMENTS}, element -> named_struct('key', concat({text}, {_TAIL}){value}))"
 
 
 def _type(scoped: DataFrame, part: Part, pipeline: AggregatePipeline) -> DataType:
-    """The type of the part's numbers in a row."""
+    """The type of the part's expression. Raises PipelineFileError if its field cannot hold all values exactly."""
     key = f"keep.aggregate.{part.field}"
     try:
         unit = exact(_units(pipeline, [part]), scoped.sparkSession)
@@ -94,14 +96,31 @@ def _type(scoped: DataFrame, part: Part, pipeline: AggregatePipeline) -> DataTyp
     except AnalysisException as error:
         raise refused(pipeline, key, error) from error
     value: DataType = units.elementType[part.name].dataType  # type: ignore[attr-defined]  # it is an array of structs
-    if part.function != "sum":
-        return LongType() if part.function == "count" else value
-    if isinstance(value, IntegralType):
-        return DecimalType(MAX_DIGITS, 0)
-    if isinstance(value, DecimalType) and value.precision <= MAX_DIGITS:
-        return DecimalType(MAX_DIGITS, value.scale)
-    problem = f"{part.argument} is of type {value.simpleString()}, whose sums are not exact: cast it to an integer or"
-    raise PipelineFileError(pipeline.file, key, f"{problem} a decimal of at most {MAX_DIGITS} digits")
+    if part.function == "sum" and digits(value)[1] > MAX_DIGITS:
+        problem = f"{part.argument} is of type {value.simpleString()}, whose sums are not exact: cast it to an integer"
+        raise PipelineFileError(pipeline.file, key, f"{problem} or a decimal with at most {MAX_DIGITS} digits")
+    declared = row_type(pipeline.sink)[part.field].dataType
+    if isinstance(declared, IntegralType | DecimalType) and digits(value)[1] > digits(declared)[1]:
+        problem = (
+            f"{part.argument} is {value.simpleString()}, the field needs {declared.simpleString()}: round or cast it"
+        )
+        raise PipelineFileError(pipeline.file, key, problem)
+    return value
+
+
+def _sum_type(value: DataType) -> DecimalType:
+    return DecimalType(MAX_DIGITS, value.scale if isinstance(value, DecimalType) else 0)
+
+
+def _summand(number: Column, part: Part, of_type: DataType) -> Column:
+    """The number as what is summed up; of decimals, which may be larger, an error where it has too many digits."""
+    summand = number.cast(_sum_type(of_type))
+    if not isinstance(of_type, DecimalType):
+        return summand
+    problem = F.concat(
+        F.lit(f"{part.field}: {part.argument} has more than {MAX_DIGITS} digits: "), number.cast("string")
+    )
+    return F.when(number.isNull() | summand.isNotNull(), summand).otherwise(F.raise_error(problem))
 
 
 def _amounts(unit: Column, parts: Sequence[Part], types: dict[str, DataType]) -> Column:
@@ -109,7 +128,8 @@ def _amounts(unit: Column, parts: Sequence[Part], types: dict[str, DataType]) ->
     for part in parts:
         value = unit.getField(part.name)
         if part.function == "sum":
-            value = F.coalesce(value.cast(types[part.name]), F.lit(0).cast(types[part.name]))
+            zero = F.lit(0).cast(_sum_type(types[part.name]))
+            value = F.coalesce(_summand(value, part, types[part.name]), zero)
         elif part.function == "count":
             value = F.when(value.isNull(), 0).otherwise(1).cast("long")
         named.append(value.alias(part.name))
@@ -132,7 +152,10 @@ def _merged(own: Column, part: Part, of_type: DataType) -> Column:
     numbers = own.getField(part.name)
     if part.function in ("min", "max"):
         return F.array_min(numbers) if part.function == "min" else F.array_max(numbers)
-    return F.aggregate(numbers, F.lit(0).cast(of_type), lambda sum_, each: (sum_ + each).cast(of_type))
+    if part.function == "count":
+        return F.aggregate(numbers, F.lit(0).cast("long"), lambda sum_, each: sum_ + each)
+    zero = F.lit(0).cast(_sum_type(of_type))
+    return F.aggregate(numbers, zero, lambda sum_, each: _summand(sum_ + each, part, of_type))
 
 
 def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
@@ -192,7 +215,7 @@ def _ticked(parts: Sequence[Part]) -> Column:
 
     def line(each: Column) -> Column:
         key, difference = each.getField("key"), each.getField("difference")
-        rows = F.coalesce(difference.getField("rows"), F.lit(0).cast("long")).alias("rows")
+        rows = F.coalesce(difference.getField("rows"), F.lit(0).cast("long"))
         numbers = [difference.getField(part.name).alias(part.name) for part in parts]
         ticks = F.when(~F.col("complete") | F.array_contains(claimed, key), 1).otherwise(0).cast("long")
         return F.struct(key.alias("key"), rows, *numbers, ticks.alias("ticks"))
@@ -245,9 +268,13 @@ def _message(pipeline: AggregatePipeline) -> Column:
 
 def _fitting(value: Column, field: str, pipeline: AggregatePipeline) -> Column:
     """The value, or an error when it is beyond what its field can hold."""
-    if row_type(pipeline.sink)[field].dataType != LongType():
+    declared = row_type(pipeline.sink)[field].dataType
+    if not isinstance(declared, LongType | DecimalType):
         return value
+    fits = value.between(_MIN_INT64, _MAX_INT64)
+    if isinstance(declared, DecimalType):
+        fits = value.cast(declared).isNotNull()
     problem = F.concat(
         F.lit(f"{pipeline.name}: {field} of "), "key", F.lit(" is beyond what its field holds: "), value.cast("string")
     )
-    return F.when(value.isNull() | value.between(_MIN_INT64, _MAX_INT64), value).otherwise(F.raise_error(problem))
+    return F.when(value.isNull() | fits, value).otherwise(F.raise_error(problem))

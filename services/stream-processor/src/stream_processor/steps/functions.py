@@ -1,6 +1,10 @@
-"""The Java functions of jvm/ as columns of one Spark session, and messages as Spark types, those of spark-protobuf."""
+"""The Java functions of jvm/ as columns of one Spark session, and messages as Spark types, those of spark-protobuf.
+
+A text that is a decimal (definition/decimals.py) is one in Spark, too.
+"""
 
 from collections.abc import Mapping
+from math import inf
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyspark.sql import Column, SparkSession
@@ -8,16 +12,18 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from pyspark.sql import types as T  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.definition.contract import TIMESTAMP, Contract
+from stream_processor.definition.decimals import decimal_of
 from stream_processor.errors import ContractError
 from stream_processor.spark_internals import java_column
 
+_UINT64 = T.DecimalType(20, 0)
 _SCALARS: dict[int, T.DataType] = {
     FieldDescriptor.CPPTYPE_DOUBLE: T.DoubleType(),
     FieldDescriptor.CPPTYPE_FLOAT: T.FloatType(),
     FieldDescriptor.CPPTYPE_INT32: T.IntegerType(),
     FieldDescriptor.CPPTYPE_UINT32: T.LongType(),
     FieldDescriptor.CPPTYPE_INT64: T.LongType(),
-    FieldDescriptor.CPPTYPE_UINT64: T.DecimalType(20, 0),
+    FieldDescriptor.CPPTYPE_UINT64: _UINT64,
     FieldDescriptor.CPPTYPE_BOOL: T.BooleanType(),
     FieldDescriptor.CPPTYPE_STRING: T.StringType(),
     FieldDescriptor.CPPTYPE_ENUM: T.StringType(),
@@ -28,6 +34,7 @@ _WIDER: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
     T.FloatType: (T.DoubleType,),
     T.DecimalType: (T.DoubleType,),
 }
+_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
 
 
 class Functions:
@@ -84,8 +91,11 @@ def row_type(message: Descriptor, within: tuple[str, ...] = ()) -> T.StructType:
 
 
 def _type(field: FieldDescriptor, within: tuple[str, ...]) -> T.DataType:
-    message = field.message_type
-    if message is None:
+    message, decimal = field.message_type, decimal_of(field)
+    element: T.DataType
+    if decimal is not None:
+        element = T.DecimalType(decimal.precision, decimal.scale)
+    elif message is None:
         element = T.BinaryType() if field.type == FieldDescriptor.TYPE_BYTES else _SCALARS[field.cpp_type]
     elif message.GetOptions().map_entry:
         raise ContractError(f"{field.full_name} is a map; a row cannot hold it")
@@ -101,7 +111,10 @@ def filled(message: Descriptor, columns: Mapping[str, Column]) -> Column:
 
 
 def fits(actual: T.DataType, declared: T.DataType) -> bool:
-    """Whether all values of `actual` can be written where `declared` is declared; integers may become doubles."""
+    """Whether all values of `actual` can be written where `declared` is declared; integers may become doubles.
+
+    A decimal takes integers and decimals whose digits it has, before the point and behind it.
+    """
     if isinstance(actual, T.NullType) or actual == declared:
         return True
     if isinstance(actual, T.StructType) and isinstance(declared, T.StructType):
@@ -109,4 +122,15 @@ def fits(actual: T.DataType, declared: T.DataType) -> bool:
         return actual.names == declared.names and all(fits(a.dataType, b.dataType) for a, b in pairs)
     if isinstance(actual, T.ArrayType) and isinstance(declared, T.ArrayType):
         return actual.containsNull <= declared.containsNull and fits(actual.elementType, declared.elementType)
+    if isinstance(declared, T.DecimalType) and declared != _UINT64:  # which takes nothing that could be negative
+        before, behind = digits(actual)
+        return before <= declared.precision - declared.scale and behind <= declared.scale
     return type(declared) in _WIDER.get(type(actual), ())
+
+
+def digits(of_type: T.DataType) -> tuple[float, float]:
+    """How many digits numbers of a type have before the point, and behind it; infinitely many where that is open."""
+    if isinstance(of_type, T.DecimalType):
+        return of_type.precision - of_type.scale, of_type.scale
+    before = _DIGITS.get(type(of_type))
+    return (inf, inf) if before is None else (before, 0)

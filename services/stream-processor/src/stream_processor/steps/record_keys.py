@@ -1,7 +1,7 @@
 """Forms the keys under which a row stands on the keyed topic, windows among them, and finds rows that have none."""
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
@@ -41,7 +41,7 @@ def keys(row: Column, pipeline: KeyPipeline) -> Column:
     if isinstance(pipeline, MembersPipeline):
         tail = [F.lit(NUL), sort_text(row, pipeline.sort), F.lit(NUL), key_text(row, pipeline.member)]
     if isinstance(pipeline, MembersPipeline) and pipeline.group.repeated:
-        groups = F.array_distinct(elements(row, pipeline.group).cast("array<string>"))
+        groups = F.array_distinct(element_texts(row, pipeline.group))
     else:
         groups = F.array(_group_text(row, pipeline))
     row_keys = F.array_compact(F.transform(groups, lambda group: F.concat(group, *tail)))
@@ -167,7 +167,7 @@ def _sort_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
     if path.kind == "string":
         return [*_text_problems(name, row, path), _missing(name, row, path)]
     negative = F.when(at(row, path) < 0, f"{name}.{path} is negative, its text would not sort as it does")
-    return [_missing(name, row, path), *([negative] if path.kind == "integer" else [])]
+    return [_missing(name, row, path), *([negative] if path.kind in ("integer", "decimal") else [])]
 
 
 def _text_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
@@ -175,7 +175,7 @@ def _text_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
 
     def any_is(wrong: Callable[[Column], Column]) -> Column:
         if path.repeated:
-            return F.exists(elements(row, path).cast("array<string>"), wrong)
+            return F.exists(element_texts(row, path), wrong)
         return wrong(single(row, path))
 
     shown = f"{name}.{path}"
@@ -200,9 +200,22 @@ def elements(row: Column, path: FieldPath) -> Column:
     return value if many else F.array(value)
 
 
+def element_texts(row: Column, path: FieldPath) -> Column:
+    """All values of the path in the row, as an array of texts."""
+    values = elements(row, path)
+    return values.cast("array<string>") if path.decimal is None else F.transform(values, partial(_text, path))
+
+
 def single(row: Column, path: FieldPath) -> Column:
     """The value of a path that is not repeated, as text."""
-    return at(row, path).cast("string")
+    return _text(path, at(row, path))
+
+
+def _text(path: FieldPath, value: Column) -> Column:
+    """The text of one value of a path; a decimal has all of its decimals, where Spark's cast may write 1E-7."""
+    if path.decimal is None:
+        return value.cast("string")
+    return F.replace(F.format_number(value, path.decimal.scale), F.lit(","), F.lit(""))
 
 
 def sort_text(row: Column, path: FieldPath) -> Column:
@@ -210,6 +223,8 @@ def sort_text(row: Column, path: FieldPath) -> Column:
     value = at(row, path)
     if path.kind == "timestamp":
         return F.date_format(value, RFC3339)
+    if path.decimal is not None:
+        return F.lpad(single(row, path), path.decimal.width, "0")
     return F.lpad(value.cast("string"), INTEGER_WIDTH, "0") if path.kind == "integer" else value
 
 

@@ -24,6 +24,8 @@ final class FieldReader {
   /** The indices of the fields that this one replaces: those of its oneof. */
   final int[] alternatives;
   private final FieldDescriptor.Type type;
+  /** Null of a field whose texts are no decimals. */
+  private final DecimalText decimal;
   private final boolean isRequired;
   private final Object unset;
   private MessageReader messageReader;
@@ -32,6 +34,7 @@ final class FieldReader {
     this.field = field;
     this.index = field.getIndex();
     this.type = field.getType();
+    this.decimal = DecimalText.of(field);
     this.wireType = field.getLiteType().getWireType();
     this.packable = field.isPackable();
     this.isMessage = type == FieldDescriptor.Type.MESSAGE;
@@ -87,22 +90,43 @@ final class FieldReader {
     };
   }
 
-  /** What a row holds of what was read. Throws UndecodableException for an enum number without a name. */
+  /**
+   * What a row holds of what was read.
+   *
+   * @throws UndecodableException for an enum number without a name, and for a text that is not the field's decimal
+   */
   @SuppressWarnings("unchecked")
   Object finish(Object value) {
     if (value instanceof Object[] message) {
       return messageReader().finish(field, message);
     }
-    if (type == FieldDescriptor.Type.ENUM && value instanceof List<?> numbers) {
-      ((List<Object>) numbers).replaceAll(number -> name((Integer) number));
-      return numbers;
+    if (type != FieldDescriptor.Type.ENUM && decimal == null) {
+      return value;
     }
-    return type == FieldDescriptor.Type.ENUM ? name((Integer) value) : value;
+    if (value instanceof List<?> values) {
+      ((List<Object>) values).replaceAll(this::converted);
+      return values;
+    }
+    // Without presence, a text that is set and empty is as good as unset.
+    return decimal != null && !field.hasPresence() && ((String) value).isEmpty() ? unset : converted(value);
+  }
+
+  private Object converted(Object value) {
+    return decimal == null ? name((Integer) value) : number((String) value);
+  }
+
+  private BigDecimal number(String text) {
+    try {
+      return decimal.read(text);
+    } catch (IllegalArgumentException e) {
+      throw new UndecodableException(
+          "%s is not a %s: %s".formatted(field.getFullName(), decimal, FieldText.shown(text)));
+    }
   }
 
   private Object zero() {
     return switch (type) {
-      case STRING -> "";
+      case STRING -> decimal == null ? "" : null;
       case BYTES -> new byte[0];
       case ENUM -> name(0);
       case BOOL -> false;

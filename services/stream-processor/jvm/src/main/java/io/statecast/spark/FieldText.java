@@ -38,14 +38,18 @@ final class FieldText {
     try {
       return value(field, text, declared);
     } catch (IllegalArgumentException | ArithmeticException e) {
-      String shown = text.length() > LONGEST_SHOWN ? text.substring(0, LONGEST_SHOWN) + "…" : text;
-      throw new UndecodableException("%s is not %s: %s".formatted(path, expected(field, declared), shown));
+      throw new UndecodableException("%s is not %s: %s".formatted(path, expected(field, declared), shown(text)));
     }
+  }
+
+  /** The text as a reason shows it. */
+  static String shown(String text) {
+    return text.length() > LONGEST_SHOWN ? text.substring(0, LONGEST_SHOWN) + "…" : text;
   }
 
   private static Object value(FieldDescriptor field, String text, DeclaredType declared) {
     return switch (field.getType()) {
-      case STRING -> string(text, declared);
+      case STRING -> string(field, text, declared);
       case BOOL -> bool(text);
       case BYTES -> ByteString.copyFrom(Base64.getDecoder().decode(text));
       case ENUM -> named(field.getEnumType(), text);
@@ -61,7 +65,7 @@ final class FieldText {
 
   private static String expected(FieldDescriptor field, DeclaredType declared) {
     return switch (field.getType()) {
-      case STRING -> expectedAsText(declared);
+      case STRING -> expectedAsText(field, declared);
       case ENUM -> "a name in " + field.getEnumType().getFullName();
       case MESSAGE, GROUP -> MOMENT;
       case BOOL -> "true or false, or 1 or 0";
@@ -71,7 +75,11 @@ final class FieldText {
     };
   }
 
-  private static String expectedAsText(DeclaredType declared) {
+  private static String expectedAsText(FieldDescriptor field, DeclaredType declared) {
+    DecimalText decimal = DecimalText.of(field);
+    if (decimal != null) {
+      return "a " + decimal;
+    }
     if (declared.is(DURATIONS)) {
       return "an interval as text; set interval.handling.mode=string at the connector";
     }
@@ -79,7 +87,11 @@ final class FieldText {
   }
 
   /** A column of another type becomes text: a date, a time and a moment as in RFC 3339, a decimal as its digits. */
-  private static String string(String text, DeclaredType declared) {
+  private static String string(FieldDescriptor field, String text, DeclaredType declared) {
+    DecimalText decimal = DecimalText.of(field);
+    if (decimal != null) {
+      return decimal.write(SourceNumber.read(text, declared));
+    }
     if (declared.is(SourceTime.DATES)) {
       return SourceTime.read(text, declared).toString().substring(0, "2024-08-28".length());
     }

@@ -15,6 +15,8 @@ import org.apache.spark.sql.Row;
 final class FieldWriter {
   private final FieldDescriptor field;
   private final FieldDescriptor.Type type;
+  /** Null of a field whose texts are no decimals. */
+  private final DecimalText decimal;
   /** Of the field in its row. */
   private final int index;
   private final int number;
@@ -27,6 +29,7 @@ final class FieldWriter {
   FieldWriter(FieldDescriptor field) {
     this.field = field;
     this.type = field.getType();
+    this.decimal = DecimalText.of(field);
     this.index = field.getIndex();
     this.number = field.getNumber();
     this.wireType = field.getLiteType().getWireType();
@@ -71,7 +74,7 @@ final class FieldWriter {
 
   private void writeValue(Object value, CodedOutputStream out) throws IOException {
     switch (type) {
-      case STRING -> out.writeStringNoTag((String) value);
+      case STRING -> out.writeStringNoTag(decimal == null ? (String) value : decimal.write((BigDecimal) value));
       case BYTES -> out.writeByteArrayNoTag((byte[]) value);
       case ENUM -> out.writeEnumNoTag(numberOf((String) value));
       case BOOL -> out.writeBoolNoTag((Boolean) value);
@@ -94,7 +97,7 @@ final class FieldWriter {
 
   private boolean isZero(Object value) {
     return switch (type) {
-      case STRING -> ((String) value).isEmpty();
+      case STRING -> decimal == null && ((String) value).isEmpty();
       case BYTES -> ((byte[]) value).length == 0;
       case ENUM -> numberOf((String) value) == 0;
       case BOOL -> !(Boolean) value;

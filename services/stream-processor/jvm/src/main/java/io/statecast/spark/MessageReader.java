@@ -21,7 +21,8 @@ import org.apache.spark.sql.RowFactory;
  *
  * <p>A row has the message's fields in the order of their declaration. Types are those of spark-protobuf: an enum is its
  * value's name, a Timestamp an Instant (microseconds), a message a row, a repeated field a list, an unset field with
- * presence null. Fields that the type does not know are passed over.
+ * presence null. A text that is a decimal is a number, and null when it is unset. Fields that the type does not know are
+ * passed over.
  */
 final class MessageReader {
   private static final Map<Descriptor, MessageReader> KNOWN = new ConcurrentHashMap<>();

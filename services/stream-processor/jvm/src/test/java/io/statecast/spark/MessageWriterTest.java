@@ -52,6 +52,11 @@ class MessageWriterTest {
       }
       kinds.addField(field.clone().setName("one_" + type).setNumber(number--));
       kinds.addField(field.clone().setLabel(Label.LABEL_REPEATED).setName("many_" + type).setNumber(number--));
+      if (type == Type.TYPE_STRING) {
+        FieldDescriptorProto.Builder price = field.clone().setOptions(TestMessages.decimal(12, 2));
+        kinds.addField(price.clone().setName("one_price").setNumber(number--));
+        kinds.addField(price.setLabel(Label.LABEL_REPEATED).setName("many_price").setNumber(number--));
+      }
       int oneof = kinds.getOneofDeclCount();
       kinds.addOneofDecl(OneofDescriptorProto.newBuilder().setName("_maybe_" + type));
       kinds.addField(field.setName("maybe_" + type).setNumber(number--).setProto3Optional(true).setOneofIndex(oneof));
@@ -96,6 +101,9 @@ class MessageWriterTest {
 
   private static Object value(Random random, FieldDescriptor field, int depth) {
     long number = random.nextInt(3) == 0 ? 0 : random.nextLong() >> random.nextInt(64);
+    if (TestMessages.isDecimal(field)) {
+      return BigDecimal.valueOf(number % 1_000_000_000_000L, 2);
+    }
     return switch (field.getType()) {
       case STRING -> random.nextBoolean() ? "" : "Grüße " + Character.toString(0x1F600 + random.nextInt(50));
       case BYTES -> random.nextBoolean() ? new byte[0] : Long.toString(number).getBytes(StandardCharsets.US_ASCII);

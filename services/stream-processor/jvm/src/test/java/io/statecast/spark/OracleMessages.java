@@ -47,6 +47,9 @@ final class OracleMessages {
   }
 
   private static Object value(FieldDescriptor field, Object value) {
+    if (TestMessages.isDecimal(field)) {
+      return ((BigDecimal) value).setScale(2).toPlainString();
+    }
     return switch (field.getType()) {
       case MESSAGE, GROUP -> message(field.getMessageType(), value);
       case ENUM -> named(field, (String) value);

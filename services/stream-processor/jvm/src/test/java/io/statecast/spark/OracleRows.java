@@ -62,10 +62,14 @@ final class OracleRows {
       elements.forEach(element -> values.add(value(field, element)));
       return values;
     }
-    return field.hasPresence() && !message.hasField(field) ? null : value(field, message.getField(field));
+    boolean isEmpty = TestMessages.isDecimal(field) && message.getField(field).equals("");
+    return (field.hasPresence() || isEmpty) && !message.hasField(field) ? null : value(field, message.getField(field));
   }
 
   private static Object value(FieldDescriptor field, Object value) {
+    if (TestMessages.isDecimal(field)) {
+      return decimal((String) value);
+    }
     return switch (field.getType()) {
       case MESSAGE, GROUP -> MessageReader.isTimestamp(field.getMessageType()) ? instant(field, (Message) value) : convert((Message) value);
       case ENUM -> name(field, (EnumValueDescriptor) value);
@@ -74,6 +78,21 @@ final class OracleRows {
       case UINT64, FIXED64 -> new BigDecimal(Long.toUnsignedString((Long) value));
       default -> value;
     };
+  }
+
+  private static BigDecimal decimal(String text) {
+    if (!text.matches("[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?")) {
+      throw new UndecodableException(text);
+    }
+    try {
+      BigDecimal number = new BigDecimal(text).setScale(2);
+      if (number.abs().compareTo(BigDecimal.valueOf(10_000_000_000L)) < 0) {
+        return number;
+      }
+    } catch (ArithmeticException | NumberFormatException e) {
+      throw new UndecodableException(text);
+    }
+    throw new UndecodableException(text);
   }
 
   private static String name(FieldDescriptor field, EnumValueDescriptor value) {

@@ -9,12 +9,15 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.math.BigDecimal;
+import java.nio.charset.StandardCharsets;
 import java.sql.Timestamp;
 import java.time.Instant;
 import java.util.List;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class ReadEncodeTest {
   private static final Instant MOMENT = Instant.parse("2024-08-28T12:34:56.123456Z");
@@ -24,11 +27,12 @@ class ReadEncodeTest {
   private static Row full(Object moment) {
     List<Row> lines = List.of(RowFactory.create("item-1"), RowFactory.create("item-2"));
     return RowFactory.create(
-        "text", -7L, 4_294_967_295L, new BigDecimal("18446744073709551615"), new byte[] {0, 1}, "RED", moment, scala(lines), 0);
+        "text", -7L, 4_294_967_295L, new BigDecimal("18446744073709551615"), new byte[] {0, 1}, "RED", moment, scala(lines), 0,
+        new BigDecimal("12.50"), null, scala(List.of(new BigDecimal("0.00"))));
   }
 
-  private static Object scala(List<Row> rows) {
-    return scala.jdk.javaapi.CollectionConverters.asScala(rows).toSeq();
+  private static Object scala(List<?> values) {
+    return scala.jdk.javaapi.CollectionConverters.asScala(values).toSeq();
   }
 
   private Row row(byte[] value) {
@@ -58,6 +62,51 @@ class ReadEncodeTest {
     assertEquals(MOMENT, row.get(6));
     assertEquals(List.of(RowFactory.create("item-1"), RowFactory.create("item-2")), row.get(7));
     assertEquals(0, row.get(8));
+    assertEquals(new BigDecimal("12.50"), row.get(9));
+    assertNull(row.get(10));
+    assertEquals(List.of(new BigDecimal("0.00")), row.get(11));
+  }
+
+  private static byte[] text(int number, String text) {
+    byte[] ascii = text.getBytes(StandardCharsets.UTF_8);
+    byte[] field = new byte[ascii.length + 2];
+    field[0] = (byte) (number << 3 | 2);
+    field[1] = (byte) ascii.length;
+    System.arraycopy(ascii, 0, field, 2, ascii.length);
+    return field;
+  }
+
+  @ParameterizedTest
+  @CsvSource({"12.50, 12.50", "+12.5, 12.50", "-7, -7.00", "1E3, 1000.00", "0E-99, 0.00", ".5, 0.50", "9999999999.99, 9999999999.99", "100.000, 100.00"})
+  void aDecimalIsReadInAnyFormThatItHoldsExactly(String text, String number) {
+    assertEquals(new BigDecimal(number), row(text(10, text)).get(9));
+    assertEquals(new BigDecimal(number), row(text(11, text)).get(10));
+    assertEquals(List.of(new BigDecimal(number)), row(text(12, text)).get(11));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1.234", "10000000000", "1E10", "1E-3", "NaN", "Infinity", "many", "0x10", "' 1'", "1E2147483647", "10E2147483647", "1E-2147483647", "\u0663"})
+  void whatIsNoDecimalOfTheFieldIsAProblem(String text) {
+    assertEquals("test.All.price is not a decimal(12,2): " + text, problem(text(10, text)));
+    assertEquals("test.All.maybe_price is not a decimal(12,2): " + text, problem(text(11, text)));
+    assertEquals("test.All.many_price is not a decimal(12,2): " + text, problem(text(12, text)));
+  }
+
+  @Test
+  void anEmptyTextIsNoValueOfADecimalWithoutPresenceAndWrongElsewhere() {
+    assertNull(row(new byte[0]).get(9));
+    assertNull(row(text(10, "")).get(9));
+    assertEquals("test.All.maybe_price is not a decimal(12,2): ", problem(text(11, "")));
+    assertEquals("test.All.many_price is not a decimal(12,2): ", problem(text(12, "")));
+  }
+
+  @Test
+  void aZeroIsWrittenWhereAnUnsetDecimalIsNone() {
+    Object[] values = new Object[TestMessages.all().getFields().size()];
+    assertArrayEquals(new byte[0], encode.call(RowFactory.create(values.clone()), ALL, DESCRIPTORS));
+    values[9] = new BigDecimal("0E-2");
+
+    assertArrayEquals(text(10, "0.00"), encode.call(RowFactory.create(values), ALL, DESCRIPTORS));
   }
 
   @Test

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.google.protobuf.DynamicMessage;
 import java.math.BigDecimal;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -21,7 +22,7 @@ import scala.jdk.javaapi.CollectionConverters;
 
 class RowFromTextsTest {
   private static final List<String> FIELDS =
-      List.of("text", "number", "unsigned", "huge", "raw", "color", "at", "lines", "maybe");
+      List.of("text", "number", "unsigned", "huge", "raw", "color", "at", "lines", "maybe", "price", "maybe_price", "many_price");
 
   private final RowFromTexts rowFromTexts = new RowFromTexts();
 
@@ -107,6 +108,36 @@ class RowFromTextsTest {
     assertEquals(100L, value("number", "JxA=", declared("number", "org.apache.kafka.connect.data.Decimal", "2")));
     assertEquals(100L, value("number", "{\"value\": \"JxA=\", \"scale\": 2}"));
     assertTrue(problem("number", "{\"scale\":2,\"value\":\"AlQ=\"}").startsWith("number is not a whole number of type int64: "));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "12.50, 12.50", "12.5, 12.50", "-7, -7.00", "1.2E3, 1200.00", "0E-8, 0.00", "-0.000, 0.00", "9999999999.99, 9999999999.99",
+    "0.0100, 0.01"
+  })
+  void aTextOfADecimalFieldIsANumberAndItsDigitsInThePayload(String text, String number) throws Exception {
+    Row made = read("price", text);
+
+    assertEquals(new BigDecimal(number), made.getStruct(0).get(FIELDS.indexOf("price")));
+    DynamicMessage payload = DynamicMessage.parseFrom(TestMessages.all(), (byte[]) made.get(1));
+    assertEquals(number, payload.getField(TestMessages.all().findFieldByName("price")));
+  }
+
+  @Test
+  void aPreciseDecimalIsADecimalToo() {
+    Row schema = declared("price", "org.apache.kafka.connect.data.Decimal", "2");
+
+    assertEquals(new BigDecimal("123.45"), value("price", "MDk=", schema));
+    assertEquals(List.of(new BigDecimal("123.45")), value("many_price", scala("MDk="), declared("many_price", "org.apache.kafka.connect.data.Decimal", "2")));
+    assertEquals(new BigDecimal("100.00"), value("price", "{\"value\": \"JxA=\", \"scale\": 2}"));
+    assertNull(value("price", null));
+    assertNull(value("maybe_price", null));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1.234", "12345678901.00", "1E10", "NaN", "Infinity", "-Infinity", "''", "many", "0x10", "1E999999999", "1E-3", "'1,5'"})
+  void whatIsNoDecimalOfTheFieldIsAProblem(String text) {
+    assertEquals("price is not a decimal(12,2): " + text, problem("price", text));
   }
 
   @Test

@@ -1,19 +1,24 @@
 package io.statecast.spark;
 
+import com.google.protobuf.ByteString;
 import com.google.protobuf.DescriptorProtos.DescriptorProto;
 import com.google.protobuf.DescriptorProtos.EnumDescriptorProto;
 import com.google.protobuf.DescriptorProtos.EnumValueDescriptorProto;
 import com.google.protobuf.DescriptorProtos.FieldDescriptorProto;
 import com.google.protobuf.DescriptorProtos.FieldDescriptorProto.Label;
 import com.google.protobuf.DescriptorProtos.FieldDescriptorProto.Type;
+import com.google.protobuf.DescriptorProtos.FieldOptions;
 import com.google.protobuf.DescriptorProtos.FileDescriptorProto;
 import com.google.protobuf.DescriptorProtos.FileDescriptorSet;
 import com.google.protobuf.Descriptors.Descriptor;
+import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.protobuf.TimestampProto;
+import com.google.protobuf.UnknownFieldSet;
 import java.math.BigDecimal;
 import java.time.Instant;
 import java.util.List;
+import java.util.Locale;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import scala.jdk.javaapi.CollectionConverters;
@@ -32,7 +37,8 @@ final class TestMessages {
     List<Row> lines = List.of(RowFactory.create("item-1"), RowFactory.create("item-2"));
     Object[] values = {
       "text", -7L, 4_294_967_295L, new BigDecimal("18446744073709551615"), new byte[] {0, 1}, "RED", Instant.EPOCH,
-      CollectionConverters.asScala(lines).toSeq(), 1
+      CollectionConverters.asScala(lines).toSeq(), 1, new BigDecimal("12.50"), new BigDecimal("-0.05"),
+      CollectionConverters.asScala(List.of(new BigDecimal("9999999999.99"), new BigDecimal("0.00"))).toSeq()
     };
     return new Encode().call(RowFactory.create(values), ALL, DESCRIPTORS);
   }
@@ -50,9 +56,28 @@ final class TestMessages {
     }
   }
 
+  /** The option that makes decimals of a field's texts, as descriptors hold it that were read without its declaration. */
+  static FieldOptions decimal(int precision, int scale) {
+    UnknownFieldSet.Builder value =
+        UnknownFieldSet.newBuilder()
+            .addField(1, UnknownFieldSet.Field.newBuilder().addVarint(precision).build())
+            .addField(2, UnknownFieldSet.Field.newBuilder().addVarint(scale).build());
+    ByteString bytes = value.build().toByteString();
+    UnknownFieldSet.Field option = UnknownFieldSet.Field.newBuilder().addLengthDelimited(bytes).build();
+    return FieldOptions.newBuilder().setUnknownFields(UnknownFieldSet.newBuilder().addField(73451, option).build()).build();
+  }
+
+  /** Whether a field of the tests' messages holds decimals, all of which have 12 digits and 2 of them behind the point. */
+  static boolean isDecimal(FieldDescriptor field) {
+    return field.getName().toLowerCase(Locale.ROOT).endsWith("price");
+  }
+
   private static byte[] descriptors() {
     DescriptorProto line = DescriptorProto.newBuilder().setName("Line").addField(field("item", 1, Type.TYPE_STRING)).build();
     FieldDescriptorProto.Builder maybe = field("maybe", 9, Type.TYPE_INT32).toBuilder().setProto3Optional(true).setOneofIndex(0);
+    FieldDescriptorProto.Builder price = field("price", 10, Type.TYPE_STRING).toBuilder().setOptions(decimal(12, 2));
+    FieldDescriptorProto.Builder maybePrice = price.clone().setName("maybe_price").setNumber(11).setProto3Optional(true).setOneofIndex(1);
+    FieldDescriptorProto.Builder prices = price.clone().setName("many_price").setNumber(12).setLabel(Label.LABEL_REPEATED);
     DescriptorProto all =
         DescriptorProto.newBuilder()
             .setName("All")
@@ -65,7 +90,11 @@ final class TestMessages {
             .addField(field("at", 7, Type.TYPE_MESSAGE).toBuilder().setTypeName(".google.protobuf.Timestamp"))
             .addField(field("lines", 8, Type.TYPE_MESSAGE).toBuilder().setTypeName(".test.Line").setLabel(Label.LABEL_REPEATED))
             .addField(maybe)
+            .addField(price)
+            .addField(maybePrice)
+            .addField(prices)
             .addOneofDecl(com.google.protobuf.DescriptorProtos.OneofDescriptorProto.newBuilder().setName("_maybe"))
+            .addOneofDecl(com.google.protobuf.DescriptorProtos.OneofDescriptorProto.newBuilder().setName("_maybe_price"))
             .build();
     DescriptorProto change =
         DescriptorProto.newBuilder()

@@ -1,0 +1,341 @@
+"""Texts that are decimals in a pipeline's steps: numbers to SQL, and again texts, with all of their digits."""
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from statecast.descriptors import MessageTypes
+from statecast.state.v1.state_pb2 import StateRecord
+from stream_processor.definition import pipeline_check
+from stream_processor.definition.contract import Contract
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline_file import PipelineFile
+from stream_processor.errors import PipelineFileError
+from stream_processor.steps.decode import decode
+from stream_processor.steps.flow import checked_changes, written_records
+from stream_processor.steps.functions import Functions
+from testkit.stream_processor import sales
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+Written = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def types(tmp_path_factory: pytest.TempPathFactory) -> MessageTypes:
+    return MessageTypes.read(sales.mount(tmp_path_factory.mktemp("messages")))
+
+
+@pytest.fixture(scope="module")
+def contract(types: MessageTypes) -> Contract:
+    """That of the sales beside the contract's own."""
+    return Contract(types.descriptor_set)
+
+
+@pytest.fixture
+def functions(spark: SparkSession, contract: Contract) -> Functions:
+    return Functions(spark, contract)
+
+
+@pytest.fixture
+def pipeline(contract: Contract) -> Callable[..., Pipeline]:
+    """Makes a pipeline of the sales; that of the newest row by its id unless keys are given."""
+
+    def make(encoding: str = "protobuf", **content: object) -> Pipeline:
+        whole = {
+            "name": "sales",
+            "source": {"topic": "sales", "message": sales.CHANGE, "format": encoding, "key": "sale_id"},
+            "group_by": "sale_id",
+            "keep": "latest",
+            "sink": {"topic": "kept"},
+            **content,
+        }
+        return pipeline_check.check("sales.yaml", PipelineFile.model_validate(whole), contract)
+
+    return make
+
+
+def turnover(**numbers: str) -> dict[str, object]:
+    """What makes an aggregate of each shop's sales of a pipeline."""
+    return {
+        "group_by": "shop",
+        "keep": {"aggregate": numbers},
+        "sink": {"topic": "turnover", "message": sales.TURNOVER},
+    }
+
+
+@pytest.fixture
+def created(types: MessageTypes) -> Callable[..., list[bytes]]:
+    """Changes that create these rows."""
+
+    def make(*rows: dict[str, object]) -> list[bytes]:
+        change = types.message_class(sales.CHANGE)
+        source = {"epoch": 1, "log_sequence_number": 1, "table": "sales"}
+        documents = [
+            {"operation": "OPERATION_CREATE", "source": source, "after": {"sale_id": number, "shop": "a", **row}}
+            for number, row in enumerate(rows, 1)
+        ]
+        return [json_format.ParseDict(each, change()).SerializeToString() for each in documents]
+
+    return make
+
+
+@pytest.fixture
+def written(
+    types: MessageTypes, functions: Functions, records: Callable[..., DataFrame]
+) -> Callable[[Pipeline, list[bytes]], Written]:
+    """What stands on the topic after the changes, by key."""
+
+    def run(pipeline: Pipeline, changes: list[bytes]) -> Written:
+        message = types.message_class(pipeline.sink.full_name)
+        rows = written_records(records(*changes), pipeline, 4, 1, functions).collect()
+        payloads = {bytes(line.key).decode(): StateRecord.FromString(bytes(line.value)).payload for line in rows}
+        return {
+            key: json_format.MessageToDict(message.FromString(payload), preserving_proto_field_name=True)
+            for key, payload in payloads.items()
+        }
+
+    return run
+
+
+@pytest.fixture
+def problems(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., list[str | None]]:
+    def run(pipeline: Pipeline, changes: list[bytes]) -> list[str | None]:
+        checked = checked_changes(decode(records(*changes), pipeline, functions), pipeline).orderBy("offset")
+        return [line.problem for line in checked.collect()]
+
+    return run
+
+
+def debezium(**columns: object) -> bytes:
+    """The creation of a row in Debezium's JSON."""
+    after = {"sale_id": 1, "shop": "a", "amount": 1, **columns}
+    return json.dumps({"op": "c", "source": {"lsn": 7}, "before": None, "after": after}).encode()
+
+
+def test_a_condition_compares_numbers_and_a_row_is_written_as_it_came(
+    pipeline: Callable[..., Pipeline], written: Callable[..., Written], created: Callable[..., list[bytes]]
+) -> None:
+    changes = created({"price": "9.5"}, {"price": "10.50"}, {"price": "100"}, {}, {"price": "1.051E1"})
+
+    kept = written(pipeline(where="price > 10.5"), changes)
+
+    assert {key: row["price"] for key, row in kept.items()} == {"3": "100", "5": "1.051E1"}
+
+
+def test_what_select_makes_of_decimals_has_the_digits_of_its_field(
+    pipeline: Callable[..., Pipeline], written: Callable[..., Written], created: Callable[..., list[bytes]]
+) -> None:
+    select = {
+        "shop": "shop",
+        "total": "price * 1.5 - 1",
+        "price": "cast(price / 3 as decimal(12, 2))",
+        "average": "price",
+        "discounts": "discounts[0]",
+        "sales": "price div 2",
+    }
+    selecting = pipeline(select={**select, "total": "round(price * 1.5 - 1, 2)"}, sink=turnover()["sink"])
+
+    kept = written(selecting, created({"price": "10", "discounts": ["0.5", ".25"]}, {"price": "0"}, {}))
+
+    assert kept["1"] == {
+        "shop": "a",
+        "total": "14.00",
+        "price": "3.33",
+        "average": 10.0,
+        "discounts": "0.50",
+        "sales": "5",
+    }
+    assert kept["2"] == {"shop": "a", "total": "-1.00", "price": "0.00"}
+    assert kept["3"] == {"shop": "a"}
+
+
+@pytest.mark.parametrize(
+    ("select", "problem"),
+    [
+        ({"price": "price * amount"}, r"select.price: is decimal\(33,2\), the field needs decimal\(12,2\)"),
+        ({"total": "price * 1.5"}, r"select.total: is decimal\(15,3\), the field needs decimal\(38,2\)"),
+        ({"price": "amount"}, r"select.price: is bigint, the field needs decimal\(12,2\)"),
+    ],
+)
+def test_nothing_is_cut_or_rounded_to_fit(
+    pipeline: Callable[..., Pipeline],
+    written: Callable[..., Written],
+    created: Callable[..., list[bytes]],
+    select: dict[str, str],
+    problem: str,
+) -> None:
+    with pytest.raises(PipelineFileError, match=problem):
+        written(pipeline(select=select, sink=turnover()["sink"]), created({}))
+
+
+def test_sums_of_decimals_are_exact(
+    pipeline: Callable[..., Pipeline], written: Callable[..., Written], created: Callable[..., list[bytes]]
+) -> None:
+    rows = [{"price": f"{n}.{n % 100:02}", "amount": str(10**14 + n)} for n in range(1, 40)]
+    summing = pipeline(**turnover(total="sum(price * amount)", sales="sum(amount)", average="avg(price)"))
+
+    [kept] = written(summing, created(*rows, {"amount": "1"})).values()
+
+    prices = [Decimal(str(row["price"])) for row in rows]
+    total = sum(price * int(row["amount"]) for price, row in zip(prices, rows, strict=True))
+    assert kept["total"] == str(total)
+    assert kept["sales"] == str(sum(int(row["amount"]) for row in rows) + 1)
+    assert kept["average"] == pytest.approx(float(sum(prices)) / len(prices))
+
+
+def test_a_sum_of_no_values_is_zero_and_an_extreme_of_none_is_unset(
+    pipeline: Callable[..., Pipeline], written: Callable[..., Written], created: Callable[..., list[bytes]]
+) -> None:
+    numbers = {"total": "sum(price)", "price": "max(price)"}
+
+    none = written(pipeline(**turnover(**numbers), insert_only=True), created({}, {}))
+    some = written(pipeline(**turnover(**numbers), insert_only=True), created({}, {"price": "-7"}, {"price": "-7.5"}))
+
+    assert none == {"a": {"shop": "a", "total": "0.00"}}
+    assert some == {"a": {"shop": "a", "total": "-14.50", "price": "-7.00"}}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "row", "problem"),
+    [
+        ({"price": "sum(price)"}, {"price": "9999999999.99"}, "sales: price of a is beyond what its field holds: 1999"),
+        (
+            {"total": "sum(price * amount)"},
+            {"price": "9999999999.99", "amount": str(2**62)},
+            r"total: price \* amount has more than 28 digits: 46116860",
+        ),
+        ({"price": "max(price * amount)"}, {"price": "9999999999.99", "amount": "2"}, "price of a is beyond"),
+    ],
+)
+def test_a_sum_or_an_extreme_beyond_its_field_ends_the_query_and_names_it(
+    pipeline: Callable[..., Pipeline],
+    written: Callable[..., Written],
+    created: Callable[..., list[bytes]],
+    numbers: dict[str, str],
+    row: dict[str, object],
+    problem: str,
+) -> None:
+    with pytest.raises(PySparkException, match=problem):
+        written(pipeline(**turnover(**numbers), insert_only=True), created(row, row))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "problem"),
+    [
+        ({"price": "sum(tax)"}, r"keep.aggregate.price: tax is decimal\(8,7\), the field needs decimal\(12,2\)"),
+        ({"sales": "sum(round(price, 1))"}, r"round\(price, 1\) is decimal\(12,1\), the field needs bigint"),
+        (
+            {"price": "max(try_divide(price, 3))"},
+            r"is decimal\(.*\), the field needs decimal\(12,2\): round or cast it",
+        ),
+        ({"price": "max(coalesce(weight, 1D))"}, r"max is of type float|is double, the field needs decimal\(12,2\)"),
+    ],
+)
+def test_an_aggregate_whose_field_has_fewer_decimals_is_refused(
+    pipeline: Callable[..., Pipeline],
+    written: Callable[..., Written],
+    created: Callable[..., list[bytes]],
+    numbers: dict[str, str],
+    problem: str,
+) -> None:
+    with pytest.raises(PipelineFileError, match=problem):
+        written(pipeline(**turnover(**numbers), insert_only=True), created({}))
+
+
+def test_a_group_is_the_plain_digits_of_its_decimal(
+    pipeline: Callable[..., Pipeline], written: Callable[..., Written], created: Callable[..., list[bytes]]
+) -> None:
+    by_price = {**turnover(sales="count(*)"), "group_by": "price"}
+    by_discount = {**turnover(sales="count(*)", total="sum(price)"), "group_by": "discounts"}
+
+    prices = written(pipeline(**by_price), created({"price": "1234567"}, {"price": "1234567.0"}, {"price": "0E-7"}, {}))
+    discounts = written(pipeline(**by_discount), created({"price": "1.25", "discounts": [".5", "0.50", "0"]}))
+    latest = written(pipeline(group_by="tax", source=BY_TAX), created({"tax": "1E-7"}, {"tax": "-0.5"}))
+
+    assert prices == {
+        "1234567.00": {"price": "1234567.00", "sales": "2"},
+        "0.00": {"price": "0.00", "sales": "1"},
+    }
+    assert discounts == {
+        "0.50": {"discounts": "0.50", "sales": "2", "total": "2.50"},
+        "0.00": {"discounts": "0.00", "sales": "1", "total": "1.25"},
+    }
+    assert set(latest) == {"0.0000001", "-0.5000000"}
+
+
+BY_TAX = {"topic": "sales", "message": sales.CHANGE, "key": "tax"}
+
+
+def test_members_are_in_the_order_of_their_decimals(
+    pipeline: Callable[..., Pipeline],
+    written: Callable[..., Written],
+    created: Callable[..., list[bytes]],
+    problems: Callable[..., list[str | None]],
+) -> None:
+    members = pipeline(group_by="shop", keep={"members": {"key": "sale_id", "sort": "price"}})
+    prices = ["10", "9.99", "9999999999.99", "0", "100.5"]
+
+    kept = written(members, created(*[{"price": price} for price in prices]))
+
+    assert [row["price"] for _, row in sorted(kept.items())] == ["0", "9.99", "10", "100.5", "9999999999.99"]
+    assert "a\0" + "0000000010.00" + "\0" + "1" in kept
+    assert problems(members, created({"price": "-0.01"}, {})) == [
+        "after.price is negative, its text would not sort as it does",
+        "after.price is empty, a key needs it",
+    ]
+
+
+def test_a_text_that_is_no_decimal_is_a_problem_of_its_change_alone(
+    pipeline: Callable[..., Pipeline],
+    problems: Callable[..., list[str | None]],
+    created: Callable[..., list[bytes]],
+    written: Callable[..., Written],
+) -> None:
+    changes = created({"price": "NaN"}, {"price": "1.234"}, {"price": "1"}, {"discounts": ["0.5", ""]})
+
+    assert problems(pipeline(), changes) == [
+        f"not a {sales.CHANGE}: {sales.ROW}.price is not a decimal(12,2): NaN",
+        f"not a {sales.CHANGE}: {sales.ROW}.price is not a decimal(12,2): 1.234",
+        None,
+        f"not a {sales.CHANGE}: {sales.ROW}.discounts is not a decimal(2,2): ",
+    ]
+    assert set(written(pipeline(), changes)) == {"3"}
+
+
+def test_columns_of_debezium_are_decimals_too(
+    pipeline: Callable[..., Pipeline], problems: Callable[..., list[str | None]], written: Callable[..., Written]
+) -> None:
+    reading = pipeline("debezium-json", where="price >= 10.5 or price is null")
+    changes = [debezium(sale_id=n, price=price) for n, price in enumerate(("10.5", 10.4, "12", None, "1.055E1"))]
+    wrong = [debezium(price=price) for price in ("NaN", "1.234", 99999999999, "")]
+
+    assert written(reading, changes) == {
+        "0": {"shop": "a", "amount": "1", "price": "10.50"},
+        "2": {"sale_id": 2, "shop": "a", "amount": "1", "price": "12.00"},
+        "3": {"sale_id": 3, "shop": "a", "amount": "1"},
+        "4": {"sale_id": 4, "shop": "a", "amount": "1", "price": "10.55"},
+    }
+    assert problems(reading, wrong) == [
+        f"after.price is not a decimal(12,2): {price}" for price in ("NaN", "1.234", "99999999999", "")
+    ]
+
+
+def test_a_zero_of_a_deleted_row_may_be_made_up(
+    pipeline: Callable[..., Pipeline], functions: Functions, records: Callable[..., DataFrame]
+) -> None:
+    reading = pipeline("debezium-json")
+    deleted = [
+        json.dumps({"op": "d", "source": {"lsn": 7}, "before": {"sale_id": 1, "price": price}, "after": None}).encode()
+        for price in ("0.00", "", "7")
+    ]
+
+    lines = checked_changes(decode(records(*deleted), reading, functions), reading).orderBy("offset").collect()
+
+    assert [(line.problem, line.before.price) for line in lines] == [(None, None), (None, None), (None, Decimal(7))]
