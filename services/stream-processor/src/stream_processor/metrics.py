@@ -36,6 +36,7 @@ class Metrics:
         self.query_up = gauge("query_up", "1 while the query is active; 0 beyond its limit of dead letters", query)
         self.input_rows = counter("input_rows", "Source records read, also those that become dead letters", query)
         self.input_rate = gauge("input_rows_per_second", "Source records read a second, over the last batch", query)
+        self.truncated_rows = counter("truncated_rows", "Rows that left because their table was truncated", query)
         # Counted by the sink's end offsets at each look.
         self.output_rows = counter("output_rows", "Records written; what came twice counts twice", query)
         # From the source's commit to Spark's producer, at most MAX_SAMPLE of a partition at each look, so its count is

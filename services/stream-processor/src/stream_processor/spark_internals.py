@@ -87,11 +87,20 @@ def previous_rows(changes: DataFrame, forget: timedelta, every_change: bool) -> 
     that of its row's last one is not applied: it is left out, or goes on with `previous` null when `every_change`.
     `previous` is also null when nothing is known of the row: it is new, or has been without entries for longer than
     `forget`. Shuffles by the primary key. Of changes of a row that come in one micro-batch only the newest goes on,
-    unless `every_change`.
+    unless `every_change`. Of a truncation, whose lines have the `partition_keys`, a line goes on per row that leaves.
     """
     spark = changes.sparkSession
     operator = _jvm(spark).io.statecast.spark.Previous
     return DataFrame(operator.apply(cast(Any, changes)._jdf, round(forget.total_seconds()), every_change), spark)
+
+
+def partition_keys(spark: SparkSession) -> list[str]:
+    """A `primary_key` for each partition of the state, by which a truncation's line reaches it in previous_rows.
+
+    By the session's number of shuffle partitions, which must be that of the checkpoint; the query fails otherwise.
+    """
+    partitions = int(cast(str, spark.conf.get("spark.sql.shuffle.partitions")))
+    return list(_jvm(spark).io.statecast.spark.Previous.partitionKeys(partitions))
 
 
 def plan_text(frame: DataFrame) -> str:

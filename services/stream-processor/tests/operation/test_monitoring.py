@@ -12,6 +12,7 @@ from stream_processor.errors import QueryFailedError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.monitoring import WatchedQuery, look_at_all
 from stream_processor.operation.plan import plan
+from stream_processor.steps.truncation import OBSERVED
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
 
 PARTITIONS = {"orders": 4, "orders-by-key": 4, "orders.dead-letter": 1}
@@ -96,6 +97,22 @@ def test_a_batch_is_counted(watched: Callable[..., WatchedQuery], metrics: Metri
     assert value(metrics, "input_rows_per_second") == 10
     assert (value(metrics, "state_rows"), value(metrics, "state_memory_bytes")) == (7, 9)
     assert value(metrics, "checkpoint_seconds") == pytest.approx(0.25)
+
+
+def test_a_truncation_is_told_and_its_rows_are_counted(
+    watched: Callable[..., WatchedQuery], metrics: Metrics, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truncated = {"observedMetrics": {OBSERVED: {"sequence": 32, "rows": 7}}}
+    none = {"observedMetrics": {OBSERVED: {"sequence": None, "rows": 0}}}
+    query = FakeQuery([progress_of(0) | truncated])
+    watched_query = watched(query, FakeTasks(8))
+
+    watched_query.look()
+    query.recentProgress = [progress_of(1) | none]
+    watched_query.look()
+
+    assert value(metrics, "truncated_rows_total") == 7
+    assert capsys.readouterr().out.count("the source's table was truncated") == 1
 
 
 def test_it_knows_where_a_replay_would_begin(watched: Callable[..., WatchedQuery]) -> None:

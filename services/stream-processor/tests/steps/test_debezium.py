@@ -16,6 +16,7 @@ from stream_processor.steps.debezium import UNWRAPPED
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions
+from stream_processor.steps.truncation import TRUNCATE
 from testkit.stream_processor.changes import START, order
 from testkit.stream_processor.micro_batches import MicroBatches
 
@@ -43,11 +44,10 @@ NO_CHANGES: list[tuple[dict[str, Any] | bytes, str]] = [
     (b'{"op": "c", "after": {"order_id', "the value is no JSON object"),
     (b'{"op": "c\xff"}', "the value is no UTF-8"),
     (b"{}", "op is not set: this is no change by Debezium"),
-    (b'{"op": "x"}', "op is none of c, u, d, r: x"),
+    (b'{"op": "x"}', "op is none of c, u, d, r, t: x"),
     ({**sample("create"), "after": "text"}, "after is no JSON object"),
     ({**sample("create"), "source": 1}, "source is no JSON object"),
     ({**sample("create"), "source": {"lsn": None}}, "source.lsn is not a log sequence number"),
-    (sample("truncate"), "op is t: the table was truncated, which names no row; delete the rows instead"),
     (sample("message"), "op is m: a message in the database's log is no change of a row"),
     (with_row(status="lost"), "after.status is not a name in statecast.orders.v1.OrderStatus: lost"),
     (with_row(total_cents=1.5), "after.total_cents is not a whole number of type int64: 1.5"),
@@ -92,6 +92,13 @@ def test_each_operation_is_a_change(read: Callable[..., list[Row]]) -> None:
     assert snapshot.change.source.snapshot
     assert not create.change.source.snapshot
     assert (delete.change.before.order_id, delete.change.after, delete.payload) == ("order-2", None, None)
+
+
+def test_a_truncation_is_a_change_without_rows(read: Callable[..., list[Row]]) -> None:
+    [line] = read(sample("truncate"))
+
+    assert (line.problem, line.change.operation, line.sequence) == (None, TRUNCATE, 5)
+    assert (line.change.before, line.change.after, line.payload) == (None, None, None)
 
 
 def test_the_source_is_that_of_the_log(read: Callable[..., list[Row]]) -> None:

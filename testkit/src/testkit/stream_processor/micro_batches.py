@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -19,6 +20,7 @@ KAFKA_COLUMNS = (
     "headers array<struct<key:string,value:binary>>"
 )
 EPOCH = 1_000
+T = TypeVar("T")
 
 
 class MicroBatches:
@@ -84,7 +86,7 @@ def _record(line: Row) -> Record:
     return Record(line.partition, 0, bytes(line.key), value, headers)
 
 
-def pieces(values: Sequence[bytes], count: int) -> list[Sequence[bytes]]:
+def pieces(values: Sequence[T], count: int) -> list[Sequence[T]]:
     """The values in so many runs of about the same length."""
     size = -(-len(values) // count)
     return [values[start : start + size] for start in range(0, len(values), size)]

@@ -75,6 +75,11 @@ class PipelineBase:
         return source.format == "debezium-json" and source.key is None
 
     @property
+    def may_be_truncated(self) -> bool:
+        """Whether the source can tell that its table was truncated."""
+        return self.definition.source.format == "debezium-json"
+
+    @property
     def source_topic(self) -> str:
         return self.definition.source.topic
 

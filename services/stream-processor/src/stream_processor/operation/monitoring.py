@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import structlog
 from pyspark import StatusTracker
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -13,6 +14,9 @@ from stream_processor.errors import QueryFailedError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.plan import QueryPlan
 from stream_processor.spark_internals import JVM_LOST
+from stream_processor.steps.truncation import OBSERVED
+
+log = structlog.get_logger()
 
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 
@@ -108,8 +112,17 @@ class WatchedQuery:
         metrics.input_rows.labels(query).inc(progress["numInputRows"])
         # Over the batch: Spark's own rate is against the pause before it, none in real-time mode.
         metrics.input_rate.labels(query).set(progress["numInputRows"] / duration_s if duration_s else 0.0)
+        self._tell_truncation(progress)
         metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))
         metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
+
+    def _tell_truncation(self, progress: Mapping[str, Any]) -> None:
+        seen = progress.get("observedMetrics", {}).get(OBSERVED)
+        if seen is None or seen["sequence"] is None:
+            return
+        sequence, rows = seen["sequence"], seen["rows"]
+        log.warning("the source's table was truncated", query=self.plan.name, sequence=sequence, rows_left=rows)
+        self.metrics.truncated_rows.labels(self.plan.name).inc(rows)
 
 
 def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness, held: Sequence[str] = ()) -> None:

@@ -1,6 +1,6 @@
 """Keeps one message per group: what rows contribute, the difference that a change makes, and the sums of those."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -170,6 +170,8 @@ def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
     whatever order they come, and a restart never ends with a lower one than readers hold. Where a change does not know
     its before it counts by what the state holds. So do all changes where there are windows: those that came too late
     were set aside, the before of the next is not what the state holds, and the changes of a row come in their order.
+
+    Where the table may be truncated, `ticks` is _ticks_and_rows.
     """
     parts = parts_of(pipeline.aggregates)
     nothing = F.filter("current", lambda _: F.lit(False))
@@ -177,10 +179,12 @@ def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
     if pipeline.window is not None:
         previous = F.filter(previous, lambda each: still_open(each.getField("key")))
     effective = F.filter(signed(previous, F.col("current"), parts), lambda _: F.col("applied"))
-    claimed = effective if pipeline.window is not None else signed(F.col("stated"), F.col("current"), parts)
+    by_state = pipeline.window is not None and not pipeline.may_be_truncated
+    claimed = effective if by_state else signed(F.col("stated"), F.col("current"), parts)
     position = ("epoch", "sequence", "source")
-    both = known.select(*position, "complete", effective.alias("effective"), claimed.alias("claimed"))
-    return both.select(*position, F.explode(_ticked(parts)).alias("line")).select("line.*", *position)
+    both = known.select(*position, "complete", "current", effective.alias("effective"), claimed.alias("claimed"))
+    ticks = _ticks_and_rows if pipeline.may_be_truncated else _ticks
+    return both.select(*position, F.explode(_ticked(parts, ticks)).alias("line")).select("line.*", *position)
 
 
 def signed(left: Column, entered: Column, parts: Sequence[Part]) -> Column:
@@ -206,23 +210,42 @@ def _difference(pair: Column, parts: Sequence[Part]) -> Column:
     return F.struct(pair.getField("key").alias("key"), minus("rows").alias("rows"), *named)
 
 
-def _ticked(parts: Sequence[Part]) -> Column:
+def _ticked(parts: Sequence[Part], ticks: Callable[[Column, Column], Column]) -> Column:
     """Per group that is in `effective` or `claimed` the difference that takes effect, if there is any, and its `ticks`.
 
     Where a difference is only claimed, its numbers are null: sums and extremes pass over nulls.
     """
-    effective, claimed = F.col("effective"), F.col("claimed").getField("key")
+    effective = F.col("effective")
 
     def line(each: Column) -> Column:
         key, difference = each.getField("key"), each.getField("difference")
         rows = F.coalesce(difference.getField("rows"), F.lit(0).cast("long"))
         numbers = [difference.getField(part.name).alias(part.name) for part in parts]
-        ticks = F.when(~F.col("complete") | F.array_contains(claimed, key), 1).otherwise(0).cast("long")
-        return F.struct(key.alias("key"), rows, *numbers, ticks.alias("ticks"))
+        return F.struct(key.alias("key"), rows.alias("rows"), *numbers, ticks(key, rows).cast("long").alias("ticks"))
 
-    keys = F.array_union(effective.getField("key"), claimed)
+    keys = F.array_union(effective.getField("key"), F.col("claimed").getField("key"))
     pairs = F.transform(keys, lambda key: F.struct(key.alias("key"), _of(effective, key).alias("difference")))
     return F.transform(pairs, line)
+
+
+def _ticks(key: Column, _: Column) -> Column:
+    return F.when(~F.col("complete") | _is_claimed(key), 1).otherwise(0)
+
+
+def _ticks_and_rows(key: Column, rows: Column) -> Column:
+    """What a change says of the group by itself, minus the rows that come into it; 1 or more (ADR 0028).
+
+    So the group's sequence is what all changes say, minus the rows that it has in the end: each row that a truncation
+    takes out of it raises it, and it is the same whether a change came before the truncation or after it, when it has
+    no effect any more. The changes of a row come in their order.
+    """
+    now = _of(F.col("current"), key).getField("rows")
+    said = F.when(_is_claimed(key) | now.isNotNull(), F.coalesce(now, F.lit(0)) + 1).otherwise(0)
+    return said - rows
+
+
+def _is_claimed(key: Column) -> Column:
+    return F.array_contains(F.col("claimed").getField("key"), key)
 
 
 def _of(contributions: Column, key: Column) -> Column:

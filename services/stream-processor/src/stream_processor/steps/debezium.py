@@ -1,4 +1,4 @@
-"""Turns the JSON of Debezium's PostgreSQL connector into changes of the contract, or into the reason why it is none.
+"""Turns the JSON of Debezium's connectors into changes of the contract, or into the reason why it is none.
 
 The envelope may stand alone or in `payload` beside its `schema`, as `schemas.enable` of the connector's converter says.
 Columns of the table have the names of the row's fields; others are left out. JSON is read with Spark's own from_json
@@ -15,7 +15,9 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 from stream_processor.definition.contract import kind
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.functions import Functions, row_type
+from stream_processor.steps.log_positions import POSITION_FIELDS, log_position, position_problem
 from stream_processor.steps.record_keys import BETWEEN_VALUES, escaped
+from stream_processor.steps.truncation import TRUNCATE
 
 MALFORMED = "__malformed"
 """The field that holds the whole text when it does not have the shape that it is read in."""
@@ -28,11 +30,15 @@ def text_fields(*names: str) -> StructType:
 
 FIRST_EPOCH = 1
 SIDES = ("before", "after")
-OPERATIONS = {"c": "OPERATION_CREATE", "u": "OPERATION_UPDATE", "d": "OPERATION_DELETE", "r": "OPERATION_SNAPSHOT"}
-OTHER_OPERATIONS = {
-    "t": "op is t: the table was truncated, which names no row; delete the rows instead",
-    "m": "op is m: a message in the database's log is no change of a row",
+OPERATIONS = {
+    "c": "OPERATION_CREATE",
+    "u": "OPERATION_UPDATE",
+    "d": "OPERATION_DELETE",
+    "r": "OPERATION_SNAPSHOT",
+    "t": TRUNCATE,
 }
+NO_OPERATION = f"op is none of {', '.join(OPERATIONS)}: "
+OTHER_OPERATIONS = {"m": "op is m: a message in the database's log is no change of a row"}
 UNWRAPPED = (
     "op is not set: the record is a row alone, without its place in the log; take the transform ExtractNewRecordState "
     "out of the connector"
@@ -40,7 +46,7 @@ UNWRAPPED = (
 ENVELOPE = text_fields("schema", "payload", "op", "source", "before", "after", "ts_ms", "ts_us")
 TYPE = "name: string, parameters: struct<scale: string>"
 SCHEMA = f"fields array<struct<field: string, fields: array<struct<field: string, {TYPE}, items: struct<{TYPE}>>>>>"
-SOURCE_FIELDS = text_fields("lsn", "sequence", "txId", "ts_ms", "ts_us", "snapshot", "table")
+SOURCE_FIELDS = text_fields(*POSITION_FIELDS, "txId", "gtid", "ts_ms", "ts_us", "snapshot", "table")
 END_US = 253_402_300_800_000_000
 """The end of the year 9999, which a Timestamp of the contract cannot pass."""
 
@@ -48,8 +54,8 @@ END_US = 253_402_300_800_000_000
 def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
     """Adds `change` (the row of the pipeline's change message), `payload` (the encoded row after it) and `problem`.
 
-    `problem` (text) or `change` is null. All changes are of the epoch that the pipeline's file says, because PostgreSQL
-    counts no incarnations. A column that is NULL is null in the rows, too.
+    `problem` (text) or `change` is null. All changes are of the epoch that the pipeline's file says, because no
+    database counts its incarnations. A column that is NULL is null in the rows, too.
 
     `record_key` is what the connector's record key says: the names of the primary key's columns, and their values as
     one text; null when the key is no JSON object. `sequence` is negative of a row that a snapshot has read, which
@@ -61,7 +67,7 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
     read = texts.withColumns({f"__{side}_row": column for side, column in rows.items()})
     checked = read.withColumn("problem", _problem(row))
     sound = F.col("problem").isNull()
-    number = _number(F.col("__source"))
+    number = log_position(F.col("__source"), F.col("__envelope.op"))
     change = _change(pipeline.change, pipeline.definition.source.epoch or FIRST_EPOCH)
     changes = checked.withColumns(
         {
@@ -168,12 +174,7 @@ def _problem(row: Descriptor) -> Column:
     problems = [
         _envelope_problem(F.col("__value"), F.col("__envelope")),
         F.when(source.getField(MALFORMED).isNotNull(), "source is no JSON object"),
-        F.when(
-            source.isNotNull()
-            & _sequence(source).isNull()
-            & ((F.col("__envelope.op") != "r") | _read_after(source).isNull()),
-            "source.lsn is not a log sequence number",
-        ),
+        position_problem(source, F.col("__envelope.op")),
     ]
     for side in SIDES:
         malformed = F.col(f"__{side}").getField(MALFORMED).isNotNull()
@@ -201,7 +202,7 @@ def _envelope_problem(value: Column, envelope: Column) -> Column:
         F.when(op.isNull() & _unwrapped(value, envelope), UNWRAPPED),
         F.when(op.isNull(), "op is not set: this is no change by Debezium"),
         *[F.when(op == other, reason) for other, reason in OTHER_OPERATIONS.items()],
-        F.when(~op.isin(*OPERATIONS), F.concat(F.lit("op is none of c, u, d, r: "), F.left(op, F.lit(10)))),
+        F.when(~op.isin(*OPERATIONS), F.concat(F.lit(NO_OPERATION), F.left(op, F.lit(10)))),
     )
 
 
@@ -217,8 +218,8 @@ def _source(texts: Column, epoch: int) -> Column:
     """statecast.change.v1.Source from an object of SOURCE_FIELDS; null where the change has no source."""
     fields = {
         "epoch": F.lit(epoch).cast("bigint"),
-        "log_sequence_number": _number(texts),
-        "transaction_id": F.coalesce(texts.getField("txId"), F.lit("")),
+        "log_sequence_number": log_position(texts, F.col("__envelope.op")),
+        "transaction_id": F.coalesce(texts.getField("txId"), texts.getField("gtid"), F.lit("")),
         "commit_time": _time(texts),
         # `true`, `first`, `last`, `incremental` and more, or `false`.
         "snapshot": F.coalesce(F.lower(texts.getField("snapshot")) != "false", F.lit(False)),
@@ -230,25 +231,6 @@ def _source(texts: Column, epoch: int) -> Column:
 def _time(texts: Column) -> Column:
     """The time in `ts_us`, or in `ts_ms`, the only one of older connectors."""
     return F.coalesce(_moment(texts.getField("ts_us"), 1), _moment(texts.getField("ts_ms"), 1000))
-
-
-def _number(texts: Column) -> Column:
-    return F.coalesce(_sequence(texts), _read_after(texts))
-
-
-def _sequence(texts: Column) -> Column:
-    lsn = texts.getField("lsn")
-    return F.when(lsn.rlike(r"^\d{1,18}$"), lsn.cast("bigint"))
-
-
-def _read_after(texts: Column) -> Column:
-    """The last commit before an incremental snapshot has read the row; null for a change with a place in the log.
-
-    `source.sequence` is the text `["LAST COMMIT","LAST CHANGE"]`; the first is null before the first commit.
-    """
-    numbers = F.from_json(texts.getField("sequence"), "array<string>")
-    last = F.coalesce(*[F.get(numbers, F.lit(place)) for place in (0, 1)])
-    return F.when(texts.getField("lsn").isNull() & last.rlike(r"^\d{1,18}$"), last.cast("bigint"))
 
 
 def _moment(count: Column, microseconds: int) -> Column:

@@ -12,6 +12,7 @@ from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import entries, key_entries, retract, to_lines, to_records
 from stream_processor.steps.projection import ELEMENT, LARGEST, filter_rows, join, measure, project
 from stream_processor.steps.record_keys import check_windows, elements, key_problems, single, usable_before
+from stream_processor.steps.truncation import observe_truncations
 
 MAX_SOURCE = 256
 """Characters of the texts in a change's source, which goes into each of its records."""
@@ -83,12 +84,13 @@ def written_records(
     forget = pipeline.definition.forget_deleted
     if isinstance(pipeline, AggregatePipeline):
         rows = entries(contributions(sound, pipeline), pipeline, functions).drop("payload")
-        known = previous_rows(rows, forget, every_change=True)
+        known = observe_truncations(previous_rows(rows, forget, every_change=True))
         lines = aggregate(differences(known, pipeline), pipeline, epoch, functions)
     else:
         projected = project(join(sound, pipeline, functions), pipeline, functions)
         rows = entries(key_entries(projected, pipeline), pipeline, functions)
-        lines = to_lines(retract(previous_rows(rows, forget, every_change=False)), functions)
+        known = observe_truncations(previous_rows(rows, forget, every_change=False))
+        lines = to_lines(retract(known), functions)
     return to_records(lines, partitions, functions)
 
 

@@ -15,8 +15,10 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from stream_processor.definition.pipeline import KeyPipeline, StatefulPipeline
+from stream_processor.spark_internals import partition_keys
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.record_keys import NUL, keys, row_identity
+from stream_processor.steps.truncation import is_truncation
 
 STATE_RECORD = "statecast.state.v1.StateRecord"
 TOMBSTONE_HEADER = "statecast-state-record"
@@ -44,7 +46,8 @@ def entries(changes: DataFrame, pipeline: StatefulPipeline, functions: Functions
     - `stated`: what the change itself says that the row stood for before it; `complete` is false when it cannot know
     - `source`: the encoded StateRecord with nothing but its source; `payload`: the encoded row, null when it is gone
 
-    A change of the primary key speaks of two rows: one goes, and one comes. `changes` has `current` and `stated`.
+    A change of the primary key speaks of two rows: one goes, and one comes. A truncation has a line for each partition
+    of the state. `changes` has `current` and `stated`.
     """
     nothing = F.filter("current", lambda _: F.lit(False))
     # As the change says it, whether the row matches the condition or not.
@@ -52,12 +55,17 @@ def entries(changes: DataFrame, pipeline: StatefulPipeline, functions: Functions
     gone = F.struct(old.alias("primary_key"), nothing.alias("current"), F.col("stated"))
     come = F.struct(new.alias("primary_key"), F.col("current"), nothing.alias("stated"))
     same = F.struct(F.coalesce(new, old).alias("primary_key"), F.col("current"), F.col("stated"))
+    everywhere = F.transform(
+        F.array(*map(F.lit, partition_keys(changes.sparkSession))),
+        lambda key: F.struct(key.alias("primary_key"), nothing.alias("current"), nothing.alias("stated")),
+    )
+    rows = F.when(is_truncation(), everywhere).when(old != new, F.array(gone, come)).otherwise(F.array(same))
     source = F.col("change.source")
     window_columns = [name for name in changes.columns if name.startswith("window_")]
     # Everything is computed before the rows are split: of what is computed beside an explode, Spark 4.3's optimizer may
     # lose a column that it needs.
     whole = changes.select(
-        F.when(old != new, F.array(gone, come)).otherwise(F.array(same)).alias("rows"),
+        rows.alias("rows"),
         source.getField("epoch").alias("epoch"),
         "sequence",
         (F.col("knows_before") | (F.col("change.operation") == "OPERATION_CREATE")).alias("complete"),

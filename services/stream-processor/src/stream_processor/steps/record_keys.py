@@ -17,6 +17,7 @@ from stream_processor.definition.pipeline import (
     StatefulPipeline,
     Window,
 )
+from stream_processor.steps.truncation import MARK, is_truncation
 
 NUL = "\0"
 RFC3339 = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
@@ -101,6 +102,7 @@ def key_problems(pipeline: Pipeline) -> list[Column]:
             empty = F.col(f"change.{row}").isNotNull() & (value.isNull() | (value == ""))
             problems.append(F.when(empty, f"{row}.{name} is empty, a row needs its key"))
             problems.append(F.when(_too_long(value), f"{row}.{name}{TOO_LONG}"))
+            problems.append(F.when(value.startswith(MARK), f"{row}.{name} begins with a NUL, which no row's key may"))
     return problems
 
 
@@ -117,7 +119,7 @@ def _record_key_problems(pipeline: StatefulPipeline) -> list[Column]:
         key, paths = "keep.members.key", (str(pipeline.group), str(pipeline.sort), *pipeline.member.texts)
     else:
         unknown = "the record's key is no JSON object that names columns: say source.key"
-        return [F.when(F.col("record_key").isNull() & F.col("change").isNotNull(), unknown)]
+        return [F.when(F.col("record_key").isNull() & F.col("change").isNotNull() & ~is_truncation(), unknown)]
     missing = F.array_except("record_key.columns", F.array(*map(F.lit, paths)))
     problem = F.concat(
         F.lit("the record's key has "),

@@ -17,6 +17,11 @@ public final class Previous {
    *
    * <p>Works alike in batches, micro-batches and real-time mode. Columns that are not named here go through untouched.
    *
+   * <p>A truncation of the table is a line of each of the {@link #partitionKeys}: each row that it covers goes on as if it
+   * had been deleted by that line. A change from before it that comes later goes on with nothing in `current`, at the
+   * truncation's place and with its own entries as `previous`, for they may stand somewhere from before a crash; of
+   * `everyChange` it is one that is not newer.
+   *
    * @param changes with `primary_key` (text), `epoch` and `sequence` (bigint, not null) and `current` (an array, not null:
    *     the entries that the row has now)
    * @param forgetSeconds how long a row without entries is remembered; after that an older change of it would count again
@@ -32,5 +37,10 @@ public final class Previous {
         .groupBy("primary_key")
         .as(Encoders.STRING(), Encoders.row(input))
         .transformWithState(processor, TimeMode.ProcessingTime(), OutputMode.Update(), Encoders.row(output));
+  }
+
+  /** The `primary_key`s that a line for all of so many partitions of the state has, one for each. */
+  public static String[] partitionKeys(int partitions) {
+    return PartitionKeys.all(partitions);
   }
 }

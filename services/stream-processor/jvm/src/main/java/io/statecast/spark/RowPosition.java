@@ -38,6 +38,12 @@ final class RowPosition {
     return -sequence > last.getLong(1) ? behind(last.getLong(1), -sequence) : NOT_NEWER;
   }
 
+  /** Compares two places, each (epoch, sequence, ...). */
+  static int compare(Row one, Row other) {
+    int byEpoch = Long.compare(one.getLong(0), other.getLong(0));
+    return byEpoch != 0 ? byEpoch : Long.compare(one.getLong(1), other.getLong(1));
+  }
+
   private static long behind(long last, long commit) {
     boolean hasRoom = last < FIRST_IN_LOG || (last & BETWEEN_CHANGES) < BETWEEN_CHANGES;
     return hasRoom ? last + 1 : commit;

@@ -1,6 +1,7 @@
 package io.statecast.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
@@ -51,5 +52,12 @@ class RowPositionTest {
 
     assertEquals(101, sequence);
     assertEquals(COMMIT, RowPosition.of(1, -COMMIT, last(CHANGE + 7)));
+  }
+
+  @Test
+  void placesAreComparedByEpochAndThenBySequence() {
+    assertEquals(0, RowPosition.compare(last(CHANGE), last(CHANGE)));
+    assertTrue(RowPosition.compare(last(CHANGE), last(COMMIT)) < 0);
+    assertTrue(RowPosition.compare(RowFactory.create(2L, 1L), last(COMMIT)) > 0);
   }
 }

@@ -1,0 +1,49 @@
+package io.statecast.spark;
+
+/**
+ * Keys that lead to each partition of the state, for a line that all of them must get. No row has one: they begin with a
+ * NUL, and say which partition of how many they are for.
+ */
+final class PartitionKeys {
+  private static final String MARK = "\0";
+  private static final String BETWEEN = "/";
+
+  private PartitionKeys() {}
+
+  static boolean isOne(String key) {
+    return key.startsWith(MARK);
+  }
+
+  /** A key for each of so many partitions, in their order. */
+  static String[] all(int partitions) {
+    String[] keys = new String[partitions];
+    for (int partition = 0; partition < partitions; partition++) {
+      keys[partition] = leadingTo(partition, partitions);
+    }
+    return keys;
+  }
+
+  private static String leadingTo(int partition, int partitions) {
+    String prefix = MARK + partition + BETWEEN + partitions + BETWEEN;
+    int number = 0;
+    while (SparkInternals.partitionOf(prefix + number, partitions) != partition) {
+      number++;
+    }
+    return prefix + number;
+  }
+
+  /**
+   * Refuses a key that has come to another partition than it is for, or is for another number of partitions.
+   *
+   * @throws IllegalStateException then: some partition would not get the line, and keep what it should forget
+   */
+  static void check(String key, int partition, int partitions) {
+    String[] parts = key.substring(MARK.length()).split(BETWEEN);
+    if (!parts[0].equals(String.valueOf(partition)) || !parts[1].equals(String.valueOf(partitions))) {
+      throw new IllegalStateException(
+          ("a TRUNCATE for partition %s of %s of the state came to %d of %d: start the query with as many shuffle"
+                  + " partitions as its checkpoint has")
+              .formatted(parts[0], parts[1], partition, partitions));
+    }
+  }
+}

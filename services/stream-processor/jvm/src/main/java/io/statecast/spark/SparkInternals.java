@@ -1,0 +1,61 @@
+package io.statecast.spark;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Iterator;
+import java.util.function.Supplier;
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor.ImplicitGroupingKeyTracker;
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.ttl.TTLState;
+import org.apache.spark.sql.execution.streaming.state.UnsafeRowPair;
+import org.apache.spark.sql.streaming.ValueState;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.hash.Murmur3_x86_32;
+import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** All that the state's operator uses of Spark's private parts, which may change with any release; this is for 4.3. */
+final class SparkInternals {
+  /** That of Spark's hash partitioning. */
+  private static final int HASH_SEED = 42;
+
+  private SparkInternals() {}
+
+  /**
+   * The text keys that have a value in a state of this partition when this is called, one after the other from the
+   * store: what is changed meanwhile does not disturb them.
+   *
+   * @param state the name of a value state without a time to live
+   * @param sibling a state of the same operator that has one; only such a state gives its store away
+   */
+  static Iterator<String> keys(String state, ValueState<?> sibling) {
+    Iterator<UnsafeRowPair> pairs = CollectionConverters.asJava(((TTLState) sibling).store().iterator(state));
+    return new Iterator<>() {
+      @Override
+      public boolean hasNext() {
+        return pairs.hasNext();
+      }
+
+      @Override
+      public String next() {
+        return pairs.next().key().getString(0);
+      }
+    };
+  }
+
+  /** Runs the action as if `key` were the one at hand: value states act on it. */
+  static <T> T at(String key, Supplier<T> action) {
+    Option<Object> own = ImplicitGroupingKeyTracker.getImplicitKeyOption();
+    ImplicitGroupingKeyTracker.setImplicitKey(key);
+    try {
+      return action.get();
+    } finally {
+      ImplicitGroupingKeyTracker.setImplicitKey(own.getOrElse(() -> null));
+    }
+  }
+
+  /** The one of so many partitions that Spark's shuffle by a text brings it to. */
+  static int partitionOf(String key, int partitions) {
+    byte[] text = key.getBytes(StandardCharsets.UTF_8);
+    int hash = Murmur3_x86_32.hashUnsafeBytes(text, Platform.BYTE_ARRAY_OFFSET, text.length, HASH_SEED);
+    return Math.floorMod(hash, partitions);
+  }
+}

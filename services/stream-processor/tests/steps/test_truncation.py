@@ -1,0 +1,271 @@
+"""TRUNCATE of a table, through the real flow in micro-batches, in whatever order a topic's partitions are read."""
+
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from statecast.sales.v1.hourly_sales_pb2 import HourlySales
+from statecast.state.v1.state_pb2 import StateRecord
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.dead_letters import dead_letters
+from stream_processor.steps.decode import decode
+from stream_processor.steps.flow import checked_changes, written_records
+from stream_processor.steps.functions import Functions
+from testkit.stream_processor.changes import START
+from testkit.stream_processor.micro_batches import MicroBatches, pieces
+from testkit.stream_processor.model import read_fenced
+from testkit.stream_processor.process import wait_until
+from testkit.stream_processor.truncated_positions import (
+    POSITIONS,
+    Event,
+    created,
+    encoded,
+    event,
+    held,
+    history,
+    left,
+    of_rows,
+    partitioned,
+    position,
+    read,
+    read_by_snapshot,
+    truncated,
+)
+from testkit.topics import Record
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+Making: TypeAlias = Callable[..., Pipeline]
+Playing: TypeAlias = Callable[..., MicroBatches]
+
+INVOICES = {
+    "topic": "invoices",
+    "message": "statecast.sales.v1.InvoiceChange",
+    "format": "debezium-json",
+    "key": "invoice_number",
+}
+SHAPES: dict[str, dict[str, Any]] = {
+    "latest": {"group_by": "position_id", "keep": "latest", "sink": {"topic": "by-key"}},
+    "members": {
+        "keep": {"members": {"key": "position_id", "sort": "amount"}},
+        "sink": {"topic": "by-client"},
+    },
+    "aggregate": {},
+}
+few_but_rich = settings(
+    max_examples=3,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@pytest.fixture
+def positions(shipped: Making) -> Making:
+    """Makes a pipeline of a shape over Debezium's changes of positions: `positions("latest", forget_deleted="1s")`."""
+
+    def make(shape: str, **replaced: object) -> Pipeline:
+        return shipped("us-share-holders", **{"source": POSITIONS, **SHAPES[shape], **replaced})
+
+    return make
+
+
+@pytest.fixture
+def play(tmp_path: Path, spark: SparkSession, functions: Functions) -> Playing:
+    """Plays batches of events through a pipeline, from a checkpoint of its own."""
+
+    def play(pipeline: Pipeline, *batches: Iterable[Event]) -> MicroBatches:
+        played = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
+        go_on(played, *batches)
+        return played
+
+    return play
+
+
+def go_on(played: MicroBatches, *batches: Iterable[Event]) -> None:
+    """Starts the query again, with more batches."""
+    for each in batches:
+        played.add(encoded(each))
+    played.run()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_came_before_a_truncation_goes_and_what_comes_after_it_stays(
+    positions: Making, play: Playing, shape: str
+) -> None:
+    played = play(
+        positions(shape),
+        [created(8, "p"), created(16, "q", "b", 2), created(24, "r")],
+        [truncated(32), created(40, "q", "a", 5)],
+        [created(48, "s", "b", 7)],
+    )
+
+    assert held(played.written, shape) == of_rows([position("q", "a", 5), position("s", "b", 7)], shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_from_before_a_truncation_that_are_read_after_it_stay_away(
+    positions: Making, play: Playing, shape: str
+) -> None:
+    played = play(positions(shape), [truncated(32)])
+    go_on(played, [created(8, "p"), created(40, "q", "b")], [event("u", 16, after=position("p", "b"))])
+
+    assert held(played.written, shape) == of_rows([position("q", "b")], shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_a_crash_left_on_the_topic_goes_though_the_replay_reads_the_truncation_first(
+    positions: Making, play: Playing, shape: str
+) -> None:
+    before, after = [created(8, "p"), event("u", 16, after=position("p", "b", 3))], [truncated(32)]
+    crashed, replayed = play(positions(shape), before), play(positions(shape), after, before)
+
+    assert held(crashed.written + replayed.written, shape) == {}
+
+
+def test_a_row_that_a_snapshot_reads_after_a_truncation_comes_in(positions: Making, play: Playing) -> None:
+    batches = [[created(8, "p")], [truncated(32)], [read_by_snapshot(24, "old"), read_by_snapshot(48, "new")]]
+    played = play(positions("latest"), *batches, [event("u", 56, after=position("new", amount=2))])
+
+    assert held(played.written, "latest") == of_rows([position("new", amount=2)], "latest")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_truncation_that_comes_again_or_late_writes_nothing(positions: Making, play: Playing, shape: str) -> None:
+    played = play(positions(shape), [created(8, "p")], [truncated(32)], [created(40, "q")])
+    written = len(played.written)
+    go_on(played, [truncated(32)], [truncated(24), truncated(32)])
+
+    assert len(played.written) == written
+    assert held(played.written, shape) == of_rows([position("q")], shape)
+
+
+@pytest.mark.parametrize("shape", ["latest", "aggregate"])
+def test_thousands_of_rows_leave_and_the_state_with_them(positions: Making, play: Playing, shape: str) -> None:
+    count = 20_000
+    played = play(positions(shape), [created(8 * number, f"p-{number}") for number in range(1, count + 1)])
+    lively = played.state_rows
+    go_on(played, [truncated(8 * count + 8)], [created(8 * count + 16, "new")])
+
+    groups, state_partitions = (1 if shape == "aggregate" else 0), 2
+    assert lively == count + groups
+    assert played.state_rows == state_partitions + 1 + groups
+    assert held(played.written, shape) == of_rows([position("new")], shape)
+
+
+def test_a_truncation_is_forgotten_as_a_deletion_is(positions: Making, play: Playing) -> None:
+    played = play(positions("latest", forget_deleted="1s"), [created(8, "p")], [truncated(32)])
+
+    def forgotten() -> bool:
+        go_on(played, [created(16, "q")])
+        return "q" in held(played.written, "latest")
+
+    # Of the row that left, the topic holds the truncation's place; of another, it holds nothing.
+    wait_until(forgotten, lambda: f"{played.state_rows} rows")
+
+
+def test_windows_that_were_closed_stay(shipped: Making, play: Playing) -> None:
+    window = {"time": "created_at", "size": "1h", "lateness": "30m"}
+    pipeline = shipped("hourly-sales-by-store", source=INVOICES, window=window)
+
+    def sold(lsn: int, number: str, hours: float) -> Event:
+        created_at = (START + timedelta(hours=hours)).isoformat()
+        row = {"invoice_number": number, "store_id": "s", "total_amount_cents": 100, "created_at": created_at}
+        return event("c", lsn, after=row, hours=hours)
+
+    played = play(pipeline, [sold(8, "a", 0.5), sold(16, "b", 1.5)], [truncated(24, hours=1.6)], [sold(32, "c", 1.7)])
+
+    windows = {key: HourlySales.FromString(state.payload) for key, state in read_fenced(played.written).items()}
+    assert [(key.split("\0")[1], sales.invoices) for key, sales in windows.items()] == [
+        ("2024-08-28T12:00:00.000000Z", 1),
+        ("2024-08-28T13:00:00.000000Z", 1),
+    ]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("full", [False, True], ids=["default", "full"])
+@few_but_rich
+@given(seed=st.integers(0, 2**32 - 1))
+def test_a_replay_in_another_order_ends_with_the_rows_of_the_table(
+    positions: Making, play: Playing, shape: str, full: bool, seed: int
+) -> None:
+    """The pieces are the same: of a row's changes in one batch the newest is written, and Spark repeats a batch."""
+    chance = Random(seed)
+    events = history(chance, full)
+    partitions = [pieces(partition, 2) for partition in partitioned(events, chance)]
+    crashed = play(positions(shape), *read(partitions, chance)[: chance.randrange(1, 5)])
+    replayed = play(positions(shape), *read(partitions, chance))
+
+    assert held(crashed.written + replayed.written, shape) == of_rows(left(events), shape)
+
+
+def test_the_sequence_of_a_group_does_not_depend_on_the_order(positions: Making, play: Playing) -> None:
+    events = [created(8, "p"), event("u", 16, after=position("p")), event("u", 24, after=position("p", "b"))]
+    orders = ([*events, truncated(32)], [truncated(32), *events], [events[0], truncated(32), *events[1:]])
+
+    ends = [play(positions("aggregate"), *[[each] for each in order]).written for order in orders]
+
+    sequences = [{key: max(_sequences(records, key)) for key in ("a", "b")} for records in ends]
+    assert sequences == [{"a": 4, "b": 2}] * 3
+    # In order, each record is newer than the one before.
+    assert _sequences(ends[0], "a") == [1, 3, 4]
+
+
+def _sequences(records: Iterable[Record], key: str) -> list[int]:
+    of_key = [each for each in records if each.key == key.encode()]
+    states = [StateRecord.FromString(each.value or each.headers["statecast-state-record"]) for each in of_key]
+    return [state.sequence for state in states]
+
+
+def test_a_state_of_another_number_of_partitions_is_refused(
+    spark: SparkSession, functions: Functions, records: Callable[..., DataFrame], positions: Making
+) -> None:
+    written = written_records(records(*encoded([truncated(32)])), positions("latest"), 2, 1, functions)
+    spark.conf.set("spark.sql.shuffle.partitions", 3)
+    try:
+        with pytest.raises(Py4JJavaError, match="as many shuffle partitions as its checkpoint has"):
+            written.collect()
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", 2)
+
+
+def test_an_insert_only_table_is_not_truncated(
+    functions: Functions, records: Callable[..., DataFrame], positions: Making
+) -> None:
+    pipeline = positions("aggregate", insert_only=True)
+
+    [letter] = dead_letters(records(*encoded([truncated(32)])), [pipeline], functions).collect()
+
+    reason = {each.key: bytes(each.value).decode() for each in letter.headers}["statecast-reason"]
+    assert reason == "insert_only is true, but operation is OPERATION_TRUNCATE"
+
+
+def test_a_route_passes_nothing_on_of_a_truncation(
+    functions: Functions, records: Callable[..., DataFrame], positions: Making
+) -> None:
+    source = {name: value for name, value in POSITIONS.items() if name != "key"}
+    pipeline = positions("latest", keep="route", source=source)
+    changes = records(*encoded([truncated(32)]))
+
+    [line] = checked_changes(decode(changes, pipeline, functions), pipeline).collect()
+
+    assert line.problem is None
+    assert written_records(changes, pipeline, 2, 1, functions).collect() == []
+
+
+def test_a_row_whose_key_begins_with_a_nul_is_a_problem(
+    functions: Functions, records: Callable[..., DataFrame], positions: Making
+) -> None:
+    changes = records(*encoded([created(8, "\0p")]))
+    pipeline = positions("aggregate")
+
+    [line] = checked_changes(decode(changes, pipeline, functions), pipeline).collect()
+
+    assert line.problem == "after.position_id begins with a NUL, which no row's key may"
