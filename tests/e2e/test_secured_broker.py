@@ -123,6 +123,7 @@ REFUSALS = [
     ("processor", "stream-processor", "Write", "topic", "orders-by-key"),
     ("processor", "stream-processor", "DescribeConfigs", "topic", "orders.dead-letter"),
     ("processor", "stream-processor", "Read", "topic", "orders.dead-letter"),
+    ("processor", "stream-processor", "Read", "group", "stream-processor"),
     ("query", "query-service", "Read", "topic", "orders-by-key"),
     ("query", "query-service", "Read", "group", "query-service"),
 ]

@@ -1,12 +1,12 @@
 """Which records of a keyed topic cannot be written again."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from prometheus_client import CollectorRegistry
 
 from statecast_service.kafka import KafkaSettings
@@ -15,6 +15,9 @@ from stream_processor.metrics import Metrics
 from stream_processor.operation.checkpointed import INTERVAL_S, CheckpointedGroup, CheckpointedOffsets
 from stream_processor.operation.monitoring import WatchedQuery
 from stream_processor.operation.plan import plan
+from stream_processor.operation.topics import read_records
+from testkit import topics
+from testkit.secured_broker import SecuredBroker, secured_broker
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
 from testkit.stream_processor.process import wait_until
 
@@ -116,5 +119,35 @@ def test_what_is_published_are_the_committed_offsets_of_a_group(
 
     for offsets in ({0: 42, 1: 7}, {0: 0, 1: 0}):
         wait_until(partial(published, offsets), "the offsets are not there")
-    group.close()
     reader.close()
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """A broker on which the processor may read the topic `keyed`, and nothing else yet."""
+    with secured_broker(tmp_path_factory.mktemp("secured-broker")) as broker:
+        broker.set_password("stream-processor", "secret")
+        broker.allow("stream-processor", ["Read"], "topic", ["keyed"])
+        topics.create_topic(broker.bootstrap, "keyed", partitions=1)
+        yield broker
+
+
+@pytest.mark.kafka
+def test_a_group_that_acls_do_not_allow_is_named_and_topics_are_read_without_one(secured: SecuredBroker) -> None:
+    settings = KafkaSettings.model_validate(secured.with_password("stream-processor"))
+    group, said = CheckpointedGroup(settings), "do not allow Read on the group stream-processor.checkpointed"
+    producer = Producer({"bootstrap.servers": secured.bootstrap})
+    producer.produce("keyed", b"record")
+    assert producer.flush(30) == 0
+
+    wait_until(lambda: said in (group.refused() or ""), lambda: f"it says {group.refused()}")
+    with pytest.raises(KafkaException, match=said):
+        group.commit("keyed", {0: 1})
+    assert [each.value() for each in read_records(settings, "keyed", {})] == [b"record"]
+
+    secured.allow("stream-processor", ["Describe"], "group", ["stream-processor"])
+    wait_until(lambda: said in (group.refused() or ""), lambda: f"it says {group.refused()}")
+
+    secured.allow("stream-processor", ["Read"], "group", ["stream-processor"])
+    wait_until(lambda: group.refused() is None, lambda: f"it says {group.refused()}")
+    group.commit("keyed", {0: 1})

@@ -9,33 +9,50 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import structlog
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]  # not in its __all__
 
-from statecast_service.kafka import KafkaSettings, connect
+from statecast_service.kafka import KafkaSettings, connect, denied, reason
 from stream_processor.operation.monitoring import Ends, WatchedQuery
 
 log = structlog.get_logger()
 
 CHECKPOINTED_GROUP = "stream-processor.checkpointed"
 INTERVAL_S = 10.0
+TIMEOUT_S = 5.0
 
 
 class CheckpointedGroup:
     """The committed offsets of the group."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
-        group = {"group.id": CHECKPOINTED_GROUP, "enable.auto.commit": False}
-        self._consumer = connect(Consumer, kafka, group)
+        self._admin = connect(AdminClient, kafka)
+        self._group = kafka.group(CHECKPOINTED_GROUP)
+
+    def refused(self) -> str | None:
+        """What the ACLs do not allow, as a text for people; None when they do, and while no broker tells."""
+        described = self._admin.describe_consumer_groups(
+            [self._group], include_authorized_operations=True, request_timeout=TIMEOUT_S
+        )
+        try:
+            allowed = AclOperation.READ in described[self._group].result().authorized_operations
+        except KafkaException as error:
+            allowed = error.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED
+        return None if allowed else denied("Read", "group", self._group)
 
     def commit(self, topic: str, offsets: Ends) -> None:
         """Replaces the offsets of the topic's partitions. Blocks until the broker has them; raises KafkaException."""
+        self._admin.poll(0)  # a password that was changed meanwhile is taken from its file here
         partitions = [TopicPartition(topic, number, offset) for number, offset in offsets.items()]
-        for each in self._consumer.commit(offsets=partitions, asynchronous=False) or ():
+        request = ConsumerGroupTopicPartitions(self._group, partitions)
+        [altered] = self._admin.alter_consumer_group_offsets([request], request_timeout=TIMEOUT_S).values()
+        try:
+            answers = altered.result().topic_partitions
+        except KafkaException as error:
+            raise KafkaException(reason(error.args[0], "Read", self._group)) from error
+        for each in answers:
             if each.error is not None:
-                raise KafkaException(each.error)
-
-    def close(self) -> None:
-        self._consumer.close()
+                raise KafkaException(reason(each.error, "Read", topic))
 
 
 @dataclass

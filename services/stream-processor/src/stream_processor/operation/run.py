@@ -59,6 +59,9 @@ class Runner:
             partitions, ids = topics.partitions(names), topics.ids(names)
             pipelines = with_record_limits(pipelines, topics.max_record_bytes)
         plans = plan(pipelines, partitions, self.settings.checkpoint_interval)
+        keyed = any(each.shuffle_partitions for each in plans)
+        if keyed and not self._wait(CheckpointedGroup(self.settings).refused, TOPICS_POLL_S):
+            return
         checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, plans))
         with checkpoints.hold():
             with self._broker():
@@ -124,8 +127,8 @@ class Runner:
         sinks = {each.sink_topic: each.name for each in plans}
         keyed = [each.sink_topic for each in plans if each.shuffle_partitions]
         kafka = self.settings
-        with closing(SinkTail(kafka, list(sinks))) as tail, closing(CheckpointedGroup(kafka)) as group:
-            checkpointed = CheckpointedOffsets(topics.ends, group.commit, starts.running)
+        with closing(SinkTail(kafka, list(sinks))) as tail:
+            checkpointed = CheckpointedOffsets(topics.ends, CheckpointedGroup(kafka).commit, starts.running)
             output, pause, ready = Output(tail.look, sinks, keyed, self.metrics), LOOK_AT_START_S, False
             while not self.stopping.wait(pause):
                 checkpoints.check()

@@ -145,15 +145,16 @@ def read_records(
 
 def _poll(consumer: Consumer, topic: str, timeout_s: float) -> Message | None:
     """The next record; None at the end of the partition. Raises KafkaException, which names an ACL that is missing."""
-    message = consumer.poll(timeout_s)
-    if message is None:
-        raise KafkaException(f"no answer from Kafka within {timeout_s} s")
-    error = message.error()
-    if error is None:
-        return message
-    if error.code() == KafkaError._PARTITION_EOF:
-        return None
-    raise KafkaException(reason(error, "Read", topic))
+    while (message := consumer.poll(timeout_s)) is not None:
+        error = message.error()
+        if error is None:
+            return message
+        if error.code() == KafkaError._PARTITION_EOF:
+            return None
+        # Partitions that are assigned are read without the group, which Kafka's client asks about all the same.
+        if error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
+            raise KafkaException(reason(error, "Read", topic))
+    raise KafkaException(f"no answer from Kafka within {timeout_s} s")
 
 
 def state_record(message: Message) -> StateRecord | None:
