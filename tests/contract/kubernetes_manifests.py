@@ -1,5 +1,6 @@
 """Reads the Kubernetes manifests for the tests of them: one pod, executors, and PostgreSQL as the source."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,19 @@ def service_of(workload: Manifest) -> str:
 
 def values_of(workload: Manifest) -> dict[str, str]:
     return {each["name"]: each["value"] for each in container_of(workload).get("env", []) if "value" in each}
+
+
+def variables_of_image(service: str) -> dict[str, str]:
+    """What the Dockerfile of a service sets for the service's settings."""
+    image = (ROOT / "services" / service / "Dockerfile").read_text()
+    prefix = service.upper().replace("-", "_")
+    return {name: value.strip('"') for name, value in re.findall(rf"({prefix}_\w+)=(\S+)", image)}
+
+
+def ports_of(service: str) -> set[str]:
+    """Those on which a service listens by its own defaults."""
+    fields = SETTINGS[service].model_fields.items()
+    return {str(field.default) for name, field in fields if name == "port" or name.endswith("_port")}
 
 
 def name_of(manifest: Manifest) -> str:

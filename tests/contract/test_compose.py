@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from kubernetes_manifests import ports_of, variables_of_image
 from pydantic_settings import BaseSettings
 
 import cdc_simulator.settings
@@ -100,19 +101,22 @@ def test_the_services_accept_their_variables(prefix: str, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_container_can_be_reached_and_checked(name: str) -> None:
-    environment = OURS[name]["environment"]
-    port = next(value for variable, value in environment.items() if variable.endswith(("METRICS_PORT", "EDGE_PORT")))
-    hosts = {value for variable, value in environment.items() if variable.endswith(("METRICS_HOST", "_HOST"))}
+    service = re.sub(r"-\d+$", "", name)
+    exposed = re.findall(r"^EXPOSE (.+)$", dockerfile(OURS[name]).read_text(), re.MULTILINE)
+    [asked] = re.findall(r"127\.0\.0\.1:(\d+)/readyz", OURS[name]["healthcheck"]["test"][-1])
+    hosts = {value for variable, value in variables_of_image(service).items() if variable.endswith("_HOST")}
 
-    assert f"127.0.0.1:{port}/readyz" in OURS[name]["healthcheck"]["test"][-1]
-    assert "0.0.0.0" in hosts
+    assert {port for ports in exposed for port in ports.split()} == ports_of(service)
+    assert asked in ports_of(service)
+    assert hosts == {"0.0.0.0"}
 
 
 @pytest.mark.parametrize("name", [name for name in OURS if any(volumes(OURS[name]))])
 def test_a_volume_lies_where_the_image_lets_its_user_write(name: str) -> None:
+    values = variables_of_image(re.sub(r"-\d+$", "", name)).values()
     for target in {target for _, target in volumes(OURS[name])} - {"/tmp"}:
         assert target in dockerfile(OURS[name]).read_text()
-        assert any(str(value).startswith(target) for value in OURS[name]["environment"].values())
+        assert any(value.startswith(f"{target}/") for value in values)
 
 
 @pytest.mark.parametrize("name", CONTAINERS)
@@ -132,7 +136,7 @@ def test_what_a_container_waits_for_exists_and_can_be_waited_for() -> None:
 def test_the_gateway_finds_all_edges_by_one_name() -> None:
     targets = {each["target"] for upstream in KONG["upstreams"] for each in upstream["targets"]}
     found = {
-        name: {f"{alias}:{values['environment']['WS_EDGE_PORT']}" for alias in values["networks"]["default"]["aliases"]}
+        name: {f"{alias}:{port}" for alias in values["networks"]["default"]["aliases"] for port in ports_of("ws-edge")}
         for name, values in OURS.items()
         if "ws-edge" in name
     }
@@ -142,11 +146,9 @@ def test_the_gateway_finds_all_edges_by_one_name() -> None:
 
 
 def test_the_edges_ask_the_query_service_where_it_listens() -> None:
-    listening = {
-        f"{values['environment']['QUERY_SERVICE_ADVERTISED_HOST']}:{values['environment']['QUERY_SERVICE_PORT']}"
-        for values in OURS.values()
-        if "QUERY_SERVICE_PORT" in values["environment"]
-    }
+    port = query_service.settings.Settings.model_fields["port"].default
+    hosts = {values["environment"].get("QUERY_SERVICE_ADVERTISED_HOST") for values in OURS.values()} - {None}
+    listening = {f"{host}:{port}" for host in hosts}
     for name in ("ws-edge-1", "ws-edge-2"):
         assert set(OURS[name]["environment"]["WS_EDGE_QUERY_ADDRESSES"].split(",")) == listening
 

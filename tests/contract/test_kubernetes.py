@@ -25,9 +25,11 @@ from kubernetes_manifests import (
     labels_of_pods,
     name_of,
     pod_of,
+    ports_of,
     selects,
     service_of,
     values_of,
+    variables_of_image,
 )
 
 KINDS = {
@@ -80,7 +82,7 @@ def test_the_services_accept_their_variables(workload: Manifest, monkeypatch: py
 @pytest.mark.parametrize("workload", SERVERS, ids=name_of)
 def test_a_variable_has_the_value_of_compose(workload: Manifest) -> None:
     differing = {"KAFKA_LOG_DIRS", "KONG_DECLARATIVE_CONFIG", "WS_EDGE_QUERY_ADDRESSES"}
-    differing |= {"QUERY_SERVICE_ADVERTISED_HOST", "QUERY_SERVICE_DATA_DIRECTORY", "KONG_PROXY_LISTEN"}
+    differing |= {"QUERY_SERVICE_ADVERTISED_HOST", "KONG_PROXY_LISTEN"}
     compose = in_compose(service_of(workload)).get("environment", {})
     names = [each["name"] for each in container_of(workload).get("env", [])]
 
@@ -97,12 +99,22 @@ def test_the_gateways_kernel_holds_as_little_as_in_compose() -> None:
 
 
 @pytest.mark.parametrize("workload", OURS, ids=name_of)
-def test_the_ports_are_those_that_the_variables_say(workload: Manifest) -> None:
-    ports = {each["name"]: str(each["containerPort"]) for each in container_of(workload)["ports"]}
-    said = {value for name, value in values_of(workload).items() if name.endswith("_PORT")}
+def test_the_ports_are_those_of_the_service(workload: Manifest) -> None:
+    ports = {str(each["containerPort"]) for each in container_of(workload)["ports"]}
 
-    assert said <= set(ports.values())
-    assert set(ports.values()) - said <= {"7078", "7079"}
+    assert ports - {"7078", "7079"} == ports_of(service_of(workload))
+
+
+@pytest.mark.parametrize("workload", OURS, ids=name_of)
+def test_no_variable_says_what_the_image_or_the_service_says_by_itself(workload: Manifest) -> None:
+    service = service_of(workload)
+    prefix = f"{service.upper().replace('-', '_')}_"
+    in_containers = in_compose(service)["environment"]
+    for name, value in {**in_containers, **values_of(workload)}.items():
+        field = SETTINGS[service].model_fields.get(name.removeprefix(prefix).lower())
+
+        assert name not in variables_of_image(service), name
+        assert field is None or str(field.default).lower() != str(value).lower(), name
 
 
 @pytest.mark.parametrize("workload", OURS, ids=name_of)

@@ -23,6 +23,7 @@ from kubernetes_manifests import (
     selects,
     service_of,
     values_of,
+    variables_of_image,
 )
 
 
@@ -128,12 +129,13 @@ def test_a_pod_may_do_no_more_than_it_needs(workload: Manifest) -> None:
 @pytest.mark.parametrize("workload", OURS, ids=name_of)
 def test_a_pod_runs_as_its_images_user_and_writes_to_its_volumes(workload: Manifest) -> None:
     image = (ROOT / "services" / service_of(workload) / "Dockerfile").read_text()
-    written = [
-        value for name, value in values_of(workload).items() if value.startswith("/") and name != "SPARK_CONF_DIR"
-    ]
+    variables = {**variables_of_image(service_of(workload)), **values_of(workload)}
+    read = {"SPARK_CONF_DIR", "STREAM_PROCESSOR_JARS"}
+    written = [value for name, value in variables.items() if value.startswith("/") and name not in read]
     mounts = [each["mountPath"] for each in container_of(workload).get("volumeMounts", [])]
 
     assert f"USER {pod_of(workload)['spec']['securityContext']['runAsUser']}" in image
+    assert written or service_of(workload) == "ws-edge"
     for path in written:
         assert any(path.startswith(f"{mount}/") for mount in mounts), path
 
