@@ -72,12 +72,24 @@ def test_a_connector_that_is_no_configuration_is_refused(
     assert [path.name for path in out.iterdir()] == ["connector.json"]
 
 
+@pytest.mark.parametrize("tables", [{}, {"table.include.list": None}, {"table.include.list": " "}])
+def test_a_connector_that_reads_all_tables_goes_on_doing_so(
+    database: PostgresProcess, out: Path, tables: dict[str, str | None]
+) -> None:
+    out.mkdir()
+    edited = {"topic.prefix": "shop", **tables}
+    (out / "connector.json").write_text(json.dumps(edited))
+
+    assert statecast(["import", database.server.dsn, "--out", str(out), "--table", "stock.levels"]) == 0
+    assert json.loads((out / "connector.json").read_text()) == edited
+
+
 def test_settings_of_a_connector_that_are_no_texts_stay_as_they_are(database: PostgresProcess, out: Path) -> None:
     out.mkdir()
-    edited = {"topic.prefix": 7, "tombstones.on.delete": False, "table.include.list": None}
+    edited = {"topic.prefix": 7, "tombstones.on.delete": False, "table.include.list": "public.shipments"}
     (out / "connector.json").write_text(json.dumps(edited))
 
     assert statecast(["import", database.server.dsn, "--out", str(out), "--table", "stock.levels"]) == 0
     connector = json.loads((out / "connector.json").read_text())
-    assert connector == {**edited, "table.include.list": "stock.levels"}
+    assert connector == {**edited, "table.include.list": "public.shipments,stock.levels"}
     assert "topic: 7.stock.levels" in (out / "pipelines/levels-by-key.yaml").read_text().replace('"', "")

@@ -147,13 +147,15 @@ def _parts(url: str) -> SplitResult:
 def connector(url: str, name: str, topic: str, former: ConnectorFile | None) -> str:
     """The connector's file. A new one is the configuration as `PUT /connectors/NAME/config` takes it.
 
-    A `former` one keeps its form and what somebody has edited, and gets the table beside those that it has.
+    A `former` one keeps its form and what somebody has edited, and gets the table beside those that it has; without a
+    list it reads all tables, and goes on doing so.
     """
     schema, table = split_name(name)
     file = former or ConnectorFile({})
     config = dict(file.config or _new_connector(url, topic.removesuffix(topic_of("", schema, table))))
     tables = include_entries(settings_of(config))
-    config[TABLES] = ",".join(dict.fromkeys([*tables, include_entry(f"{schema}.{table}")]))
+    if tables or not file.config:
+        config[TABLES] = ",".join(dict.fromkeys([*tables, include_entry(f"{schema}.{table}")]))
     return file.text_with(config)
 
 
