@@ -32,6 +32,7 @@ UNITS = (
     ("_frames_", "frames"),
     ("_keys", "keys"),
     ("restore_s", "s"),
+    ("start_s", "s"),
 )
 """Parts of metrics' names with the units that they tell; the first that is there counts."""
 

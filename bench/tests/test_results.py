@@ -51,6 +51,7 @@ def test_a_metric_is_reported_over_the_runs_that_have_it() -> None:
         ("query_cpu_ms_per_s.edges_1", "ms"),
         ("ours.get_server_us.owner", "us"),
         ("peer.restore_s", "s"),
+        ("start_s.14", "s"),
         ("restore_start_ms", "ms"),
         ("ours.batch_keys_per_s.unchanged", "1/s"),
     ],
