@@ -26,6 +26,8 @@ from testkit.topics import count_records, create_topic, read_topic
 
 MESSAGE = "statecast.portfolio.v1.OpenPositionChange"
 KEY = ["exchange", "position_id"]
+CHECKPOINT = "20s"
+"""Spark plans each query anew after each, which takes a second of CPU; a busy machine would do nothing else."""
 TOTALS = {"positions": "count(*)", "shares": "sum(amount)"}
 KEPT: Mapping[str, Mapping[str, Any]] = {
     "latest": {"group_by": KEY, "keep": "latest"},
@@ -94,7 +96,7 @@ class PositionTable:
     ) -> Iterator[Processor]:
         """A processor of the pipelines, and of `more` by short name."""
         files = [self._written(directory, name, content) for name, content in {**KEPT, **(more or {})}.items()]
-        with closing(Processor(directory, self.kafka, free_port(), files, checkpoint_interval="5s")) as running:
+        with closing(Processor(directory, self.kafka, free_port(), files, checkpoint_interval=CHECKPOINT)) as running:
             running.start()
             running.wait_ready()
             yield running
