@@ -1,5 +1,6 @@
 """Access ends in the open socket when the token ends, unless it is renewed; nobody gets at what is another's."""
 
+import httpx
 import pytest
 from drivers.gateway_client import Frame, GatewayClient, OrderSocket, TokenClient
 from drivers.order_source import OrderSource
@@ -12,6 +13,7 @@ from testkit.waiting import eventually
 ALICE, BOB = "customer-0001", "customer-0002"
 SHORT_S, LONG_S = 10, 600
 EXPIRED = 4401
+LISTED_SITE, OTHER_SITE = "https://app.example.org", "https://evil.example"
 
 
 def is_refused(phone: GatewayClient) -> None:
@@ -84,3 +86,22 @@ def test_another_customers_keys_are_refused_on_every_socket(
         by_group = watch.next()
 
     assert {frame["error"]["code"] for frame in (by_path, by_key, by_group)} == {"forbidden"}
+
+
+def allowed(answer: httpx.Response, name: str) -> set[str]:
+    """The words of a header that tells a browser what is allowed, in small letters."""
+    return {word.strip().lower() for word in answer.headers.get(f"Access-Control-Allow-{name}", "").split(",")} - {""}
+
+
+def test_a_page_of_a_listed_site_gets_a_ticket_and_one_of_another_site_cannot_read_it(stack: RunningStack) -> None:
+    phone = TokenClient(stack, "alice", LONG_S)
+    preflight = phone.preflight(LISTED_SITE, "/v1/tickets")
+    answer = phone.post_from(LISTED_SITE, "/v1/tickets")
+    elsewhere = [phone.preflight(OTHER_SITE, "/v1/tickets"), phone.post_from(OTHER_SITE, "/v1/tickets")]
+
+    assert preflight.status_code == 200
+    assert "post" in allowed(preflight, "Methods")
+    assert {name.lower() for name in phone.headers} <= allowed(preflight, "Headers")
+    assert allowed(preflight, "Origin") == allowed(answer, "Origin") == {LISTED_SITE}
+    assert answer.json()["ticket"]
+    assert [allowed(each, "Origin") for each in elsewhere] == [set(), set()]

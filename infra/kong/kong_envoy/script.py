@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
-from kong_envoy.models import SIZE_UNITS, AnyPlugin, ConsumerPlugin, KongFile
+from kong_envoy.models import KongFile
+from kong_envoy.plugins import SIZE_UNITS, AnyPlugin, ConsumerPlugin
 
-PARTS = ("answers", "request", "credentials", "limits", "gateway")
+PARTS = ("answers", "request", "origins", "credentials", "limits", "gateway")
 
 
 def provider_of(key: str) -> str:
@@ -18,8 +19,9 @@ def script_of(gateway: KongFile) -> str:
     """The whole script. The secrets of tokens are not in it: they are for Envoy's own filter."""
     config: dict[str, dict[str, Any]] = {"size_units": SIZE_UNITS, "routes": {}, "consumers": {}}
     config |= {"basicauth_credentials": {}, "keyauth_credentials": {}, "jwt_secrets": {}}
+    everywhere = _plugins(gateway.plugins, "all services")
     for service, route in gateway.routes:
-        shared = _plugins(service.plugins, f"service {service.name}")
+        shared = everywhere | _plugins(service.plugins, f"service {service.name}")
         config["routes"][route.name] = shared | _plugins(route.plugins, f"route {route.name}")
     for consumer in gateway.consumers:
         owner = {"consumer": consumer.username}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from kong_envoy import render
@@ -23,6 +24,7 @@ from ws_edge.states import StoreKey
 
 ORDER = StoreKey("orders-by-key", "12345")
 KEY = {"apikey": "alice-demo-key"}
+LISTED = ["https://app.example.org", "http://localhost:3000"]
 SUBSCRIBE = json.dumps({"id": "1", "subscribe": {"store": ORDER.store, "key": {"group": ORDER.group}}})
 
 
@@ -37,10 +39,11 @@ class EdgeBehindGateway:
 
 
 @asynccontextmanager
-async def running(document: dict[str, Any], directory: Path) -> AsyncIterator[EdgeBehindGateway]:
-    """An edge that knows an order of alice's, behind the gateway with the document."""
+async def running(document: dict[str, Any], directory: Path, **settings: Any) -> AsyncIterator[EdgeBehindGateway]:
+    """An edge that knows an order of alice's, and the origins of the document, behind the gateway with the document."""
     listen, admin = (f"127.0.0.1:{port}" for port in free_ports(2))
-    async with RunningEdge(min_interval_ms=20, wall_clock=SystemClock()) as edge:
+    origins = ",".join(next(each for each in document["plugins"] if each["name"] == "cors")["config"]["origins"])
+    async with RunningEdge(min_interval_ms=20, wall_clock=SystemClock(), origins=origins, **settings) as edge:
         edge.query.put(ORDER, Order(order_id=ORDER.group, customer_id="customer-0001"))
         resolve = {TARGET: [edge.address]}
         environment = {"GATEWAY_SECRET": SECRET}
@@ -91,6 +94,57 @@ async def test_a_browser_opens_a_socket_with_a_ticket(edge: EdgeBehindGateway) -
 
     assert socket.subprotocol == offers[0]
     assert value["key"] == {"group": ORDER.group}
+
+
+async def test_caches_are_told_by_the_edge_what_they_may_keep(document: dict[str, Any], tmp_path: Path) -> None:
+    stores = tmp_path / "stores.yaml"
+    entry = f"{{name: {ORDER.store}, message: statecast.orders.v1.Order, keeps: one, owner: everyone}}"
+    stores.write_text(f"stores: [{entry}]")
+    path = f"/v1/stores/{ORDER.store}/{ORDER.group}"
+    async with running(document, tmp_path, stores=stores) as edge:
+        answer = await edge.http.get(path, headers=KEY)
+        same = await edge.http.get(path, headers=KEY | {"If-None-Match": answer.headers["ETag"]})
+
+    assert (answer.status_code, same.status_code) == (200, 304)
+    for each in (answer, same):
+        assert each.headers["Cache-Control"] == "public, max-age=5, stale-while-revalidate=30"
+        assert each.headers["ETag"] == '"7-1"'
+
+
+@pytest.mark.parametrize("path", ["/v1/consumer", "/v1/stores/orders-by-key/unknown"])
+async def test_nobody_keeps_what_has_no_etag(edge: EdgeBehindGateway, path: str) -> None:
+    answer = await edge.http.get(path, headers=KEY)
+
+    assert answer.headers.get_list("Cache-Control") == ["private, no-store"]
+
+
+@pytest.mark.parametrize("origin", LISTED)
+async def test_a_page_of_a_listed_site_gets_a_ticket_and_opens_a_socket_with_it(
+    edge: EdgeBehindGateway, origin: str
+) -> None:
+    asks = {"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "apikey"}
+    preflight = await edge.http.options("/v1/tickets", headers=asks)
+    answer = await edge.http.post("/v1/tickets", headers=KEY | {"Origin": origin})
+    offers = ("statecast.push.v1+json", f"statecast.ticket.{answer.json()['ticket']}")
+    async with edge.socket("/v1/tickets/stream", {"Origin": origin}, offers) as socket:
+        value = await changed(socket)
+
+    assert [each.headers["access-control-allow-origin"] for each in (preflight, answer)] == [origin] * 2
+    assert value["key"] == {"group": ORDER.group}
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://app.example.org", "http://localhost:3001"])
+async def test_a_page_of_another_site_neither_reads_a_ticket_nor_opens_a_socket(
+    edge: EdgeBehindGateway, origin: str
+) -> None:
+    answer = await edge.http.post("/v1/tickets", headers=KEY | {"Origin": origin})
+    offers = ("statecast.push.v1+json", f"statecast.ticket.{answer.json()['ticket']}")
+    with pytest.raises(InvalidStatus) as refusal:
+        async with edge.socket("/v1/tickets/stream", {"Origin": origin}, offers):
+            pass
+
+    assert "access-control-allow-origin" not in answer.headers
+    assert refusal.value.response.status_code == 403
 
 
 async def test_a_client_that_names_the_claims_in_connection_does_not_outlive_its_token(

@@ -8,7 +8,7 @@ import pytest
 
 from kong_envoy.errors import KongEnvoyError, UnsupportedError
 from kong_envoy.gateway import load, read_document
-from kong_envoy.models import RateLimiting
+from kong_envoy.plugins import RateLimiting
 from kong_envoy.rendering import render
 
 Document = dict[str, Any]
@@ -135,7 +135,67 @@ def test_a_value_of_a_plugin_that_would_mean_something_else_is_refused(
         read_document(document, environment)
 
 
+OF_ALL_ROUTES = [
+    ("cors", "origins", []),
+    ("cors", "origins", ["*"]),
+    ("cors", "origins", [r".*\.example\.org"]),
+    ("cors", "origins", ["app.example.org"]),
+    ("cors", "origins", ["https://App.example.org"]),
+    ("cors", "origins", ["https://app.example.org/"]),
+    ("cors", "origins", ["https://app.example.org:443"]),
+    ("cors", "origins", ["http://app.example.org:80"]),
+    ("cors", "headers", []),
+    ("cors", "methods", []),
+    ("cors", "methods", ["get"]),
+    ("cors", "max_age", 0.5),
+    ("cors", "max_age", -1),
+    ("cors", "credentials", "true"),
+    ("cors", "preflight_continue", True),
+    ("cors", "private_network", True),
+    ("cors", "allow_origin_absent", True),
+    ("response-transformer", "rename", {"headers": ["a:b"]}),
+    ("response-transformer", "replace", {"headers": ["a:b"]}),
+    ("response-transformer", "append", {"headers": ["a:b"]}),
+    ("response-transformer", "remove", {"json": ["a"]}),
+    ("response-transformer", "remove", {"headers": ["Content-Length"]}),
+    ("response-transformer", "remove", {"headers": ["x-kong-request-id"]}),
+    ("response-transformer", "add", {"json": ["a:b"]}),
+    ("response-transformer", "add", {"headers": ["no value"]}),
+    ("response-transformer", "add", {"headers": ["Connection:close"]}),
+    ("response-transformer", "add", {"headers": ["X-A:$(headers.x)"]}),
+    ("response-transformer", "add", {"headers": ["X-A:{vault://env/x}"]}),
+]
+
+
+@pytest.mark.parametrize(("name", "field", "value"), OF_ALL_ROUTES)
+def test_a_value_of_a_plugin_of_all_routes_that_would_mean_something_else_is_refused(
+    document: Document, environment: dict[str, str], name: str, field: str, value: object
+) -> None:
+    next(each for each in document["plugins"] if each["name"] == name)["config"][field] = value
+
+    with pytest.raises(UnsupportedError, match=rf"plugins\[\d\]\({name}\)\.config\.{field}"):
+        read_document(document, environment)
+
+
+@pytest.mark.parametrize("field", ["origins", "headers"])
+def test_what_kong_would_allow_to_everybody_must_be_given(
+    document: Document, environment: dict[str, str], field: str
+) -> None:
+    del document["plugins"][0]["config"][field]
+
+    with pytest.raises(UnsupportedError, match=rf"plugins\[0\]\(cors\)\.config\.{field}: must be given"):
+        read_document(document, environment)
+
+
+def test_only_plugins_that_change_answers_stand_for_all_routes(document: Document, environment: dict[str, str]) -> None:
+    document["plugins"].append({"name": "acl", "config": {"allow": ["staff"]}})
+
+    with pytest.raises(UnsupportedError, match=r"plugins\[2\]"):
+        read_document(document, environment)
+
+
 CHANGES = [
+    (("plugins", 1, "name"), "cors"),
     (("_format_version",), "2.1"),
     (("services", 0, "protocol"), "https"),
     (("services", 0, "host"), "elsewhere.example"),

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from kong_envoy.models import Acl, ActiveChecks, Jwt, Plugin, RateLimiting, Route, Service, Target
+from kong_envoy.models import ActiveChecks, Route, Service, Target
+from kong_envoy.plugins import Acl, Jwt, Plugin, RateLimiting
 
 ROUTE: dict[str, Any] = {"name": "x", "paths": ["/x"], "strip_path": False}
 

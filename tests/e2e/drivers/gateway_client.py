@@ -159,6 +159,18 @@ class GatewayClient:
         url = self._gateway.https + path
         return httpx.get(url, headers=self.headers, params=parameters, verify=self._gateway.tls(), timeout=scaled(10))
 
+    def post_from(self, origin: str, path: str) -> httpx.Response:
+        """POSTs as a browser does for a page of a site."""
+        headers = self.headers | {"Origin": origin}
+        return httpx.post(self._gateway.https + path, headers=headers, verify=self._gateway.tls(), timeout=scaled(10))
+
+    def preflight(self, origin: str, path: str) -> httpx.Response:
+        """What a browser asks before it POSTs for a page of a site, without a credential; says which headers follow."""
+        names = ",".join(sorted(name.lower() for name in self.headers))
+        asks = {"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": names}
+        url = self._gateway.https + path
+        return httpx.options(url, headers=asks, verify=self._gateway.tls(), timeout=scaled(10))
+
     @contextmanager
     def open(self, path: str = "/update/orders") -> Iterator[OrderSocket]:
         """Opens a socket through the gateway; websockets.InvalidStatus when the handshake is refused."""

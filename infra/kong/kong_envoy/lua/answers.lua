@@ -24,16 +24,36 @@ local function remember(handle, kept)
   metadata:set(STORE, "headers", kept.headers)
 end
 
--- Ends the request. `envoy_on_response` adds the headers that are remembered.
+-- Ends the request; without a message the answer has no body. `envoy_on_response` adds the headers that are remembered.
 local function answer(handle, kept, status, message)
   remember(handle, kept)
-  local body = string.format('{\n  "message":"%s",\n  "request_id":"%s"\n}', message, kept.id)
-  handle:respond({ [":status"] = tostring(status), ["content-type"] = "application/json; charset=utf-8" }, body)
+  local headers, body = { [":status"] = tostring(status) }, ""
+  if message then
+    headers["content-type"] = "application/json; charset=utf-8"
+    body = string.format('{\n  "message":"%s",\n  "request_id":"%s"\n}', message, kept.id)
+  end
+  handle:respond(headers, body)
+end
+
+-- What the plugin response-transformer does: what it adds must not have been there before it removes anything.
+local function transform_answer(headers, plugin)
+  local missing = {}
+  for _, added in ipairs(plugin.add.headers or {}) do
+    if not headers:get(added.name) then missing[#missing + 1] = added end
+  end
+  for _, name in ipairs(plugin.remove.headers or {}) do headers:remove(name) end
+  for _, added in ipairs(missing) do headers:replace(added.name, added.value) end
 end
 
 function envoy_on_response(handle)
   local kept = handle:streamInfo():dynamicMetadata():get(STORE)
-  for name, value in pairs(kept and kept.headers or {}) do
-    handle:headers():replace(name, value)
+  if not kept then return end
+  local headers, plugins = handle:headers(), CONFIG.routes[handle:metadata():get("route") or ""] or {}
+  for name, value in pairs(kept.headers) do headers:replace(name, value) end
+  if plugins.cors then
+    -- The edge's own word does not count, and caches must keep the answers to different sites apart.
+    if not kept.headers["Access-Control-Allow-Origin"] then headers:remove("Access-Control-Allow-Origin") end
+    headers:add("Vary", "Origin")
   end
+  if plugins["response-transformer"] then transform_answer(headers, plugins["response-transformer"]) end
 end

@@ -1,5 +1,5 @@
--- Takes a request through the plugins of its route in Kong's order: correlation-id, the credentials,
--- request-size-limiting, acl, rate-limiting, request-transformer, request-termination.
+-- Takes a request through the plugins of its route in Kong's order: correlation-id, cors, the credentials,
+-- request-size-limiting, acl, rate-limiting, request-transformer, request-termination. Answers meet response-transformer.
 
 local function correlate(handle, plugin, kept)
   local sent = handle:headers():get(plugin.header_name)
@@ -32,11 +32,12 @@ local function describe(handle, kept, address)
   headers:remove("x-envoy-external-address")
 end
 
--- The status and message that a plugin of the route refuses the request with, or nil.
+-- The status and message with which a plugin of the route ends the request, or nil.
 local function refusal(handle, plugins, kept, address)
   if plugins["correlation-id"] then correlate(handle, plugins["correlation-id"], kept) end
   local two = (handle:headers():get("authorization") or ""):find(",") -- Envoy has joined the lines; nginx refuses two
   if two then return 400, "Bad request" end
+  if plugins.cors and share(handle, plugins.cors, kept) then return 200 end
   local consumer, authenticated = identify(handle, plugins, kept)
   local size, acl = plugins["request-size-limiting"], plugins.acl
   local rate = consumer and consumer.plugins["rate-limiting"] or plugins["rate-limiting"]

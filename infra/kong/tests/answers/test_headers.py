@@ -142,3 +142,21 @@ def test_the_edge_learns_where_the_client_is(gateway: GatewayUnderTest) -> None:
     assert arrived["x-forwarded-path"] == "/v1/x"
     assert arrived["x-real-ip"] in arrived["x-forwarded-for"]
     assert arrived["host"] == "ws-edge:8080"
+
+
+@pytest.mark.parametrize("path", ["/v1/x", "/docs", "/"])
+def test_an_answer_of_the_edge_does_not_say_what_runs_there(gateway: GatewayUnderTest, path: str) -> None:
+    answer = gateway.get(path, ALICE)
+
+    assert answer.status_code == 200
+    assert "server" not in answer.headers
+
+
+@pytest.mark.parametrize(("path", "headers", "status"), [("/v1/x", ALICE, 200), ("/v1/x", {}, 401), ("/", {}, 200)])
+def test_no_browser_takes_an_answer_for_something_else(
+    gateway: GatewayUnderTest, path: str, headers: dict[str, str], status: int
+) -> None:
+    answer = gateway.get(path, headers)
+
+    assert answer.status_code == status
+    assert answer.headers.get_list("x-content-type-options") == ["nosniff"]
