@@ -1,12 +1,21 @@
 """A change at the source reaches the phone that watches, once and in order."""
 
+import time
+from contextlib import suppress
+from itertools import count
+
 import pytest
-from drivers.gateway_client import GatewayClient
+from drivers.gateway_client import Frame, GatewayClient
 from drivers.order_source import OrderSource
+from drivers.range_reader import RangeReader, orders_of, watch_range
 
 from statecast.orders.v1.order_pb2 import OrderStatus
+from testkit.waiting import eventually, scaled
 
 ALICE = "customer-0001"
+INTERVAL_S = 0.5
+TICK_S = 0.025
+"""The resolution of the edges' schedule: a frame may be early by this much."""
 
 
 def test_a_change_reaches_a_subscriber(source: OrderSource, alice: GatewayClient) -> None:
@@ -63,6 +72,31 @@ def test_a_deleted_order_is_announced_and_gone(source: OrderSource, alice: Gatew
     assert alice.get(f"/update/orders/{order_id}").status_code == 404
 
 
+def test_frames_keep_to_the_interval_while_changes_come_faster(source: OrderSource, alice: GatewayClient) -> None:
+    """At most one frame for each interval that has passed, the newest state in each, and the last one arrives."""
+    order_id, wanted, changes = source.place(ALICE, {"item-a": 1}).order_id, 12, count(1)
+    with alice.watch(order_id) as watch:
+        watch.until_status(order_id, "Placed")
+    began = time.monotonic()
+    with alice.watch(order_id, interval_ms=round(INTERVAL_S * 1000)) as watch:
+        while len(watch.frames) < wanted:
+            assert time.monotonic() - began < scaled(60), f"frames have stopped: {watch.frames}"
+            last = next(changes)
+            source.advance(order_id, OrderStatus.ORDER_STATUS_SHIPPED, tracking_number=str(last))
+            with suppress(TimeoutError):
+                watch.next(timeout_s=0.01)
+        while watch.frames[-1]["data"]["tracking_number"] != str(last):
+            watch.next()
+        took_s = time.monotonic() - began
+
+    numbers = [int(frame["data"]["tracking_number"] or 0) for frame in watch.frames]
+    offsets = [int(frame["position"]["offset"]) for frame in watch.frames]
+    assert (len(watch.frames) - 1) * INTERVAL_S <= took_s + TICK_S
+    assert last > len(watch.frames), "the changes came no faster than the interval"
+    assert numbers == sorted(set(numbers))
+    assert offsets == sorted(set(offsets))
+
+
 def test_a_subscriber_resumes_without_gap_or_repeat(source: OrderSource, alice: GatewayClient) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.watch(order_id) as watch:
@@ -92,3 +126,27 @@ def test_a_lookup_by_rest_gives_the_order_and_its_position(source: OrderSource, 
     assert answer.status_code == 200
     assert answer.json()["data"] == frame["data"]
     assert answer.json()["position"] == frame["position"]
+
+
+def test_a_range_begins_after_what_a_lookup_by_rest_gave(source: OrderSource, alice: GatewayClient) -> None:
+    """A page is shown at once, perhaps from a cache, and the socket brings what has changed since."""
+    range_spec = orders_of(ALICE)
+    order_id = source.place(ALICE, {"item-a": 1}).order_id
+    with alice.watch(order_id) as watch:
+        watch.until_status(order_id, "Placed")
+    path = f"/v1/stores/{range_spec['store']}/groups/{ALICE}"
+
+    def page_with_order() -> Frame:
+        page: Frame = alice.get(path, **{"from": range_spec["sort_from"], "limit": 1000}).json()
+        assert order_id in [state["key"]["member"] for state in page["states"]]
+        return page
+
+    through = eventually(page_with_order)["through"]
+    later = source.place(ALICE, {"item-a": 1}).order_id
+    with alice.open("/v1/stream") as socket:
+        newer = RangeReader(socket, watch_range(range_spec, through), through)
+        newer.until(later, "ORDER_STATUS_PLACED")
+
+    assert newer.start == "START_RECOVERED"
+    assert [status for _, status in newer.of(later)] == ["ORDER_STATUS_PLACED"]
+    assert newer.of(order_id) == []

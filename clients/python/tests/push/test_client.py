@@ -6,6 +6,7 @@ import secrets
 import pytest
 
 from statecast.push.v1.push_pb2 import Error
+from statecast.push.v1.range_pb2 import Range
 from statecast.push.v1.subscription_pb2 import Start, Subscribed
 from statecast.state.v1.state_pb2 import Position
 from statecast_client.push import PushClient, PushError, PushRefusedError, Subscription
@@ -130,6 +131,39 @@ async def test_updates_of_an_earlier_subscription_do_not_reach_the_next() -> Non
         await first.unsubscribe()
 
         assert await next_offset(second) == 3
+
+
+async def test_what_a_call_has_answered_is_a_position_to_begin_after() -> None:
+    begun: list[Position] = []
+    all_begun = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        begun.append((await peer.next_frame()).subscribe.after)
+        begun.append((await peer.next_frame()).watch_range.after)
+        all_begun.set()
+        await peer.socket.wait_closed()
+
+    async with server(script) as address, PushClient(address) as client:
+        await client.opened()
+        await client.subscribe(STORE, GROUP, after={"epoch": "7", "offset": "3"})
+        await client.watch_range(
+            Range(store=STORE, group=GROUP), after={"epoch": "4611686018427387904", "offset": "-1"}
+        )
+        async with asyncio.timeout(30):
+            await all_begun.wait()
+
+    assert begun == [Position(epoch=7, offset=3), Position(epoch=4611686018427387904, offset=-1)]
+
+
+@pytest.mark.parametrize(
+    "after", [{}, {"epoch": "7"}, {"epoch": "7", "offset": "x"}, {"epoch": "7", "offset": "3", "through": "4"}]
+)
+async def test_what_is_no_position_is_refused(after: dict[str, str]) -> None:
+    async with PushClient("ws://127.0.0.1:1") as client:
+        with pytest.raises(PushError, match="is not a position"):
+            await client.subscribe(STORE, GROUP, after=after)
+        with pytest.raises(PushError, match="is not a position"):
+            await client.watch_range(Range(store=STORE, group=GROUP), after=after)
 
 
 async def test_it_must_be_entered_and_watches_a_key_once() -> None:

@@ -27,6 +27,7 @@ from ws_edge.channels.kafka_writer import KafkaWriter, Writer
 from ws_edge.channels.revocations import RevocationLog, Revocations
 from ws_edge.errors import RequestError
 from ws_edge.http.app import edge_app, http_app
+from ws_edge.http.caching import PublicCaching
 from ws_edge.http.channel_rest import ChannelRest
 from ws_edge.http.rest import Rest
 from ws_edge.http.staff_rest import EdgeReport, StaffRest
@@ -126,7 +127,8 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
         return "this edge is being stopped" if sockets.draining else shard_watch.reason
 
     page_tokens = PageTokens(settings.gateway_secrets)
-    rest = Rest(client, stores, gateway, tickets, revocations, page_tokens, settings.page_size)
+    caching = PublicCaching(settings.public_max_age_s, settings.public_stale_s)
+    rest = Rest(client, stores, gateway, tickets, revocations, page_tokens, settings.page_size, caching)
     channel_quota = ChannelQuota(settings.consumer_channels_per_hour, clock)
     report = EdgeReport(settings.instance, metrics, not_ready, clock)
     routers = [

@@ -159,6 +159,10 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Keys in one call; at most the query service's own limit."""
     page_size: int = Field(100, ge=1, le=1000)
     """Rows of a range when no limit is asked for, read or watched."""
+    public_max_age_s: int = Field(5, ge=0)
+    """How long caches may hand out answers about stores for everyone; 0 leaves them to their callers."""
+    public_stale_s: int = Field(30, ge=0)
+    """How long they may go on with one while they ask for a newer one."""
 
     drain_notice_ms: int = Field(3000, ge=0)
     """How long sockets stay open after SIGTERM, until the gateway has noticed."""

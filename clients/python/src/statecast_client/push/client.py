@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 from statecast.push.v1.push_pb2 import ServerFrame
@@ -14,10 +14,11 @@ from statecast_client.errors import StatecastError
 from statecast_client.keys import KeyParts, key_of
 from statecast_client.push.access import Access, Credentials
 from statecast_client.push.connection import Connection
-from statecast_client.push.protocol import Name, PushError, PushRefusedError, name_of
+from statecast_client.push.protocol import Name, PushError, PushRefusedError, name_of, position_of
 from statecast_client.push.subscription import RangeSubscription, Subscription, Watched
 
 Watching = Subscription | RangeSubscription
+After = Position | Mapping[str, object] | None
 T = TypeVar("T", bound=Watching)
 
 
@@ -78,22 +79,26 @@ class PushClient:
             raise self._ended
 
     async def subscribe(
-        self, store: str, key: KeyParts, *, after: Position | None = None, interval_ms: int | None = None
+        self, store: str, key: KeyParts, *, after: After = None, interval_ms: int | None = None
     ) -> Subscription:
         """Watches a key: its group, a tuple of group, sort and member, or a StateKey.
 
-        `after` resumes from a position; `interval_ms` is the shortest time between two updates. Raises PushError when
-        the key is watched already, and why the client has ended.
+        `after` begins after a position, or after the `position` of an answer by REST, as JSON has it; `interval_ms` is
+        the shortest time between two updates. Raises PushError when the key is watched already, when `after` is no
+        position, and why the client has ended.
         """
         subscribe = Subscribe(store=store, key=key_of(key), interval_ms=interval_ms)
-        return await self._begin(Subscription(subscribe, after, self._unsubscribe))
+        return await self._begin(Subscription(subscribe, position_of(after), self._unsubscribe))
 
     async def watch_range(
-        self, watched: Range, *, after: Position | None = None, interval_ms: int | None = None
+        self, watched: Range, *, after: After = None, interval_ms: int | None = None
     ) -> RangeSubscription:
-        """Watches the members of a group, or a part of them. Else as `subscribe`."""
+        """Watches the members of a group, or a part of them. Else as `subscribe`.
+
+        `after` is a `through`, also that of a page which holds all rows of the same range.
+        """
         watch = WatchRange(range=watched, interval_ms=interval_ms)
-        return await self._begin(RangeSubscription(watch, after, self._unsubscribe))
+        return await self._begin(RangeSubscription(watch, position_of(after), self._unsubscribe))
 
     async def _begin(self, subscription: T) -> T:
         if self._ended is not None:

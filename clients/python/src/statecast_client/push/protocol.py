@@ -9,14 +9,16 @@ A connection that breaks is no error: it is made again. `statecast.js` decides t
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from google.protobuf import json_format
 from websockets.typing import Subprotocol
 
 from statecast.push.v1.range_pb2 import RangeChanged, WatchRange
 from statecast.push.v1.subscription_pb2 import Changed, Removed, Subscribe
+from statecast.state.v1.state_pb2 import Position
 from statecast_client.errors import StatecastError
 
 SUBPROTOCOL = Subprotocol("statecast.push.v1+proto")
@@ -129,6 +131,19 @@ def try_again(text: str, cause: Exception) -> Ending:
     error = PushError(text)
     error.__cause__ = cause
     return Ending(Then.CONNECT, error)
+
+
+def position_of(after: Position | Mapping[str, object] | None) -> Position | None:
+    """Returns the position; a mapping is one in JSON, as REST answers with. Raises PushError when it is none."""
+    if after is None or isinstance(after, Position):
+        return after
+    try:
+        if after.keys() == {"epoch", "offset"}:
+            return json_format.ParseDict(dict(after), Position())
+        reason = None
+    except json_format.ParseError as error:
+        reason = error
+    raise PushError(f"{after!r} is not a position: pass back what the server has answered") from reason
 
 
 def name_of(message: Request | Changed | Removed | RangeChanged) -> Name:

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from statecast_service.health import health_answer
 from ws_edge.errors import EdgeError, UnavailableError
 from ws_edge.http import asyncapi
+from ws_edge.http.caching import NOT_KEPT
 from ws_edge.metrics import Metrics
 from ws_edge.session.sockets import Sockets
 
@@ -78,11 +79,28 @@ def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable
 
 def edge_app(http: App, sockets: Sockets) -> App:
     """Calls and sockets in one application; sockets bypass the HTTP framework."""
+    calls = _not_kept(http)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await (sockets if scope["type"] == "websocket" else http)(scope, receive, send)
+        await (sockets if scope["type"] == "websocket" else calls)(scope, receive, send)
 
     return app
+
+
+def _not_kept(app: App) -> App:
+    """The application; the answers that say nothing about it may be kept by nobody."""
+
+    async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+        async def send_marked(event: dict[str, Any]) -> None:
+            if event["type"] == "http.response.start":
+                headers = [*event.get("headers", ())]
+                if all(name.lower() != b"cache-control" for name, _ in headers):
+                    event = event | {"headers": [*headers, (b"cache-control", NOT_KEPT.encode())]}
+            await send(event)
+
+        await app(scope, receive, send_marked)
+
+    return wrapped
 
 
 def page_files() -> dict[str, str]:

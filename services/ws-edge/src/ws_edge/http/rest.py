@@ -20,15 +20,14 @@ from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import rfc3339
 from ws_edge.codec.order_codec import STORE, order_reply
 from ws_edge.errors import MalformedFrameError, NoStateError
-from ws_edge.states import KeyState, StoreKey
-from ws_edge.stores import Stores, check_key_part, find
+from ws_edge.http.caching import PublicCaching, conditional, key_etag, page_etag
+from ws_edge.states import KeyState, Position, StoreKey
+from ws_edge.stores import Store, Stores, check_key_part, find
 from ws_edge.upstream.queries import Scan
 from ws_edge.upstream.query_client import QueryClient
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_PAGE = 1000
-PRIVATE = "private, no-cache"
-"""Only the caller may keep a copy, and must check it by its ETag each time."""
 
 Responses = dict[int | str, dict[str, Any]]
 """Answers of a call besides the one with its model, for OpenAPI."""
@@ -116,6 +115,10 @@ class PageDocument(Document):
 
     states: list[StateDocument]
     next_page_token: str = Field(description="Pass it back as page_token; empty after the last page.")
+    through: PositionDocument | None = Field(
+        None,
+        description="Of a page that holds all rows: pass it as `after` of `watch_range` to be told only what is newer.",
+    )
     lag_ms: str | None = Field(None, description="For how long it may have been out of date. Absent when not for long.")
 
 
@@ -154,15 +157,17 @@ class Rest:
     revocations: Revocations
     page_tokens: PageTokens
     page_size: int
+    caching: PublicCaching
 
     def router(self) -> APIRouter:
         router = APIRouter(responses=failures())
-        one: Responses = {304: {"description": "The copy named by If-None-Match still holds."}, **failures(404)}
+        copied: Responses = {304: {"description": "The copy named by If-None-Match still holds."}}
+        one, page = {**copied, **failures(404)}, {**copied, **failures(400, 404)}
         for method, path, call, model, responses in (
             ("GET", "/update/orders/{order_id}", self.get_order, OrderUpdatesReply, one),
             ("GET", "/v1/consumer", self.get_consumer, ConsumerDocument, None),
             ("GET", "/v1/stores/{store}/{key}", self.get_state, StateDocument, one),
-            ("GET", "/v1/stores/{store}/groups/{group}", self.scan_group, PageDocument, failures(400, 404)),
+            ("GET", "/v1/stores/{store}/groups/{group}", self.scan_group, PageDocument, page),
             ("POST", "/v1/tickets", self.issue_ticket, TicketDocument, None),
         ):
             router.add_api_route(path, call, methods=[method], response_model=model, responses=responses)
@@ -170,13 +175,13 @@ class Rest:
 
     async def get_order(self, request: Request, order_id: str, if_none_match: IfNoneMatch = None) -> Response:
         """Answers once with the state of an order. Its position resumes a socket; the ETag is the same position."""
-        state = await self._look_up(request, StoreKey(STORE, order_id))
-        return _cacheable(state, if_none_match, order_reply(state))
+        store, state = await self._look_up(request, StoreKey(STORE, order_id))
+        return self._one(store, state, if_none_match, order_reply(state))
 
     async def get_state(self, request: Request, store: str, key: str, if_none_match: IfNoneMatch = None) -> Response:
         """Answers with what a key holds, in stores with one value per group."""
-        state = await self._look_up(request, StoreKey(store, key))
-        return _cacheable(state, if_none_match, state_document(state))
+        definition, state = await self._look_up(request, StoreKey(store, key))
+        return self._one(definition, state, if_none_match, state_document(state))
 
     async def scan_group(
         self,
@@ -188,6 +193,7 @@ class Rest:
         limit: Limit = None,
         page_token: str = "",
         reverse: bool = False,
+        if_none_match: IfNoneMatch = None,
     ) -> Response:
         """Answers with a page of a group's rows in the order of their sort values."""
         consumer = await self.consumer(request)
@@ -200,14 +206,21 @@ class Rest:
         token = self.page_tokens.open(page_token)
         scan = Scan(group, sort_from, sort_to, reverse, limit or self.page_size, token)
         page = await self.client.scan(definition, scan)
-        rows = [state_document(row) for row in page.states if may_see(consumer, row)]
+        rows = [row for row in page.states if may_see(consumer, row)]
         next_token = self.page_tokens.seal(page.next_page_token)
-        document = {"states": rows, "next_page_token": next_token, **_lag(page.lag_ms)}
-        return JSONResponse(document, headers={"Cache-Control": PRIVATE})
+        is_whole = not (page_token or next_token)
+        document = {
+            "states": [state_document(row) for row in rows],
+            "next_page_token": next_token,
+            **({"through": position_document(page.position)} if is_whole else {}),
+            **_lag(page.lag_ms),
+        }
+        control = self.caching.control(definition, page.lag_ms)
+        return conditional(document, page_etag(rows, not next_token), control, if_none_match, page.lag_ms)
 
     async def get_consumer(self, request: Request) -> Response:
         """Answers with who is signed in."""
-        return JSONResponse(asdict(await self.consumer(request)), headers={"Cache-Control": PRIVATE})
+        return JSONResponse(asdict(await self.consumer(request)))
 
     async def issue_ticket(self, request: Request) -> Response:
         """Answers with a ticket for the credential of this call: it renews an open socket, or opens a browser's."""
@@ -216,7 +229,7 @@ class Rest:
         document = {"ticket": self.tickets.issue(caller)}
         if expires_at is not None:
             document["expires_at"] = rfc3339(int(expires_at * 1e9))
-        return JSONResponse(document, headers={"Cache-Control": "no-store"})
+        return JSONResponse(document)
 
     async def caller(self, request: Request) -> Caller:
         """Returns the caller. Raises HandshakeError when there is none, or when its access was revoked."""
@@ -228,7 +241,11 @@ class Rest:
         """Returns the caller's consumer; raises as `caller`."""
         return (await self.caller(request)).consumer
 
-    async def _look_up(self, request: Request, key: StoreKey) -> KeyState:
+    def _one(self, store: Store, state: KeyState, if_none_match: str | None, document: dict[str, Any]) -> Response:
+        control = self.caching.control(store, state.lag_ms)
+        return conditional(document, key_etag(state), control, if_none_match, state.lag_ms)
+
+    async def _look_up(self, request: Request, key: StoreKey) -> tuple[Store, KeyState]:
         consumer = await self.consumer(request)
         store = find(self.stores, key.store)
         store.check(key)
@@ -237,18 +254,22 @@ class Rest:
         if answer.row is None:
             raise NoStateError(f"{key} {'was deleted' if answer.deleted else 'is not known'}")
         check_row(consumer, answer)
-        return answer
+        return store, answer
 
 
 def state_document(state: KeyState) -> dict[str, Any]:
     key = state.key
     document: dict[str, Any] = {
         "key": {"group": key.group} | ({"sort": key.sort, "member": key.member} if key.member else {}),
-        "position": {"epoch": str(state.position.epoch), "offset": str(state.position.offset)},
+        "position": position_document(state.position),
     }
     if state.commit_ns is not None:
         document["commit_time"] = rfc3339(state.commit_ns)
     return document | _lag(state.lag_ms) | {"row": row_document(state.row)}
+
+
+def position_document(position: Position) -> dict[str, str]:
+    return {"epoch": str(position.epoch), "offset": str(position.offset)}
 
 
 def _lag(lag_ms: int) -> dict[str, str]:
@@ -265,12 +286,3 @@ def message_document(message: Message) -> dict[str, Any]:
     return json_format.MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
-
-
-def _cacheable(state: KeyState, if_none_match: str | None, document: dict[str, Any]) -> Response:
-    etag = f'"{state.position.epoch}-{state.position.offset}"'
-    headers = {"ETag": etag, "Cache-Control": PRIVATE}
-    etags = {tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")}
-    if not state.lag_ms and (etag in etags or "*" in etags):
-        return Response(status_code=304, headers=headers)
-    return JSONResponse(document, headers=headers)

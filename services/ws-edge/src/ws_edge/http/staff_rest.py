@@ -156,7 +156,7 @@ class StaffRest:
     async def get_edge(self, request: Request) -> Response:
         """Answers staff with what this edge is doing. The gateway balances: ask again to hear of other edges."""
         check_staff(await self.identify(request), "the report of an edge")
-        return JSONResponse(self.report.document(), headers={"Cache-Control": "no-store"})
+        return JSONResponse(self.report.document())
 
     async def list_shards(self, request: Request) -> Response:
         """Answers staff with the stores, their partitions, who serves them, and how far each replica is."""

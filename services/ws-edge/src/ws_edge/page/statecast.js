@@ -65,8 +65,9 @@ export class Statecast extends EventTarget {
   }
 
   /**
-   * Watches one key: `{group}`, or `{group, sort, member}`. `after` resumes from a position; `intervalMs` is the shortest
-   * time between two updates. `onStart` gets `{recovered}` when it starts or resumes; `onDelay` is called when that takes long.
+   * Watches one key: `{group}`, or `{group, sort, member}`. `after` begins after a position, also after that of an answer by
+   * REST; `intervalMs` is the shortest time between two updates. `onStart` gets `{recovered}` when it starts or resumes;
+   * `onDelay` is called when that takes long.
    */
   subscribe(store, key, options = {}) {
     return this.#watch(nameOfKey(store, key), "subscribe", { store, key }, options);
@@ -76,6 +77,7 @@ export class Statecast extends EventTarget {
    * Watches the members of a group, or those from `sortFrom` and before `sortTo`: the first `limit`, or with `reverse`
    * the last. `onChange` gets `{change: "entered" | "changed" | "left", key, row, …}`, and the last changes again
    * when the connection broke amid many. After an `onStart` with `recovered: false` drop all: members enter anew.
+   * `after` may be the `through` of a page that REST has answered, which holds all rows of the same range.
    */
   watchRange(store, group, { sortFrom, sortTo, limit, reverse, ...options } = {}) {
     const range = { store, group, sort_from: sortFrom, sort_to: sortTo, limit, reverse };

@@ -1,0 +1,59 @@
+"""Which answers may be kept: what everyone may read for a time, a caller's own by the caller, all others by nobody."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from fastapi import Response
+from fastapi.responses import JSONResponse
+
+from ws_edge.states import KeyState, Position
+from ws_edge.stores import Store
+
+NOT_KEPT = "private, no-store"
+"""The Cache-Control of every answer that says nothing else: no cache can know for whom it was."""
+OWN = "private, no-cache"
+"""Only the caller may keep a copy, and must check it by its ETag each time."""
+
+
+@dataclass(frozen=True)
+class PublicCaching:
+    """How long caches, those of a CDN too, may hand out answers about stores that everyone may read."""
+
+    max_age_s: int
+    """For so many seconds without asking; 0 leaves every answer to its caller alone."""
+    stale_s: int
+    """For so many seconds more while they ask for a newer one."""
+
+    def control(self, store: Store, lag_ms: int) -> str:
+        """The Cache-Control of an answer. One that may already have been out of date for `lag_ms` is not kept."""
+        if lag_ms:
+            return NOT_KEPT
+        if not store.rule.everyone or not self.max_age_s:
+            return OWN
+        return f"public, max-age={self.max_age_s}, stale-while-revalidate={self.stale_s}"
+
+
+def key_etag(state: KeyState) -> str:
+    """The ETag of what a key holds: its position."""
+    return f'"{_text(state.position)}"'
+
+
+def page_etag(rows: Iterable[KeyState], is_last: bool) -> str:
+    """The ETag of a page: which rows it has, by their positions. It is weak, because `through` moves without them."""
+    text = " ".join([*(_text(row.position) for row in rows), "." if is_last else "…"])
+    return f'W/"{sha256(text.encode()).hexdigest()[:32]}"'
+
+
+def conditional(document: dict[str, Any], etag: str, control: str, if_none_match: str | None, lag_ms: int) -> Response:
+    """Answers with the document, or with 304 when the caller has a copy of it; one that lags confirms no copy."""
+    headers = {"ETag": etag, "Cache-Control": control}
+    known = {tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")}
+    if not lag_ms and (etag.removeprefix("W/") in known or "*" in known):
+        return Response(status_code=304, headers=headers)
+    return JSONResponse(document, headers=headers)
+
+
+def _text(position: Position) -> str:
+    return f"{position.epoch}-{position.offset}"
