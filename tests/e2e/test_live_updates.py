@@ -97,6 +97,21 @@ def test_frames_keep_to_the_interval_while_changes_come_faster(source: OrderSour
     assert offsets == sorted(set(offsets))
 
 
+def test_a_subscriber_that_asks_for_it_is_told_at_each_interval(source: OrderSource, alice: GatewayClient) -> None:
+    order_id = source.place(ALICE, {"item-a": 1}).order_id
+    with alice.watch(order_id) as watch:
+        position = watch.until_status(order_id, "Placed")["position"]
+    with alice.open(f"/update/orders/{order_id}?interval_ms=200&repeat=true") as watch:
+        unchanged = [watch.next() for _ in range(5)]
+        source.advance(order_id, OrderStatus.ORDER_STATUS_PAID)
+        paid = watch.until_status(order_id, "Paid")
+        again = watch.next()
+
+    assert [frame["position"] for frame in unchanged] == [position] * 5
+    assert int(paid["position"]["offset"]) > int(position["offset"])
+    assert (again["data"], again["position"]) == (paid["data"], paid["position"])
+
+
 def test_a_subscriber_resumes_without_gap_or_repeat(source: OrderSource, alice: GatewayClient) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     with alice.watch(order_id) as watch:

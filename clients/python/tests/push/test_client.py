@@ -7,7 +7,7 @@ import pytest
 
 from statecast.push.v1.push_pb2 import Error
 from statecast.push.v1.range_pb2 import Range
-from statecast.push.v1.subscription_pb2 import Start, Subscribed
+from statecast.push.v1.subscription_pb2 import Changed, Start, Subscribe, Subscribed
 from statecast.state.v1.state_pb2 import Position
 from statecast_client.push import PushClient, PushError, PushRefusedError, Subscription
 from testkit.push_server import GROUP, STORE, Peer, server
@@ -153,6 +153,35 @@ async def test_what_a_call_has_answered_is_a_position_to_begin_after() -> None:
             await all_begun.wait()
 
     assert begun == [Position(epoch=7, offset=3), Position(epoch=4611686018427387904, offset=-1)]
+
+
+async def test_a_key_is_told_again_where_that_is_asked_for() -> None:
+    asked: list[bool] = []
+
+    async def script(peer: Peer) -> None:
+        asked.append((await peer.admitted()).subscribe.repeat)
+        await peer.change(3)
+        asked.append((await peer.next_frame()).subscribe.repeat)
+        await peer.change(3)
+        await peer.socket.wait_closed()
+
+    async with server(script) as address, PushClient(address) as client:
+        subscription = await client.subscribe(STORE, GROUP, repeat=True)
+        offsets = [await next_offset(subscription)]
+        await client.subscribe(STORE, "another")
+        offsets.append(await next_offset(subscription))
+
+    assert asked == [True, False]
+    assert offsets == [3, 3]
+
+
+async def test_what_is_unread_and_comes_again_skips_nothing() -> None:
+    subscription = Subscription(Subscribe(store=STORE), None, lambda _: asyncio.sleep(0))
+    for offset in (3, 3, 3, 4, 4):
+        subscription.put(Changed(position=Position(epoch=7, offset=offset)))
+    subscription.finish(None)
+
+    assert [(each.position.offset, each.skipped) async for each in subscription] == [(4, 1)]
 
 
 @pytest.mark.parametrize(

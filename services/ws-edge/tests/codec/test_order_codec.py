@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from statecast.push.v1.order_updates_pb2 import OrderUpdatesReply
 from ws_edge.codec.frames import BeginRequest, CancelRequest, RefreshRequest, Request, WatchRequest
-from ws_edge.codec.order_codec import OrderCodec, order_reply
+from ws_edge.codec.order_codec import OrderCodec, order_reply, path_request
 from ws_edge.errors import ForbiddenError, MalformedFrameError
 from ws_edge.states import KeyState, Position, StoreKey
 
@@ -49,6 +49,26 @@ def test_a_request_may_bring_a_position_and_an_interval() -> None:
     assert request == WatchRequest(KEY, Position(4611686018427387904, 17), 250, "12345")
 
 
+@pytest.mark.parametrize("more", [{}, {"interval_ms": 250}])
+def test_a_request_may_ask_to_be_told_again(more: dict[str, Any]) -> None:
+    request = parse({"type": "order_updates_request", "order_id": "12345", "repeat": True, **more})
+
+    assert request == WatchRequest(KEY, None, more.get("interval_ms"), "12345", repeat=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "repeat"), [(b"", False), (b"repeat=false", False), (b"repeat=true", True), (b"repeat=true&a=b", True)]
+)
+def test_an_address_may_ask_to_be_told_again(query: bytes, repeat: bool) -> None:
+    assert path_request("12345", query) == WatchRequest(KEY, None, None, "12345", repeat)
+
+
+@pytest.mark.parametrize("query", [b"repeat=", b"repeat=yes", b"repeat=true&repeat=true", b"repeat=true&interval_ms=0"])
+def test_an_address_that_asks_for_it_wrongly_is_refused(query: bytes) -> None:
+    with pytest.raises(MalformedFrameError, match="repeat"):
+        path_request("12345", query)
+
+
 def test_a_cancellation_names_the_order() -> None:
     assert parse({"type": "order_updates_cancel", "data": {"order_id": "12345"}}) == CancelRequest(KEY, "12345")
 
@@ -66,6 +86,8 @@ def test_a_cancellation_names_the_order() -> None:
         ('{"order_id": "1"}', "must be one of"),
         ('{"type": "order_updates_request", "order_id": "1", "colour": 1}', "colour"),
         ('{"type": "order_updates_request", "order_id": 1}', "order_id"),
+        ('{"type": "order_updates_request", "order_id": "1", "repeat": true, "interval_ms": 0}', "repeat.*interval_ms"),
+        ('{"type": "order_updates_request", "order_id": "1", "repeat": "often"}', "repeat"),
         ('{"type": "order_updates_request", "order_id": "1", "data": {"order_id": "2"}}', "two different orders"),
         ('{"type": "order_updates_request", "order_id": "a\\u0000b"}', "NUL"),
         ('{"type": "order_updates_request", "order_id": "\\ud800"}', "half of a character"),

@@ -45,10 +45,11 @@ def test_a_subscription_is_read_from_json_and_from_binary() -> None:
             "key": {"group": "12345"},
             "after": {"epoch": "7", "offset": "42"},
             "interval_ms": 250,
+            "repeat": True,
         },
     }
     binary = json_format.ParseDict(document, ClientFrame()).SerializeToString()
-    expected = WatchRequest(KEY, Position(7, 42), 250, "a")
+    expected = WatchRequest(KEY, Position(7, 42), 250, "a", repeat=True)
 
     assert JSON.parse(text(document)) == expected
     assert BINARY.parse({"type": "websocket.receive", "bytes": binary}) == expected
@@ -69,6 +70,12 @@ def test_a_member_is_named_by_group_sort_and_member() -> None:
         ({"subscribe": {"store": "orders-by-key"}}, MalformedFrameError, "no group"),
         ({"subscribe": {"store": "orders", "key": {"group": "1"}}}, UnknownStoreError, "orders-by"),
         ({"subscribe": {"store": "orders-by-customer", "key": {"group": "1"}}}, MalformedFrameError, "needs group"),
+        (
+            {"subscribe": {"store": KEY.store, "key": {"group": "1"}, "interval_ms": 0, "repeat": True}},
+            MalformedFrameError,
+            "repeat.*interval_ms",
+        ),
+        ({"watch_range": {"range": {"store": MEMBER.store}, "repeat": True}}, MalformedFrameError, "repeat"),
         ({"publish": {}}, MalformedFrameError, "publish"),
         ({"id": "\ud800"}, MalformedFrameError, "half of a character"),
         ({"\ud800": {}}, MalformedFrameError, "half of a character"),

@@ -45,6 +45,10 @@ class Server:
         self.range_answers: list[list[dict[str, Any]]] = []
         """The frames that answer each `watch_range`; the socket is closed after all of them but the last."""
         self.resume_positions: list[Any] = []
+        self.key_requests: dict[str, dict[str, Any]] = {}
+        """The last `subscribe` of each group."""
+        self.key_answers: dict[str, list[dict[str, Any]]] = {}
+        """The frames that answer it."""
 
     async def start(self) -> None:
         await self.page.route(f"{ORIGIN}/**", self._answer)
@@ -76,6 +80,11 @@ class Server:
             await socket.close(code=self.close_codes.pop(0), reason="so it is")
 
     async def _hear(self, socket: WebSocketRoute, frame: dict[str, Any]) -> None:
+        if "subscribe" in frame:
+            group = frame["subscribe"]["key"]["group"]
+            self.key_requests[group] = frame["subscribe"]
+            for answer in self.key_answers.get(group, []):
+                socket.send(json.dumps({"id": frame["id"], **answer}))
         if "watch_range" in frame:
             self.resume_positions.append(frame["watch_range"]["after"])
             for answer in self.range_answers.pop(0):
@@ -191,6 +200,24 @@ async def test_credentials_of_a_signed_out_person_end_the_client(server: Server)
 
     assert await server.reason_in("closed") == "signed_out"
     assert await server.refusals() == ["signed_out"] + ["of a key: signed_out"] * 2
+
+
+async def test_a_key_is_told_again_where_that_is_asked_for(server: Server) -> None:
+    key, position = {"group": "c"}, {"epoch": "7", "offset": "5"}
+    changed = {"changed": {"store": "orders-by-key", "key": key, "position": position}}
+    server.key_answers["c"] = [{"subscribed": {"start": "START_SNAPSHOT"}}, changed, changed, changed]
+    await server.connect()
+    await server.reason_in("open")
+    await server.page.evaluate("""() => {
+        window.positions = [];
+        const onUpdate = ({ position }) => window.positions.push(position);
+        window.live.subscribe("orders-by-key", { group: "c" }, { repeat: true, intervalMs: 500, onUpdate });
+    }""")
+    await server.page.wait_for_function("() => window.positions.length === 3", polling=10)
+
+    assert await server.page.evaluate("() => window.positions") == [position] * 3
+    assert (server.key_requests["c"]["repeat"], server.key_requests["c"]["interval_ms"]) == (True, 500)
+    assert "repeat" not in server.key_requests["a"]
 
 
 async def test_an_interrupted_snapshot_of_a_range_is_requested_again(server: Server) -> None:

@@ -41,6 +41,20 @@ def test_a_newer_state_takes_the_place_of_the_one_it_replaces() -> None:
     assert outbox.take() is None
 
 
+def test_a_state_that_is_told_again_waits_once_and_skips_nothing() -> None:
+    outbox = Outbox()
+    outbox.put(waiting := state("a", 1), snapshot=False)
+    outbox.put(state("b", 1))
+    replaced = [outbox.put(waiting, snapshot=True) for _ in range(1000)]
+    first, second = outbox.take(), outbox.take()
+
+    assert not any(replaced)
+    assert first is not None
+    assert (first.content, first.skipped, first.snapshot) == (waiting, 0, False)
+    assert second is not None
+    assert outbox.take() is None
+
+
 def test_a_range_waits_once_and_its_rows_count_nothing() -> None:
     outbox = Outbox()
     key = RangeKey("s", "g", "", "", 10, False)

@@ -79,15 +79,16 @@ class PushClient:
             raise self._ended
 
     async def subscribe(
-        self, store: str, key: KeyParts, *, after: After = None, interval_ms: int | None = None
+        self, store: str, key: KeyParts, *, after: After = None, interval_ms: int | None = None, repeat: bool = False
     ) -> Subscription:
         """Watches a key: its group, a tuple of group, sort and member, or a StateKey.
 
         `after` begins after a position, or after the `position` of an answer by REST, as JSON has it; `interval_ms` is
-        the shortest time between two updates. Raises PushError when the key is watched already, when `after` is no
-        position, and why the client has ended.
+        the shortest time between two updates. With `repeat` the state comes again at each interval in which nothing has
+        changed, with the position that it had; the server refuses that with `interval_ms=0`. Raises PushError when the
+        key is watched already, when `after` is no position, and why the client has ended.
         """
-        subscribe = Subscribe(store=store, key=key_of(key), interval_ms=interval_ms)
+        subscribe = Subscribe(store=store, key=key_of(key), interval_ms=interval_ms, repeat=repeat)
         return await self._begin(Subscription(subscribe, position_of(after), self._unsubscribe))
 
     async def watch_range(

@@ -101,7 +101,8 @@ class Subscription(Watched[Update]):
     def put(self, update: Update) -> None:
         self.position = update.position
         if (unread := self._unread.get(None)) is not None:
-            update.skipped += unread.skipped + 1
+            is_repeated = update.position == unread.position
+            update.skipped += unread.skipped + (not is_repeated)
         self._keep(None, update)
 
 

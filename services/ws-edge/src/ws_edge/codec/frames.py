@@ -24,6 +24,8 @@ class WatchRequest(NamedTuple):
     after: Position | None
     interval_ms: int | None
     reference: str
+    repeat: bool = False
+    """Whether a key is to be told again at each interval in which nothing has changed."""
 
 
 class CancelRequest(NamedTuple):
@@ -143,13 +145,16 @@ def check_position(epoch: int, offset: int, reference: str = "") -> Position:
 
 
 def watch_request(
-    key: AnyKey, position: tuple[int, int] | None, interval_ms: int | None, reference: str
+    key: AnyKey, position: tuple[int, int] | None, interval_ms: int | None, reference: str, repeat: bool = False
 ) -> WatchRequest:
     """Returns the request. Raises MalformedFrameError when its position or its interval is impossible."""
     after = None if position is None else check_position(*position, reference)
     if interval_ms is not None and interval_ms < 0:
         raise MalformedFrameError(f"interval_ms is {interval_ms}: it is a number of milliseconds", reference)
-    return WatchRequest(key, after, interval_ms, reference)
+    if repeat and interval_ms == 0:
+        text = "repeat needs an interval: leave interval_ms out, or send one that is not 0"
+        raise MalformedFrameError(text, reference)
+    return WatchRequest(key, after, interval_ms, reference, repeat)
 
 
 def one_line(error: Exception) -> str:

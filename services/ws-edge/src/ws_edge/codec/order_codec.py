@@ -52,7 +52,7 @@ class OrderCodec(FrameCodec):
             return CancelRequest(key, order_id)
         position = (request.position.epoch, request.position.offset) if request.HasField("position") else None
         interval_ms = request.interval_ms if request.HasField("interval_ms") else None
-        return frames.watch_request(key, position, interval_ms, order_id)
+        return frames.watch_request(key, position, interval_ms, order_id, request.repeat)
 
     @override
     def changed(self, state: KeyState, skipped: int) -> Reply:
@@ -133,7 +133,14 @@ def path_request(order_id: str, query_string: bytes) -> WatchRequest:
     if (epoch is None) != (offset is None):
         raise MalformedFrameError("position_epoch and position_offset go together: send both, or none")
     position = None if epoch is None or offset is None else (epoch, offset)
-    return frames.watch_request(StoreKey(STORE, order_id), position, interval, order_id)
+    repeat = _flag("repeat", query.get("repeat"))
+    return frames.watch_request(StoreKey(STORE, order_id), position, interval, order_id, repeat)
+
+
+def _flag(name: str, values: list[str] | None) -> bool:
+    if values not in (None, ["true"], ["false"]):
+        raise MalformedFrameError(f"the query parameter {name} is neither true nor false")
+    return values == ["true"]
 
 
 def _number(name: str, values: list[str] | None) -> int | None:

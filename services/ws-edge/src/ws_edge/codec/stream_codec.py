@@ -198,7 +198,8 @@ class StreamCodec(FrameCodec):
 def _watch_request(key: AnyKey, message: Subscribe | WatchRange, reference: str) -> WatchRequest:
     position = (message.after.epoch, message.after.offset) if message.HasField("after") else None
     interval_ms = message.interval_ms if message.HasField("interval_ms") else None
-    return frames.watch_request(key, position, interval_ms, reference)
+    repeat = isinstance(message, Subscribe) and message.repeat
+    return frames.watch_request(key, position, interval_ms, reference, repeat)
 
 
 def _kind_of(change: MemberChange) -> "ChangeKind.ValueType":

@@ -103,15 +103,19 @@ class Hub:
         interval: float,
         reference: str = "",
         sees_all: bool = False,
+        repeat: bool = False,
     ) -> Subscription:
-        """Starts a subscription, which begins within the call when what is known is fresh enough, else later."""
+        """Starts a subscription, which begins within the call when what is known is fresh enough, else later.
+
+        `repeat` is for keys whose interval is not 0.
+        """
         now = self._clock()
         watch = self._watches.get(key)
         if watch is None:
             watch = RangeWatch(key, now) if isinstance(key, RangeKey) else KeyWatch(key, now)
             self._watches[key] = watch
         backlog = Backlog(sees_all) if isinstance(key, RangeKey) else None
-        subscription = Subscription(watch, subscriber, consumer, after, interval, reference, backlog)
+        subscription = Subscription(watch, subscriber, consumer, after, interval, reference, backlog, repeat)
         watch.add(subscription)
         self.subscriptions += 1
         is_fresh = watch.status is WatchStatus.HELD or now - watch.confirmed_at <= interval
@@ -195,6 +199,9 @@ class Hub:
 
     def _go_on(self, watch: Watch, now: float) -> None:
         watch.confirmed_at = now
+        for subscription in tuple(watch.repeating):
+            if subscription.status is CURRENT:
+                self._offer(subscription, now)
         if watch.waiting and watch.position is not None:
             waiting, watch.waiting = watch.waiting, {}
             for subscription, is_asked in waiting.items():
@@ -238,20 +245,30 @@ class Hub:
             subscription.status = CURRENT
             recovered = subscription.watch.begin(subscription)
             subscription.subscriber.started(subscription, recovered)
+            if subscription.repeat and not subscription.watch.has_news_for(subscription):
+                subscription.next_at = now + subscription.interval  # as if it had just been told what it has
             self._offer(subscription, now, snapshot=True)
 
     def _offer(self, subscription: Subscription, now: float, snapshot: bool = False) -> None:
         watch = subscription.watch
         if subscription.is_ended:  # by its subscriber, when it was told of its start
             return
-        if self._is_refused(subscription) or subscription.status is QUEUED or not watch.has_news_for(subscription):
+        if self._is_refused(subscription) or subscription.status is QUEUED:
+            return
+        has_news = watch.has_news_for(subscription)
+        if not has_news and not watch.repeats(subscription):
             return
         if now + self._timers.tick < subscription.next_at:
-            subscription.status = QUEUED
-            self._timers.add(subscription, subscription.next_at)
+            self._queue(subscription)
             return
         subscription.next_at = max(subscription.next_at, now) + subscription.interval
-        watch.deliver(subscription, snapshot)
+        watch.deliver(subscription, snapshot or not has_news)
+        if subscription.repeat and not subscription.is_ended:
+            self._queue(subscription)
+
+    def _queue(self, subscription: Subscription) -> None:
+        subscription.status = QUEUED
+        self._timers.add(subscription, subscription.next_at)
 
     def _is_refused(self, subscription: Subscription) -> bool:
         try:

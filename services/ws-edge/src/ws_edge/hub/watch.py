@@ -29,7 +29,7 @@ class Subscriber(Protocol):
         return
 
     def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool, /) -> None:
-        """Something newer is there; `snapshot` when the subscription begins with it.
+        """Something newer is there; `snapshot` when the subscription begins with it, or is told again what it has.
 
         `state` is what the key holds. It is None for a range: `subscription.take()` returns its changes one by one.
         """
@@ -50,7 +50,7 @@ class SubscriptionStatus(Enum):
     CURRENT = auto()
     """It is in force, and has been delivered what is known."""
     QUEUED = auto()
-    """It is in force, and has a delivery that waits for its interval to be over."""
+    """It is in force, and waits for its interval to be over, to be delivered what is new or to be told again."""
     ENDED = auto()
 
 
@@ -72,6 +72,8 @@ class Subscription:
     """The client's name for the request."""
     backlog: Backlog | None = None
     """The changes of a range that wait to be taken; a key has none, because only its latest state counts."""
+    repeat: bool = False
+    """Whether the state of a key is delivered again after each interval, as long as replicas answer for it."""
     next_at: float = field(default=0.0, init=False)
     status: SubscriptionStatus = field(default=SubscriptionStatus.WAITING, init=False)
 
@@ -123,6 +125,8 @@ class Watch(ABC):
     due: float
     """When its latest timed read was due, in seconds of the hub's clock."""
     subscriptions: set[Subscription] = field(default_factory=set, init=False)
+    repeating: set[Subscription] = field(default_factory=set, init=False)
+    """Those that are told again what they have."""
     waiting: dict[Subscription, bool] = field(default_factory=dict, init=False)
     """Those that have not begun, and whether a read that regards them has been asked for."""
     interval: float = field(default=0.0, init=False)
@@ -143,11 +147,14 @@ class Watch(ABC):
 
     def add(self, subscription: Subscription) -> None:
         self.subscriptions.add(subscription)
+        if subscription.repeat:
+            self.repeating.add(subscription)
         self._intervals[subscription.interval] = self._intervals.get(subscription.interval, 0) + 1
         self.interval = min(self._intervals)
 
     def remove(self, subscription: Subscription) -> None:
         self.subscriptions.discard(subscription)
+        self.repeating.discard(subscription)
         self.waiting.pop(subscription, None)
         self._intervals[subscription.interval] -= 1
         if not self._intervals[subscription.interval]:
@@ -164,6 +171,11 @@ class Watch(ABC):
         self.stale_answers = 0
         if position is not None and self.position is not None and self.position.epoch == position.epoch:
             self.position = max(self.position, position)
+
+    def repeats(self, subscription: Subscription) -> bool:
+        """Whether the subscriber is to be told again: since it was told last, a replica has answered for the watch."""
+        told_at = subscription.next_at - subscription.interval
+        return subscription.repeat and (self.status is WatchStatus.HELD or self.confirmed_at > told_at)
 
     def note_lag(self, lag_ms: int) -> None:
         """Notes for how long what is known may have been out of date when a replica answered."""

@@ -67,7 +67,8 @@ export class Statecast extends EventTarget {
   /**
    * Watches one key: `{group}`, or `{group, sort, member}`. `after` begins after a position, also after that of an answer by
    * REST; `intervalMs` is the shortest time between two updates. `onStart` gets `{recovered}` when it starts or resumes;
-   * `onDelay` is called when that takes long.
+   * `onDelay` is called when that takes long. With `repeat: true` `onUpdate` is called at each interval in which nothing has
+   * changed as well, with the position that it had.
    */
   subscribe(store, key, options = {}) {
     return this.#watch(nameOfKey(store, key), "subscribe", { store, key }, options);
@@ -154,10 +155,10 @@ export class Statecast extends EventTarget {
     if (error) this.#fail(error);
   }
 
-  #watch(name, verb, what, { intervalMs, after = null, ...handlers }) {
+  #watch(name, verb, what, { intervalMs, repeat, after = null, ...handlers }) {
     if (this.state === "closed") throw this.reason ?? new StatecastError("closed", "this client is closed");
     if (this.#subscriptions.has(name)) throw new StatecastError("already_subscribed", `${name} is watched already`);
-    const ask = (position) => ({ [verb]: { ...what, after: position, interval_ms: intervalMs } });
+    const ask = (position) => ({ [verb]: { ...what, after: position, interval_ms: intervalMs, repeat } });
     const subscription = { ...handlers, name, ask, position: after, cancel: { [`un${verb}`]: what } };
     subscription.unsubscribe = () => this.#unsubscribe(subscription);
     this.#subscriptions.set(name, subscription);

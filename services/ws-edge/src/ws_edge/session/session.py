@@ -212,7 +212,9 @@ class Session(Subscriber):
                 text = f"a socket may watch {limit} {kind}: cancel some, or open another socket"
                 raise TooManySubscriptionsError(text)
         interval, sees_all = context.interval(request.interval_ms), rule.shows_all(consumer)
-        subscription = context.hub.subscribe(self, consumer, key, request.after, interval, request.reference, sees_all)
+        subscription = context.hub.subscribe(
+            self, consumer, key, request.after, interval, request.reference, sees_all, request.repeat
+        )
         if not subscription.is_ended:
             self._like(key)[key] = subscription
             self._count()

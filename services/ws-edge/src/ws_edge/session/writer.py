@@ -50,8 +50,13 @@ class Outbox:
         return key in self._items
 
     def put(self, state: KeyState, snapshot: bool = False) -> bool:
-        """Adds a state; returns whether it has replaced one of its key that was not sent yet."""
+        """Adds a state; returns whether it has replaced one of its key that was not sent yet.
+
+        A state that waits already, and is told again, stays as it is.
+        """
         old = self._items.get(state.key)
+        if old is not None and old.content is state:
+            return False
         self._items[state.key] = Item(state, state.size, 0 if old is None else old.skipped + 1, snapshot)
         self.size += state.size - (0 if old is None else old.size)
         return old is not None
