@@ -1,51 +1,22 @@
 """The stack of compose.yaml runs from this project's images: it is locked down, serves, and survives what ends."""
 
-import threading
-
 import httpx
 import pytest
 from drivers.gateway_client import Frame, GatewayClient
 from drivers.order_source import OrderSource
+from drivers.rest_reader import RestReader
 
 from statecast.orders.v1.order_pb2 import OrderStatus
 from testkit.background import in_background
 from testkit.containers.stack import ContainerStack
-from testkit.waiting import eventually, wait_until
+from testkit.waiting import eventually
 
 SERVERS = ("cdc-simulator", "stream-processor", "query-service-1", "query-service-2", "ws-edge-1", "ws-edge-2")
-READ_EVERY_S = 0.05
 READS_UNTIL_FOUND = 100
 """In so many reads, five seconds, the edges find an instance that came back with another address."""
 NO_CAPABILITIES = "0000000000000000"
 
 pytestmark = pytest.mark.timeout(600)
-
-
-class RestReader:
-    """Reads one order through the gateway all the time, each time on a connection of its own."""
-
-    def __init__(self, client: GatewayClient, order_id: str) -> None:
-        self._client, self._path = client, f"/update/orders/{order_id}"
-        self.offsets: list[int] = []
-        self.failures: list[str] = []
-
-    def read_until(self, done: threading.Event) -> None:
-        """Goes on until `done` is set."""
-        while not done.wait(READ_EVERY_S):
-            try:
-                answer = self._client.get(self._path)
-            except httpx.HTTPError as failure:
-                self.failures.append(repr(failure))
-                continue
-            if answer.status_code == httpx.codes.OK:
-                self.offsets.append(int(answer.json()["position"]["offset"]))
-            else:
-                self.failures.append(f"{answer.status_code} {answer.text}")
-
-    def read_more(self, count: int = 10) -> None:
-        """Returns after so many more answers."""
-        wanted = len(self.offsets) + count
-        wait_until(lambda: len(self.offsets) >= wanted, lambda: f"reads go on; failures: {self.failures}")
 
 
 def missed_update(client: GatewayClient, order_id: str, position: Frame, status: str) -> Frame:

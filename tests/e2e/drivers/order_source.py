@@ -3,6 +3,7 @@
 import itertools
 import random
 import time
+from typing import Protocol
 from uuid import uuid4
 
 from confluent_kafka import Producer
@@ -21,22 +22,33 @@ HANDED_OVER_SHARE = 0.1
 STATUSES = [status for status in OrderStatus.values() if status != OrderStatus.ORDER_STATUS_UNSPECIFIED]
 
 
+PRODUCER_SETTINGS = {
+    "partitioner": "murmur2_random",
+    "enable.idempotence": True,  # once each, also when a partition's leader dies
+    "linger.ms": 0,
+    "socket.timeout.ms": 5000,
+    "topic.metadata.refresh.interval.ms": 1000,
+    "log_level": 0,
+}
+
+
+class RecordProducer(Protocol):
+    """What the source needs of a producer; confluent_kafka's is one."""
+
+    def produce(self, topic: str, value: bytes, key: bytes) -> None:
+        """Takes a record to send."""
+
+    def flush(self, timeout: float) -> int:
+        """Returns how many records Kafka has not acknowledged after `timeout` seconds."""
+
+
 class OrderSource:
     """Makes changes of its own orders and returns when Kafka has acknowledged each. Not thread-safe."""
 
-    def __init__(self, bootstrap: str, topic: str = "orders") -> None:
+    def __init__(self, bootstrap: str, topic: str = "orders", producer: RecordProducer | None = None) -> None:
+        """Changes go to the broker at `bootstrap`, or through another producer."""
         self._topic = topic
-        self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "partitioner": "murmur2_random",
-                "enable.idempotence": True,  # once each, also when a partition's leader dies
-                "linger.ms": 0,
-                "socket.timeout.ms": 5000,
-                "topic.metadata.refresh.interval.ms": 1000,
-                "log_level": 0,
-            }
-        )
+        self._producer: RecordProducer = producer or Producer({"bootstrap.servers": bootstrap, **PRODUCER_SETTINGS})
         self._sequence = itertools.count(1)
         self._orders: dict[str, Order] = {}
 

@@ -51,10 +51,18 @@ class Engine:
         """The size of an image with all its layers, uncompressed. Raises ContainerError when there is none."""
         return int(self.run("image", "inspect", "--format", "{{.Size}}", image))
 
+    def saving(self, *images: str) -> Sequence[str]:
+        """The command that writes an archive of images, which shares their layers, to standard output."""
+        return [self.program, "save", *(["--multi-image-archive"] if self._is_podman else []), *images]
+
     @property
     def limits(self) -> Sequence[str]:
         """Flags of `run` that let a container start where limits cannot be raised."""
-        return PODMAN_LIMITS if Path(self.program).name == "podman" else ()
+        return PODMAN_LIMITS if self._is_podman else ()
+
+    @property
+    def _is_podman(self) -> bool:
+        return Path(self.program).name == "podman"
 
     def _result(self, arguments: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

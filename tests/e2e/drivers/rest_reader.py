@@ -1,0 +1,37 @@
+"""A client that reads one order all the time, and keeps every answer."""
+
+import threading
+
+import httpx
+
+from drivers.gateway_client import GatewayClient
+from testkit.waiting import wait_until
+
+READ_EVERY_S = 0.05
+
+
+class RestReader:
+    """Reads one order through the gateway all the time, each time on a connection of its own."""
+
+    def __init__(self, client: GatewayClient, order_id: str) -> None:
+        self._client, self._path = client, f"/update/orders/{order_id}"
+        self.offsets: list[int] = []
+        self.failures: list[str] = []
+
+    def read_until(self, done: threading.Event) -> None:
+        """Goes on until `done` is set."""
+        while not done.wait(READ_EVERY_S):
+            try:
+                answer = self._client.get(self._path)
+            except httpx.HTTPError as failure:
+                self.failures.append(repr(failure))
+                continue
+            if answer.status_code == httpx.codes.OK:
+                self.offsets.append(int(answer.json()["position"]["offset"]))
+            else:
+                self.failures.append(f"{answer.status_code} {answer.text}")
+
+    def read_more(self, count: int = 10) -> None:
+        """Returns after so many more answers."""
+        wanted = len(self.offsets) + count
+        wait_until(lambda: len(self.offsets) >= wanted, lambda: f"reads go on; failures: {self.failures}")
