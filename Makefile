@@ -102,7 +102,7 @@ lint: install ## Lint and format check of Python, import rules, Dockerfiles, Kub
 .PHONY: types
 types: install ## Strict type check of every package and its tests
 	$(BIN)/mypy proto/generate.py proto/build_backend.py proto/rules/*.py conftest.py bench $(SOURCES)
-	for tests in $(TESTS) $(FUZZ) tests/e2e tests/containers; do
+	for tests in $(TESTS) $(FUZZ) tests/e2e tests/containers tests/kubernetes; do
 	    (cd $$tests && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .)
 	done
 
@@ -155,6 +155,10 @@ images: $(VENV)/.services ## Build every image with Docker or Podman (CONTAINER_
 .PHONY: e2e-containers
 e2e-containers: install ## End-to-end: compose.yaml's stack in containers; skipped, and says so, without a container engine
 	$(BIN)/pytest tests/containers
+
+.PHONY: e2e-kubernetes
+e2e-kubernetes: install ## End-to-end: infra/k8s on the cluster of KUBECONFIG, or on a node of its own (root); else skipped, and says so
+	$(BIN)/pytest tests/kubernetes
 
 .PHONY: random-kills
 random-kills: install ## End-to-end: every process but the simulator dies at random, with SEEDS="1 2 … 20", two minutes each

@@ -1,0 +1,1 @@
+"""A Kubernetes of one node, built from source, and this project's manifests on a cluster."""

@@ -1,0 +1,167 @@
+"""This project's manifests on a cluster, deployed as infra/k8s/README.md says."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testkit.kubernetes.cluster import Cluster, Object
+from testkit.waiting import wait_until
+
+INFRA = Path(__file__).resolve().parents[4] / "infra"
+MANIFESTS = INFRA / "k8s"
+NAMESPACE = "statecast"
+EXECUTORS_NAMESPACE = "statecast-executors"
+OWN_IMAGE = "statecast/"
+"""What the names of this project's images begin with."""
+READY_S = 600
+POLL_S = 0.5
+WORKLOADS = "statefulsets,deployments,jobs"
+
+
+class NamespaceTakenError(Exception):
+    """The cluster has a Statecast already, which tests would change."""
+
+
+def read_manifests(*files: Path, image_prefix: str = "") -> list[Object]:
+    """The objects of the files, in their order; `image_prefix` goes before the names of this project's images."""
+    objects = [each for file in files for each in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
+    return [_prefixed(each, image_prefix) for each in objects] if image_prefix else objects
+
+
+def _prefixed(value: Any, prefix: str) -> Any:
+    if isinstance(value, list):
+        return [_prefixed(each, prefix) for each in value]
+    if not isinstance(value, dict):
+        return value
+    changed = {name: _prefixed(each, prefix) for name, each in value.items()}
+    if str(image := value.get("image", "")).startswith(OWN_IMAGE):
+        changed["image"] = prefix + image
+    return changed
+
+
+@dataclass(frozen=True)
+class GatewayFiles:
+    """What the gateway is given: the secret that it shares with the edges, and its certificate and key as PEM."""
+
+    secret: str
+    certificate: str
+    key: str
+
+
+@dataclass
+class Deployment:
+    """Statecast on a cluster; `image_prefix` is where the cluster takes this project's images from."""
+
+    cluster: Cluster
+    image_prefix: str = ""
+    ready_s: dict[str, float] = field(default_factory=dict)
+    """After how many seconds each workload was ready, or its job done."""
+
+    def begin(self) -> None:
+        """Makes the namespace and the Service that clients come to. Raises NamespaceTakenError where there is one."""
+        if self.cluster.run("get", "namespace", NAMESPACE, EXECUTORS_NAMESPACE, "--ignore-not-found", "-o", "name"):
+            raise NamespaceTakenError(
+                f"the cluster has the namespace {NAMESPACE} or {EXECUTORS_NAMESPACE}: remove both"
+            )
+        self.cluster.apply(self._read("namespace"))
+        self.cluster.apply(each for each in self._read("kong") if each["kind"] == "Service")
+
+    def address(self) -> str:
+        """The host that the load balancer gives to clients. Raises AssertionError when it gives none."""
+
+        def given() -> str:
+            balancer = self.cluster.get("service", "kong", NAMESPACE)["status"].get("loadBalancer") or {}
+            return next((each.get("ip") or each["hostname"] for each in balancer.get("ingress") or []), "")
+
+        wait_until(given, "the Service `kong` has no address: the cluster needs a load balancer", interval_s=POLL_S)
+        return given()
+
+    def up(self, gateway: GatewayFiles) -> None:
+        """Applies everything else; returns when all is ready. Raises AssertionError with a report otherwise."""
+        self.cluster.apply(made_by_hand(gateway))
+        began = time.monotonic()
+        self.cluster.apply(read_manifests(*sorted(MANIFESTS.glob("*.yaml")), image_prefix=self.image_prefix))
+        wait_until(partial(self._note_ready, began), partial(self.cluster.report, NAMESPACE), READY_S, POLL_S)
+
+    def pods(self, name: str, namespace: str = NAMESPACE) -> list[Object]:
+        """The pods of a workload, also those that are ending."""
+        return self.cluster.pods(namespace, f"app.kubernetes.io/name={name}")
+
+    def roll(self, workload: str) -> float:
+        """Replaces the pods of a workload, `kind/name`; the seconds until all are new and no old one is left."""
+        began = time.monotonic()
+        self.cluster.run("-n", NAMESPACE, "rollout", "restart", workload)
+        self.wait_settled(workload)
+        return time.monotonic() - began
+
+    def scale(self, workload: str, replicas: int) -> None:
+        """Returns when the workload has so many pods, all of them ready."""
+        self.cluster.run("-n", NAMESPACE, "scale", workload, f"--replicas={replicas}")
+        self.wait_settled(workload)
+
+    def wait_settled(self, workload: str, namespace: str = NAMESPACE) -> None:
+        """Returns when all pods of the workload are of its newest template and ready, and no other is left.
+
+        Raises AssertionError that says how the pods are, when that takes too long.
+        """
+        self.cluster.wait_rolled(namespace, workload)
+        kind, _, name = workload.partition("/")
+
+        def is_settled() -> bool:
+            found = self.cluster.get(kind, name, namespace)
+            return is_ready(found) and len(self.pods(name, namespace)) == found["spec"]["replicas"]
+
+        wait_until(is_settled, partial(self.cluster.report, namespace), READY_S, POLL_S)
+
+    def down(self) -> None:
+        """Removes both namespaces with all that is in them."""
+        self.cluster.run(
+            *("delete", "namespace", NAMESPACE, EXECUTORS_NAMESPACE, "--ignore-not-found", "--wait"), timeout_s=READY_S
+        )
+
+    def executors(self) -> list[Object]:
+        """The manifests of the processor on executor pods."""
+        return read_manifests(MANIFESTS / "executors" / "stream-processor.yaml", image_prefix=self.image_prefix)
+
+    def _read(self, name: str) -> list[Object]:
+        return read_manifests(MANIFESTS / f"{name}.yaml", image_prefix=self.image_prefix)
+
+    def _note_ready(self, began: float) -> bool:
+        workloads = self.cluster.objects(WORKLOADS, NAMESPACE)
+        for each in workloads:
+            if is_ready(each):
+                self.ready_s.setdefault(each["metadata"]["name"], time.monotonic() - began)
+        return all(map(is_ready, workloads))
+
+
+def is_ready(workload: Object) -> bool:
+    """Whether all pods of a workload are ready, or a job has succeeded."""
+    status = workload["status"]
+    if workload["kind"] == "Job":
+        return bool(status.get("succeeded"))
+    is_seen = status.get("observedGeneration") == workload["metadata"]["generation"]
+    return bool(is_seen and status.get("readyReplicas") == workload["spec"]["replicas"])
+
+
+def made_by_hand(gateway: GatewayFiles) -> Iterator[Object]:
+    """The ConfigMap and the Secrets that the README has commands for."""
+    yield config_map("topics", {"topics.yaml": (INFRA / "kafka" / "topics.yaml").read_text(encoding="utf-8")})
+    yield _secret("kong", {"kong.yaml": (INFRA / "kong" / "kong.yaml").read_text(encoding="utf-8")})
+    yield _secret("gateway", {"secret": gateway.secret})
+    yield _secret("gateway-tls", {"tls.crt": gateway.certificate, "tls.key": gateway.key}, "kubernetes.io/tls")
+
+
+def config_map(name: str, files: Mapping[str, str]) -> Object:
+    """A ConfigMap of Statecast's namespace."""
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(files)}
+
+
+def _secret(name: str, values: Mapping[str, str], kind: str = "Opaque") -> Object:
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "stringData": dict(values)}

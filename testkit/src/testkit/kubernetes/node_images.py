@@ -1,0 +1,119 @@
+"""Brings images from the container engine of this machine into the node, and makes those that only the node needs.
+
+The node knows an image by the name that the manifests give it. A stand-in for an image of others has another name in
+the engine, where it must not be taken for the real one.
+"""
+
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
+
+import envoy  # type: ignore[import-untyped]  # the package ships no types
+
+import kong_envoy
+from testkit.broker import LIBS
+from testkit.containers.compose_file import read_compose_file
+from testkit.containers.engine import ContainerError, Engine
+from testkit.containers.images import COMPOSE_FILE, NOT_FOR_BUILDS, builds
+from testkit.kubernetes.node_files import PAUSE_IMAGE
+
+COREDNS_IMAGE = "statecast-node/coredns:1"
+ENGINES_OWN = "localhost/"
+"""What Podman puts before the name of an image that was built here."""
+STAND_INS = {"kafka": "apache/kafka:4.3.1", "kong": "kong:3.9", "spark": "apache/spark:4.3.0"}
+"""The images that stand-ins take the place of, as the manifests name them."""
+STAND_IN_FILES = Path(__file__).with_name("stand_ins")
+
+
+def import_images(
+    engine: Engine, socket: Path, programs: Path, stand_ins: Sequence[str] = tuple(STAND_INS)
+) -> Mapping[str, int]:
+    """Imports this project's images, the node's own and stand-ins; their sizes in bytes, by the manifests' names.
+
+    What is not a stand-in is pulled by the node when a pod needs it. Raises ContainerError when an image is missing.
+    """
+    ours = builds(read_compose_file(COMPOSE_FILE, NOT_FOR_BUILDS))
+    names = {name: name for name in ours}
+    missing = [name for name in names if not engine.succeeds("image", "inspect", name)]
+    if missing:
+        raise ContainerError(f"{', '.join(missing)} must be built: run `make images`")
+    names |= dict(_node_images(engine, programs)) | {_stand_in(engine, name): STAND_INS[name] for name in stand_ins}
+    _transfer(engine, socket, names)
+    return {in_node: engine.size_bytes(name) for name, in_node in names.items()}
+
+
+def _node_images(engine: Engine, programs: Path) -> Iterator[tuple[str, str]]:
+    """Images of one program each, which needs nothing else."""
+    for program, image in {"pause": PAUSE_IMAGE, "coredns": COREDNS_IMAGE}.items():
+        with TemporaryDirectory() as context:
+            shutil.copy2(programs / program, context)
+            (Path(context) / "Dockerfile").write_text(
+                f'FROM scratch\nCOPY {program} /{program}\nENTRYPOINT ["/{program}"]\n'
+            )
+            engine.run("build", "-t", image, context)
+        yield image, image
+
+
+def _stand_in(engine: Engine, name: str) -> str:
+    """Builds a stand-in, and returns its name in the engine."""
+    image = f"statecast-stand-in/{name}:{STAND_INS[name].rpartition(':')[2]}"
+    needed = {
+        "kafka": {"libs": LIBS},
+        "kong": {f"packages/{each.__name__}": _home(each) for each in (kong_envoy, envoy)},
+    }
+    with TemporaryDirectory() as directory:
+        context = Path(directory) / name
+        shutil.copytree(STAND_IN_FILES / name, context)
+        for place, source in needed.get(name, {}).items():
+            shutil.copytree(source, context / place, ignore=shutil.ignore_patterns("__pycache__"))
+        engine.run("build", "-t", image, str(context))
+    return image
+
+
+def _home(package: object) -> Path:
+    [path] = package.__path__  # type: ignore[attr-defined]  # a package has one
+    return Path(path)
+
+
+def _transfer(engine: Engine, socket: Path, names: Mapping[str, str]) -> None:
+    """Sends the images from the engine to containerd, under their names there. Raises ContainerError."""
+    importing = ["ctr", "--address", str(socket), "--namespace", "k8s.io", "images", "import", "-"]
+    with (
+        subprocess.Popen(engine.saving(*names), stdout=subprocess.PIPE) as saved,
+        subprocess.Popen(importing, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as imported,
+    ):
+        assert saved.stdout is not None
+        assert imported.stdin is not None
+        rename_images(saved.stdout, imported.stdin, names)
+        imported.stdin.close()
+        if saved.wait() or imported.wait():
+            raise ContainerError(f"{' '.join(saved.args)} | {' '.join(importing)}")  # type: ignore[arg-type]
+
+
+def rename_images(archive: IO[bytes], renamed: IO[bytes], names: Mapping[str, str]) -> None:
+    """Copies an archive of images, in Docker's format, and gives the images other names. Neither is held in memory."""
+    with (
+        tarfile.open(fileobj=archive, mode="r|") as source,
+        tarfile.open(fileobj=renamed, mode="w|", format=tarfile.PAX_FORMAT) as target,
+    ):
+        for member in source:
+            if member.name in ("index.json", "oci-layout"):
+                continue  # the other description of the same images, with their old names
+            content = source.extractfile(member) if member.isfile() else None
+            if member.name == "manifest.json" and content is not None:
+                text = _renamed(content.read(), names)
+                member.size, content = len(text), io.BytesIO(text)
+            target.addfile(member, content)
+
+
+def _renamed(manifest: bytes, names: Mapping[str, str]) -> bytes:
+    images = json.loads(manifest)
+    for image in images:
+        image["RepoTags"] = [names[tag.removeprefix(ENGINES_OWN)] for tag in image["RepoTags"]]
+    return json.dumps(images).encode()
