@@ -40,6 +40,10 @@ class OwnerRule:
             return EVERYONE
         return text if self.field else ""
 
+    def has_rows_for(self, consumer: Consumer) -> bool:
+        """Whether the store can have rows that the consumer may see."""
+        return consumer.staff or self.everyone or self.field is not None
+
     def shows_all(self, consumer: Consumer) -> bool:
         """Whether a consumer that passes `check_key` may see whatever row the group has, or has ever had."""
         return consumer.staff or self.group or self.everyone

@@ -111,10 +111,15 @@ class RunningEdge:
         kafka: bool = False,
         beside: "RunningEdge | None" = None,
         wall_clock: Clock | None = None,
+        rows: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
-        """`kafka` lets it keep channels and revocations; `beside` is an edge whose query service this one shares."""
+        """`kafka` lets it keep channels and revocations; `beside` is an edge whose query service this one shares.
+
+        `rows` are more stores of the query service, with the message of each one's rows.
+        """
         self.query: FakeQueryService = FakeQueryService() if beside is None else beside.query
+        self.query.rows |= rows or {}
         self.wall_clock = wall_clock or Clock()
         self._owns_query = beside is None
         self._kafka = kafka

@@ -42,6 +42,8 @@ class FakeQueryService(QueryServiceServicer):
         self.has_crc32 = False
         """Whether the partitioner is librdkafka's."""
         self.partitions = 4
+        self.rows: dict[str, str] = dict.fromkeys(STORES, "statecast.orders.v1.Order")
+        """The stores that this instance has, and the message of each one's rows."""
         self.lag_ms = 0
         """How far this instance says that it lags."""
         self.ahead: dict[int, int] = {}
@@ -218,8 +220,7 @@ class FakeQueryService(QueryServiceServicer):
         """Answers that this instance owns everything."""
         await self._begin("ListShards", context)
         replica = query_pb2.Replica(instance="fake", address=self.address, rank=1, serving=True)
-        rows = dict.fromkeys(STORES, "statecast.orders.v1.Order")
-        rows |= {name: store.message.DESCRIPTOR.full_name for name, store in EDGE_STORES.items()}
+        rows = self.rows | {name: store.message.DESCRIPTOR.full_name for name, store in EDGE_STORES.items()}
         partitioner = query_pb2.PARTITIONER_CRC32 if self.has_crc32 else query_pb2.PARTITIONER_MURMUR2
         stores = [
             query_pb2.Store(
@@ -229,7 +230,7 @@ class FakeQueryService(QueryServiceServicer):
         ]
         shards = [
             query_pb2.Shard(store=name, partition=n, replicas=[replica])
-            for name in STORES
+            for name in rows
             for n in range(self.partitions)
         ]
         return query_service_pb2.ListShardsResponse(stores=stores, shards=shards)

@@ -84,6 +84,11 @@ class QueryClient:
     def address(self, store: Store, query: Query) -> str:
         return self._router.address(store.name, query.group)
 
+    def serves(self, store: Store) -> bool:
+        """Whether the query service has the store, by the shard map; True while that is not known."""
+        listed = self._router.shards.stores
+        return not listed or store.name in listed
+
     async def poll(self, store: Store, queries: Sequence[Query]) -> list[Result]:
         """Returns the result of each query of one store, in their order; an error where no instance answers."""
         # A whole batch goes to one other instance when its owner fails: that one forwards what it does not hold.
