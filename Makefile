@@ -69,13 +69,16 @@ clean: ## Remove everything that was built or run
 ifdef SOURCE
 export LOCAL_STACK_SOURCE := $(SOURCE)
 endif
+ifdef DOMAIN
+export LOCAL_STACK_DOMAIN := $(DOMAIN)
+endif
 
 .PHONY: demo
-demo: install ## Show orders changing live behind the gateway; SOURCE=postgres takes them from PostgreSQL by Debezium
+demo: install ## Show rows changing live behind the gateway; DOMAIN=odds of another domain; SOURCE=postgres from PostgreSQL by Debezium
 	$(BIN)/local-stack demo
 
 .PHONY: up
-up: install ## Start the local stack in the background; SOURCE=postgres as for the demo
+up: install ## Start the local stack in the background; DOMAIN and SOURCE as for the demo, DOMAIN=all for every domain
 	$(BIN)/local-stack up
 
 .PHONY: down

@@ -20,8 +20,9 @@ from kubernetes_manifests import (
     container_of,
 )
 
+from local_stack.domains import DOMAINS, FIRST
 from local_stack.settings import Settings
-from local_stack.sources import PIPELINES, TABLE, postgres_source
+from local_stack.sources import TABLE, postgres_source
 from testkit.debezium import CONNECTOR, LIBS, LOGGING, Connect, postgres_connector
 from testkit.postgres import AUTHENTICATION, TEXT, USER, Postgres
 from testkit.postgres import SETTINGS as POSTGRES_SETTINGS
@@ -124,7 +125,7 @@ def test_the_pipelines_are_those_of_the_local_stack(tmp_path: Path) -> None:
     local = postgres_source(Settings(directory=tmp_path / "local", source="postgres", postgres_port=5432)).pipelines
     script = as_started(POSTGRES_SOURCE["stream-processor"], "entrypoint")
     prepare, _, run = script[-1].rpartition(" && ")
-    for path, moved in (("/pipelines/orders", PIPELINES), ("/tmp/pipelines", tmp_path / "made")):
+    for path, moved in (("/pipelines/orders", DOMAINS / FIRST), ("/tmp/pipelines", tmp_path / "made")):
         prepare = re.sub(rf"(?<= ){path}(?=[ /])", str(moved), prepare)
     subprocess.run(["sh", "-e", "-c", prepare], check=True)
     made = {file.name: yaml.safe_load(file.read_text()) for file in (tmp_path / "made").glob("*.yaml")}

@@ -4,10 +4,11 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from local_stack import LocalStackError
+from local_stack.domains import FIRST, chosen_domains, named_for
 from local_stack.stack_directory import StackDirectory
 from statecast_service.settings import Port, ServiceSettings
 from testkit.ports import free_ports, is_free
@@ -27,9 +28,11 @@ class Settings(ServiceSettings):
 
     directory: Annotated[Path, AfterValidator(Path.absolute)] = ROOT / ".run"
 
+    domain: str = FIRST
     source: Literal["simulator", "postgres"] = "simulator"
     rate: float = Field(default=50, ge=0)
     orders: int = Field(default=1000, ge=0)
+    rows: int = Field(default=1000, ge=1)
     customers: int = Field(default=100, ge=1)
     items: int = Field(default=200, ge=1)
     seed: int = 1
@@ -39,6 +42,7 @@ class Settings(ServiceSettings):
     replicas: int = Field(default=2, ge=1, le=2)
     session_timeout_ms: int = Field(default=2500, ge=1000)
     checkpoint_interval: str = ""
+    driver_memory: str = ""
 
     start_timeout_s: float = Field(default=180, gt=0)
     stop_grace_s: float = Field(default=15, gt=0)
@@ -58,6 +62,10 @@ class Settings(ServiceSettings):
     postgres_port: Port = 0
     connect_port: Port = 0
     simulator_metrics_port: Port = 0
+    simulator_bookings_metrics_port: Port = 0
+    simulator_invoices_metrics_port: Port = 0
+    simulator_odds_metrics_port: Port = 0
+    simulator_positions_metrics_port: Port = 0
     processor_metrics_port: Port = 0
     query_1_port: Port = 0
     query_1_shard_port: Port = 0
@@ -67,6 +75,27 @@ class Settings(ServiceSettings):
     query_2_metrics_port: Port = 0
     edge_1_port: Port = 0
     edge_2_port: Port = 0
+
+    @model_validator(mode="after")
+    def _runs_domains(self) -> Self:
+        try:
+            domains = self.domains
+        except ValueError as error:
+            raise ValueError(f"{self.variable('domain')}: {error}") from None
+        if self.source != "simulator" and FIRST not in domains:
+            source, domain = self.variable("source"), self.variable("domain")
+            raise ValueError(f"{source}={self.source} is of {FIRST} alone: add {FIRST} to {domain}={self.domain}")
+        return self
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The names of the domains that run."""
+        return chosen_domains(self.domain)
+
+    @property
+    def simulated(self) -> tuple[str, ...]:
+        """The domains that run and have a simulator."""
+        return tuple(name for name in self.domains if _metrics_port(name) in type(self).model_fields)
 
     @property
     def files(self) -> StackDirectory:
@@ -100,6 +129,15 @@ class Settings(ServiceSettings):
                 raise LocalStackError(f"port {port} is in use: free it, or set {users[0]} to another port or to 0")
         free = (port for port in free_ports(len(ports) + len(asked)) if port not in asked.values())
         return self.model_copy(update={name: port or next(free) for name, port in ports.items()})
+
+
+def simulator_server(domain: str) -> str:
+    """What the port of the metrics of a domain's simulator is named for."""
+    return f"{named_for('simulator', domain)}-metrics"
+
+
+def _metrics_port(domain: str) -> str:
+    return f"{simulator_server(domain)}-port".replace("-", "_")
 
 
 def postgres_of(settings: Settings) -> Postgres:

@@ -1,4 +1,4 @@
-"""Where the orders come from: the simulator's own log, or a PostgreSQL that Debezium reads."""
+"""Where the changes of a domain come from: its simulator's own log, or a PostgreSQL that Debezium reads."""
 
 import signal
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import yaml
 
+from local_stack.domains import FIRST, pipelines_of
 from local_stack.process_spec import ProcessSpec
-from local_stack.settings import ROOT, Settings, postgres_of
+from local_stack.settings import Settings, postgres_of
 from testkit.debezium import Connect, postgres_connector
 from testkit.postgres import Postgres
 
-PIPELINES = ROOT / "services" / "stream-processor" / "pipelines" / "orders"
 TABLE = "orders"
 
 
@@ -30,16 +30,23 @@ class Source:
     """The files of the pipelines that read the topic."""
 
 
-def simulator_source(settings: Settings) -> Source:
+def source_of(domain: str, settings: Settings) -> Source:
+    """The source of a domain. PostgreSQL is that of the orders; all other domains stay with their simulators."""
+    if settings.source == "postgres" and domain == FIRST:
+        return postgres_source(settings)
+    return simulator_source(domain, settings)
+
+
+def simulator_source(domain: str, settings: Settings) -> Source:
     """The simulator writes to its own file, and publishes its changes itself."""
-    return Source([], {"database": settings.files.data / "orders.sqlite"}, [], _shipped_pipelines())
+    return Source([], {"database": settings.files.data / f"{domain}.sqlite"}, [], pipelines_of(domain))
 
 
 def postgres_source(settings: Settings) -> Source:
     """The simulator plays into PostgreSQL, and Debezium publishes the changes; writes the pipelines that read them."""
     postgres = postgres_of(settings)
     simulator = {"sink": "postgres", "postgres_url": postgres.dsn}
-    pipelines = [_reading_debezium(file, settings.directory / "pipelines") for file in _shipped_pipelines()]
+    pipelines = [_reading_debezium(file, settings.directory / "pipelines") for file in pipelines_of(FIRST)]
     return Source([_database(postgres)], simulator, [_connector(postgres, settings)], pipelines)
 
 
@@ -59,10 +66,6 @@ def _connector(postgres: Postgres, settings: Settings) -> ProcessSpec:
     # A publication of a table needs the table, which the simulator makes.
     after = ("topics", "cdc-simulator")
     return ProcessSpec("connect", connect.command(), probe=connect.unready_reason, after=after, prepare=connect.prepare)
-
-
-def _shipped_pipelines() -> list[Path]:
-    return sorted(PIPELINES.glob("*.yaml"))
 
 
 def _reading_debezium(shipped: Path, directory: Path) -> Path:

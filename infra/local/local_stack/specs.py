@@ -12,9 +12,10 @@ import httpx
 
 from kong_envoy import KongEnvoyError, envoy_command, load, render, to_yaml
 from local_stack import LocalStackError
+from local_stack.domains import FIRST, named_for
 from local_stack.process_spec import ProcessSpec
-from local_stack.settings import EDGES, HOST, PROGRAMS, QUERIES, ROOT, Settings
-from local_stack.sources import postgres_source, simulator_source
+from local_stack.settings import EDGES, HOST, PROGRAMS, QUERIES, ROOT, Settings, simulator_server
+from local_stack.sources import Source, source_of
 from local_stack.stack_directory import write_private
 from local_stack.stack_file import Credentials
 from testkit.broker import Broker
@@ -22,6 +23,8 @@ from testkit.certificates import Certificates
 
 KONG_FILE = ROOT / "infra" / "kong" / "kong.yaml"
 TOPICS_FILE = ROOT / "infra" / "kafka" / "topics.yaml"
+MEMORY_VARIABLE = "STREAM_PROCESSOR_DRIVER_MEMORY"
+PIPELINES_PER_GB = 5  # of heap, beyond the first GB, which is the processor's default
 
 # Probes keep no connection: an idle one would be what a service waits for when it stops.
 HTTP = httpx.Client(timeout=2.0, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
@@ -87,11 +90,7 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
     data, port_of, at = settings.files.data, settings.port_of, settings.address_of
     broker = Broker(data / "kafka", settings.kafka_port, settings.kafka_controller_port)
     topics = (str(PROGRAMS / "kafka-topics"), str(TOPICS_FILE), "--bootstrap-server", settings.bootstrap)
-    table = settings.model_dump(include={"seed", "customers", "items", "limit"}) | {"rows": settings.orders}
-    source = postgres_source(settings) if settings.source == "postgres" else simulator_source(settings)
-    values = {**table, "rate": f"{settings.rate:g}", **source.simulator}
-    interval = settings.model_dump(include={"checkpoint_interval"}, exclude_defaults=True)
-    processor = {**interval, "checkpoints": data / "checkpoints"}
+    sources = {domain: source_of(domain, settings) for domain in settings.domains}
     query = settings.model_dump(include={"replicas", "session_timeout_ms"}) | {"host": HOST, "advertised_host": HOST}
     edge = {"host": HOST, "gateway_secret": secret, "query_addresses": ",".join(map(at, QUERIES))}
 
@@ -102,9 +101,6 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
         values = {**query, **ports, "instance": name, "data_directory": data / name}
         return service("query-service", port_of(f"{name}-metrics"), values, name)
 
-    simulator = replace(service("cdc-simulator", settings.simulator_metrics_port, values), may_end=True)
-    # The processor waits for its topics itself, and takes the longest to start.
-    stream_processor = service("stream-processor", settings.processor_metrics_port, processor)
     # The gateway is ready when it lets staff through to an edge that is ready.
     admits = partial(probe_http, f"http://{at('gateway-http')}/v1/shards", staff)
     ready = partial(probe_broker, broker)
@@ -112,14 +108,36 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
     return [
         *(() if settings.kafka_bootstrap else brokers),
         ProcessSpec("topics", topics, after=() if settings.kafka_bootstrap else ("broker",), may_end=True),
-        *source.database,
-        replace(simulator, after=("topics", *(spec.name for spec in source.database))),
-        *source.connector,
-        replace(stream_processor, command=(*stream_processor.command, *map(str, source.pipelines)), after=()),
+        *(spec for domain, source in sources.items() for spec in _source(domain, source, settings)),
+        _processor(list(sources.values()), settings),
         *(query_service(name) for name in QUERIES),
         *(service("ws-edge", port_of(name), {**edge, "instance": name}, name) for name in EDGES),
         ProcessSpec("gateway", envoy_command(settings.files.envoy_file), probe=admits, after=("topics",)),
     ]
+
+
+def _source(domain: str, source: Source, settings: Settings) -> list[ProcessSpec]:
+    """What publishes the changes of a domain; nothing of the stack's own where it has no simulator."""
+    if domain not in settings.simulated:
+        return []
+    table = settings.model_dump(include={"seed", "customers", "items", "limit"})
+    rows = settings.orders if domain == FIRST else settings.rows
+    values = {**table, "domain": domain, "rows": rows, "rate": f"{settings.rate:g}", **source.simulator}
+    port, name = settings.port_of(simulator_server(domain)), named_for("cdc-simulator", domain)
+    simulator = _service(settings.bootstrap, "cdc-simulator", port, values, name)
+    after = ("topics", *(spec.name for spec in source.database))
+    return [*source.database, replace(simulator, after=after, may_end=True), *source.connector]
+
+
+def _processor(sources: Sequence[Source], settings: Settings) -> ProcessSpec:
+    """One process for the pipelines of all domains. It waits for its topics itself, and takes the longest to start."""
+    pipelines = [str(file) for source in sources for file in source.pipelines]
+    values = settings.model_dump(include={"checkpoint_interval", "driver_memory"}, exclude_defaults=True)
+    if len(pipelines) > PIPELINES_PER_GB and MEMORY_VARIABLE not in os.environ:
+        values = {"driver_memory": f"{1 + len(pipelines) // PIPELINES_PER_GB}g", **values}
+    values = {**values, "checkpoints": settings.files.data / "checkpoints"}
+    processor = _service(settings.bootstrap, "stream-processor", settings.processor_metrics_port, values)
+    return replace(processor, command=(*processor.command, *pipelines), after=())
 
 
 def _service(kafka: str, program: str, status_port: int, settings: Mapping[str, object], name: str = "") -> ProcessSpec:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from local_stack import LocalStackError
-from local_stack.settings import EDGES, QUERIES, Settings, postgres_of
+from local_stack.settings import EDGES, QUERIES, Settings, postgres_of, simulator_server
 from local_stack.stack_directory import Entry, Part, RunningProcess
 from testkit.certificates import Certificates
 
@@ -83,7 +83,8 @@ class Stack(Part):
     edges: tuple[Edge, ...]
     queries: tuple[Query, ...]
     database: Database | None  # None without PostgreSQL
-    simulator: Metered
+    domains: tuple[str, ...]
+    simulators: dict[str, Metered]  # by their domains
     processor: Metered
     processes: dict[str, RunningProcess]
     credentials: dict[str, Credentials]
@@ -118,7 +119,8 @@ def stack_text(settings: Settings, credentials: Mapping[str, Credentials], entri
             for name in QUERIES
         ),
         database=_database(settings) if settings.source == "postgres" else None,
-        simulator=Metered(metrics=metrics_of("simulator-metrics")),
+        domains=settings.domains,
+        simulators={each: Metered(metrics=metrics_of(simulator_server(each))) for each in settings.simulated},
         processor=Metered(metrics=metrics_of("processor-metrics")),
         processes=dict(entries),
         credentials=dict(credentials),

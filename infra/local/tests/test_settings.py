@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from cdc_simulator.domains import domain_names
 from local_stack import LocalStackError
 from local_stack.settings import ROOT, Settings
+from statecast_service.errors import SettingsError
+from statecast_service.settings import load_settings
 from testkit.ports import free_ports
 
 
@@ -36,6 +39,34 @@ def test_a_bad_value_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         Settings()
 
 
+def test_one_domain_runs_unless_others_are_chosen() -> None:
+    assert Settings().domains == ("orders",)
+    assert Settings(domain="odds, bookings").domains == ("odds", "bookings")
+    assert Settings(domain="all").domains == ("orders", "bookings", "invoices", "odds", "positions")
+
+
+@pytest.mark.parametrize(
+    ("domain", "advice"),
+    [("odd", "'odd': did you mean odds"), ("odds,", "'': one of: "), ("odds,al", "did you mean all")],
+)
+def test_a_wrong_domain_is_refused_with_the_nearest(monkeypatch: pytest.MonkeyPatch, domain: str, advice: str) -> None:
+    monkeypatch.setenv("LOCAL_STACK_DOMAIN", domain)
+
+    with pytest.raises(SettingsError, match=f"LOCAL_STACK_DOMAIN: there is no domain .*{advice}"):
+        load_settings(Settings)
+
+
+def test_postgresql_is_refused_without_the_orders() -> None:
+    with pytest.raises(ValidationError, match="LOCAL_STACK_SOURCE=postgres is of orders alone: add orders to"):
+        Settings(domain="odds", source="postgres")
+
+    assert Settings(domain="odds,orders", source="postgres").domains == ("odds", "orders")
+
+
+def test_every_domain_with_a_simulator_has_a_port_for_it() -> None:
+    assert set(Settings(domain="all").simulated) == set(domain_names())
+
+
 def test_every_instance_has_ports_of_its_own() -> None:
     settings = Settings(query_1_port=1, query_2_port=2, edge_1_port=3, edge_2_port=4)
 
@@ -51,7 +82,7 @@ def test_every_server_gets_a_port_of_its_own() -> None:
     ports = [value for name, value in settings if name.endswith("_port")]
     assert settings.gateway_https_port == port
     assert all(ports)
-    assert len(set(ports)) == len(ports) == 17
+    assert len(set(ports)) == len(ports) == 21
 
 
 def test_a_taken_port_is_refused_by_the_name_of_its_setting() -> None:

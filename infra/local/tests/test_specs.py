@@ -17,6 +17,7 @@ from local_stack.process_spec import ProcessSpec
 from local_stack.settings import Settings
 from local_stack.specs import (
     KONG_FILE,
+    MEMORY_VARIABLE,
     configure_gateway,
     demo_users,
     probe_broker,
@@ -64,6 +65,42 @@ def test_the_processor_runs_every_shipped_pipeline(specs: dict[str, ProcessSpec]
     files = [Path(argument).name for argument in specs["stream-processor"].command[2:]]
 
     assert {"orders-by-key.yaml", "orders-by-customer.yaml", "orders-by-item.yaml"} <= set(files)
+
+
+def test_each_domain_has_a_simulator_and_one_processor_runs_all_pipelines(tmp_path: Path) -> None:
+    specs = table(Settings(directory=tmp_path, domain="orders,odds", simulator_odds_metrics_port=23_456))
+    orders, odds = (specs[name].environment for name in ("cdc-simulator", "cdc-simulator-odds"))
+    files = [Path(argument).stem for argument in specs["stream-processor"].command[2:]]
+
+    assert (orders["CDC_SIMULATOR_DOMAIN"], odds["CDC_SIMULATOR_DOMAIN"]) == ("orders", "odds")
+    assert odds["CDC_SIMULATOR_METRICS_PORT"] == "23456"
+    assert orders["CDC_SIMULATOR_DATABASE"] != odds["CDC_SIMULATOR_DATABASE"]
+    assert {"orders-by-key", "odds-by-match", "matches-about-to-start"} <= set(files)
+
+
+def test_a_domain_runs_without_the_orders(tmp_path: Path) -> None:
+    specs = table(Settings(directory=tmp_path, domain="bookings"))
+
+    assert {name for name in specs if name.startswith("cdc-simulator")} == {"cdc-simulator-bookings"}
+
+
+def test_more_pipelines_get_more_memory_unless_it_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = table(Settings(directory=tmp_path, domain="all"))
+    set_by_hand = table(Settings(directory=tmp_path, domain="all", driver_memory="5g"))
+    monkeypatch.setenv(MEMORY_VARIABLE, "6g")
+    from_outside = table(Settings(directory=tmp_path, domain="all"))
+
+    memory = [each["stream-processor"].environment.get(MEMORY_VARIABLE) for each in (every, set_by_hand, from_outside)]
+    assert int(str(memory[0]).removesuffix("g")) > 1
+    assert memory[1:] == ["5g", None]
+
+
+def test_of_postgresql_other_domains_stay_with_their_simulators(tmp_path: Path) -> None:
+    specs = table(Settings(directory=tmp_path, domain="orders,odds", source="postgres", postgres_port=12_345))
+
+    assert specs["cdc-simulator"].environment["CDC_SIMULATOR_SINK"] == "postgres"
+    assert "CDC_SIMULATOR_SINK" not in specs["cdc-simulator-odds"].environment
+    assert [name for name in specs if name in ("postgres", "connect")] == ["postgres", "connect"]
 
 
 def test_the_checkpoint_interval_is_the_pipelines_own_unless_set(tmp_path: Path, specs: dict[str, ProcessSpec]) -> None:

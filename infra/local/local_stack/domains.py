@@ -1,0 +1,38 @@
+"""Which domains run: chosen by name, each with a simulator of its own, its pipelines, topics and stores."""
+
+from pathlib import Path
+
+from statecast_service.settings import suggest
+
+DOMAINS = Path(__file__).resolve().parents[3] / "services" / "stream-processor" / "pipelines"
+ALL = "all"
+FIRST = "orders"
+"""The domain that runs when none is chosen; its processes are named without it."""
+
+
+def domain_names() -> list[str]:
+    """Every domain of the checkout, the first one first."""
+    names = {directory.name for directory in DOMAINS.iterdir() if any(directory.glob("*.yaml"))}
+    return sorted(names, key=lambda name: (name != FIRST, name))
+
+
+def chosen_domains(text: str) -> tuple[str, ...]:
+    """The domains that a list with commas names, or `all`. Raises ValueError with what a wrong name may mean."""
+    names = domain_names()
+    if text.strip() == ALL:
+        return tuple(names)
+    asked = [name.strip() for name in text.split(",")]
+    for name in asked:
+        if name not in names:
+            raise ValueError(f"there is no domain {name!r}: {suggest(name, [*names, ALL])}")
+    return tuple(dict.fromkeys(asked))
+
+
+def named_for(program: str, domain: str) -> str:
+    """What a domain's own instance of a program is called: `cdc-simulator`, `cdc-simulator-odds`."""
+    return program if domain == FIRST else f"{program}-{domain}"
+
+
+def pipelines_of(domain: str) -> list[Path]:
+    """The files of a domain's pipelines."""
+    return sorted((DOMAINS / domain).glob("*.yaml"))
