@@ -32,6 +32,7 @@ from ws_edge.http.channel_rest import ChannelRest
 from ws_edge.http.rest import Rest
 from ws_edge.http.staff_rest import EdgeReport, StaffRest
 from ws_edge.http.store_listing import StoreListing
+from ws_edge.http.store_rest import StoreRest
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.poller import Poller
 from ws_edge.metrics import Metrics
@@ -136,6 +137,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
         rest.router(),
         ChannelRest(channels, channel_quota, rest.consumer).router(),
         StoreListing(client, stores, rest.consumer).router(),
+        StoreRest(client, stores, rest.consumer, page_tokens, settings.page_size, caching).router(),
         StaffRest(client, RevocationLog(writer, wall_clock), report, rest.consumer).router(),
     ]
     metrics.sockets.set_function(lambda: len(sockets))

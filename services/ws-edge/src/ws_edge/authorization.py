@@ -65,6 +65,12 @@ def check_key(consumer: Consumer, rule: OwnerRule, key: AnyKey) -> None:
         raise ForbiddenError(f"the group {key.group} of the store {key.store} belongs to somebody else")
 
 
+def check_all_rows(consumer: Consumer, rule: OwnerRule, store: str) -> None:
+    """Raises ForbiddenError unless the consumer may see every row of the store, whoever they belong to."""
+    if not rule.everyone:
+        check_staff(consumer, f"reading all of the store {store}")
+
+
 def may_see(consumer: Consumer, state: KeyState) -> bool:
     """Whether the consumer may see what the key holds; everybody may see that there is no row."""
     if consumer.staff or state.row is None or state.owner == EVERYONE:

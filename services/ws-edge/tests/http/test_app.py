@@ -23,6 +23,7 @@ async def test_the_openapi_document_is_valid_and_lists_every_call(edge: RunningE
         "/v1/revocations/{consumer}",
         "/v1/shards",
         "/v1/stores",
+        "/v1/stores/{store}",
         "/v1/stores/{store}/{key}",
         "/v1/stores/{store}/groups/{group}",
         "/v1/tickets",

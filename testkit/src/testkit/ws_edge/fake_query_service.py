@@ -186,18 +186,21 @@ class FakeQueryService(QueryServiceServicer):
         rows = [
             (key, held)
             for key, held in self.held.items()
-            if key[:2] == (store, group) and sort_from <= key.sort and (not sort_to or key.sort < sort_to)
+            if key.store == store
+            and group in ("", key.group)
+            and sort_from <= key.sort
+            and (not sort_to or key.sort < sort_to)
         ]
         return sorted(rows, key=lambda row: row[0], reverse=reverse)
 
     async def ScanStates(  # noqa: N802  gRPC names it
         self, request: query_service_pb2.ScanStatesRequest, context: Context
     ) -> query_service_pb2.ScanStatesResponse:
-        """Answers with a page; the token names the last row."""
+        """Answers with a page of a group, or of all; the token names the last row."""
         await self._begin("ScanStates", context)
         entries = self._range(request.store, request.group, request.sort_from, request.sort_to, request.reverse)
         rows = [held for _, held in entries if isinstance(held, query_pb2.State)]
-        names = ["", *("/".join((row.key.sort, row.key.member)) for row in rows)]
+        names = ["", *("/".join((row.key.group, row.key.sort, row.key.member)) for row in rows)]
         start = names.index(request.page_token)
         end = start + (request.page_size or 100)
         states = rows[start:end]

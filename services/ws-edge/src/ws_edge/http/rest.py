@@ -111,13 +111,13 @@ class StateDocument(Document):
 
 
 class PageDocument(Document):
-    """A page of a group, in the order of sort. It may have few rows, or none, and still a next one."""
+    """A page of rows, in the order of their keys. It may have few rows, or none, and still a next one."""
 
     states: list[StateDocument]
     next_page_token: str = Field(description="Pass it back as page_token; empty after the last page.")
     through: PositionDocument | None = Field(
         None,
-        description="Of a page that holds all rows: pass it as `after` of `watch_range` to be told only what is newer.",
+        description="Of a page that holds all of a group: pass it as `after` of `watch_range`, to be told only news.",
     )
     lag_ms: str | None = Field(None, description="For how long it may have been out of date. Absent when not for long.")
 
@@ -213,7 +213,7 @@ class Rest:
             "states": [state_document(row) for row in rows],
             "next_page_token": next_token,
             **({"through": position_document(page.position)} if is_whole else {}),
-            **_lag(page.lag_ms),
+            **lag_document(page.lag_ms),
         }
         control = self.caching.control(definition, page.lag_ms)
         return conditional(document, page_etag(rows, not next_token), control, if_none_match, page.lag_ms)
@@ -265,14 +265,15 @@ def state_document(state: KeyState) -> dict[str, Any]:
     }
     if state.commit_ns is not None:
         document["commit_time"] = rfc3339(state.commit_ns)
-    return document | _lag(state.lag_ms) | {"row": row_document(state.row)}
+    return document | lag_document(state.lag_ms) | {"row": row_document(state.row)}
 
 
 def position_document(position: Position) -> dict[str, str]:
     return {"epoch": str(position.epoch), "offset": str(position.offset)}
 
 
-def _lag(lag_ms: int) -> dict[str, str]:
+def lag_document(lag_ms: int) -> dict[str, str]:
+    """The field `lag_ms`, where there is a lag to tell."""
     return {"lag_ms": str(lag_ms)} if lag_ms else {}
 
 

@@ -79,7 +79,10 @@ Result = KeyState | RangeResult | Progress | RequestError
 
 
 class Scan(NamedTuple):
-    """A query for a page of a group, from `sort_from` to below `sort_to`; empty is open, `page_size` 0 the default."""
+    """A query for a page of a group, or of a whole store for the empty group.
+
+    It reads from `sort_from` to below `sort_to`; empty is open, and `page_size` 0 the default.
+    """
 
     group: str
     sort_from: str = ""
@@ -90,11 +93,12 @@ class Scan(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some rows of a group in the order of their keys, as of a position; the token of the last page is empty."""
+    """Some rows in the order of their keys; the token of the last page is empty."""
 
     states: list[KeyState]
     next_page_token: str
     position: Position
+    """As of which a group was read; of a whole store it says nothing."""
     lag_ms: int
     """As in KeyState."""
 

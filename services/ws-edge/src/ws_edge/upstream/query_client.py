@@ -115,12 +115,12 @@ class QueryClient:
         return await self._gets.result((store.name, self.address(store, query), partition), (store, query))
 
     async def scan(self, store: Store, scan: Scan, at_least: Position | None = None) -> Page:
-        """Returns a page of a group, as of `at_least` or a later position. Raises RequestError."""
+        """Returns a page of a group as of `at_least` or a later position, or of a whole store. Raises RequestError."""
         bounds = None if at_least is None else Bounds(at_least=position_message(at_least))
         request = ScanStatesRequest(store=store.name, bounds=bounds, **scan._asdict())
         response = await self._router.call(
             store.name,
-            hash_group(scan.group),
+            hash_group(scan.group) if scan.group else None,
             lambda channel, timeout: stub(channel).ScanStates(request, timeout=timeout),
             self._timeouts,
         )

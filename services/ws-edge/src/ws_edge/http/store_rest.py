@@ -1,0 +1,64 @@
+"""The rows of a whole store, a page at a time, for staff, and of stores that everyone may read for everybody."""
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request, Response
+
+from ws_edge.auth.page_tokens import PageTokens
+from ws_edge.authorization import check_all_rows
+from ws_edge.http.caching import PublicCaching, conditional, page_etag
+from ws_edge.http.rest import (
+    Identify,
+    IfNoneMatch,
+    Limit,
+    PageDocument,
+    Responses,
+    failures,
+    lag_document,
+    state_document,
+)
+from ws_edge.stores import Stores, find
+from ws_edge.upstream.queries import Scan
+from ws_edge.upstream.query_client import QueryClient
+
+
+@dataclass(frozen=True)
+class StoreRest:
+    """Answers those who may see every row of a store, and raises ForbiddenError for others. Raises EdgeError."""
+
+    client: QueryClient
+    stores: Stores
+    identify: Identify
+    page_tokens: PageTokens
+    page_size: int
+    caching: PublicCaching
+
+    def router(self) -> APIRouter:
+        router = APIRouter(responses=failures())
+        copied: Responses = {304: {"description": "The copy named by If-None-Match still holds."}}
+        responses = {**copied, **failures(400, 404)}
+        router.add_api_route("/v1/stores/{store}", self.scan_store, response_model=PageDocument, responses=responses)
+        return router
+
+    async def scan_store(
+        self,
+        request: Request,
+        store: str,
+        limit: Limit = None,
+        page_token: str = "",
+        reverse: bool = False,
+        if_none_match: IfNoneMatch = None,
+    ) -> Response:
+        """Answers with a page of all rows of a store, over all its shards, in the order of group, sort and member.
+
+        A row that stays under its key from the first page to the last is on one of them, and once.
+        """
+        definition = find(self.stores, store)
+        check_all_rows(await self.identify(request), definition.rule, store)
+        scan = Scan("", "", "", reverse, limit or self.page_size, self.page_tokens.open(page_token))
+        page = await self.client.scan(definition, scan)
+        next_token = self.page_tokens.seal(page.next_page_token)
+        states = [state_document(row) for row in page.states]
+        document = {"states": states, "next_page_token": next_token, **lag_document(page.lag_ms)}
+        control = self.caching.control(definition, page.lag_ms)
+        return conditional(document, page_etag(page.states, not next_token), control, if_none_match, page.lag_ms)
