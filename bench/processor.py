@@ -14,6 +14,7 @@ from bench.processor_latency import Pause, Sample, figures, longest_ms, outside,
 from bench.processor_rig import CHECKPOINT_S, PARTITIONS, PIPELINES, TRIGGERS, Rig, empty_pipelines, rig
 from bench.processor_workload import GROUPS, ROWS, SHAPES, Bank
 from bench.results import Measured, Metric, Suite, combine, measure_each
+from statecast_domains.directories import pipeline_files
 from testkit.broker import running_broker
 from testkit.stream_processor.process import wait_until
 
@@ -153,7 +154,7 @@ def _within(apart: Sequence[Pause], samples: Sequence[Sample]) -> list[Pause]:
 
 
 RATES = (1_000, 10_000)
-STARTED = (1, len(list(PIPELINES.rglob("*.yaml"))))  # pipelines in one process
+STARTED = (1, len(pipeline_files([PIPELINES])))  # pipelines in one process
 Job = Callable[[], list[Metric]]
 NAMES = (
     *(f"latency.{shape}.{mode}.{rate}" for shape, mode, rate in product(SHAPES, TRIGGERS, RATES)),

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.processor_workload import Bank, Sent, Shape
 from statecast.state.v1.state_pb2 import StateRecord
+from statecast_domains.directories import pipeline_files
 from testkit.ports import free_ports
 from testkit.stream_processor.process import Processor
 from testkit.topics import create_topic
@@ -132,7 +133,7 @@ TRIGGERS: dict[str, dict[str, str]] = {
     "realtime": {"mode": "realtime", "checkpoint": f"{CHECKPOINT_S}s"},
     "microbatch": {"mode": "micro-batch", "interval": "100ms"},
 }
-PIPELINES = Path(__file__).parents[1] / "services" / "stream-processor" / "pipelines"
+PIPELINES = Path(__file__).parents[1] / "domains"
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ def rig(bootstrap: str, shape: Shape, mode: str, bank: Bank, count: int) -> Iter
 @contextmanager
 def empty_pipelines(bootstrap: str, count: int) -> Iterator[Processor]:
     """A processor, not started, of the first `count` shipped pipelines, as they are; their topics are empty."""
-    files = sorted(PIPELINES.rglob("*.yaml"))[:count]
+    files = pipeline_files([PIPELINES])[:count]
     if len(files) < count:
         raise RuntimeError(f"{count} pipelines were asked for, {len(files)} ship")
     topics: dict[str, int] = {}

@@ -125,13 +125,13 @@ def test_the_pipelines_are_those_of_the_local_stack(tmp_path: Path) -> None:
     local = postgres_source(Settings(directory=tmp_path / "local", source="postgres", postgres_port=5432)).pipelines
     script = as_started(POSTGRES_SOURCE["stream-processor"], "entrypoint")
     prepare, _, run = script[-1].rpartition(" && ")
-    for path, moved in (("/pipelines/orders", DOMAINS / FIRST), ("/tmp/pipelines", tmp_path / "made")):
+    for path, moved in (("/domains/orders", DOMAINS / FIRST), ("/tmp/orders", tmp_path / "made")):
         prepare = re.sub(rf"(?<= ){path}(?=[ /])", str(moved), prepare)
     subprocess.run(["sh", "-e", "-c", prepare], check=True)
     made = {file.name: yaml.safe_load(file.read_text()) for file in (tmp_path / "made").glob("*.yaml")}
 
     assert on_kubernetes("stream-processor")["command"] == script
-    assert run == "exec tini -- stream-processor run /tmp/pipelines/*.yaml"
+    assert run == "exec tini -- stream-processor run /tmp/orders"
     assert made == {file.name: yaml.safe_load(file.read_text()) for file in local}
 
 

@@ -16,17 +16,16 @@ from kafka_topics.acls import acls
 from kafka_topics.topics_file import Topic, read_topics
 from query_service.settings import SHIPPED_STORES
 from query_service.storage.stores_file import read_stores
+from statecast_domains.directories import pipeline_files
+from statecast_domains.pipeline_file import PipelineFile, read
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline_check import read as read_pipeline
-from stream_processor.definition.pipeline_file import PipelineFile, read
 from stream_processor.operation.plan import access_of
 from stream_processor.steps.dead_letters import DEFAULT_MAX_BYTES, HEADERS_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS: dict[str, Topic] = {topic.name: topic for topic in read_topics(ROOT / "infra" / "kafka" / "topics.yaml")}
-PIPELINES: dict[str, PipelineFile] = {
-    file.stem: read(file) for file in sorted((ROOT / "services" / "stream-processor" / "pipelines").rglob("*.yaml"))
-}
+PIPELINES: dict[str, PipelineFile] = {file.stem: read(file) for file in pipeline_files([ROOT / "domains"])}
 ORDERS = {name: pipeline for name, pipeline in PIPELINES.items() if pipeline.source.topic == "orders"}
 STORES = {store.name: store for store in read_stores(SHIPPED_STORES)}
 KEYED = {name: store for name, store in STORES.items() if store.format == "state-record"}
@@ -129,7 +128,7 @@ def test_all_shards_of_the_shipped_stores_can_be_spread_over_two_instances() -> 
 
 def test_each_service_may_do_to_topics_what_it_needs_and_no_more() -> None:
     contract = Contract(statecast.descriptor_set())
-    files = sorted((ROOT / "services" / "stream-processor" / "pipelines").rglob("*.yaml"))
+    files = pipeline_files([ROOT / "domains"])
     needed: dict[str, dict[str, set[str]]] = {
         "stream-processor": access_of([read_pipeline(file, contract) for file in files])
     }

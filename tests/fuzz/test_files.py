@@ -17,14 +17,15 @@ import statecast
 from query_service.errors import StoresFileError
 from query_service.settings import SHIPPED_STORES
 from query_service.storage import stores_file
+from statecast_domains.directories import pipeline_files
+from statecast_domains.errors import PipelineFileError
 from statecast_service.errors import ServiceError, SettingsError
 from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import explain
-from stream_processor.errors import PipelineFileError
 from ws_edge import stores as edge_stores
 
-PIPELINES = Path(__file__).parents[2] / "services/stream-processor/pipelines"
+PIPELINES = Path(__file__).parents[2] / "domains"
 CONTRACT = Contract(statecast.descriptor_set())
 DURATIONS = ("500ms", "0s", "1d", "9" * 30 + "d", "9" * 5_000 + "ms", "\u0663s")
 SQL = (
@@ -122,7 +123,7 @@ def check_pipeline(path: Path, content: bytes) -> None:
 
 
 @fuzz(3)
-@given(files(*sound(*sorted(PIPELINES.glob("*/*.yaml"))), more_values=DURATIONS + SQL))
+@given(files(*sound(*pipeline_files([PIPELINES])), more_values=DURATIONS + SQL))
 def test_pipeline_files(path: Path, content: bytes) -> None:
     check_pipeline(path, content)
 

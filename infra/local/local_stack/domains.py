@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from statecast_domains.directories import pipeline_files
 from statecast_service.settings import suggest
 
-DOMAINS = Path(__file__).resolve().parents[3] / "services" / "stream-processor" / "pipelines"
+DOMAINS = Path(__file__).resolve().parents[3] / "domains"
 ALL = "all"
 FIRST = "orders"
 """The domain that runs when none is chosen; its processes are named without it."""
@@ -35,4 +36,4 @@ def named_for(program: str, domain: str) -> str:
 
 def pipelines_of(domain: str) -> list[Path]:
     """The files of a domain's pipelines."""
-    return sorted((DOMAINS / domain).glob("*.yaml"))
+    return pipeline_files([DOMAINS / domain])

@@ -26,7 +26,7 @@ from local_stack.specs import (
     staff_headers,
 )
 from local_stack.stack_file import Basic, Credentials
-from stream_processor.definition.pipeline_file import read
+from statecast_domains.pipeline_file import read
 from testkit.broker import Broker
 from testkit.ports import free_ports
 

@@ -13,17 +13,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 import statecast
 from statecast.orders.v1.order_pb2 import OrderChange
+from statecast_domains.directories import pipeline_files
+from statecast_domains.pipeline_file import PipelineFile
 from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.definition.pipeline_file import PipelineFile
 from stream_processor.operation.session import start_session
 from stream_processor.settings import Settings
 from stream_processor.steps.functions import Functions
 from testkit.ports import free_ports
 from testkit.stream_processor.process import Processor
 
-PIPELINES = Path(__file__).parents[1] / "pipelines"
+PIPELINES = Path(__file__).parents[3] / "domains"
 KAFKA_COLUMNS = (
     "key binary, value binary, topic string, partition int, offset bigint, "
     "headers array<struct<key:string,value:binary>>"
@@ -90,7 +91,7 @@ def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Proces
         named: Iterable[str] = ("orders/*",),
         **settings: str,
     ) -> Processor:
-        shipped_files = sorted(file for name in named for file in PIPELINES.glob(f"{name}.yaml"))
+        shipped_files = pipeline_files(sorted(file for name in named for file in PIPELINES.glob(f"{name}.yaml")))
         files = [prefixed(file, tmp_path, prefix, replaced or {}) for file in [*shipped_files, *more]]
         processors.append(Processor(tmp_path, kafka, free_ports(1)[0], files, **settings))
         return processors[-1]

@@ -23,7 +23,7 @@ from testkit.topics import read_topic
 CHANGES = 10_000
 CORES = 16
 """The task slots of each worker: two workers have enough, one has not."""
-PIPELINES = Path(__file__).parents[1] / "pipelines"
+PIPELINES = Path(__file__).parents[3] / "domains"
 KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer}
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]

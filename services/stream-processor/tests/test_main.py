@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 import structlog
 
+from statecast_domains.directories import pipeline_files
 from stream_processor.__main__ import main
 
 pytestmark = pytest.mark.usefixtures("own_logging")
 
-PIPELINES = sorted((Path(__file__).parents[1] / "pipelines").rglob("*.yaml"))
+DOMAINS = Path(__file__).parents[3] / "domains"
+PIPELINES = pipeline_files([DOMAINS])
 
 
 @pytest.fixture
@@ -128,4 +130,4 @@ def test_the_same_file_twice_is_once(capsys: pytest.CaptureFixture[str]) -> None
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema"]) == 0
 
-    assert capsys.readouterr().out == (PIPELINES[0].parents[1] / "pipeline.schema.json").read_text()
+    assert capsys.readouterr().out == (DOMAINS / "pipeline.schema.json").read_text()

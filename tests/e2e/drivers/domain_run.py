@@ -10,7 +10,7 @@ from testkit.service_process import ServiceProcess
 from testkit.waiting import scaled
 
 REPOSITORY = Path(__file__).parents[3]
-PIPELINES = REPOSITORY / "services" / "stream-processor" / "pipelines"
+PIPELINES = REPOSITORY / "domains"
 START_S = 240
 
 

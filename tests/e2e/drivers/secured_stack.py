@@ -21,7 +21,7 @@ from testkit.ws_edge.edge import gateway_headers
 
 REPOSITORY = Path(__file__).parents[3]
 TOPICS = REPOSITORY / "infra" / "kafka" / "topics.yaml"
-PIPELINES = REPOSITORY / "services" / "stream-processor" / "pipelines"
+PIPELINES = REPOSITORY / "domains"
 SECRET = "a-throw-away-secret-of-the-tests"
 STAFF = gateway_headers(SECRET, "operator", "staff")
 

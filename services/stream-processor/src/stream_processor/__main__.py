@@ -14,14 +14,17 @@ from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
 from statecast.descriptors import MessageTypes
+from statecast_domains import pipeline_file
+from statecast_domains.directories import pipeline_files
+from statecast_domains.errors import PipelineFileError
 from statecast_service.errors import ServiceError
 from statecast_service.health import HealthServer
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
-from stream_processor.definition import pipeline_check, pipeline_file
+from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline, explain
-from stream_processor.errors import BrokerLostError, ConfigurationError, PipelineFileError
+from stream_processor.errors import BrokerLostError, ConfigurationError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.plan import check_together
 from stream_processor.operation.status_line import open_status_line
@@ -42,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # It warns of what is no expression, which the error says too.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
-        settings, files = load_settings(Settings), list(dict.fromkeys(options.files))
+        settings, files = load_settings(Settings), pipeline_files(options.files)
         contract = Contract(settings.with_descriptors(MessageTypes.read).descriptor_set)
         if options.command == "check":
             return _check(files, contract)
@@ -143,7 +146,9 @@ def _parser() -> ArgumentParser:
     for command, (run, text) in COMMANDS.items():
         subparser = commands.add_parser(command, help=text)
         subparser.set_defaults(run=run)
-        subparser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+        subparser.add_argument(
+            "files", nargs="+", type=Path, metavar="FILE", help="a pipeline's file, or a directory of them"
+        )
     replay = commands.choices["replay-dead-letters"]
     replay.add_argument("--reason", default="", metavar="TEXT", help="only those with this text in their reason")
     replay.add_argument("--dry-run", action="store_true", help="say what would be put back, and do nothing")

@@ -1,4 +1,7 @@
-"""What can end the stream-processor: a ServiceError, whose text is printed as one line, with its exit status."""
+"""What can end the stream-processor: a ServiceError, whose text is printed as one line, with its exit status.
+
+What is wrong with a pipeline's file is a `statecast_domains.errors.PipelineFileError`.
+"""
 
 from statecast_service.errors import ServiceError
 
@@ -7,13 +10,6 @@ class ConfigurationError(ServiceError):
     """Nothing was started; change the input."""
 
     exit_status = 2
-
-
-class PipelineFileError(ConfigurationError):
-    """A pipeline file is wrong; names the file and the key."""
-
-    def __init__(self, file: str, key: str, problem: str) -> None:
-        super().__init__(f"{file}: {key}: {problem}" if key else f"{file}: {problem}")
 
 
 class PipelineChangedError(ConfigurationError):

@@ -5,9 +5,9 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
+from statecast_domains.sections import CheckpointInterval
 from statecast_service.kafka import KafkaSettings
 from statecast_service.settings import DescriptorSettings, Port
-from stream_processor.definition.sections import CheckpointInterval
 
 JARS = Path(__file__).resolve().parents[2] / "jvm" / "target" / "jars"
 QUICK_START = "-XX:TieredStopAtLevel=1"

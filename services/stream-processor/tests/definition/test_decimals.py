@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from statecast.descriptors import MessageTypes
+from statecast_domains.errors import PipelineFileError
+from statecast_domains.pipeline_file import PipelineFile
 from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract, Scope, scope_of
 from stream_processor.definition.decimals import Decimal, decimal_of
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.definition.pipeline_file import PipelineFile
 from stream_processor.definition.sql_expression import type_of
-from stream_processor.errors import ConfigurationError, ContractError, PipelineFileError
+from stream_processor.errors import ConfigurationError, ContractError
 from testkit.stream_processor import sales
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.errors import PipelineFileError
 
 
 @pytest.mark.parametrize(

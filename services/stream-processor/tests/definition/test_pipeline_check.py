@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import (
     AggregatePipeline,
     LatestPipeline,
@@ -13,7 +14,6 @@ from stream_processor.definition.pipeline import (
     RoutePipeline,
     explain,
 )
-from stream_processor.errors import PipelineFileError
 
 MESSAGE = "statecast.orders.v1.OrderChange"
 

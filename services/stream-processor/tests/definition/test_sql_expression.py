@@ -73,7 +73,7 @@ def test_the_contract_tells_the_type(scope: Scope, sql: str, type_name: str) -> 
         ("length(curency)", "no field 'curency'"),
         (
             "my_function(currency)",
-            r"my_function at character 1 cannot be called; .*pipelines/README.md lists the functions",
+            r"my_function at character 1 cannot be called; .*domains/README.md lists the functions",
         ),
         ("currency = revers(store_id)", "revers at character 12 cannot be called; did you mean reverse?"),
         ("reflect('java.lang.System', 'getenv', 'HOME') = ''", "reflect at character 1 cannot be called"),

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from statecast.descriptors import MessageTypes
+from statecast_domains.pipeline_file import PipelineFile
 from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.definition.pipeline_file import PipelineFile
 from stream_processor.errors import PipelineChangedError
 from stream_processor.operation.checkpoints import Checkpoints, LocalFiles, claim
 from stream_processor.operation.plan import QueryPlan, plan

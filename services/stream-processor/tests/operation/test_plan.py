@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.errors import PipelineFileError, TooFewSlotsError
+from stream_processor.errors import TooFewSlotsError
 from stream_processor.operation.plan import access_of, check_together, choose_master, plan, slots_needed, topics_of
 
 PARTITIONS = {"orders": 4, "orders-by-key": 3, "orders-by-item": 5, "orders.dead-letter": 1}

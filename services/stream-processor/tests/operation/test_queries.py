@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import SparkSession
 
+from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.errors import PipelineFileError
 from stream_processor.operation.queries import physical_plan
 
 pytestmark = pytest.mark.spark

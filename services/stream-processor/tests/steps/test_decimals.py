@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from statecast.descriptors import MessageTypes
 from statecast.state.v1.state_pb2 import StateRecord
+from statecast_domains.errors import PipelineFileError
+from statecast_domains.pipeline_file import PipelineFile
 from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.definition.pipeline_file import PipelineFile
-from stream_processor.errors import PipelineFileError
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions

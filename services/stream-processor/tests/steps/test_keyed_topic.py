@@ -9,8 +9,8 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import OrderChange
+from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import LatestPipeline, MembersPipeline, Pipeline
-from stream_processor.errors import PipelineFileError
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions

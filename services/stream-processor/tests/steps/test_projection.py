@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import DataFrame
 
+from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.errors import PipelineFileError
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from statecast_domains.pipeline_file import PipelineFile
+from statecast_domains.sections import human
 from stream_processor.definition.contract import FieldPath, KeyPaths
-from stream_processor.definition.pipeline_file import PipelineFile
-from stream_processor.definition.sections import human
 
 AggregateFunction = Literal["count", "sum", "avg", "min", "max"]
 AGGREGATE_FUNCTIONS: tuple[AggregateFunction, ...] = get_args(AggregateFunction)

@@ -7,8 +7,11 @@ from pathlib import Path
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from statecast_domains import pipeline_file
+from statecast_domains.errors import PipelineFileError
+from statecast_domains.pipeline_file import PipelineFile, misplaced
+from statecast_domains.sections import MembersSection, RouteSection
 from statecast_service.settings import suggest
-from stream_processor.definition import pipeline_file
 from stream_processor.definition.contract import (
     Contract,
     FieldPath,
@@ -35,10 +38,8 @@ from stream_processor.definition.pipeline import (
     RoutePipeline,
     Window,
 )
-from stream_processor.definition.pipeline_file import PipelineFile, misplaced
-from stream_processor.definition.sections import MembersSection, RouteSection
 from stream_processor.definition.sql_expression import check_aggregate, check_condition, check_field
-from stream_processor.errors import ContractError, PipelineFileError
+from stream_processor.errors import ContractError
 
 OPERATION = "statecast.change.v1.Operation"
 SOURCE = "statecast.change.v1.Source"

@@ -47,7 +47,7 @@ FUNCTIONS: Mapping[str, str] = {
         "size sort_array struct transform zip_with"
     ),
 }
-"""By what they are for; pipelines/README.md shows this."""
+"""By what they are for; domains/README.md shows this."""
 ALLOWED = frozenset(name for names in FUNCTIONS.values() for name in names.split())
 
 _SYNTAX = frozenset("and between case dec div else escape from in interval is not numeric or then varchar when".split())  # noqa: SIM905  as above
@@ -70,7 +70,7 @@ def check_calls(sql: str) -> None:
             match = nearest(name, ALLOWED)
             hint = f"did you mean {match}? " if match else ""
             place = f"{name} at character {token.start + 1}"
-            raise ContractError(f"{place} cannot be called; {hint}pipelines/README.md lists the functions")
+            raise ContractError(f"{place} cannot be called; {hint}domains/README.md lists the functions")
 
 
 def _is_word(token: Token, sql: str) -> bool:

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from statecast_domains.errors import PipelineFileError
+from statecast_domains.sections import SourceSection, TriggerSection
 from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RowPipeline, dead_letter_topic
-from stream_processor.definition.sections import SourceSection, TriggerSection
-from stream_processor.errors import PipelineFileError, TooFewSlotsError
+from stream_processor.errors import TooFewSlotsError
 
 MICRO_BATCH_SLOTS = 2
 """What all micro-batch queries share; their tasks end, so that fewer slots only slow them."""

@@ -9,10 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from statecast_domains.errors import PipelineFileError
+from statecast_domains.sections import spark_text
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.definition.sections import spark_text
-from stream_processor.errors import ContractError, PipelineFileError, QueryFailedError
+from stream_processor.errors import ContractError, QueryFailedError
 from stream_processor.operation.checkpoints import Checkpoints
 from stream_processor.operation.plan import QueryPlan, topics_of
 from stream_processor.operation.plan import plan as plan_queries

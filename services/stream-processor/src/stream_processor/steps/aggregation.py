@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType
 
+from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import WINDOW_FIELDS, Aggregate, AggregateFunction, AggregatePipeline
-from stream_processor.errors import PipelineFileError
 from stream_processor.spark_internals import exact
 from stream_processor.steps.functions import Functions, digits, filled, row_type
 from stream_processor.steps.keyed_topic import encode_record

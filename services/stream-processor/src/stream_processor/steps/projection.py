@@ -10,8 +10,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
+from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import Pipeline, PipelineBase, RoutePipeline, RowPipeline
-from stream_processor.errors import PipelineFileError
 from stream_processor.spark_internals import exact
 from stream_processor.steps.functions import Functions, filled, fits, row_type
 from stream_processor.steps.record_keys import elements, single

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from stream_processor.definition.sections import human, parse_duration, spark_text
+from statecast_domains.sections import human, parse_duration, spark_text
 
 
 @pytest.mark.parametrize(

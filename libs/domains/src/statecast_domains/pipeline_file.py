@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from statecast_domains import sections
+from statecast_domains.errors import PipelineFileError
+from statecast_domains.sections import Section, Sql
 from statecast_service.settings import suggest
 from statecast_service.yaml_files import read_yaml
-from stream_processor.definition import sections
-from stream_processor.definition.sections import Section, Sql
-from stream_processor.errors import PipelineFileError
 
 
 class PipelineFile(Section):
@@ -118,7 +118,7 @@ def _of_other_shapes(definition: PipelineFile) -> Iterator[tuple[str, str]]:
 
 
 def schema_text() -> str:
-    """The schema as pipelines/pipeline.schema.json holds it."""
+    """The schema as domains/pipeline.schema.json holds it."""
     schema = {key: _plain(value) for key, value in PipelineFile.model_json_schema().items()}
     whole = {"$schema": SCHEMA_DIALECT, **schema, "title": "A pipeline of the stream-processor"}
     return json.dumps(whole, indent=2) + "\n"

@@ -1,0 +1,30 @@
+"""Which files of a domain's directory are pipelines."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from statecast_domains.errors import DomainFileError
+
+DOMAIN_FILE = "domain.yaml"
+"""The file beside a domain's pipelines that is none of them."""
+
+
+def pipeline_files(paths: Iterable[Path]) -> list[Path]:
+    """The files that the paths stand for, each once: a directory for its pipelines and those of its directories.
+
+    `domain.yaml` is never one of them, so that `orders/*.yaml` may be given too, and neither is what begins with a dot,
+    as ConfigMaps have it. Raises DomainFileError for a directory without any.
+    """
+    files: dict[Path, None] = {}
+    for path in paths:
+        inside = _inside(path) if path.is_dir() else [path]
+        pipelines = [file for file in inside if file.name != DOMAIN_FILE]
+        if path.is_dir() and not pipelines:
+            raise DomainFileError(str(path), "", "is a directory without a pipeline's file: *.yaml")
+        files |= dict.fromkeys(pipelines)
+    return list(files)
+
+
+def _inside(directory: Path) -> list[Path]:
+    found = [*directory.glob("*.yaml"), *directory.glob("*/*.yaml")]
+    return sorted(file for file in found if not any(part[0] == "." for part in file.relative_to(directory).parts))

@@ -1,0 +1,20 @@
+"""What is wrong with the files of a domain: a ServiceError, which is one line and has the exit status of the process.
+
+DomainFileError         a file of a domain is wrong
+└── PipelineFileError   it is a pipeline's
+"""
+
+from statecast_service.errors import ServiceError
+
+
+class DomainFileError(ServiceError):
+    """A file of a domain is wrong; names the file and the key."""
+
+    exit_status = 2
+
+    def __init__(self, file: str, key: str, problem: str) -> None:
+        super().__init__(f"{file}: {key}: {problem}" if key else f"{file}: {problem}")
+
+
+class PipelineFileError(DomainFileError):
+    """A pipeline file is wrong; names the file and the key."""
