@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import structlog
 from confluent_kafka import Consumer
 from prometheus_client import CollectorRegistry
 
+from query_service.cluster.live_stores import LiveStores
 from query_service.cluster.membership import Membership
 from query_service.cluster.placement import Placement, ReplicaFactory
 from query_service.cluster.readiness import Readiness
@@ -41,10 +43,12 @@ from query_service.storage.changelog import Changelog
 from query_service.storage.checkpoints import Checkpoints, Pace
 from query_service.storage.rocksdb_engine import RocksdbOpener
 from query_service.storage.store_directory import StoreDirectory
-from query_service.storage.stores_file import StoreDefinition
+from query_service.storage.stores_file import StoreDefinition, read_stores
 from query_service.storage.topic_facts import TopicFacts
+from statecast.descriptors import MessageTypes
 from statecast_service.health import HealthServer
 from statecast_service.kafka import connect
+from statecast_service.watched_files import Settled, content_of, state_of
 
 _UPDATE_S = 0.1
 _SEEN_BY_PEERS_S = 0.5
@@ -94,9 +98,17 @@ class Instance:
             liveness=lambda: None if changelog.is_alive() else "the changelog has ended",
             readiness=lambda: readiness.reason,
         )
-        names = view.topic_names
-        self._topic_watch = TopicWatch(settings, names, lambda: view.wanted, events.topics, events.end_offsets)
-        self._membership = Membership(settings, me, view.topic_names, events.members)
+        self._topic_watch = TopicWatch(
+            settings, lambda: view.topic_names, lambda: view.wanted, events.topics, events.end_offsets
+        )
+        membership = self._membership = Membership(settings, me, view.topic_names, events.members)
+
+        def announce(topics: tuple[tuple[str, str], ...]) -> None:
+            membership.me = replace(me, topics=topics)
+
+        interval_s = settings.stores_interval_ms / 1000
+        read = stores_reader(settings)
+        self._live_stores = LiveStores(view, read, events.set_stores, announce, metrics, interval_s)
 
     async def run(self, stop: asyncio.Event) -> bool:
         """Serves until `stop` is set, then drains; False if it ended by itself. Raises PortInUseError at the start."""
@@ -108,13 +120,15 @@ class Instance:
         self._topic_watch.start()
         self._membership.start()
         placing = asyncio.create_task(self._placement.run())
+        watching = asyncio.create_task(self._live_stores.run())
         _log.info("started", address=self._view.me.address, shard_address=self._view.me.shard_address)
         try:
-            return await self._serve(stop, placing)
+            return await self._serve(stop, placing, watching)
         finally:
+            watching.cancel()
             await self._drain(placing)
 
-    async def _serve(self, stop: asyncio.Event, placing: "asyncio.Task[None]") -> bool:
+    async def _serve(self, stop: asyncio.Event, *tasks: "asyncio.Task[None]") -> bool:
         ready = False
         while not stop.is_set():
             self._readiness.update()
@@ -123,8 +137,9 @@ class Instance:
                 ready = True
                 await self._servers.set_serving(serving=True)
                 _log.info("ready", partitions=len(self._view.replicas))
-            if not self._changelog.is_alive() or placing.done() or self._servers.has_ended:
-                defect = placing.exception() if placing.done() else None
+            ended = [task for task in tasks if task.done()]
+            if not self._changelog.is_alive() or ended or self._servers.has_ended:
+                defect = ended[0].exception() if ended else None
                 _log.error("a part has ended; stopping, so that the instance is started again", exc_info=defect)
                 return False
             shard_map = self._view.shard_map
@@ -219,6 +234,18 @@ def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics:
     )
     caught_up_s, loop = settings.caught_up_ms / 1000, asyncio.get_running_loop()
     return ReplicaFactory(directory, loop, metrics, caught_up_s, max_recent_rows)
+
+
+def stores_reader(settings: Settings) -> Callable[[], Sequence[StoreDefinition] | None]:
+    """Returns what reads the stores file, when that or what is mounted has changed, as LiveStores takes it."""
+    settled = Settled(lambda: (content_of(settings.stores), state_of(settings.descriptors)))
+
+    def read() -> Sequence[StoreDefinition] | None:
+        if settled.news() is None:
+            return None
+        return read_stores(settings.stores, settings.with_descriptors(MessageTypes.read))
+
+    return read
 
 
 def _consumer(settings: Settings) -> Consumer:

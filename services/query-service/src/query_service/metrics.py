@@ -145,4 +145,7 @@ class Metrics:
         seed_bytes = "Bytes of partitions that were taken from peers (taken), and that peers and backups took (given)."
         self.seed_bytes = counter("query_service_seed_bytes", seed_bytes, ("direction",))
         self.checkpoints = gauge("query_service_checkpoints", "Checkpoints that are kept for peers and backups.")
+        stores_file = "0 while the stores file is wrong, or asks for what only a restart can do; the log says what."
+        self.stores_file = gauge("query_service_stores_file_ok", stores_file)
+        self.stores_file.set(1)
         self.members = gauge("query_service_members", "Instances in the group, as this one sees it.")

@@ -25,6 +25,8 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
 
     stores: Path = SHIPPED_STORES
     """The stores file: which keyed topics are served, and as what."""
+    stores_interval_ms: Annotated[int, Field(ge=100, le=3_600_000)] = 1000
+    """How often it is looked at: a change is taken live, or refused in the log, after two looks that see the same."""
     data_directory: Path = Path(".run/query-service")
     """Where the partitions lie on disk; one instance per directory."""
     replicas: Annotated[int, Field(ge=1, le=16)] = 2

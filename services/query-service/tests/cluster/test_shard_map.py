@@ -16,7 +16,27 @@ def test_a_member_survives_the_way_through_its_client_id() -> None:
     renamed = replace(member(1, 17), topics=(("a", "a.g2"), ("b", "c")))
 
     assert Member.from_client_id(member(1, 17).client_id()) == member(1, 17)
-    assert Member.from_client_id(renamed.client_id()) == renamed
+    again = Member.from_client_id(renamed.client_id())
+    assert again == renamed == member(1, 17)
+    assert again.topics == renamed.topics
+
+
+def test_a_member_that_has_more_topics_now_counts_as_that() -> None:
+    more = replace(member(1), topics=(("a", "a.g2"),))
+    [newest] = newest_of_each([more, member(1)])
+
+    assert newest.topics == more.topics
+
+
+def test_a_map_is_another_when_a_member_has_other_topics() -> None:
+    tracker = MemberTracker(member(1), 2, 30)
+    before = tracker.update(frozenset([member(1), member(2)]), 0)
+    tracker.set_stores({}, {"a": "a.g2"})
+    more = [replace(each, topics=(("a", "a.g2"),)) for each in (member(1), member(2))]
+
+    assert tracker.update(frozenset([more[0], member(2)]), 1).holders("a", 0) == (member(1),)
+    assert set(tracker.update(frozenset(more), 2).holders("a", 0)) == {member(1), member(2)}
+    assert before.holders("a", 0) != ()
 
 
 def test_a_client_that_is_no_instance_is_not_a_member() -> None:

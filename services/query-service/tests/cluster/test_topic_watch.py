@@ -48,7 +48,7 @@ def watch(kafka: str) -> Iterator[Callable[..., Reports]]:
         settings = Settings(kafka_bootstrap=bootstrap, end_offsets_interval_ms=50)
         note_topics = partial(setattr, reports, "topics")
         watching = TopicWatch(
-            settings, frozenset(topics), reports.wanted, note_topics, reports.note_end_offsets, describe_s=0.1
+            settings, lambda: frozenset(topics), reports.wanted, note_topics, reports.note_end_offsets, describe_s=0.1
         )
         watches.append(watching)
         watching.start()

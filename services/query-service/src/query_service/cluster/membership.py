@@ -28,6 +28,9 @@ class Membership(BrokerThread):
     The group's own assignment is not used: every member takes no partition, and computes its own from the member list.
     While the group's coordinator does not answer, the last list stays valid; no other broker is needed. A leave shows
     at once, a death after the session timeout. `on_members` is called from the thread with each list, changed or not.
+
+    `me` may be replaced by the same member with more topics: it joins once more, as that, and leaves as what it was
+    when it is listed, so that it is in the group all the time.
     """
 
     settings: Settings
@@ -39,29 +42,41 @@ class Membership(BrokerThread):
     def __post_init__(self) -> None:
         super().__init__("membership", "members of the group", self.settings.kafka_bootstrap)
         self._refused = False
+        self._listed: frozenset[str] = frozenset()
 
     @override
     def run(self) -> None:
+        joined: dict[str, Consumer] = {}
+        next_read = 0.0
+        try:
+            while not self.stopping.is_set():
+                client_id = self.me.client_id()
+                if client_id not in joined:
+                    joined[client_id] = self._join(client_id)
+                for consumer in joined.values():
+                    message = consumer.poll(_POLL_S / len(joined))
+                    if message is not None and (error := message.error()) is not None:
+                        self._note(error)
+                if time.monotonic() >= next_read:
+                    next_read = time.monotonic() + self.settings.membership_interval_ms / 1000
+                    self._read_members()
+                for former in [each for each in joined if each != client_id and client_id in self._listed]:
+                    joined.pop(former).close()
+        finally:
+            for consumer in joined.values():
+                consumer.close()
+
+    def _join(self, client_id: str) -> Consumer:
         options = {
             "group.id": self.settings.group_id,
-            "client.id": self.me.client_id(),
+            "client.id": client_id,
             "session.timeout.ms": self.settings.session_timeout_ms,
             "heartbeat.interval.ms": max(100, self.settings.session_timeout_ms // 6),
             "enable.auto.commit": False,
         }
         consumer = connect(Consumer, self.settings, options)
         consumer.subscribe(sorted(self.topics), on_assign=lambda consumer, _: consumer.assign([]))
-        next_read = 0.0
-        try:
-            while not self.stopping.is_set():
-                message = consumer.poll(_POLL_S)
-                if message is not None and (error := message.error()) is not None:
-                    self._note(error)
-                if time.monotonic() >= next_read:
-                    next_read = time.monotonic() + self.settings.membership_interval_ms / 1000
-                    self._read_members()
-        finally:
-            consumer.close()
+        return consumer
 
     def _note(self, error: KafkaError) -> None:
         why = reason(error, "Read", self.settings.group(self.settings.group_id))
@@ -88,5 +103,6 @@ class Membership(BrokerThread):
             self.failed(str(error) or "no answer in time")
             return
         self.answered()
+        self._listed = frozenset(member.client_id for member in described.members)
         members = [Member.from_client_id(member.client_id) for member in described.members]
         self.on_members(newest_of_each(member for member in members if member is not None))

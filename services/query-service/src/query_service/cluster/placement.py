@@ -70,9 +70,11 @@ class Placement:
     async def reconcile(self) -> None:
         """Opens and closes what the view asks for now; what cannot be done yet is left to the next time."""
         view = self.view
+        for key in [key for key in view.replicas if key[0] not in view.stores]:
+            await self._close(key)
         assigned = view.assigned()
-        places = sorted(assigned | view.replicas.keys())
-        view.wanted = tuple((view.stores[store].topic, partition) for store, partition in places)
+        wanted = {(view.stores[store].topic, partition) for store, partition in assigned}
+        view.wanted = tuple(sorted(wanted | {each.topic_partition for each in view.replicas.values()}))
         for key, replica in list(view.replicas.items()):
             if view.topics[replica.topic.name].topic_id != replica.topic.topic_id:
                 _log.warning("the topic was made anew; the store is rebuilt", store=key[0], partition=key[1])
@@ -88,6 +90,8 @@ class Placement:
 
     async def _open(self, key: StorePartition) -> None:
         store, partition = key
+        if store not in self.view.stores:  # it was removed while others were opened
+            return
         topic = self.view.topic(store)
         end = self.view.end_offsets.get((topic.name, partition))
         if end is None:

@@ -18,14 +18,15 @@ StorePartition = tuple[str, int]
 class Member:
     """One instance: its name, its public and its internal address as `host:port`, and when it started.
 
-    `topics` has those of its stores whose topic has another name, as (store, topic): a new generation of one.
+    `topics` has those of its stores whose topic has another name, as (store, topic): a new generation of one. They
+    become more when stores are added while it runs, and it is the same member all the same.
     """
 
     instance: str
     address: str
     shard_address: str
     started_ms: int = 0
-    topics: tuple[tuple[str, str], ...] = ()
+    topics: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def client_id(self) -> str:
         topics = ",".join(f"{store}={topic}" for store, topic in self.topics)
@@ -45,8 +46,12 @@ class Member:
 
 
 def newest_of_each(members: Iterable[Member]) -> frozenset[Member]:
-    """Returns one member per instance name: a restarted one is listed beside its dead self until that times out."""
-    newest = {member.instance: member for member in sorted(members, key=lambda member: member.started_ms)}
+    """Returns one member per instance name, which may be listed more than once.
+
+    A restarted one is listed beside its dead self until that times out, and one that has more topics now beside itself.
+    """
+    in_order = sorted(members, key=lambda member: (member.started_ms, len(member.topics)))
+    newest = {member.instance: member for member in in_order}
     return frozenset(newest.values())
 
 
@@ -64,8 +69,13 @@ class ShardMap:
     departed: frozenset[Member] = frozenset()
     of_store: Mapping[str, int] = field(default_factory=dict, hash=False)
     topics: Mapping[str, str] = field(default_factory=dict, hash=False)
+    _topics_of: Mapping[str, tuple[tuple[str, str], ...]] = field(init=False, hash=False, repr=False)
     _ranks: dict[StorePartition, tuple[Member, ...]] = field(default_factory=dict, compare=False, repr=False)
     _holders: dict[StorePartition, tuple[Member, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        topics_of = {member.instance: member.topics for member in self.members | self.departed}
+        object.__setattr__(self, "_topics_of", topics_of)
 
     def ranked(self, store: str, partition: int) -> tuple[Member, ...]:
         """Returns everyone who may answer for the partition, rank 1 first."""
@@ -89,13 +99,20 @@ class ShardMap:
         """Returns this map with those holders that follow from an earlier map of the same instance.
 
         Where no holder has left, only those who came can have taken the place of one: with many members that is much
-        less to compute than all ranks.
+        less to compute than all ranks. Stores that have come or gone may change all of it.
         """
+        if (self.of_store, self.topics) != (before.of_store, before.topics) or self._have_other_topics(before):
+            return self
         came, gone = self.members - before.members, before.members - self.members
         for key, holders in before._holders.items():
             if gone.isdisjoint(holders):
                 self._holders[key] = self._choose([*holders, *self._of(key[0], came)], key) if came else holders
         return self
+
+    def _have_other_topics(self, before: "ShardMap") -> bool:
+        """Whether an instance of both maps has other topics in this one."""
+        both = self._topics_of.keys() & before._topics_of.keys()
+        return any(self._topics_of[instance] != before._topics_of[instance] for instance in both)
 
     def _choose(self, members: Iterable[Member], key: StorePartition) -> tuple[Member, ...]:
         return _highest(self.of_store.get(key[0], self.replicas), members, key)
@@ -117,10 +134,14 @@ class MemberTracker:
     replicas: int
     departed_s: float
     of_store: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, str] = field(init=False)
     joined: bool = field(default=False, init=False)
     _members: frozenset[Member] = field(default=frozenset(), init=False)
     _last: ShardMap | None = field(default=None, init=False)
     _departed: dict[Member, float] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.topics = dict(self.me.topics)
 
     def update(self, listed: frozenset[Member], now: float) -> ShardMap:
         """Returns the map for a member list that was read at `now`, in seconds of any steady clock.
@@ -140,12 +161,17 @@ class MemberTracker:
         self._members = members
         return self._map(members, self._departed)
 
+    def set_stores(self, of_store: Mapping[str, int], topics: Mapping[str, str]) -> ShardMap:
+        """Returns the map for other stores: `of_store` and `topics` are as those of ShardMap."""
+        self.of_store, self.topics = of_store, topics
+        return self._map(self._members, self._departed)
+
     def leave(self) -> ShardMap:
         """Returns the map as the others see it once this instance has left."""
         return self._map(self._members - {self.me}, [self.me])
 
     def _map(self, members: frozenset[Member], departed: Iterable[Member]) -> ShardMap:
-        shard_map = ShardMap(members, self.replicas, frozenset(departed), self.of_store, dict(self.me.topics))
+        shard_map = ShardMap(members, self.replicas, frozenset(departed), self.of_store, self.topics)
         if self._last is None or shard_map != self._last:
             self._last = shard_map if self._last is None else shard_map.after(self._last)
         return self._last

@@ -26,7 +26,9 @@ _log = structlog.get_logger()
 
 @dataclass(eq=False, repr=False)
 class TopicWatch(BrokerThread):
-    """Asks for the ends of the `wanted` partitions often, and for the topics every two seconds.
+    """Asks for the ends of the `wanted` partitions often, and for the topics of `names` every two seconds.
+
+    One that has joined the names is asked for at once.
 
     A topic that is gone keeps its last description: its rows are still the newest there are. A topic that was made
     anew has another id, and so another epoch. The thread calls `on_topics` with all topics after any has changed, and
@@ -34,7 +36,7 @@ class TopicWatch(BrokerThread):
     """
 
     settings: Settings
-    names: frozenset[str]
+    names: Callable[[], frozenset[str]]
     wanted: Callable[[], Collection[TopicPartition]]
     on_topics: Callable[[dict[str, Topic]], None]
     on_end_offsets: Callable[[dict[TopicPartition, EndOffset]], None]
@@ -50,6 +52,7 @@ class TopicWatch(BrokerThread):
         self._end_offsets_failed = False
         self._topics: dict[str, Topic] = {}
         self._missing: dict[str, int] = {}
+        self._asked: frozenset[str] = frozenset()
 
     @override
     def run(self) -> None:
@@ -57,7 +60,7 @@ class TopicWatch(BrokerThread):
         next_description = 0.0
         while not self.stopping.wait(interval_s):
             try:
-                if time.monotonic() >= next_description:
+                if time.monotonic() >= next_description or not self.names() <= self._asked:
                     # First, so that the end offsets are read although a silent broker is asked for the description.
                     next_description = time.monotonic() + (self.describe_s if self._topics else interval_s)
                     self._describe()
@@ -72,7 +75,9 @@ class TopicWatch(BrokerThread):
         self._consumer.close()
 
     def _describe(self) -> None:
-        described = self._admin.describe_topics(TopicCollection(sorted(self.names)), request_timeout=_REQUEST_TIMEOUT_S)
+        self._asked = self.names()
+        asked = TopicCollection(sorted(self._asked))
+        described = self._admin.describe_topics(asked, request_timeout=_REQUEST_TIMEOUT_S)
         topics = dict(self._topics)
         for name, future in described.items():
             try:

@@ -25,18 +25,23 @@ class View:
     def __init__(self, me: Member, stores: Iterable[StoreDefinition], replicas: int) -> None:
         self.me = me
         self.stores = {store.name: store for store in stores}
-        of_store = {store.name: store.replicas for store in self.stores.values() if store.replicas is not None}
-        self.shard_map = ShardMap(frozenset(), replicas, of_store=of_store)
+        """Replaced as a whole when the stores file has changed, never changed: any thread may read it."""
+        self.shard_map = ShardMap(frozenset(), replicas, of_store=self.replicas_of_stores)
         self.topics: dict[str, Topic] = {}
         self.end_offsets: dict[TopicPartition, EndOffset] = {}
         self.replicas: dict[StorePartition, Replica] = {}
         self.wanted: tuple[TopicPartition, ...] = ()
         """The partitions whose end offsets are wanted: any thread may read it."""
-        self._assigned: tuple[ShardMap, Mapping[str, Topic], frozenset[StorePartition]] | None = None
+        self._assigned: tuple[tuple[object, ...], frozenset[StorePartition]] | None = None
 
     @property
     def topic_names(self) -> frozenset[str]:
         return frozenset(store.topic for store in self.stores.values())
+
+    @property
+    def replicas_of_stores(self) -> dict[str, int]:
+        """How many instances hold each partition of a store, for those that say it."""
+        return {store.name: store.replicas for store in self.stores.values() if store.replicas is not None}
 
     def store(self, name: str) -> StoreDefinition:
         """Returns a store. Raises UnknownStoreError, with the nearest name."""
@@ -79,9 +84,9 @@ class View:
 
     def assigned(self) -> frozenset[StorePartition]:
         """Returns the partitions that this instance should hold by the shard map."""
-        known = self._assigned
-        if known is not None and known[0] is self.shard_map and known[1] is self.topics:
-            return known[2]
+        known, made_of = self._assigned, (self.shard_map, self.topics, self.stores)
+        if known is not None and all(one is other for one, other in zip(known[0], made_of, strict=True)):
+            return known[1]
         assigned = frozenset(
             (store, partition)
             for store, definition in self.stores.items()
@@ -89,7 +94,7 @@ class View:
             for partition in range(self.topics[definition.topic].partitions)
             if self.me in self.shard_map.holders(store, partition)
         )
-        self._assigned = self.shard_map, self.topics, assigned
+        self._assigned = made_of, assigned
         return assigned
 
 
@@ -106,6 +111,15 @@ class ClusterEvents:
     tracker: MemberTracker
     on_change: Callable[[], None]
     _leaving: bool = field(default=False, init=False)
+
+    def set_stores(self, stores: Mapping[str, StoreDefinition]) -> None:
+        """Serves these stores from now on. On the event loop only."""
+        self.view.stores = dict(stores)
+        topics = {store.name: store.topic for store in stores.values() if store.topic != store.name}
+        shard_map = self.tracker.set_stores(self.view.replicas_of_stores, topics)
+        if not self._leaving:
+            self.view.shard_map = shard_map
+            self.on_change()
 
     def leave(self) -> None:
         """Makes the view what the others see once this instance is gone, and keeps it so. On the event loop only."""
