@@ -1,33 +1,26 @@
-"""The demo: starts a stack unless one runs, shows orders changing behind its gateway, and ends what it started."""
+"""The demo: starts a stack unless one runs, shows rows changing behind its gateway, and ends what it started."""
 
 import asyncio
 import shutil
-import ssl
 import sys
 import termios
 import time
 import tty
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
-import httpx
-from google.protobuf import json_format
 from rich.console import Console
 from rich.live import Live
 
-from local_stack.demo_board import Board, OrderLine, batch_line, draw
+from local_stack.demo_board import Board, batch_line, draw
+from local_stack.demo_lines import ORDERS, ROWS
+from local_stack.demo_watches import Clock, following
+from local_stack.domains import FIRST
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import PROGRAMS, Settings
 from local_stack.stack_file import Stack
-from statecast.orders.v1.order_pb2 import Order
-from statecast.push.v1.range_pb2 import Range, RangeChanged
-from statecast.query.v1.query_service_pb2 import ListShardsResponse
-from statecast_client.push import PushClient
 
-OPERATOR_WATCHES = tuple(f"customer-{number:04}" for number in range(3, 11))
-ORDERS_PER_CUSTOMER = 20
-INTERVAL_MS = 100
-SHARDS_EVERY_S = LINES_EVERY_S = 1.0
+LINES_EVERY_S = 1.0
 FRAMES_PER_S = 8
 
 CANCEL = (
@@ -36,7 +29,6 @@ CANCEL = (
 )
 RUN_SQL = "import psycopg, sys; psycopg.connect(sys.argv[1], autocommit=True).execute(sys.argv[2])"
 
-Clock = Callable[[], float]  # tells the time, in unix seconds
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -50,6 +42,7 @@ def run_demo(settings: Settings, console: Console) -> int:
             ending.callback(console.print, "ending the stack")
         running.wait_announced(settings.start_timeout_s)
         stack = running.file
+        console.print(f"{', '.join(stack.domains)} on a page: {stack.gateway.http}/", soft_wrap=True, markup=False)
         if stack.database:
             console.print(sql_hint(stack.database.url), soft_wrap=True, markup=False)
         return asyncio.run(_show(stack, settings, console))
@@ -63,60 +56,14 @@ def sql_hint(url: str) -> str:
 
 
 async def _show(stack: Stack, settings: Settings, console: Console) -> int:
-    board = Board(since_s=time.time(), hint=sql_hint(stack.database.url) if stack.database else "")
+    hint = sql_hint(stack.database.url) if stack.database else ""
+    board = Board(ORDERS if stack.domains == (FIRST,) else ROWS, since_s=time.time(), hint=hint)
     async with following(stack, board, time.time):
         if console.is_terminal:
             await _draw_live(board, stack, settings.demo_s, console)
         else:
             await print_lines(board, settings.demo_lines_s, console, time.time)
     return 0 if board.updates else 1
-
-
-@asynccontextmanager
-async def following(stack: Stack, board: Board, clock: Clock) -> AsyncIterator[None]:
-    """Feeds the board during the block with what each demo user with a password and a key may see."""
-    trust = ssl.create_default_context(cafile=stack.gateway.ca_certificate)
-    async with AsyncExitStack() as clients:
-        tasks = []
-        for name, user in stack.credentials.items():
-            if not (user.basic and user.key):
-                continue
-            headers = user.headers
-            push = PushClient(f"{stack.gateway.wss}/v1/stream", credentials=headers, tls=trust)
-            await clients.enter_async_context(push)
-            customers = (user.customer_id,) if user.customer_id else OPERATOR_WATCHES
-            tasks += [asyncio.create_task(_follow_orders(push, each, name, board, clock)) for each in customers]
-            if not user.customer_id:
-                http = httpx.AsyncClient(base_url=stack.gateway.https, headers=headers, verify=trust, trust_env=False)
-                tasks.append(asyncio.create_task(_follow_shards(await clients.enter_async_context(http), board)))
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _follow_orders(client: PushClient, customer: str, seen_by: str, board: Board, clock: Clock) -> None:
-    watched = Range(store="orders-by-customer", group=customer, limit=ORDERS_PER_CUSTOMER, reverse=True)
-    try:
-        async for change in await client.watch_range(watched, interval_ms=INTERVAL_MS):
-            order = Order()
-            if isinstance(change, RangeChanged) and change.row.Unpack(order):
-                board.apply(OrderLine(order, seen_by, change.commit_time.ToNanoseconds() / 1e9), clock())
-    except Exception as error:  # noqa: BLE001  whatever ends the task is shown on the board
-        board.problem = f"{seen_by}: {error}"
-
-
-async def _follow_shards(client: httpx.AsyncClient, board: Board) -> None:
-    while True:
-        try:
-            response = (await client.get("/v1/shards")).raise_for_status()
-            shard_map = json_format.Parse(response.content, ListShardsResponse(), ignore_unknown_fields=True)
-            board.shards, board.problem = shard_map.shards, ""
-        except (httpx.HTTPError, json_format.ParseError) as error:
-            board.problem = f"shards: {error}"
-        await asyncio.sleep(SHARDS_EVERY_S)
 
 
 async def _draw_live(board: Board, stack: Stack, length_s: float, console: Console) -> None:
@@ -138,7 +85,7 @@ async def print_lines(
         updates = board.updates
         await sleep(LINES_EVERY_S)
         if changed := board.changed_after(printed):
-            console.print(batch_line(changed, clock()), soft_wrap=True, markup=False)
+            console.print(batch_line(board.kind.noun, changed, clock()), soft_wrap=True, markup=False)
             end = end if updates else clock() + length_s
     if not board.updates:
         console.print(f"no update came within {length_s:g} s. {board.problem}", markup=False)

@@ -1,4 +1,4 @@
-"""What the demo shows: the newest state of each order, how old updates were when they came, and who serves what."""
+"""What the demo shows: the newest state of each row, how old updates were when they came, and who serves what."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -13,7 +13,6 @@ from rich.panel import Panel
 from rich.table import Column, Table
 from rich.text import Text
 
-from statecast.orders.v1.order_pb2 import Order, OrderStatus
 from statecast.query.v1.query_pb2 import Replica, Shard
 
 RATE_WINDOW_S = 5.0
@@ -21,35 +20,41 @@ MAX_AGES = 1000
 FRESH_S = 1.0
 OTHER_LINES = 12
 HINT_LINES = 4  # of a hint, folded
-NAMED_ORDERS = 3
-STATUS_STYLES = dict(zip(OrderStatus.values(), ("", "white", "cyan", "blue", "yellow", "green", "red"), strict=False))
+NAMED_ROWS = 3
 
 
 @dataclass(frozen=True)
-class OrderLine:
-    """One order. Times are unix seconds: of the commit at the source, and of the last change that reached us."""
+class Kind:
+    """What the rows of a board are called, and the columns of their cells."""
 
-    order: Order
+    noun: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row. Times are unix seconds: of the commit at the source, and of the last change that reached us."""
+
+    name: str  # the same for every state of the row
+    cells: tuple[str | Text, ...]  # one for each column of the board
+    brief: str
     seen_by: str
     committed_s: float
     changes: int = 0
     age_s: float = 0.0
     changed_s: float = 0.0
 
-    @property
-    def status(self) -> str:
-        return OrderStatus.Name(self.order.status).removeprefix("ORDER_STATUS_").capitalize()
-
 
 @dataclass
 class Board:
-    """Gathers what all demo users see. Times are unix seconds, ages are seconds.
+    """Gathers what demo users see. Times are unix seconds, ages are seconds.
 
     Nobody watched before `since_s`: changes from then are shown and not counted.
     """
 
+    kind: Kind
     since_s: float = 0.0
-    lines: dict[str, OrderLine] = field(default_factory=dict)
+    lines: dict[str, Line] = field(default_factory=dict)
     shards: Sequence[Shard] = ()  # by store and partition
     updates: int = 0
     problem: str = ""
@@ -57,26 +62,26 @@ class Board:
     _ages: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_AGES))
     _times: deque[float] = field(default_factory=deque)
 
-    def apply(self, line: OrderLine, now: float) -> None:
-        """Takes an order as it came at `now`. The first time that an order is seen is no change."""
-        before = self.lines.setdefault(line.order.order_id, line)
+    def apply(self, line: Line, now: float) -> None:
+        """Takes a row as it came at `now`. The first time that a row is seen is no change."""
+        before = self.lines.setdefault(line.name, line)
         if line.committed_s <= before.committed_s:
             return
         if line.committed_s < self.since_s:
-            self.lines[line.order.order_id] = line
+            self.lines[line.name] = line
             return
         line = replace(line, changes=before.changes + 1, age_s=now - line.committed_s, changed_s=now)
-        self.lines[line.order.order_id] = line
+        self.lines[line.name] = line
         self._ages.append(line.age_s)
         self._times.append(now)
         self.updates += 1
 
-    def changed_after(self, moment: float) -> list[OrderLine]:
-        """The orders that changed after `moment`, the oldest change first; those that never did changed at 0."""
+    def changed_after(self, moment: float) -> list[Line]:
+        """The rows that changed after `moment`, the oldest change first; those that never did changed at 0."""
         changed = (line for line in self.lines.values() if line.changed_s > moment)
-        return sorted(changed, key=lambda line: (line.changed_s, line.order.order_id))
+        return sorted(changed, key=lambda line: (line.changed_s, line.name))
 
-    def latest(self, count: int) -> list[OrderLine]:
+    def latest(self, count: int) -> list[Line]:
         return self.changed_after(-1)[::-1][:count]
 
     def rate(self, now: float) -> float:
@@ -89,13 +94,13 @@ class Board:
         return (milliseconds(median(self._ages)), milliseconds(max(self._ages))) if self._ages else ("-", "-")
 
 
-def batch_line(changed: Sequence[OrderLine], now: float) -> str:
-    """One line about orders that have changed, for a demo without a terminal."""
-    named = ", ".join(f"{line.order.order_id} {line.status}" for line in changed[-NAMED_ORDERS:])
-    more = f" and {len(changed) - NAMED_ORDERS} more" if len(changed) > NAMED_ORDERS else ""
+def batch_line(noun: str, changed: Sequence[Line], now: float) -> str:
+    """One line about rows that have changed, for a demo without a terminal."""
+    named = ", ".join(line.brief for line in changed[-NAMED_ROWS:])
+    more = f" and {len(changed) - NAMED_ROWS} more" if len(changed) > NAMED_ROWS else ""
     slowest = milliseconds(max(line.age_s for line in changed))
     at = datetime.fromtimestamp(now, UTC).strftime("%H:%M:%S")
-    return f"{at}  {len(changed):3} orders changed, slowest after {slowest}: {named}{more}"
+    return f"{at}  {len(changed):3} {noun} changed, slowest after {slowest}: {named}{more}"
 
 
 def draw(board: Board, address: str, seconds_left: float, now: float, height: int) -> RenderableType:
@@ -104,7 +109,7 @@ def draw(board: Board, address: str, seconds_left: float, now: float, height: in
     rows = max(3, height - OTHER_LINES - len({shard.store for shard in board.shards}) - HINT_LINES * len(hints))
     return Group(
         _figures(board, address, now),
-        _orders(board.latest(rows), now),
+        _rows(board.kind, board.latest(rows), now),
         _shards(board.shards),
         *hints,
         Text(board.problem or f"{seconds_left:.0f} s left; any key ends it", style="red" if board.problem else "dim"),
@@ -121,23 +126,20 @@ def _figures(board: Board, address: str, now: float) -> Panel:
         "commit to client, median": median_age,
         "the slowest": highest_age,
         "updates here": f"{board.rate(now):.1f} /s",
-        "orders watched": f"{len(board.lines)}",
+        f"{board.kind.noun} watched": f"{len(board.lines)}",
     }
     grid = Table.grid(*(Column(justify="center", ratio=1) for _ in figures), expand=True)
     grid.add_row(*(f"[bold green]{value}[/]  [dim]{text}[/]" for text, value in figures.items()))
     return Panel(grid, title="[bold]Statecast[/]", subtitle=f"[dim]{address}[/]", box=box.ROUNDED)
 
 
-def _orders(lines: list[OrderLine], now: float) -> Table:
-    texts = ("order", "customer", "status", "delivery", "tracking", "seen by")
+def _rows(kind: Kind, lines: list[Line], now: float) -> Table:
     figures = (Column(text, justify="right", no_wrap=True) for text in ("changes", "age"))
-    columns = (*(Column(text, no_wrap=True) for text in texts), *figures)
+    columns = (*(Column(text, no_wrap=True) for text in (*kind.columns, "seen by")), *figures)
     table = Table(*columns, box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
     for line in lines:
-        order, status = line.order, Text(line.status, STATUS_STYLES.get(line.order.status, "magenta"))
-        cells = (order.order_id, order.customer_id, status, order.estimated_delivery, order.tracking_number)
         changes = (str(line.changes), milliseconds(line.age_s)) if line.changes else ()
-        table.add_row(*cells, line.seen_by, *changes, style="bold" if now - line.changed_s < FRESH_S else "")
+        table.add_row(*line.cells, line.seen_by, *changes, style="bold" if now - line.changed_s < FRESH_S else "")
     return table
 
 

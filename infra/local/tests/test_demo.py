@@ -14,14 +14,18 @@ from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from confluent_kafka import Producer
 from rich.console import Console
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
-from local_stack.demo import following, key_pressed, print_lines, sql_hint
-from local_stack.demo_board import Board, OrderLine
+from local_stack.demo import key_pressed, print_lines, sql_hint
+from local_stack.demo_board import Board, Line
+from local_stack.demo_lines import ORDERS, ROWS
+from local_stack.demo_watches import following, newest_groups
 from local_stack.settings import Settings
 from local_stack.stack_file import Basic, Credentials, Stack, stack_text
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
@@ -30,6 +34,7 @@ from statecast.push.v1.range_pb2 import MemberChange, RangeChanged, RangeWatched
 from statecast.push.v1.subscription_pb2 import Start
 from statecast_client.push.protocol import SUBPROTOCOL
 from testkit.certificates import Certificates
+from testkit.topics import create_topic
 from testkit.waiting import wait_until_async
 
 ALICE = Credentials(customer_id="customer-0001", basic=Basic(username="alice", password="secret"), key="alice-key")
@@ -107,19 +112,19 @@ def gateway(tmp_path: Path) -> FakeGateway:
 
 async def test_orders_of_a_customer_are_watched_and_shown(gateway: FakeGateway) -> None:
     gateway.statuses = ["PLACED", "PAID"]
-    board = Board()
+    board = Board(ORDERS)
 
     async with gateway.running(alice=ALICE) as stack, following(stack, board, lambda: NOW + 2):
         await wait_until_async(lambda: board.updates, "an update comes")
 
     line = board.lines["order-1"]
-    assert (line.status, line.order.customer_id, line.seen_by) == ("Paid", "customer-0001", "alice")
+    assert (line.brief, line.cells[1], line.seen_by) == ("order-1 Paid", "customer-0001", "alice")
     assert (line.changes, line.age_s) == (1, 1.0)
     assert gateway.keys == {"alice-key"}
 
 
 async def test_a_lost_socket_continues_from_its_position(gateway: FakeGateway) -> None:
-    board = Board()
+    board = Board(ORDERS)
 
     async with gateway.running(alice=ALICE) as stack, following(stack, board, lambda: NOW):
         await wait_until_async(lambda: board.lines, "a snapshot comes")
@@ -133,7 +138,7 @@ async def test_a_lost_socket_continues_from_its_position(gateway: FakeGateway) -
 
 async def test_a_refusal_is_shown_as_a_problem(gateway: FakeGateway) -> None:
     gateway.refusal = "not yours"
-    board = Board()
+    board = Board(ORDERS)
 
     async with gateway.running(alice=ALICE) as stack, following(stack, board, lambda: NOW):
         await wait_until_async(lambda: board.problem, "the problem is shown")
@@ -146,7 +151,7 @@ async def test_an_authority_that_is_not_the_stacks_is_not_trusted(gateway: FakeG
     (tmp_path / "other").mkdir()
     other = Certificates(tmp_path / "other")
     other.ensure(datetime.now(UTC))
-    board = Board()
+    board = Board(ORDERS)
 
     async with gateway.running(operator=OPERATOR) as stack:
         elsewhere = stack.gateway.model_copy(update={"ca_certificate": other.authority})
@@ -157,7 +162,7 @@ async def test_an_authority_that_is_not_the_stacks_is_not_trusted(gateway: FakeG
 
 
 async def test_the_shard_map_is_followed_as_staff(gateway: FakeGateway) -> None:
-    board = Board()
+    board = Board(ORDERS)
     gateway.pages["/v1/shards"] = {"shards": [{"store": "orders-by-key", "partition": 1, "replicas": []}]}
 
     async with gateway.running(operator=OPERATOR) as stack, following(stack, board, lambda: NOW):
@@ -166,8 +171,36 @@ async def test_the_shard_map_is_followed_as_staff(gateway: FakeGateway) -> None:
     assert board.shards[0].partition == 1
 
 
+async def test_staff_watch_groups_of_every_store(gateway: FakeGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = [{"store": name, "ranges": True} for name in ("odds-by-match", "bookings-by-customer")]
+    gateway.pages["/v1/stores"] = {"stores": listed}
+    monkeypatch.setattr("local_stack.demo_watches.newest_groups", lambda _, store: [f"group of {store}"])
+    board = Board(ROWS)
+
+    async with gateway.running(alice=ALICE, operator=OPERATOR) as stack, following(stack, board, lambda: NOW):
+        await wait_until_async(lambda: len(board.lines) == 2, "both stores are shown")
+
+    asked = {(each.watch_range.range.store, each.watch_range.range.group) for each in gateway.watched}
+    assert asked == {(each["store"], f"group of {each['store']}") for each in listed}
+    assert {line.seen_by for line in board.lines.values()} == {"operator"}
+    assert gateway.keys == {"operator-key"}
+
+
+@pytest.mark.kafka
+def test_the_groups_of_a_store_are_those_that_changed_last(kafka: str) -> None:
+    topic = f"store-{uuid4().hex[:8]}"
+    create_topic(kafka, topic, partitions=1)
+    producer = Producer({"bootstrap.servers": kafka})
+    for number, key in enumerate((b"a", b"b\0001\0x", b"a", b"c", b"d")):
+        producer.produce(topic, None if key == b"c" else b"row", key, timestamp=1_000 + number)
+    producer.flush()
+
+    assert newest_groups(kafka, topic) == ["d", "a", "b"]
+    assert newest_groups(kafka, f"{topic}-missing") == []
+
+
 async def test_another_status_than_2xx_is_shown_as_a_problem(gateway: FakeGateway) -> None:
-    board = Board()
+    board = Board(ORDERS)
 
     async with gateway.running(operator=OPERATOR) as stack, following(stack, board, lambda: NOW):
         await wait_until_async(lambda: "404" in board.problem, "the problem is shown")
@@ -176,7 +209,7 @@ async def test_another_status_than_2xx_is_shown_as_a_problem(gateway: FakeGatewa
 
 
 def apply(board: Board, now: float) -> None:
-    board.apply(OrderLine(Order(order_id="order-1"), "alice", now - 0.05), now)
+    board.apply(Line("order-1", ("order-1",), "order-1", "alice", now - 0.05), now)
 
 
 class Clock:
@@ -198,7 +231,7 @@ class Clock:
 
 
 async def test_it_fails_when_no_update_came() -> None:
-    board, console = Board(problem="alice: refused"), Console()
+    board, console = Board(ORDERS, problem="alice: refused"), Console()
     clock = Clock(board)
     with console.capture() as capture:
         await print_lines(board, 30, console, clock, clock.sleep)
@@ -208,7 +241,7 @@ async def test_it_fails_when_no_update_came() -> None:
 
 
 async def test_it_shows_updates_for_its_time_from_the_first_on() -> None:
-    board, console = Board(), Console(width=200)
+    board, console = Board(ORDERS), Console(width=200)
     clock = Clock(board, first=NOW + 20)
     with console.capture() as capture:
         await print_lines(board, 30, console, clock, clock.sleep)

@@ -3,8 +3,8 @@
 import pytest
 from rich.console import Console
 
-from local_stack.demo_board import Board, OrderLine, batch_line, draw
-from statecast.orders.v1.order_pb2 import Order, OrderStatus
+from local_stack.demo_board import Board, Line, batch_line, draw
+from local_stack.demo_lines import ORDERS
 from statecast.query.v1.query_pb2 import Replica, Shard
 
 NOW = 1_800_000_000.0
@@ -12,14 +12,13 @@ REPLICAS = (Replica(instance="query-2", rank=1, serving=True, lag_records=7), Re
 SHARD = Shard(store="orders-by-key", partition=3, replicas=REPLICAS)
 
 
-def line(order_id: str = "order-1", committed_s: float = NOW) -> OrderLine:
-    order = Order(order_id=order_id, customer_id="customer-1", status=OrderStatus.ORDER_STATUS_PAID)
-    order.estimated_delivery, order.tracking_number = "2027-01-20", "TRACK-1"
-    return OrderLine(order, "alice", committed_s)
+def line(order_id: str = "order-1", committed_s: float = NOW) -> Line:
+    cells = (order_id, "customer-1", "Paid", "2027-01-20", "TRACK-1")
+    return Line(order_id, cells, f"{order_id} Paid", "alice", committed_s)
 
 
 def changed(order_id: str, now: float, age_s: float = 0.05) -> Board:
-    board = Board()
+    board = Board(ORDERS)
     change(board, order_id, now, age_s)
     return board
 
@@ -37,7 +36,7 @@ def drawn(board: Board) -> str:
 
 
 def test_ages_run_from_the_commit_to_the_client() -> None:
-    board = Board()
+    board = Board(ORDERS)
     for place, age_s in enumerate((0.05, 0.1, 0.3)):
         change(board, "order-1", NOW + place, age_s)
 
@@ -46,7 +45,7 @@ def test_ages_run_from_the_commit_to_the_client() -> None:
 
 
 def test_what_was_committed_before_anyone_watched_has_no_age() -> None:
-    board = Board(since_s=NOW)
+    board = Board(ORDERS, since_s=NOW)
     change(board, "order-1", NOW + 1, age_s=20)
     assert board.ages() == ("-", "-")
     assert board.lines["order-1"].committed_s == NOW + 1 - 20
@@ -56,7 +55,7 @@ def test_what_was_committed_before_anyone_watched_has_no_age() -> None:
 
 
 def test_a_snapshot_is_shown_and_is_no_change() -> None:
-    board = Board()
+    board = Board(ORDERS)
 
     board.apply(line(committed_s=NOW - 3600), NOW)
 
@@ -73,16 +72,16 @@ def test_a_change_that_is_told_again_counts_once() -> None:
 
 
 def test_the_newest_changes_come_first() -> None:
-    board = Board()
+    board = Board(ORDERS)
     for place, order_id in enumerate(("a", "b", "a", "c")):
         change(board, order_id, NOW + place)
 
-    assert [each.order.order_id for each in board.latest(2)] == ["c", "a"]
-    assert [each.order.order_id for each in board.changed_after(NOW + 1)] == ["a", "c"]
+    assert [each.name for each in board.latest(2)] == ["c", "a"]
+    assert [each.name for each in board.changed_after(NOW + 1)] == ["a", "c"]
 
 
 def test_the_rate_counts_the_last_five_seconds() -> None:
-    board = Board()
+    board = Board(ORDERS)
     for second in range(20):
         change(board, "order-1", NOW + second)
 
@@ -91,11 +90,11 @@ def test_the_rate_counts_the_last_five_seconds() -> None:
 
 
 def test_a_line_names_some_orders_and_counts_the_others() -> None:
-    board = Board()
+    board = Board(ORDERS)
     for number in range(5):
         change(board, f"order-{number}", NOW + number)
 
-    text = batch_line(board.changed_after(NOW - 1), NOW + 5)
+    text = batch_line("orders", board.changed_after(NOW - 1), NOW + 5)
 
     assert "5 orders changed" in text
     assert "order-2 Paid, order-3 Paid, order-4 Paid and 2 more" in text
@@ -114,7 +113,7 @@ def test_it_shows_orders_ages_and_owners() -> None:
 
 
 def test_it_shows_a_problem_instead_of_the_time_left() -> None:
-    text = drawn(Board(problem="alice: connection refused"))
+    text = drawn(Board(ORDERS, problem="alice: connection refused"))
 
     assert "alice: connection refused" in text
     assert "s left" not in text

@@ -1,9 +1,9 @@
 """Creates topics, and reads them from their start to their end as it is now."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -18,13 +18,14 @@ READ_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class Record:
-    """One record of a topic; an absent key is empty; `headers` by name."""
+    """One record of a topic; an absent key is empty; `headers` by name; `time_ms` of its timestamp."""
 
     partition: int
     offset: int
     key: bytes
     value: bytes | None
     headers: dict[str, bytes]
+    time_ms: int = field(default=0, compare=False)
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 4, config: Mapping[str, str] | None = None) -> None:
@@ -74,9 +75,19 @@ def count_records(bootstrap: str, topic: str) -> int:
 
 def read_topic(bootstrap: str, topic: str) -> list[Record]:
     """Returns every record between the topic's start and its end; those of one partition in their order."""
+    return _read(bootstrap, topic, lambda _: 0)
+
+
+def read_newest(bootstrap: str, topic: str, count: int) -> list[Record]:
+    """Returns the last `count` records of each partition, or as many as there are; none of no topic."""
+    return _read(bootstrap, topic, lambda end: max(0, end - count))
+
+
+def _read(bootstrap: str, topic: str, start: Callable[[int], int]) -> list[Record]:
+    """Reads from the offset that `start` makes of the end of each partition, to the end."""
     with _reader(bootstrap) as consumer:
         partitions = _ends(consumer, topic)
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+        consumer.assign([TopicPartition(topic, partition, start(end)) for partition, end in partitions.items()])
         records: list[Record] = []
         unread = set(partitions)
         deadline = time.monotonic() + scaled(READ_TIMEOUT_S)
@@ -122,4 +133,4 @@ def _ends(consumer: Consumer, topic: str) -> dict[int, int]:
 def _record(message: Message) -> Record:
     headers = dict(cast(list[tuple[str, bytes]], message.headers() or []))
     partition, offset = cast(int, message.partition()), cast(int, message.offset())
-    return Record(partition, offset, message.key() or b"", message.value(), headers)
+    return Record(partition, offset, message.key() or b"", message.value(), headers, message.timestamp()[1])

@@ -1,0 +1,139 @@
+"""What the demo watches: orders of several users, or the rows of every store by staff, and who serves what."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from google.protobuf import json_format
+
+from local_stack.demo_board import Board
+from local_stack.demo_lines import ORDERS, RowLines, order_line
+from local_stack.stack_file import Credentials, Stack
+from statecast.descriptors import MessageTypes
+from statecast.push.v1.range_pb2 import Range, RangeChanged
+from statecast.push.v1.subscription_pb2 import Changed
+from statecast.query.v1.query_service_pb2 import ListShardsResponse
+from statecast_client.push import PushClient
+from testkit.topics import read_newest
+
+OPERATOR_WATCHES = tuple(f"customer-{number:04}" for number in range(3, 11))
+ROWS_PER_GROUP = 20
+GROUPS_PER_STORE = 5
+NEWEST_RECORDS = 200  # of each partition, in which the groups of a store are looked for
+INTERVAL_MS = 100
+SHARDS_EVERY_S = GROUPS_EVERY_S = 1.0
+
+Clock = Callable[[], float]  # tells the time, in unix seconds
+
+
+@asynccontextmanager
+async def following(stack: Stack, board: Board, clock: Clock) -> AsyncIterator[None]:
+    """Feeds the board during the block with what demo users with a password and a key may see."""
+    async with AsyncExitStack() as clients:
+        watches = _Watches(stack, board, clock, clients)
+        for name, user in stack.credentials.items():
+            if user.basic and user.key:
+                await watches.begin(name, user)
+        try:
+            yield
+        finally:
+            for task in watches.tasks:
+                task.cancel()
+            await asyncio.gather(*watches.tasks, return_exceptions=True)
+
+
+@dataclass
+class _Watches:
+    """The tasks that feed a board."""
+
+    stack: Stack
+    board: Board
+    clock: Clock
+    clients: AsyncExitStack
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._trust = ssl.create_default_context(cafile=self.stack.gateway.ca_certificate)
+        self._lines = RowLines(MessageTypes.read())
+
+    async def begin(self, name: str, user: Credentials) -> None:
+        """Of orders everybody watches some; of all other rows staff alone."""
+        if self.board.kind is ORDERS:
+            push = await self._push(user)
+            customers = (user.customer_id,) if user.customer_id else OPERATOR_WATCHES
+            self.tasks += [asyncio.create_task(self._orders(push, each, name)) for each in customers]
+        if user.customer_id:
+            return
+        address, headers = self.stack.gateway.https, user.headers
+        http = httpx.AsyncClient(base_url=address, headers=headers, verify=self._trust, trust_env=False)
+        await self.clients.enter_async_context(http)
+        self.tasks.append(asyncio.create_task(self._shards(http)))
+        if self.board.kind is not ORDERS:
+            self.tasks.append(asyncio.create_task(self._stores(http, name, user)))
+
+    async def _push(self, user: Credentials) -> PushClient:
+        address = f"{self.stack.gateway.wss}/v1/stream"
+        push = PushClient(address, credentials=user.headers, tls=self._trust)
+        return await self.clients.enter_async_context(push)
+
+    async def _orders(self, client: PushClient, customer: str, seen_by: str) -> None:
+        watched = Range(store="orders-by-customer", group=customer, limit=ROWS_PER_GROUP, reverse=True)
+        try:
+            async for change in await client.watch_range(watched, interval_ms=INTERVAL_MS):
+                line = order_line(change, seen_by) if isinstance(change, RangeChanged) else None
+                if line is not None:
+                    self.board.apply(line, self.clock())
+        except Exception as error:  # noqa: BLE001  whatever ends the task is shown on the board
+            self.board.problem = f"{seen_by}: {error}"
+
+    async def _stores(self, http: httpx.AsyncClient, seen_by: str, user: Credentials) -> None:
+        """Begins to watch each store, on a socket of its own, as soon as there is something in it."""
+        try:
+            listed: dict[str, Any] = (await http.get("/v1/stores")).raise_for_status().json()
+            async with asyncio.TaskGroup() as stores:
+                for each in listed["stores"]:
+                    watching = self._store(await self._push(user), each["store"], seen_by, members=each["ranges"])
+                    stores.create_task(watching)
+        except Exception as error:  # noqa: BLE001  as above
+            self.board.problem = f"{seen_by}: {error}"
+
+    async def _store(self, client: PushClient, store: str, seen_by: str, *, members: bool) -> None:
+        groups: list[str] = []
+        while not groups:
+            await asyncio.sleep(GROUPS_EVERY_S)
+            groups = await asyncio.to_thread(newest_groups, self.stack.kafka.bootstrap, store)
+        async with asyncio.TaskGroup() as watches:
+            for group in groups:
+                watches.create_task(self._rows(client, store, group, seen_by, members=members))
+
+    async def _rows(self, client: PushClient, store: str, group: str, seen_by: str, *, members: bool) -> None:
+        if members:
+            watched = Range(store=store, group=group, limit=ROWS_PER_GROUP)
+            changes: AsyncIterator[Any] = await client.watch_range(watched, interval_ms=INTERVAL_MS)
+        else:
+            changes = await client.subscribe(store, group, interval_ms=INTERVAL_MS)
+        async for change in changes:
+            line = self._lines.line(store, change, seen_by) if isinstance(change, RangeChanged | Changed) else None
+            if line is not None:
+                self.board.apply(line, self.clock())
+
+    async def _shards(self, client: httpx.AsyncClient) -> None:
+        while True:
+            try:
+                response = (await client.get("/v1/shards")).raise_for_status()
+                shard_map = json_format.Parse(response.content, ListShardsResponse(), ignore_unknown_fields=True)
+                self.board.shards, self.board.problem = shard_map.shards, ""
+            except (httpx.HTTPError, json_format.ParseError) as error:
+                self.board.problem = f"shards: {error}"
+            await asyncio.sleep(SHARDS_EVERY_S)
+
+
+def newest_groups(bootstrap: str, topic: str) -> list[str]:
+    """The groups whose rows changed last on a store's topic, the last one first; none while there is nothing."""
+    records = [record for record in read_newest(bootstrap, topic, NEWEST_RECORDS) if record.value is not None]
+    newest = sorted(records, key=lambda record: record.time_ms, reverse=True)
+    return list(dict.fromkeys(record.key.split(b"\0")[0].decode() for record in newest))[:GROUPS_PER_STORE]
