@@ -11,10 +11,10 @@ VENV := .venv
 BIN := $(abspath $(VENV))/bin
 MVN := mvn -q -B -ntp
 SERVICES := cdc-simulator stream-processor query-service ws-edge
-SOURCES := $(wildcard libs/*/src) $(wildcard services/*/src) clients/python/src tools/onboarding/src testkit/src infra/kafka/kafka_topics infra/kong/kong_envoy infra/local/local_stack
+SOURCES := $(wildcard libs/*/src) $(wildcard services/*/src) clients/python/src tools/onboarding/src tools/jobs/src testkit/src infra/kafka/kafka_topics infra/kong/kong_envoy infra/local/local_stack
 # Those that take the longest come first: the worker that is ready with its own takes over others from the end.
 SLOW_TESTS := services/stream-processor/tests infra/local/tests
-TESTS := $(SLOW_TESTS) $(filter-out $(SLOW_TESTS),$(wildcard services/*/tests)) $(wildcard libs/*/tests) clients/python/tests tools/onboarding/tests infra/kafka/tests infra/kong/tests infra/observability/tests tests/contract bench/tests testkit/tests
+TESTS := $(SLOW_TESTS) $(filter-out $(SLOW_TESTS),$(wildcard services/*/tests)) $(wildcard libs/*/tests) clients/python/tests tools/onboarding/tests tools/jobs/tests infra/kafka/tests infra/kong/tests infra/observability/tests tests/contract bench/tests testkit/tests
 WORKERS ?= 2
 FUZZ := tests/fuzz
 MINUTES ?= 60
@@ -39,8 +39,8 @@ $(VENV)/.contract: $(VENV)/bin/python constraints.txt $(shell find proto -name '
 	$(BIN)/pip install -q -c constraints.txt --force-reinstall --no-deps ./proto
 	touch $@
 
-$(VENV)/.services: $(VENV)/.contract constraints.txt requirements-dev.txt libs/service/pyproject.toml libs/domains/pyproject.toml testkit/pyproject.toml infra/pyproject.toml clients/python/pyproject.toml tools/onboarding/pyproject.toml $(SERVICES:%=services/%/pyproject.toml)
-	$(BIN)/pip install -q -c constraints.txt -r requirements-dev.txt -e libs/service -e libs/domains -e testkit -e infra -e clients/python -e tools/onboarding $(SERVICES:%=-e services/%)
+$(VENV)/.services: $(VENV)/.contract constraints.txt requirements-dev.txt libs/service/pyproject.toml libs/domains/pyproject.toml testkit/pyproject.toml infra/pyproject.toml clients/python/pyproject.toml tools/onboarding/pyproject.toml tools/jobs/pyproject.toml $(SERVICES:%=services/%/pyproject.toml)
+	$(BIN)/pip install -q -c constraints.txt -r requirements-dev.txt -e libs/service -e libs/domains -e testkit -e infra -e clients/python -e tools/onboarding -e tools/jobs $(SERVICES:%=-e services/%)
 	touch $@
 
 services/stream-processor/jvm/target/.done: services/stream-processor/jvm/pom.xml $(shell find services/stream-processor/jvm/src -name '*.java' 2>/dev/null)

@@ -61,7 +61,9 @@ class QueryInstance(ServiceProcess):
 class QueryCluster:
     """A keyed topic of four partitions, and those who serve it as the store `states` with two replicas."""
 
-    def __init__(self, bootstrap: str, directory: Path, topic: Mapping[str, str], **settings: object) -> None:
+    def __init__(
+        self, bootstrap: str, directory: Path, topic: Mapping[str, str], message: str, **settings: object
+    ) -> None:
         """Makes the topic, with settings of its own; `settings` go to every instance on top of those of the cluster."""
         self.bootstrap = bootstrap
         self.topic = f"{STORE}-{uuid4().hex[:8]}"
@@ -69,7 +71,7 @@ class QueryCluster:
         self._directory = directory
         self._settings = settings
         self._create_topic(self.topic, topic)
-        self._stores.write_text(f"stores:\n  - {{name: {STORE}, topic: {self.topic}, message: {MESSAGE}}}\n")
+        self._stores.write_text(f"stores:\n  - {{name: {STORE}, topic: {self.topic}, message: {message}}}\n")
 
     def add_plain_store(self, name: str, message: str) -> None:
         """Makes a topic, which instances that are started from now on serve as it is, under its own name."""
@@ -118,11 +120,15 @@ class QueryCluster:
 
 @contextmanager
 def query_cluster(
-    bootstrap: str, directory: Path, topic: Mapping[str, str] | None = None, **settings: object
+    bootstrap: str,
+    directory: Path,
+    topic: Mapping[str, str] | None = None,
+    message: str = MESSAGE,
+    **settings: object,
 ) -> Iterator[QueryCluster]:
-    """A cluster without instances, which end with it."""
+    """A cluster without instances, which end with it; its store has rows of the message."""
     directory.mkdir(parents=True, exist_ok=True)
-    cluster = QueryCluster(bootstrap, directory, topic or {}, **settings)
+    cluster = QueryCluster(bootstrap, directory, topic or {}, message, **settings)
     try:
         yield cluster
     finally:
