@@ -15,7 +15,12 @@ import ws_edge.settings
 
 ROOT = Path(__file__).resolve().parents[2]
 K8S = ROOT / "infra" / "k8s"
-COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "infra" / "compose.yaml").read_text())["services"]
+COMPOSE: dict[str, Any] = {
+    name: container
+    for name, container in yaml.safe_load((ROOT / "infra" / "compose.yaml").read_text())["services"].items()
+    if "profiles" not in container
+}
+"""What compose.yaml starts without a profile."""
 POSTGRES_SOURCE: dict[str, Any] = yaml.safe_load((ROOT / "infra" / "compose.postgres.yaml").read_text())["services"]
 """What differs from compose.yaml, and what comes beside it, with PostgreSQL as the source."""
 SETTINGS: dict[str, type[BaseSettings]] = {

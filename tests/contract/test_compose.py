@@ -15,6 +15,7 @@ import cdc_simulator.settings
 import query_service.settings
 import stream_processor.settings
 import ws_edge.settings
+from cdc_simulator.domains import domain_names
 
 INFRA = Path(__file__).resolve().parents[2] / "infra"
 COMPOSE: dict[str, Any] = yaml.safe_load((INFRA / "compose.yaml").read_text())
@@ -29,13 +30,24 @@ SETTINGS: dict[str, type[BaseSettings]] = {
 BUILT = {name: values for name, values in CONTAINERS.items() if "build" in values}
 OURS = {name: values for name, values in BUILT.items() if name != "topics"}
 """The containers of the services; the topics are made by a command that ends."""
+OF_DOMAINS = {f"cdc-simulator-{domain}": domain for domain in domain_names() if domain != "orders"}
+
+
+def service_of(name: str) -> str:
+    """The service that the container is an instance of."""
+    return "cdc-simulator" if name in OF_DOMAINS else re.sub(r"-\d+$", "", name)
 
 
 def variables() -> Iterator[tuple[str, str, str]]:
     """Container, variable and value, for the variables of our own services."""
     for name, container in OURS.items():
         for variable, value in container["environment"].items():
-            yield name, variable, value
+            yield name, variable, filled_in(value)
+
+
+def filled_in(value: str) -> str:
+    """The value with the defaults of its variables."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
 
 
 def dockerfile(container: dict[str, Any]) -> Path:
@@ -52,12 +64,38 @@ def volumes(container: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def test_every_service_has_its_containers() -> None:
     assert set(OURS) == {
         "cdc-simulator",
+        *OF_DOMAINS,
         "stream-processor",
         "query-service-1",
         "query-service-2",
         "ws-edge-1",
         "ws-edge-2",
     }
+
+
+@pytest.mark.parametrize(("name", "domain"), OF_DOMAINS.items())
+def test_a_profile_starts_the_simulator_of_a_domain(name: str, domain: str) -> None:
+    of_orders, simulator = CONTAINERS["cdc-simulator"], CONTAINERS[name]
+    own = {"profiles", "environment", "volumes"}
+
+    assert simulator["profiles"] == [domain, "all"]
+    assert simulator["environment"] == {**of_orders["environment"], "CDC_SIMULATOR_DOMAIN": domain}
+    assert simulator["volumes"] == [f"{name}:/var/lib/cdc-simulator"]
+    assert {key: value for key, value in simulator.items() if key not in own} == {
+        key: value for key, value in of_orders.items() if key not in own
+    }
+
+
+def test_nothing_but_the_simulators_of_other_domains_waits_for_a_profile() -> None:
+    assert {name for name, values in CONTAINERS.items() if "profiles" in values} == set(OF_DOMAINS)
+
+
+def test_the_processor_runs_the_domains_that_it_is_given() -> None:
+    processor, image = CONTAINERS["stream-processor"], dockerfile(CONTAINERS["stream-processor"]).read_text()
+
+    assert processor["command"] == "run ${PIPELINES:-/domains/orders}"
+    assert 'CMD ["run", "/domains/orders"]' in image
+    assert "COPY domains /domains" in image
 
 
 @pytest.mark.parametrize("name", BUILT)
@@ -94,14 +132,14 @@ def test_the_services_accept_their_variables(prefix: str, monkeypatch: pytest.Mo
         if not name.startswith(prefix.rstrip("_").lower().replace("_", "-")):
             continue
         for variable, value in container["environment"].items():
-            monkeypatch.setenv(variable, value)
+            monkeypatch.setenv(variable, filled_in(value))
 
         assert SETTINGS[prefix]().model_fields_set
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_container_can_be_reached_and_checked(name: str) -> None:
-    service = re.sub(r"-\d+$", "", name)
+    service = service_of(name)
     exposed = re.findall(r"^EXPOSE (.+)$", dockerfile(OURS[name]).read_text(), re.MULTILINE)
     [asked] = re.findall(r"127\.0\.0\.1:(\d+)/readyz", OURS[name]["healthcheck"]["test"][-1])
     hosts = {value for variable, value in variables_of_image(service).items() if variable.endswith("_HOST")}
@@ -113,7 +151,7 @@ def test_a_container_can_be_reached_and_checked(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in OURS if any(volumes(OURS[name]))])
 def test_a_volume_lies_where_the_image_lets_its_user_write(name: str) -> None:
-    values = variables_of_image(re.sub(r"-\d+$", "", name)).values()
+    values = variables_of_image(service_of(name)).values()
     for target in {target for _, target in volumes(OURS[name])} - {"/tmp"}:
         assert target in dockerfile(OURS[name]).read_text()
         assert any(value.startswith(f"{target}/") for value in values)

@@ -1,6 +1,7 @@
 """Reads compose.yaml: what this project's file uses of the format, and nothing that would be left out silently."""
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,6 +23,14 @@ def _seconds(duration: str) -> int:
 
 Seconds = Annotated[int, BeforeValidator(_seconds)]
 """A duration such as `30s`; other units are refused."""
+
+
+def _words(command: object) -> object:
+    return tuple(shlex.split(command)) if isinstance(command, str) else command
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+"""A list of words, or a text that is split into them as a shell does."""
 
 
 class _Strict(BaseModel):
@@ -76,7 +85,7 @@ class Container(_Strict):
     build: Build | None = None
     user: str | None = None
     entrypoint: str | None = None
-    command: tuple[str, ...] = ()
+    command: Words = ()
     environment: dict[str, str] = {}
     volumes: tuple[str, ...] = ()
     ports: tuple[str, ...] = ()
@@ -90,6 +99,7 @@ class Container(_Strict):
     tmpfs: tuple[str, ...] = ()
     cap_drop: tuple[str, ...] = ()
     security_opt: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
 
 
 class ComposeFile(_Strict):
@@ -101,14 +111,16 @@ class ComposeFile(_Strict):
 
 
 def read_compose_file(file: Path, variables: Mapping[str, str]) -> ComposeFile:
-    """Reads the file with its variables filled in.
+    """Reads the file with its variables filled in, without what starts by a profile alone.
 
     Raises ComposeFileError for a variable that is needed and not set, pydantic's ValidationError for a field that is
     not known here.
     """
     document = yaml.safe_load(file.read_text(encoding="utf-8"))
     fields = {name: value for name, value in document.items() if not name.startswith("x-")}
-    return ComposeFile.model_validate(_filled_in(fields, variables))
+    compose = ComposeFile.model_validate(_filled_in(fields, variables))
+    always = {name: container for name, container in compose.services.items() if not container.profiles}
+    return compose.model_copy(update={"services": always})
 
 
 def _filled_in(value: Any, variables: Mapping[str, str]) -> Any:
