@@ -55,13 +55,16 @@ def check_staff(consumer: Consumer, subject: str) -> None:
         raise ForbiddenError(f"{subject} is for staff only")
 
 
+def check_store(consumer: Consumer, rule: OwnerRule, store: str) -> None:
+    """Raises ForbiddenError when the consumer may see no row of the store, whatever it holds."""
+    if rule.field is None and not rule.everyone:
+        check_staff(consumer, f"the store {store}")
+
+
 def check_key(consumer: Consumer, rule: OwnerRule, key: AnyKey) -> None:
     """Raises ForbiddenError when the key or range alone shows that the consumer may not see its rows."""
-    if rule.everyone:
-        return
-    if rule.field is None:
-        check_staff(consumer, f"the store {key.store}")
-    elif rule.group and not consumer.staff and key.group != consumer.id:
+    check_store(consumer, rule, key.store)
+    if rule.group and not consumer.staff and key.group != consumer.id:
         raise ForbiddenError(f"the group {key.group} of the store {key.store} belongs to somebody else")
 
 

@@ -108,6 +108,8 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """Keys that one socket may watch."""
     max_ranges: int = Field(20, ge=1)
     """Ranges that one socket may watch, and that one channel may have."""
+    max_query_ranges: int = Field(500, ge=1)
+    """Ranges and keys that the queries of one socket may watch."""
     max_members: int = Field(1000, ge=1, le=1000)
     """Members of a watched range; larger limits get this."""
     max_replies: int = Field(256, ge=1)

@@ -33,6 +33,26 @@ class RangeKey(NamedTuple):
 AnyKey = StoreKey | RangeKey
 """What can be watched."""
 
+Path = tuple[str, ...]
+"""The rows of a query that lead to a range, by their names."""
+
+
+class Place(NamedTuple):
+    """Where in which query a range or key is watched."""
+
+    query: str
+    path: Path
+
+
+def rows_of(key: AnyKey) -> int:
+    """How many rows the edge may have to hold for the key or range."""
+    return key.limit if isinstance(key, RangeKey) else 1
+
+
+def name_of(key: StoreKey) -> str:
+    """The name of a row in a path."""
+    return key.member or key.group
+
 
 class Position(NamedTuple):
     """The record that was last applied to a key. Positions of different epochs cannot be compared."""

@@ -49,7 +49,17 @@ class Store:
         field = self.rule.field
         if field is None:
             return self.rule.owner_of("")
-        return self.rule.owner_of(json_rows.text_of(row, field) if self.message is Value else getattr(row, field))
+        return self.rule.owner_of(self.text_of(row, field))
+
+    @property
+    def text_fields(self) -> frozenset[str]:
+        """The fields of a row that `text_of` takes; those of JSON are not known."""
+        texts = (field for field in self.message.DESCRIPTOR.fields if field.type == FieldDescriptor.TYPE_STRING)
+        return frozenset(field.name for field in texts if not field.is_repeated)
+
+    def text_of(self, row: Message, field: str) -> str:
+        """What a text field of the row holds."""
+        return json_rows.text_of(row, field) if self.message is Value else str(getattr(row, field))
 
     def check(self, key: AnyKey) -> None:
         """Raises MalformedFrameError when this store cannot have the key or range."""
@@ -131,9 +141,8 @@ def _store(entry: _Entry, types: MessageTypes, path: Path) -> Store:
         raise SettingsError(f"{where}: no message {entry.message!r} in the contract, nor mounted; {hint}") from error
     if isinstance(entry.owner, str):
         return Store(entry.name, message, entry.keeps == "members", OwnerRule(None, everyone=entry.owner == "everyone"))
-    texts = (field for field in message.DESCRIPTOR.fields if field.type == FieldDescriptor.TYPE_STRING)
-    fields = {field.name for field in texts if not field.is_repeated}
-    if message is not Value and entry.owner.field not in fields:
-        hint = suggest(entry.owner.field, fields)
+    store = Store(entry.name, message, entry.keeps == "members", OwnerRule(entry.owner.field, entry.owner.group))
+    if message is not Value and entry.owner.field not in store.text_fields:
+        hint = suggest(entry.owner.field, store.text_fields)
         raise SettingsError(f"{where}: {entry.message} has no string field {entry.owner.field!r}; {hint}")
-    return Store(entry.name, message, entry.keeps == "members", OwnerRule(entry.owner.field, entry.owner.group))
+    return store

@@ -97,9 +97,13 @@ async def test_the_frames_of_a_session_on_the_stream_are_as_described(edge: Runn
         frames += await say(socket, {"id": "e", "auth_refresh": {"ticket": "made-up"}})
         frames += await say(socket, {"id": "f", "watch_range": {"range": RANGE, "interval_ms": 0}}, 2)
         frames += await say(socket, {"id": "g", "unwatch_range": {"range": RANGE}})
+        step = {"store": ORDER.store, "group_field": "order_id"}
+        query = {"query": {"name": "q", "first": RANGE, "steps": [step]}, "interval_ms": 0}
+        frames += await say(socket, {"id": "h", "watch_query": query}, 3)
+        frames += await say(socket, {"id": "i", "unwatch_query": {"name": "q"}})
     events = {event for frame in frames for event in frame if event != "id"}
 
-    assert [frame["id"] for frame in frames if "id" in frame] == ["a", "b", "c", "d", "e", "f", "g"]
+    assert [frame["id"] for frame in frames if "id" in frame] == list("abcdefghi")
     assert events == {
         "subscribed",
         "changed",
@@ -109,6 +113,8 @@ async def test_the_frames_of_a_session_on_the_stream_are_as_described(edge: Runn
         "range_watched",
         "range_changed",
         "range_unwatched",
+        "query",
+        "query_unwatched",
     }
 
 

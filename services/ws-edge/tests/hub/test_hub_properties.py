@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError
 from ws_edge.hub.hub import Hub
+from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import STALE_EPOCH_LIMIT, KeyWatch, Subscription, Watch, WatchStatus
 from ws_edge.states import KeyState, Position, StoreKey
 
@@ -30,6 +31,9 @@ class Reader:
 
     def refused(self, subscription: Subscription, error: RequestError) -> None:
         raise AssertionError("staff see everything")
+
+    def change_taken(self, subscription: Subscription, change: MemberChange) -> None:
+        pass
 
     def delayed(self, subscription: Subscription) -> None:
         pass

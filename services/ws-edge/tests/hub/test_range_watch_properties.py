@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError
 from ws_edge.hub.hub import Hub
+from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
 from ws_edge.upstream.queries import Progress, Query, RangeResult
@@ -32,6 +33,9 @@ class Client:
 
     def refused(self, subscription: Subscription, error: RequestError) -> None:
         raise AssertionError("staff see everything")
+
+    def change_taken(self, subscription: Subscription, change: MemberChange) -> None:
+        pass
 
     def delayed(self, subscription: Subscription) -> None:
         pass

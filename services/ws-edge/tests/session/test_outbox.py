@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ws_edge.authorization import Consumer
 from ws_edge.errors import RequestError
-from ws_edge.hub.member_changes import Backlog
+from ws_edge.hub.member_changes import Backlog, MemberChange
 from ws_edge.hub.range_watch import RangeWatch
 from ws_edge.hub.watch import Subscription
 from ws_edge.session.writer import Outbox
@@ -20,6 +20,8 @@ class Nobody:
     def started(self, _: Subscription, recovered: bool) -> None: ...
     def changed(self, _: Subscription, state: KeyState | None, snapshot: bool) -> None: ...
     def refused(self, _: Subscription, error: RequestError) -> None: ...
+    def change_taken(self, _: Subscription, change: MemberChange) -> None: ...
+
     def delayed(self, _: Subscription) -> None: ...
 
 

@@ -15,6 +15,7 @@ from testkit.ws_edge.fake_query_service import FakeWriter
 from ws_edge.__main__ import build, run
 from ws_edge.auth.gateway import NOTHING
 from ws_edge.errors import RequestError
+from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription
 from ws_edge.server import listen
 from ws_edge.settings import Settings
@@ -53,6 +54,9 @@ class Recorder:
         assert state is not None, "this is a subscriber of keys"
         what = state.position.offset if state.row is not None else "deleted" if state.deleted else "unknown"
         self.events.append(f"{what}{'!' if snapshot else ''}")
+
+    def change_taken(self, _: Subscription, change: MemberChange) -> None:
+        """Keys have no changes to take."""
 
     def refused(self, _: Subscription, error: RequestError) -> None:
         """Records the code and the reference."""

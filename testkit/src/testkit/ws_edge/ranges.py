@@ -71,6 +71,9 @@ class RangeRecorder:
             self.taken.append(change)
             self.events.append(word(change))
 
+    def change_taken(self, _: Subscription, __: MemberChange) -> None:
+        """Is not told of its own."""
+
     def refused(self, _: Subscription, error: RequestError) -> None:
         """Records the error code."""
         self.events.append(error.code)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 from statecast.push.v1.push_pb2 import ServerFrame
+from statecast.push.v1.query_pb2 import Query, QueryStep, WatchQuery
 from statecast.push.v1.range_pb2 import Range, WatchRange
 from statecast.push.v1.subscription_pb2 import Subscribe
 from statecast.state.v1.state_pb2 import Position
@@ -14,10 +15,11 @@ from statecast_client.errors import StatecastError
 from statecast_client.keys import KeyParts, key_of
 from statecast_client.push.access import Access, Credentials
 from statecast_client.push.connection import Connection
-from statecast_client.push.protocol import Name, PushError, PushRefusedError, name_of, position_of
+from statecast_client.push.protocol import Name, PushError, PushRefusedError, name_of, position_of, query_name
+from statecast_client.push.query import QuerySubscription
 from statecast_client.push.subscription import RangeSubscription, Subscription, Watched
 
-Watching = Subscription | RangeSubscription
+Watching = Subscription | RangeSubscription | QuerySubscription
 After = Position | Mapping[str, object] | None
 T = TypeVar("T", bound=Watching)
 
@@ -101,6 +103,16 @@ class PushClient:
         watch = WatchRange(range=watched, interval_ms=interval_ms)
         return await self._begin(RangeSubscription(watch, position_of(after), self._unsubscribe))
 
+    async def watch_query(
+        self, name: str, first: Range, *steps: QueryStep, interval_ms: int | None = None
+    ) -> QuerySubscription:
+        """Watches a range, for each of its rows the range or key of the next step, and so on. Else as `subscribe`.
+
+        The name is this client's own for the query. After a reconnect each range is resumed, as far as possible.
+        """
+        query = Query(name=name, first=first, steps=steps)
+        return await self._begin(QuerySubscription(WatchQuery(query=query, interval_ms=interval_ms), self._unsubscribe))
+
     async def _begin(self, subscription: T) -> T:
         if self._ended is not None:
             raise self._ended
@@ -140,11 +152,14 @@ class PushClient:
         await self._connection.send(subscription.opening(frame_id))
 
     def _receive(self, frame: ServerFrame) -> None:
+        if frame.HasField("query"):
+            self._receive_of_query(frame)
+            return
         match event := frame.WhichOneof("event"):
             case "changed" | "removed" | "range_changed":
                 update = getattr(frame, event)
                 subscription = self._subscriptions.get(name_of(update))
-                if subscription is not None and subscription.in_force:
+                if isinstance(subscription, Subscription | RangeSubscription) and subscription.in_force:
                     subscription.put(update)
             case "subscribed" | "range_watched" if frame.id in self._asked:
                 self._asked[frame.id].begin(getattr(frame, event))
@@ -153,6 +168,15 @@ class PushClient:
                 subscription = self._asked[frame.id]
                 self._forget(subscription)
                 subscription.finish(PushRefusedError(frame.error.code, frame.error.message))
+
+    def _receive_of_query(self, frame: ServerFrame) -> None:
+        query = self._subscriptions.get(query_name(frame.query.name))
+        if not isinstance(query, QuerySubscription):
+            return
+        if self._asked.get(frame.id) is query:
+            query.begin(frame.range_watched)
+        if query.in_force:
+            query.receive(frame)
 
     def _finish(self, ended: StatecastError, error: StatecastError | None) -> None:
         self._ended = ended

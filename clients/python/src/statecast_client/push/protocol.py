@@ -16,6 +16,7 @@ from enum import Enum, auto
 from google.protobuf import json_format
 from websockets.typing import Subprotocol
 
+from statecast.push.v1.query_pb2 import WatchQuery
 from statecast.push.v1.range_pb2 import RangeChanged, WatchRange
 from statecast.push.v1.subscription_pb2 import Changed, Removed, Subscribe
 from statecast.state.v1.state_pb2 import Position
@@ -146,9 +147,16 @@ def position_of(after: Position | Mapping[str, object] | None) -> Position | Non
     raise PushError(f"{after!r} is not a position: pass back what the server has answered") from reason
 
 
-def name_of(message: Request | Changed | Removed | RangeChanged) -> Name:
+def query_name(name: str) -> Name:
+    """Returns the name of the subscription of a query."""
+    return "query", name
+
+
+def name_of(message: Request | WatchQuery | Changed | Removed | RangeChanged) -> Name:
     """Returns the name of the subscription of a message. The limit of a range is no part: the server's is in force."""
     if isinstance(message, WatchRange | RangeChanged):
         watched = message.range
         return watched.store, watched.group, watched.sort_from, watched.sort_to, watched.reverse
+    if isinstance(message, WatchQuery):
+        return query_name(message.query.name)
     return message.store, message.key.group, message.key.sort, message.key.member

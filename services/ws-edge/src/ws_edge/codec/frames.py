@@ -11,7 +11,8 @@ from ws_edge.channels.channel import Channel
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription
-from ws_edge.states import AnyKey, KeyState, Position, RangeKey
+from ws_edge.states import AnyKey, KeyState, Path, Place, Position, RangeKey, StoreKey
+from ws_edge.stores import Store
 
 Reply = dict[str, Any]
 """An encoded frame, as an ASGI `websocket.send` event; it is sent as it is, and may be shared by many sockets."""
@@ -35,6 +36,42 @@ class CancelRequest(NamedTuple):
     reference: str
 
 
+class Step(NamedTuple):
+    """What is watched for each row of the step before: a range, or a key in stores with one value per group."""
+
+    store: Store
+    field: str
+    """The field of the row before that holds the group."""
+    sort_from: str
+    sort_to: str
+    limit: int
+    reverse: bool
+
+    def key_for(self, group: str) -> AnyKey:
+        """What is watched for a row that names the group."""
+        if not self.store.members:
+            return StoreKey(self.store.name, group)
+        return RangeKey(self.store.name, group, self.sort_from, self.sort_to, self.limit, self.reverse)
+
+
+class QueryRequest(NamedTuple):
+    """Watch a range, and for each of its rows the next step, after what the client has by group and path."""
+
+    name: str
+    first: RangeKey
+    steps: tuple[Step, ...]
+    after: Mapping[tuple[Path, str], Position]
+    interval_ms: int | None
+    reference: str
+
+
+class CancelQueryRequest(NamedTuple):
+    """Stop watching a query."""
+
+    name: str
+    reference: str
+
+
 class RefreshRequest(NamedTuple):
     """Renew the access of the socket."""
 
@@ -49,7 +86,7 @@ class BeginRequest(NamedTuple):
     reference: str
 
 
-Request = WatchRequest | CancelRequest | RefreshRequest | BeginRequest
+Request = WatchRequest | CancelRequest | QueryRequest | CancelQueryRequest | RefreshRequest | BeginRequest
 
 
 class FrameCodec(ABC):
@@ -67,7 +104,9 @@ class FrameCodec(ABC):
     def changed(self, state: KeyState, skipped: int) -> Reply:
         """The frame for what a key holds, after `skipped` states that were not sent."""
 
-    def member_changed(self, key: RangeKey, change: MemberChange, position: Position | None, lag_ms: int = 0) -> Reply:
+    def member_changed(
+        self, key: AnyKey, change: MemberChange, position: Position | None, lag_ms: int = 0, place: Place | None = None
+    ) -> Reply:
         """`position` is the range's when no other change waits. Only for codecs whose requests can ask for ranges."""
         raise NotImplementedError
 
@@ -75,7 +114,11 @@ class FrameCodec(ABC):
         return None
 
     @abstractmethod
-    def cancelled(self, key: AnyKey, reference: str) -> Reply: ...
+    def cancelled(self, key: AnyKey, reference: str, place: Place | None = None) -> Reply: ...
+
+    def query_cancelled(self, name: str, reference: str) -> Reply:
+        """Only for codecs whose requests can ask for queries."""
+        raise NotImplementedError
 
     def greetings(self, channel: Channel | None, expires_at: float | None) -> list[Reply]:  # noqa: ARG002  see started
         """The frames that tell a new socket its channel, and when its access ends, as far as there is such a thing."""
@@ -144,13 +187,18 @@ def check_position(epoch: int, offset: int, reference: str = "") -> Position:
     return Position(epoch, offset)
 
 
+def check_interval(interval_ms: int | None, reference: str = "") -> None:
+    """Raises MalformedFrameError when there can be no such interval."""
+    if interval_ms is not None and interval_ms < 0:
+        raise MalformedFrameError(f"interval_ms is {interval_ms}: it is a number of milliseconds", reference)
+
+
 def watch_request(
     key: AnyKey, position: tuple[int, int] | None, interval_ms: int | None, reference: str, repeat: bool = False
 ) -> WatchRequest:
     """Returns the request. Raises MalformedFrameError when its position or its interval is impossible."""
     after = None if position is None else check_position(*position, reference)
-    if interval_ms is not None and interval_ms < 0:
-        raise MalformedFrameError(f"interval_ms is {interval_ms}: it is a number of milliseconds", reference)
+    check_interval(interval_ms, reference)
     if repeat and interval_ms == 0:
         text = "repeat needs an interval: leave interval_ms out, or send one that is not 0"
         raise MalformedFrameError(text, reference)

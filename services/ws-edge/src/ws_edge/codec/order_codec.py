@@ -14,7 +14,7 @@ from statecast.push.v1.order_updates_pb2 import OrderUpdatesRequest
 from ws_edge.codec import frames
 from ws_edge.codec.frames import CancelRequest, FrameCodec, RefreshRequest, Reply, Request, WatchRequest
 from ws_edge.errors import EdgeError, MalformedFrameError
-from ws_edge.states import AnyKey, KeyState, StoreKey
+from ws_edge.states import AnyKey, KeyState, Place, StoreKey
 from ws_edge.stores import check_key_part
 
 STORE = "orders-by-key"
@@ -59,7 +59,7 @@ class OrderCodec(FrameCodec):
         return frames.text_frame(order_reply(state, skipped))
 
     @override
-    def cancelled(self, key: AnyKey, reference: str) -> Reply:
+    def cancelled(self, key: AnyKey, reference: str, place: Place | None = None) -> Reply:
         data = {"order_id": reference, "status": "", "estimated_delivery": "", "tracking_number": ""}
         return frames.text_frame({"type": "order_updates_cancelled", "data": data})
 

@@ -10,17 +10,28 @@ from typing_extensions import override
 
 from statecast.json_documents import document_of
 from statecast.push.v1.push_pb2 import Authenticated, Begin, ChannelAttached, ClientFrame, Error, Reconnect, ServerFrame
+from statecast.push.v1.query_pb2 import QueryPlace, QueryUnwatched
 from statecast.push.v1.range_pb2 import MemberChange as ChangeKind
 from statecast.push.v1.range_pb2 import Range, RangeChanged, RangeUnwatched, RangeWatched, WatchRange
 from statecast.push.v1.subscription_pb2 import Changed, Removed, Start, Subscribe, Subscribed, Unsubscribed
 from statecast.state.v1 import state_pb2
 from ws_edge.channels.channel import Channel
 from ws_edge.codec import frames
-from ws_edge.codec.frames import BeginRequest, CancelRequest, FrameCodec, RefreshRequest, Reply, Request, WatchRequest
+from ws_edge.codec.frames import (
+    BeginRequest,
+    CancelQueryRequest,
+    CancelRequest,
+    FrameCodec,
+    RefreshRequest,
+    Reply,
+    Request,
+    WatchRequest,
+)
+from ws_edge.codec.query_requests import check_name, query_request
 from ws_edge.errors import EdgeError, MalformedFrameError, RequestError
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription
-from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
+from ws_edge.states import AnyKey, KeyState, Place, Position, RangeKey, StoreKey
 from ws_edge.stores import Stores, find
 from ws_edge.upstream.queries import key_message, position_message
 
@@ -71,7 +82,12 @@ class StreamCodec(FrameCodec):
         return self._encode(ServerFrame(removed=event))
 
     @override
-    def member_changed(self, key: RangeKey, change: MemberChange, position: Position | None, lag_ms: int = 0) -> Reply:
+    def member_changed(
+        self, key: AnyKey, change: MemberChange, position: Position | None, lag_ms: int = 0, place: Place | None = None
+    ) -> Reply:
+        return self._placed(self._member_changed(key, change, position, lag_ms), place)
+
+    def _member_changed(self, key: AnyKey, change: MemberChange, position: Position | None, lag_ms: int) -> Reply:
         if change.skipped:
             return self._range_changed(key, change, position, lag_ms)
         # One that skipped nothing is encoded once for all its subscribers.
@@ -88,8 +104,8 @@ class StreamCodec(FrameCodec):
     def started(self, subscription: Subscription, recovered: bool) -> Reply | None:
         key, lag_ms = subscription.watch.key, subscription.watch.lag_ms
         start = Start.START_RECOVERED if recovered else Start.START_SNAPSHOT
-        interval_ms = round(subscription.interval * 1000)
-        if isinstance(key, StoreKey):
+        interval_ms, place = round(subscription.interval * 1000), subscription.place
+        if isinstance(key, StoreKey) and place is None:
             event = Subscribed(store=key.store, key=key_message(key), start=start, interval_ms=interval_ms)
             event.lag_ms = lag_ms
             return self._encode(ServerFrame(id=subscription.reference, subscribed=event))
@@ -97,13 +113,18 @@ class StreamCodec(FrameCodec):
         watched = RangeWatched(range=_range(key), start=start, interval_ms=interval_ms, members=members, lag_ms=lag_ms)
         if position is not None:
             watched.through.CopyFrom(position_message(position))
-        return self._encode(ServerFrame(id=subscription.reference, range_watched=watched))
+        return self._placed(self._encode(ServerFrame(id=subscription.reference, range_watched=watched)), place)
 
     @override
-    def cancelled(self, key: AnyKey, reference: str) -> Reply:
-        if isinstance(key, RangeKey):
-            return self._encode(ServerFrame(id=reference, range_unwatched=RangeUnwatched(range=_range(key))))
+    def cancelled(self, key: AnyKey, reference: str, place: Place | None = None) -> Reply:
+        if isinstance(key, RangeKey) or place is not None:
+            event = RangeUnwatched(range=_range(key))
+            return self._placed(self._encode(ServerFrame(id=reference, range_unwatched=event)), place)
         return self._encode(ServerFrame(id=reference, unsubscribed=Unsubscribed(store=key.store, key=key_message(key))))
+
+    @override
+    def query_cancelled(self, name: str, reference: str) -> Reply:
+        return self._encode(ServerFrame(id=reference, query_unwatched=QueryUnwatched(name=name)))
 
     @override
     def greetings(self, channel: Channel | None, expires_at: float | None) -> list[Reply]:
@@ -145,6 +166,12 @@ class StreamCodec(FrameCodec):
                 return _watch_request(self._range_key(frame.watch_range.range), frame.watch_range, frame.id)
             case "unwatch_range":
                 return CancelRequest(self._range_key(frame.unwatch_range.range), frame.id)
+            case "watch_query":
+                query = frame.watch_query
+                return query_request(query, self._range_key(query.query.first), self._stores, frame.id)
+            case "unwatch_query":
+                check_name(frame.unwatch_query.name)
+                return CancelQueryRequest(frame.unwatch_query.name, frame.id)
             case "auth_refresh":
                 return RefreshRequest(frame.auth_refresh.ticket, frame.id)
             case "begin":
@@ -168,7 +195,17 @@ class StreamCodec(FrameCodec):
         find(self._stores, value.store).check(key)
         return key
 
-    def _range_changed(self, key: RangeKey, change: MemberChange, position: Position | None, lag_ms: int) -> Reply:
+    def _placed(self, reply: Reply, place: Place | None) -> Reply:
+        """The frame with the place of its range in a query. All else is as encoded once, for all queries and ranges."""
+        if place is None:
+            return reply
+        head = ServerFrame(query=QueryPlace(name=place.query, path=place.path))
+        if self._binary:
+            return {**reply, "bytes": reply["bytes"] + head.SerializeToString()}
+        text = json_format.MessageToJson(head, preserving_proto_field_name=True, indent=None)
+        return {**reply, "text": f"{text[:-1]},{reply['text'][1:]}"}
+
+    def _range_changed(self, key: AnyKey, change: MemberChange, position: Position | None, lag_ms: int) -> Reply:
         state = change.state
         event = RangeChanged(
             range=_range(key),
@@ -217,5 +254,5 @@ def _any_document(row: Message) -> dict[str, Any]:
     return {"@type": f"type.googleapis.com/{row.DESCRIPTOR.full_name}", **content}
 
 
-def _range(key: RangeKey) -> Range:
-    return Range(**key._asdict())
+def _range(key: AnyKey) -> Range:
+    return Range(**key._asdict()) if isinstance(key, RangeKey) else Range(store=key.store, group=key.group)

@@ -13,7 +13,7 @@ from ws_edge.errors import ForbiddenError
 from ws_edge.hub.member_changes import Backlog
 from ws_edge.hub.range_watch import RangeWatch
 from ws_edge.hub.watch import KeyWatch, Subscriber, Subscription, SubscriptionStatus, Watch, WatchStatus
-from ws_edge.states import AnyKey, KeyState, Position, RangeKey
+from ws_edge.states import AnyKey, KeyState, Place, Position, RangeKey
 from ws_edge.upstream.queries import Progress, RangeResult
 
 T = TypeVar("T")
@@ -104,18 +104,19 @@ class Hub:
         reference: str = "",
         sees_all: bool = False,
         repeat: bool = False,
+        place: Place | None = None,
     ) -> Subscription:
         """Starts a subscription, which begins within the call when what is known is fresh enough, else later.
 
-        `repeat` is for keys whose interval is not 0.
+        `repeat` is for keys whose interval is not 0, and that are not in a query, in which `place` says where it is.
         """
         now = self._clock()
         watch = self._watches.get(key)
         if watch is None:
             watch = RangeWatch(key, now) if isinstance(key, RangeKey) else KeyWatch(key, now)
             self._watches[key] = watch
-        backlog = Backlog(sees_all) if isinstance(key, RangeKey) else None
-        subscription = Subscription(watch, subscriber, consumer, after, interval, reference, backlog, repeat)
+        backlog = Backlog(sees_all) if isinstance(key, RangeKey) or place is not None else None
+        subscription = Subscription(watch, subscriber, consumer, after, interval, reference, backlog, repeat, place)
         watch.add(subscription)
         self.subscriptions += 1
         is_fresh = watch.status is WatchStatus.HELD or now - watch.confirmed_at <= interval

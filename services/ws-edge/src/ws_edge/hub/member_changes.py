@@ -77,11 +77,16 @@ class Backlog:
 
     sees_all: bool
     """Whether the consumer may see whatever row is in the range, or has ever been in it."""
+    held: HeldRow | None = field(default=None, init=False)
+    """Of a key: which row the subscriber has, once it has taken all."""
     _changes: dict[str, MemberChange] = field(default_factory=dict, init=False)
     _is_offered: bool = field(default=False, init=False)
 
     def __len__(self) -> int:
         return len(self._changes)
+
+    def __contains__(self, member: str) -> bool:
+        return member in self._changes
 
     def restart(self, changes: Iterable[MemberChange]) -> None:
         self._changes = {change.state.key.member: change for change in changes}
@@ -93,6 +98,12 @@ class Backlog:
         merged = change if earlier is None else earlier.followed_by(change, int(self._is_offered))
         if merged is not None:
             self._changes[member] = merged
+
+    def hold(self, state: KeyState, snapshot: bool) -> None:
+        """Adds what a key holds now, as the change of the only member of a range."""
+        if state.row is not None or self.held is not None:
+            self.add(MemberChange(self.held, state, snapshot=snapshot))
+        self.held = None if state.row is None else HeldRow(state.key, state.position)
 
     def take(self) -> MemberChange | None:
         """Removes and returns the oldest change; None when there is none."""

@@ -1,6 +1,7 @@
 """What is known of a range: a window of its members, and the removals that subscribers who resume must hear of."""
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter, gt, lt
 
@@ -77,6 +78,10 @@ class RangeWatch(Watch):
             # The subscriber may have any older row of the member.
             backlog.restart(MemberChange(HeldRow(state.key, None), state, snapshot=True) for state in missed)
         return missed is not None
+
+    @override
+    def rows(self) -> Iterable[KeyState]:
+        return self.members.values()
 
     @override
     def has_news_for(self, subscription: Subscription) -> bool:

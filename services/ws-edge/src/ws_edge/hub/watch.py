@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
@@ -11,8 +12,8 @@ from typing_extensions import override
 
 from ws_edge.authorization import Consumer, check_row
 from ws_edge.errors import RequestError
-from ws_edge.hub.member_changes import Backlog, MemberChange
-from ws_edge.states import AnyKey, KeyState, Position, is_news
+from ws_edge.hub.member_changes import Backlog, HeldRow, MemberChange
+from ws_edge.states import AnyKey, KeyState, Place, Position, is_news
 from ws_edge.upstream.queries import Query, RangeResult
 
 STALE_EPOCH_LIMIT = 3
@@ -39,6 +40,10 @@ class Subscriber(Protocol):
 
     def delayed(self, subscription: Subscription, /) -> None:  # noqa: ARG002  a default
         """The first answer takes long; it will come. Called once."""
+        return
+
+    def change_taken(self, subscription: Subscription, change: MemberChange, /) -> None:  # noqa: ARG002  a default
+        """A change of a range was taken, to be sent before all that is added to the outbox from now on."""
         return
 
 
@@ -74,6 +79,8 @@ class Subscription:
     """The changes of a range that wait to be taken; a key has none, because only its latest state counts."""
     repeat: bool = False
     """Whether the state of a key is delivered again after each interval, as long as replicas answer for it."""
+    place: Place | None = None
+    """Where in a query it is; a key in a query has a backlog, as a range of one member. None outside of queries."""
     next_at: float = field(default=0.0, init=False)
     status: SubscriptionStatus = field(default=SubscriptionStatus.WAITING, init=False)
 
@@ -86,6 +93,11 @@ class Subscription:
         return self.status in IN_FORCE
 
     @property
+    def outbox_key(self) -> AnyKey | Place:
+        """Under which its unsent changes wait: a range may be in several places."""
+        return self.watch.key if self.place is None else self.place
+
+    @property
     def position(self) -> Position | None:
         """The position up to which everything has been delivered; None when something waits to be taken."""
         return self.watch.position_of(self)
@@ -96,7 +108,12 @@ class Subscription:
 
     def take(self) -> MemberChange | None:
         """Removes and returns the oldest change of a range; None when there is none, or the subscription has ended."""
-        return None if self.backlog is None or self.is_ended else self.backlog.take()
+        if self.backlog is None or self.is_ended:
+            return None
+        change = self.backlog.take()
+        if change is not None:
+            self.subscriber.change_taken(self, change)
+        return change
 
     def end(self) -> None:
         """Lets go of the subscriber, which must not live as long as somebody remembers the subscription."""
@@ -127,6 +144,8 @@ class Watch(ABC):
     subscriptions: set[Subscription] = field(default_factory=set, init=False)
     repeating: set[Subscription] = field(default_factory=set, init=False)
     """Those that are told again what they have."""
+    queried: set[Subscription] = field(default_factory=set, init=False)
+    """Those that are part of a query."""
     waiting: dict[Subscription, bool] = field(default_factory=dict, init=False)
     """Those that have not begun, and whether a read that regards them has been asked for."""
     interval: float = field(default=0.0, init=False)
@@ -149,12 +168,15 @@ class Watch(ABC):
         self.subscriptions.add(subscription)
         if subscription.repeat:
             self.repeating.add(subscription)
+        if subscription.place is not None:
+            self.queried.add(subscription)
         self._intervals[subscription.interval] = self._intervals.get(subscription.interval, 0) + 1
         self.interval = min(self._intervals)
 
     def remove(self, subscription: Subscription) -> None:
         self.subscriptions.discard(subscription)
         self.repeating.discard(subscription)
+        self.queried.discard(subscription)
         self.waiting.pop(subscription, None)
         self._intervals[subscription.interval] -= 1
         if not self._intervals[subscription.interval]:
@@ -196,6 +218,10 @@ class Watch(ABC):
     def check(self, consumer: Consumer) -> None:  # noqa: ARG002  a key needs it
         """Raises ForbiddenError when the consumer may not watch what is there; rows of ranges are hidden instead."""
         return
+
+    @abstractmethod
+    def rows(self) -> Iterable[KeyState]:
+        """The rows that are known."""
 
     @abstractmethod
     def has_news_for(self, subscription: Subscription) -> bool:
@@ -248,6 +274,9 @@ class KeyWatch(Watch):
         if latest is not None and position is not None and (result.position == position or not is_news(latest, result)):
             return False
         self.latest = result
+        for subscription in self.queried:
+            if subscription.is_in_force:
+                self._note(subscription, snapshot=False)
         return True
 
     @override
@@ -263,8 +292,17 @@ class KeyWatch(Watch):
 
     @override
     def begin(self, subscription: Subscription) -> bool:
-        after, latest = subscription.after, self.latest
-        return after is not None and latest is not None and after.epoch == latest.position.epoch
+        after, latest, backlog = subscription.after, self.latest, subscription.backlog
+        recovered = after is not None and latest is not None and after.epoch == latest.position.epoch
+        if backlog is not None and latest is not None:
+            # The subscriber may have any older row.
+            backlog.held = HeldRow(latest.key, None) if recovered else None
+            self._note(subscription, snapshot=True)
+        return recovered
+
+    @override
+    def rows(self) -> Iterable[KeyState]:
+        return [] if self.latest is None or self.latest.row is None else [self.latest]
 
     @override
     def check(self, consumer: Consumer) -> None:
@@ -273,14 +311,26 @@ class KeyWatch(Watch):
 
     @override
     def has_news_for(self, subscription: Subscription) -> bool:
+        if subscription.backlog is not None:
+            return subscription.pending > 0
         return self.latest is not None and self.latest.is_newer_than(subscription.after)
 
     @override
     def deliver(self, subscription: Subscription, snapshot: bool) -> None:
-        if self.latest is not None:
+        if subscription.backlog is not None:
+            subscription.subscriber.changed(subscription, None, snapshot)
+            subscription.backlog.offered()
+        elif self.latest is not None:
             subscription.after = self.latest.position
             subscription.subscriber.changed(subscription, self.latest, snapshot)
 
     @override
     def position_of(self, subscription: Subscription) -> Position | None:
-        return subscription.after
+        return None if subscription.pending else subscription.after
+
+    def _note(self, subscription: Subscription, snapshot: bool) -> None:
+        """Adds the latest state to what the subscriber is to be sent, if it takes changes one by one and lacks it."""
+        backlog, latest = subscription.backlog, self.latest
+        if backlog is not None and latest is not None and latest.is_newer_than(subscription.after):
+            subscription.after = latest.position
+            backlog.hold(latest, snapshot)

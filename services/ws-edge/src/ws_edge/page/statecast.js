@@ -22,6 +22,7 @@ const [RENEWED_AT, LONGEST_AHEAD_MS] = [0.8, 300_000]; // of the time that is le
 const [SHORTEST_TIMER_MS, LONGEST_TIMER_MS] = [1000, 2 ** 31 - 1]; // whatever the clocks say
 const [TOO_LARGE, FLOOD, EXPIRED] = [1009, 4429, [401, 4401]];
 const [SUBPROTOCOL, TICKET] = ["statecast.push.v1+json", "statecast.ticket."]; // a ticket is not part of the address
+const LARGEST_AFTER = 8192; // of the positions in a frame, in characters: the server refuses larger frames
 const PASSING = ["408", "429", "4408", "4429", "unreachable"];
 
 /** Why the server, or this client, refused something. `code` is a stable word or number, the message is for people. */
@@ -83,6 +84,17 @@ export class Statecast extends EventTarget {
   watchRange(store, group, { sortFrom, sortTo, limit, reverse, ...options } = {}) {
     const range = { store, group, sort_from: sortFrom, sort_to: sortTo, limit, reverse };
     return this.#watch(nameOfRange(range), "watch_range", { range }, options);
+  }
+
+  /**
+   * Watches a query: the `first` range, `{store, group, …}`, and for each of its rows the next of the `steps`,
+   * `{store, group_field, …}`, as in statecast.push.v1.Query. `path` names the rows that lead to a range. `onRange` gets
+   * `{path, recovered}` when one begins or resumes: without `recovered` drop all at the path and below, also when it has
+   * `ended`. `onChange` gets `{path, change, key, row, …}` as that of a range: with a row that has "left" drop all below it.
+   */
+  watchQuery(name, first, steps, options = {}) {
+    const subscription = this.#watch(nameOfQuery(name), "watch_query", { query: { name, first, steps } }, options);
+    return Object.assign(subscription, { cancel: { unwatch_query: { name } } });
   }
 
   /** Connects at once if the client waits for its next attempt: for example because the network is back. */
@@ -159,7 +171,7 @@ export class Statecast extends EventTarget {
     if (this.state === "closed") throw this.reason ?? new StatecastError("closed", "this client is closed");
     if (this.#subscriptions.has(name)) throw new StatecastError("already_subscribed", `${name} is watched already`);
     const ask = (position) => ({ [verb]: { ...what, after: position, interval_ms: intervalMs, repeat } });
-    const subscription = { ...handlers, name, ask, position: after, cancel: { [`un${verb}`]: what } };
+    const subscription = { ...handlers, name, ask, position: after, cancel: { [`un${verb}`]: what }, ranges: new Map() };
     subscription.unsubscribe = () => this.#unsubscribe(subscription);
     this.#subscriptions.set(name, subscription);
     if (this.state === "open") this.#ask(subscription);
@@ -168,7 +180,8 @@ export class Statecast extends EventTarget {
 
   #ask(subscription) {
     subscription.inForce = false; // what comes until it is was on its way to an earlier one
-    subscription.request = this.#send(subscription.ask(subscription.position), subscription);
+    const position = subscription.ranges.size ? positionsIn(subscription.ranges) : subscription.position;
+    subscription.request = this.#send(subscription.ask(position), subscription);
   }
 
   async #unsubscribe(subscription) {
@@ -189,7 +202,8 @@ export class Statecast extends EventTarget {
     this.#failures = 0;
     if (frame.id || !frame.authenticated) this.#renewed = false;
     const update = frame.changed ?? frame.removed ?? frame.range_changed;
-    if (update) this.#update(update);
+    if (frame.query) this.#updateQuery(frame, this.#subscriptions.get(nameOfQuery(frame.query.name)));
+    else if (update) this.#update(update);
     else if (frame.reconnect) this.#reconnectAt = Date.now() + (frame.reconnect.delay_ms ?? 0);
     else this.#answer(frame, this.#requests.get(frame.id));
   }
@@ -199,7 +213,25 @@ export class Statecast extends EventTarget {
     if (!subscription?.inForce) return;
     subscription.position = (range ? through : update.position) ?? subscription.position;
     if (!range) subscription.onUpdate?.(valueOf(update));
-    else subscription.onChange?.({ change: change.replace("MEMBER_CHANGE_", "").toLowerCase(), ...valueOf(update) });
+    else subscription.onChange?.({ change: wordOf(change), ...valueOf(update) });
+  }
+
+  #updateQuery({ id, query: { path = [] }, range_watched: began, range_changed: changed }, subscription) {
+    if (id && subscription === this.#requests.get(id)) subscription.inForce = true;
+    if (!subscription?.inForce) return;
+    const { ranges, onRange, onChange } = subscription;
+    if (changed) {
+      const { change, through, range, ...update } = changed;
+      const [word, value] = [wordOf(change), valueOf(update)];
+      if (word === "left") dropBelow(ranges, [...path, value.key.member || value.key.group]);
+      ranges.set(JSON.stringify(path), { path, group: range.group, through: through ?? throughOf(ranges, path) });
+      return onChange?.({ path, change: word, ...value });
+    }
+    const recovered = began?.start === "START_RECOVERED";
+    const through = began?.through ?? (recovered ? throughOf(ranges, path) : undefined);
+    if (!recovered) dropBelow(ranges, path);
+    if (began) ranges.set(JSON.stringify(path), { path, group: began.range.group, through });
+    onRange?.({ path, recovered, ended: !began, members: began?.members ?? 0 });
   }
 
   #answer({ id, authenticated, error: refusal, ...frame }, asker) {
@@ -248,6 +280,21 @@ export class Statecast extends EventTarget {
 }
 
 const nameOfKey = (store, { group, sort = "", member = "" }) => JSON.stringify([store, group, sort, member]);
+const nameOfQuery = (name) => JSON.stringify({ query: name });
+const wordOf = (change) => change.replace("MEMBER_CHANGE_", "").toLowerCase();
+const throughOf = (ranges, path) => ranges.get(JSON.stringify(path))?.through;
+
+function dropBelow(ranges, path) {
+  for (const [name, range] of ranges) if (path.every((row, depth) => row === range.path[depth])) ranges.delete(name);
+}
+
+/** What to resume from, the first ranges first, as much as a frame may hold: what is left out is told anew. */
+function positionsIn(ranges) {
+  const positions = [...ranges.values()].filter(({ through }) => through).sort((a, b) => a.path.length - b.path.length);
+  let size = 0;
+  return positions.filter((position) => (size += JSON.stringify(position).length) <= LARGEST_AFTER);
+}
+
 const nameOfRange = ({ store, group, sort_from: from = "", sort_to: to = "", reverse = false }) =>
   JSON.stringify([store, group, from, to, reverse]); // the limit in force is the server's
 const valueOf = ({ key, row = null, position, commit_time: time, skipped = 0 }) =>

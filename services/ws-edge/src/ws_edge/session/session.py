@@ -10,8 +10,17 @@ from typing_extensions import override
 from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.auth.gateway import Caller, Tickets
 from ws_edge.auth.quotas import QuotaReservation
-from ws_edge.authorization import check_key
-from ws_edge.codec.frames import BeginRequest, CancelRequest, FrameCodec, RefreshRequest, Reply, WatchRequest
+from ws_edge.authorization import check_key, check_store
+from ws_edge.codec.frames import (
+    BeginRequest,
+    CancelQueryRequest,
+    CancelRequest,
+    FrameCodec,
+    QueryRequest,
+    RefreshRequest,
+    Reply,
+    WatchRequest,
+)
 from ws_edge.errors import (
     BY_PROTOCOL,
     CLOSE_EXPIRED,
@@ -26,9 +35,10 @@ from ws_edge.errors import (
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscriber, Subscription
 from ws_edge.metrics import Metrics
+from ws_edge.session.live_query import LiveQuery
 from ws_edge.session.writer import Send, SocketWriter
 from ws_edge.settings import Settings
-from ws_edge.states import AnyKey, KeyState, Position, RangeKey
+from ws_edge.states import AnyKey, KeyState, Position, RangeKey, rows_of
 from ws_edge.stores import Stores, find
 
 if TYPE_CHECKING:
@@ -80,6 +90,7 @@ class Session(Subscriber):
     """Whether the socket was cut off because its client does not read."""
     _keys: dict[AnyKey, Subscription] = field(default_factory=dict, init=False)
     _ranges: dict[AnyKey, Subscription] = field(default_factory=dict, init=False)
+    _queries: dict[str, LiveQuery] = field(default_factory=dict, init=False)
 
     def __post_init__(self, send: Send) -> None:
         self.writer = SocketWriter(self.codec, send, self.context.metrics.frames, self.context.clock)
@@ -121,12 +132,12 @@ class Session(Subscriber):
         key = self.context.granted(request.key)
         if isinstance(request, CancelRequest):
             self._drop(key)
-            self._reply(self.codec.cancelled(key, request.reference))  # also when it was not watched
+            self.reply(self.codec.cancelled(key, request.reference))  # also when it was not watched
             return
         try:
             self._watch(key, request)
         except RequestError as error:
-            self._fail(error, request.reference)
+            self.fail(error, request.reference)
 
     def watches(self, key: AnyKey) -> bool:
         return key in self._like(key)
@@ -142,7 +153,7 @@ class Session(Subscriber):
     def started(self, subscription: Subscription, recovered: bool, /) -> None:
         reply = self.codec.started(subscription, recovered)
         if reply is not None:
-            self._reply(reply)
+            self.reply(reply)
 
     @override
     def changed(self, subscription: Subscription, state: KeyState | None, snapshot: bool, /) -> None:
@@ -155,12 +166,45 @@ class Session(Subscriber):
     @override
     def refused(self, subscription: Subscription, error: RequestError, /) -> None:
         self._drop(subscription.watch.key)
-        self._fail(error, subscription.reference)
+        self.fail(error, subscription.reference)
 
     @override
     def delayed(self, subscription: Subscription, /) -> None:
-        text = f"{subscription.watch.key} cannot be looked up now: keep the socket, the answer follows when it can be"
-        self._fail(UnavailableError(text), subscription.reference)
+        self.tell_delay(subscription.watch.key, subscription.reference)
+
+    def watch_query(self, request: QueryRequest) -> None:
+        """Starts a query, in place of one of the same name. Raises RequestError."""
+        stores, consumer = self.context.stores, self.caller.consumer
+        for step in request.steps:
+            check_store(consumer, step.store.rule, step.store.name)
+        first = self.context.granted(request.first)
+        check_key(consumer, find(stores, first.store).rule, first)
+        self.drop_query(request.name)
+        query = self._queries[request.name] = LiveQuery(request, self)
+        try:
+            query.begin(first)
+        except RequestError:
+            self.drop_query(request.name)
+            raise
+
+    def drop_query(self, name: str) -> None:
+        """Ends a query, if there is one, and forgets what is unsent of it."""
+        query = self._queries.pop(name, None)
+        if query is not None:
+            query.close()
+
+    def check_query_range(self, key: AnyKey) -> None:
+        """Raises TooManySubscriptionsError when a query may not watch one more range or key."""
+        self.reservation.check_subscription(rows_of(key))
+        limit = self.context.settings.max_query_ranges
+        if sum(query.ranges for query in self._queries.values()) >= limit:
+            text = f"the queries of a socket may watch {limit} ranges: give narrower limits, or open another socket"
+            raise TooManySubscriptionsError(text)
+
+    def tell_delay(self, key: AnyKey, reference: str) -> None:
+        """Tells the client that a first answer is late."""
+        text = f"{key} cannot be looked up now: keep the socket, the answer follows when it can be"
+        self.fail(UnavailableError(text), reference)
 
     def _handle(self, event: Mapping[str, Any], expiry: ExpiryTimer, feed: "ChannelFeed | None") -> None:
         reference = ""
@@ -172,7 +216,12 @@ class Session(Subscriber):
                 credential = self.context.tickets.redeem(request.ticket, self.caller.consumer).credential
                 self.caller = replace(self.caller, credential=credential)
                 expiry.renew(credential.expires_at)
-                self._reply(self.codec.authenticated(credential.expires_at, reference))
+                self.reply(self.codec.authenticated(credential.expires_at, reference))
+            elif isinstance(request, QueryRequest):
+                self.watch_query(request)
+            elif isinstance(request, CancelQueryRequest):
+                self.drop_query(request.name)
+                self.reply(self.codec.query_cancelled(request.name, reference))  # also when there was none
             elif not isinstance(request, BeginRequest):
                 self.act(request)
             elif feed is None:
@@ -183,13 +232,13 @@ class Session(Subscriber):
         except FrameFloodError as error:
             self.end(CLOSE_FLOOD, str(error))
         except RequestError as error:
-            self._fail(error, error.reference or reference)
+            self.fail(error, error.reference or reference)
 
-    def _fail(self, error: RequestError, reference: str) -> None:
+    def fail(self, error: RequestError, reference: str) -> None:
         self.context.metrics.errors.labels(error.code).inc()
-        self._reply(self.codec.failed(error, reference))
+        self.reply(self.codec.failed(error, reference))
 
-    def _reply(self, reply: Reply) -> None:
+    def reply(self, reply: Reply) -> None:
         self.writer.reply(reply)
         self._end_if_slow()  # what a channel adds and removes is answered whether the client reads or not
 
@@ -205,7 +254,7 @@ class Session(Subscriber):
         if self.watches(key):
             self._drop(key)  # it is replaced
         else:
-            self.reservation.check_subscription(_rows(key))
+            self.reservation.check_subscription(rows_of(key))
             max_keys, max_ranges = context.settings.max_subscriptions, context.settings.max_ranges
             limit, kind = (max_ranges, "ranges") if isinstance(key, RangeKey) else (max_keys, "keys")
             if len(self._like(key)) >= limit:
@@ -217,14 +266,14 @@ class Session(Subscriber):
         )
         if not subscription.is_ended:
             self._like(key)[key] = subscription
-            self._count()
+            self.count()
 
     def _drop(self, key: AnyKey) -> None:
         """Ends the subscription, if there is one, and forgets what is unsent of it."""
         subscription = self._like(key).pop(key, None)
         if subscription is not None:
             self.context.hub.unsubscribe(subscription)
-        self._count()
+        self.count()
         self.writer.outbox.withdraw(key)
 
     def _unsubscribe_all(self) -> None:
@@ -232,16 +281,14 @@ class Session(Subscriber):
             for subscription in subscriptions.values():
                 self.context.hub.unsubscribe(subscription)
             subscriptions.clear()
-        self._count()
+        for name in tuple(self._queries):
+            self.drop_query(name)
+        self.count()
 
     def _like(self, key: AnyKey) -> dict[AnyKey, Subscription]:
         """The subscriptions of the same kind, which have a limit of their own."""
         return self._ranges if isinstance(key, RangeKey) else self._keys
 
-    def _count(self) -> None:
-        self.reservation.hold(len(self._keys) + sum(map(_rows, self._ranges)))
-
-
-def _rows(key: AnyKey) -> int:
-    """How many rows the edge may have to hold for the key or range."""
-    return key.limit if isinstance(key, RangeKey) else 1
+    def count(self) -> None:
+        in_queries = sum(query.rows for query in self._queries.values())
+        self.reservation.hold(len(self._keys) + sum(map(rows_of, self._ranges)) + in_queries)

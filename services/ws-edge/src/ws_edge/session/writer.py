@@ -13,7 +13,7 @@ import structlog
 from ws_edge.codec.frames import FrameCodec, Reply
 from ws_edge.hub.watch import Subscription
 from ws_edge.metrics import FrameTally
-from ws_edge.states import AnyKey, KeyState, RangeKey
+from ws_edge.states import AnyKey, KeyState, Place
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -44,7 +44,7 @@ class Outbox:
     size: int = field(default=0, init=False)
     """The bytes of all rows and replies that wait."""
     _items: OrderedDict[AnyKey | object, Item] = field(default_factory=OrderedDict, init=False)
-    """By key or range; a reply has a key of its own."""
+    """By key or range, or the place of one in a query; a reply has a key of its own."""
 
     def __contains__(self, key: AnyKey) -> bool:
         return key in self._items
@@ -63,7 +63,7 @@ class Outbox:
 
     def put_range(self, subscription: Subscription) -> None:
         """Adds a range of which something is pending, unless it waits already."""
-        self._items.setdefault(subscription.watch.key, Item(subscription))
+        self._items.setdefault(subscription.outbox_key, Item(subscription))
 
     def reply(self, reply: Reply) -> None:
         item = Item(reply, len(reply.get("text") or reply.get("bytes") or ""))
@@ -71,7 +71,7 @@ class Outbox:
         self.replies += 1
         self.size += item.size
 
-    def withdraw(self, key: AnyKey) -> None:
+    def withdraw(self, key: AnyKey | Place) -> None:
         old = self._items.pop(key, None)
         if old is not None:
             self.size -= old.size
@@ -105,6 +105,8 @@ class SocketWriter:
     """The code with which this side or the protocol has ended the socket; from then on nothing is sent any more."""
     writing_since: float | None = field(default=None, init=False)
     """When the frame that is being sent was handed to the socket; None while nothing is sent."""
+    _is_writing: bool = field(default=False, init=False)
+    """Whether `_write` runs: what is taken to be sent may add to the outbox, before there is a task."""
     _task: asyncio.Task[None] | None = field(default=None, init=False)
     _closing: asyncio.Task[None] | None = field(default=None, init=False)
 
@@ -149,10 +151,11 @@ class SocketWriter:
                 task.cancel()
 
     def _begin(self) -> None:
-        if self._task is None:
+        if not self._is_writing:
             self._task = start_eagerly(self._write())
 
     async def _write(self) -> None:
+        self._is_writing = True
         try:
             while (item := self.outbox.take()) is not None:
                 frame, commit_ns = self._frame_of(item)
@@ -170,6 +173,7 @@ class SocketWriter:
             log.exception("frame_failed")
         finally:
             self.writing_since = None
+            self._is_writing = False
             self._task = None
 
     def _frame_of(self, item: Item) -> tuple[Reply | None, int | None]:
@@ -179,14 +183,16 @@ class SocketWriter:
             return self.codec.frame_of(content, item.skipped), None if item.snapshot else content.commit_ns
         if isinstance(content, dict):
             return content, None
-        key, change = content.watch.key, content.take()
-        if change is None or not isinstance(key, RangeKey):
+        change = content.take()
+        if change is None:
             return None, None
-        if content.pending:
+        if content.pending and not content.is_ended:
             self.outbox.put_range(content)
         self.frames.skipped += change.skipped
         commit_ns = None if change.snapshot else change.state.commit_ns
-        return self.codec.member_changed(key, change, content.position, content.watch.lag_ms), commit_ns
+        watch = content.watch
+        frame = self.codec.member_changed(watch.key, change, content.position, watch.lag_ms, content.place)
+        return frame, commit_ns
 
     async def _end(self, close: Reply) -> None:
         try:
