@@ -1,5 +1,6 @@
 """What the services expect of topics is what the topics file declares."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ from kafka_topics.acls import acls
 from kafka_topics.topics_file import Topic, read_topics
 from query_service.settings import SHIPPED_STORES
 from query_service.storage.stores_file import read_stores
+from statecast_domains.derivation import Derivation, derive
+from statecast_domains.derived_files import edge_stores_text, query_stores_text, topics_text
 from statecast_domains.directories import pipeline_files
+from statecast_domains.domain import read_domains
 from statecast_domains.pipeline_file import PipelineFile, read
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline_check import read as read_pipeline
@@ -26,7 +30,8 @@ from stream_processor.steps.dead_letters import DEFAULT_MAX_BYTES, HEADERS_BYTES
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS: dict[str, Topic] = {topic.name: topic for topic in read_topics(ROOT / "infra" / "kafka" / "topics.yaml")}
 PIPELINES: dict[str, PipelineFile] = {file.stem: read(file) for file in pipeline_files([ROOT / "domains"])}
-ORDERS = {name: pipeline for name, pipeline in PIPELINES.items() if pipeline.source.topic == "orders"}
+KEPT = {pipeline.sink.topic: pipeline for pipeline in PIPELINES.values() if pipeline.keep.shape != "route"}
+"""The pipelines that keep something, by their keyed topics."""
 STORES = {store.name: store for store in read_stores(SHIPPED_STORES)}
 KEYED = {name: store for name, store in STORES.items() if store.format == "state-record"}
 OWN_OF_EDGES = {store.name: store for store in ws_edge.channels.EDGE_STORES.values()}
@@ -73,22 +78,33 @@ def test_a_dead_letter_topic_has_room_for_the_largest_record_and_the_letters_own
 
 
 def test_a_keyed_topic_is_compacted() -> None:
-    keyed = {pipeline.sink.topic for pipeline in PIPELINES.values() if pipeline.keep.shape != "route"}
-
-    assert keyed <= {name for name, topic in TOPICS.items() if topic.config.get("cleanup.policy") == "compact"}
+    assert KEPT.keys() <= {name for name, topic in TOPICS.items() if topic.config.get("cleanup.policy") == "compact"}
 
 
-def test_every_keyed_topic_of_the_orders_is_a_store_of_its_name() -> None:
-    assert {name: store.topic for name, store in KEYED.items()} == {
-        pipeline.sink.topic: pipeline.sink.topic for pipeline in ORDERS.values()
-    }
+def test_every_keyed_topic_is_a_store_of_its_name() -> None:
+    assert {name: store.topic for name, store in KEYED.items()} == {topic: topic for topic in KEPT}
 
 
-def test_a_store_holds_the_row_of_the_change_that_its_pipeline_reads() -> None:
-    for pipeline in ORDERS.values():
-        store = STORES[pipeline.sink.topic]
+def test_a_store_holds_the_message_that_its_pipeline_writes() -> None:
+    contract = Contract(statecast.descriptor_set())
+    pipelines = [read_pipeline(file, contract) for file in pipeline_files([ROOT / "domains"])]
+    written = {each.sink_topic: each.sink.full_name for each in pipelines if each.sink_topic in KEPT}
 
-        assert f"{store.message}Change" == pipeline.source.message
+    assert {store.topic: store.message for store in KEYED.values()} == written
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (ROOT / "infra" / "kafka" / "topics.yaml", topics_text),
+        (SHIPPED_STORES, query_stores_text),
+        (ws_edge.stores.SHIPPED, edge_stores_text),
+    ],
+    ids=["topics", "query-service", "ws-edge"],
+)
+def test_what_is_made_of_the_domains_is_current(file: Path, text: Callable[[Derivation], str]) -> None:
+    """If this fails, run `make reference`."""
+    assert file.read_text() == text(derive(read_domains([ROOT / "domains"])))
 
 
 def test_the_edge_knows_the_stores_of_the_query_service() -> None:
@@ -117,13 +133,17 @@ def test_a_channel_ends_before_its_records_do() -> None:
 def test_the_edge_reads_each_store_as_its_pipeline_keeps_it() -> None:
     keeps = {each["name"]: each["keeps"] for each in EDGE_STORES}
 
-    for pipeline in ORDERS.values():
-        kept = "members" if pipeline.keep.members else "one"
-        assert keeps[pipeline.sink.topic] == kept
+    for topic, pipeline in KEPT.items():
+        # A window is a member of its group.
+        kept = "members" if pipeline.keep.members or pipeline.window else "one"
+        assert keeps[topic] == kept
 
 
-def test_all_shards_of_the_shipped_stores_can_be_spread_over_two_instances() -> None:
-    assert {TOPICS[store.topic].partitions for store in STORES.values()} == {4}
+def test_all_shards_of_the_shipped_stores_can_be_spread_over_two_instances_and_the_bookings_over_nine() -> None:
+    counts = {name: TOPICS[store.topic].partitions for name, store in STORES.items()}
+
+    assert counts.pop("bookings-by-customer") == TOPICS["bookings"].partitions == 9
+    assert set(counts.values()) == {4}
 
 
 def test_each_service_may_do_to_topics_what_it_needs_and_no_more() -> None:

@@ -1,19 +1,14 @@
 """The form of a pipeline's YAML file: which keys there are and which go together, and the errors for wrong ones."""
 
-import json
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-from pydantic import Field, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import Field
 
 from statecast_domains import sections
 from statecast_domains.errors import PipelineFileError
+from statecast_domains.section_files import read_sections, schema_of
 from statecast_domains.sections import Section, Sql
-from statecast_service.settings import suggest
-from statecast_service.yaml_files import read_yaml
 
 
 class PipelineFile(Section):
@@ -36,11 +31,24 @@ class PipelineFile(Section):
         False, description="Rows are never changed or deleted; an aggregate may then use min and max."
     )
     sink: sections.SinkSection
+    store: sections.StoreSection | None = Field(
+        None, description="Of a keyed topic: how it is kept and who may read it. Default: on disk, for staff."
+    )
     forget_deleted: sections.Duration = Field(
         "7d", validate_default=True, description="How long the state remembers rows that are gone."
     )
     trigger: sections.TriggerSection = Field({}, validate_default=True)
     dead_letters: sections.DeadLettersSection = Field({}, validate_default=True)
+
+    @property
+    def row_message(self) -> str:
+        """The full name of the message of the source's rows, which their change's name tells by convention."""
+        return self.source.message.removesuffix("Change")
+
+    @property
+    def kept_as(self) -> sections.StoreSection:
+        """How the keyed topic is kept, and who may read it."""
+        return self.store or sections.StoreSection.model_validate({})
 
 
 _SHAPES_WITH: dict[str, tuple[sections.Shape, ...]] = {
@@ -50,41 +58,14 @@ _SHAPES_WITH: dict[str, tuple[sections.Shape, ...]] = {
     "joins": ("latest", "members", "route"),
     "select": ("latest", "members", "route"),
     "forget_deleted": ("latest", "members", "aggregate"),
+    "store": ("latest", "members", "aggregate"),
 }
 """The shapes that have a use for a key."""
-SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def read(file: Path) -> PipelineFile:
     """The file's content. Raises PipelineFileError naming the file, the key and the nearest valid name."""
-    try:
-        content = read_yaml(file)
-    except ValueError as error:
-        raise PipelineFileError(str(file), "", str(error)) from error
-    if not isinstance(content, dict):
-        raise PipelineFileError(str(file), "", "is not a pipeline: its top level must be keys and values")
-    try:
-        return PipelineFile.model_validate(content)
-    except ValidationError as error:
-        # A key that is missing is most often one that was misspelt.
-        key, problem = _explain(min(error.errors(), key=lambda each: each["type"] != "unknown_key"))
-        raise PipelineFileError(str(file), key, problem) from error
-
-
-def _explain(error: ErrorDetails) -> tuple[str, str]:
-    context = error.get("ctx", {})
-    parts = *error["loc"], *([context["key"]] if "key" in context else [])
-    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")
-    match error["type"]:
-        case "unknown_key":
-            return key, context["problem"]
-        case "missing":
-            return key, "is missing"
-        case "literal_error":
-            valid = [name.strip("'") for name in context["expected"].replace(" or ", ", ").split(", ")]
-            return key, f"{error['input']!r} is not supported; {suggest(str(error['input']), valid)}"
-    shown = error["input"] if not isinstance(error["input"], timedelta) else sections.human(error["input"])
-    return key, f"{error['msg'].removeprefix('Value error, ')} (it is {shown!r})"
+    return read_sections(file, PipelineFile, PipelineFileError, "a pipeline")
 
 
 def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
@@ -106,6 +87,24 @@ def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
         yield "select", "is missing: without it nothing of the joined tables is written"
     if definition.explode is not None and select is None:
         yield "select", "is missing: without it each element would give the same record"
+    yield from _of_the_store(definition)
+
+
+def _of_the_store(definition: PipelineFile) -> Iterator[tuple[str, str]]:
+    owner = definition.store.readers if definition.store is not None else None
+    if isinstance(owner, sections.OwnerSection) and owner.group and owner.field != _field_of_the_group(definition):
+        group = f"{definition.group_by}, which is not {owner.field} in the rows that are written"
+        yield "store.readers.group", f"is true, but keys are grouped by {group}: a consumer would read others' rows"
+
+
+def _field_of_the_group(definition: PipelineFile) -> str | None:
+    """The field of the rows that are written which holds the group; None where there is no such field."""
+    path = definition.group_by
+    if isinstance(path, list):
+        return None
+    if definition.select is not None:
+        return next((field for field, sql in definition.select.items() if sql == path), None)
+    return path.rpartition(".")[2] if definition.keep.aggregate is not None else path
 
 
 def _of_other_shapes(definition: PipelineFile) -> Iterator[tuple[str, str]]:
@@ -119,20 +118,4 @@ def _of_other_shapes(definition: PipelineFile) -> Iterator[tuple[str, str]]:
 
 def schema_text() -> str:
     """The schema as domains/pipeline.schema.json holds it."""
-    schema = {key: _plain(value) for key, value in PipelineFile.model_json_schema().items()}
-    whole = {"$schema": SCHEMA_DIALECT, **schema, "title": "A pipeline of the stream-processor"}
-    return json.dumps(whole, indent=2) + "\n"
-
-
-def _plain(node: Any) -> Any:
-    """Without what pydantic adds and no person would write: titles, and null for what is left out."""
-    if isinstance(node, list):
-        return [_plain(each) for each in node]
-    if not isinstance(node, dict):
-        return node
-    kept = {key: _plain(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
-    if {"type": "null"} not in kept.get("anyOf", []):
-        return kept
-    options = [each for each in kept.pop("anyOf") if each != {"type": "null"}]
-    del kept["default"]
-    return {**(options[0] if len(options) == 1 else {"anyOf": options}), **kept}
+    return schema_of(PipelineFile, "A pipeline of the stream-processor")

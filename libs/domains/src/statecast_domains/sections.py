@@ -13,6 +13,8 @@ from statecast_service.topic_names import TopicName
 Shape = Literal["latest", "members", "aggregate", "route"]
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 RouteOperation = Literal["create", "update", "snapshot"]
+ReaderName = Literal["staff", "everyone"]
+READERS: tuple[ReaderName, ...] = get_args(ReaderName)
 
 
 def one_line(text: str) -> str:
@@ -23,6 +25,10 @@ def one_line(text: str) -> str:
 Topic = Annotated[TopicName, Field(description="A Kafka topic.")]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="A name for SQL expressions.")]
 Sql = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
+Partitions = Annotated[int, Field(ge=1, le=10_000)]
+PARTITIONS_ARE = "Partitions of a topic that is created: over how many instances reading can be spread."
+TopicConfig = dict[str, str]
+CONFIG_IS = 'More settings of the topic, by Kafka\'s names, as texts: `{max.message.bytes: "4194304"}`.'
 
 
 def _paths(value: object) -> object:
@@ -184,6 +190,52 @@ class SinkSection(Section):
 
     topic: Topic
     message: str | None = Field(None, description="The full name of the message that is written. Default: the row's.")
+    partitions: Partitions = Field(4, description=f"{PARTITIONS_ARE} Keys would change theirs, so they never change.")
+    config: TopicConfig = Field({}, description=CONFIG_IS)
+
+
+class OwnerSection(Section):
+    """Rows that a consumer may read."""
+
+    field: str = Field(min_length=1, description="The text field of the row that holds the consumer's id.")
+    group: bool = Field(False, description="Whether the group of every key is that id as well.")
+
+
+def _readers(value: object) -> object:
+    if isinstance(value, (dict, OwnerSection)) or value in READERS:
+        return value
+    raise ValueError(f"{value!r} is not supported; {suggest(str(value), READERS)}, or write {{field: FIELD}}")
+
+
+Readers = Annotated[ReaderName | OwnerSection, BeforeValidator(_readers)]
+
+
+class HistorySection(Section):
+    """Which older versions of a key a store keeps: one of the two."""
+
+    versions: int | None = Field(None, ge=1, le=10_000, description="So many versions beside the newest.")
+    age: Duration | None = Field(None, description="Versions that were the newest within this time.")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "HistorySection":
+        if (self.versions is None) == (self.age is None):
+            raise ValueError("takes either versions or age: name one of them")
+        return self
+
+
+class StoreSection(Section):
+    """The store of the query service that holds the topic, under the pipeline's name, and who may read it."""
+
+    readers: Readers = Field(
+        "staff", description="Who may read rows beside staff: `staff` for nobody, `everyone`, or whom a field names."
+    )
+    engine: Literal["rocksdb", "memory"] = Field(
+        "rocksdb", description="Rows are kept on disk, or in memory, which is read from the topic again at each start."
+    )
+    history: HistorySection | None = None
+    replicas: int | None = Field(
+        None, ge=1, le=16, description="How many instances hold each partition. Default: the query service's setting."
+    )
 
 
 class TriggerSection(Section):

@@ -20,14 +20,17 @@ def with_fields(fields: str) -> str:
     return f"stores: [{{name: a, topic: a, {fields}}}]"
 
 
-def test_the_shipped_file_has_the_stores_of_orders_and_those_of_the_edges() -> None:
-    assert [(store.name, store.topic, store.message, store.owner) for store in read_stores(SHIPPED_STORES)] == [
-        ("orders-by-customer", "orders-by-customer", "statecast.orders.v1.Order", "customer_id"),
-        ("orders-by-item", "orders-by-item", "statecast.orders.v1.Order", "customer_id"),
-        ("orders-by-key", "orders-by-key", "statecast.orders.v1.Order", "customer_id"),
-        ("push-channels", "push-channels", "statecast.push.v1.ChannelRecord", None),
-        ("revoked-consumers", "revoked-consumers", "statecast.push.v1.Revocation", None),
-    ]
+def test_the_shipped_file_has_the_stores_of_the_domains_and_those_of_the_edges() -> None:
+    stores = {store.name: store for store in read_stores(SHIPPED_STORES)}
+
+    orders = stores["orders-by-customer"]
+    assert (orders.topic, orders.message, orders.owner) == (
+        "orders-by-customer",
+        "statecast.orders.v1.Order",
+        "customer_id",
+    )
+    assert (stores["matches-about-to-start"].in_memory, stores["odds-by-match"].in_memory) == (True, False)
+    assert [name for name, store in stores.items() if store.plain] == ["push-channels", "revoked-consumers"]
 
 
 def test_a_store_says_how_it_is_read_and_what_is_kept(tmp_path: Path) -> None:

@@ -228,3 +228,23 @@ def test_a_nested_group_is_summed_over_its_elements(shipped: Callable[..., Pipel
     assert isinstance(pipeline, AggregatePipeline)
     [aggregate] = pipeline.aggregates
     assert aggregate.argument == "element.item_price_cents * element.item_quantity"
+
+
+@pytest.mark.parametrize(
+    ("store", "problem"),
+    [
+        ({"readers": {"field": "customer"}}, "store.readers.field: no field 'customer' .* did you mean customer_id?"),
+        ({"readers": {"field": "total_cents"}}, "store.readers.field: .*Order.total_cents is no text"),
+        ({"readers": {"field": "customer_id", "group": True}}, "store.readers.group: .* grouped by order_id"),
+    ],
+)
+def test_readers_that_no_row_names_are_refused(
+    shipped: Callable[..., Pipeline], store: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=f"orders-by-key.yaml: {problem}"):
+        shipped("orders-by-key", store=store)
+
+
+def test_a_route_has_no_store(shipped: Callable[..., Pipeline]) -> None:
+    with pytest.raises(PipelineFileError, match="store: has no meaning with keep: route"):
+        shipped("home-delivery", store={"readers": "everyone"})

@@ -47,7 +47,14 @@ def claimed(tmp_path: Path, shipped: Callable[..., Pipeline]) -> Path:
 
 
 @pytest.mark.parametrize(
-    "replaced", [{}, {"trigger": {"checkpoint": "9s"}}, {"dead_letters": {"limit": 1}}, {"forget_deleted": "1h"}]
+    "replaced",
+    [
+        {},
+        {"trigger": {"checkpoint": "9s"}},
+        {"dead_letters": {"limit": 1}},
+        {"forget_deleted": "1h"},
+        {"store": {"readers": "everyone"}},
+    ],
 )
 def test_the_same_meaning_goes_on(claimed: Path, shipped: Callable[..., Pipeline], replaced: dict[str, object]) -> None:
     claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key", **replaced)), IDS, no_epochs)

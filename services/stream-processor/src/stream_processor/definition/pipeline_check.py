@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from statecast_domains import pipeline_file
 from statecast_domains.errors import PipelineFileError
 from statecast_domains.pipeline_file import PipelineFile, misplaced
-from statecast_domains.sections import MembersSection, RouteSection
+from statecast_domains.sections import MembersSection, OwnerSection, RouteSection
 from statecast_service.settings import suggest
 from stream_processor.definition.contract import (
     Contract,
@@ -72,6 +72,8 @@ class _Check:
         with self._at("sink.message"):
             name = definition.sink.message
             self._sink = self._row if name is None else contract.message(name)
+        if definition.keep.shape != "route":
+            self._check_store()
 
     def pipeline(self) -> Pipeline:
         keep, joins = self._definition.keep, tuple(self._joins())
@@ -222,6 +224,18 @@ class _Check:
                 if kind(field_in(self._sink, name)) != "timestamp":
                     raise ContractError(f"{self._sink.full_name}.{name} is no Timestamp")
         return Window(self._path("window.time", window.time, ("timestamp",)), window.size, window.lateness)
+
+    def _check_store(self) -> None:
+        """Whether the store's message is what its name is derived from, and its readers are named by a text."""
+        if self._definition.sink.message is None and self._row.full_name != self._definition.row_message:
+            problem = f"is missing: the change's name does not tell that of its rows: write {self._row.full_name}"
+            raise self._wrong("sink.message", problem)
+        readers = self._definition.kept_as.readers
+        if isinstance(readers, OwnerSection):
+            with self._at("store.readers.field"):
+                field = field_in(self._sink, readers.field)
+                if kind(field) != "string" or field.is_repeated:
+                    raise ContractError(f"{field.full_name} is no text, with which a consumer's id could be compared")
 
     def _explode(self, group: FieldPath) -> FieldPath | None:
         text = self._definition.explode

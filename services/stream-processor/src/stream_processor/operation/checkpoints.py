@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 STATE_VERSION = 2
 """Of what the state holds. Raised when an older state cannot be read any more."""
-MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted"}
+MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store"}
 """Keys of a file that may change: state and topic hold the same things after it."""
 LEASE_NOTE = "lease.json"
 RENEW_S = 3.0
@@ -252,6 +252,9 @@ def _meaning(plan: QueryPlan, topic_ids: Mapping[str, str]) -> dict[str, object]
     sections = {key: written.pop(key) for key in ("source", "sink")}
     # Raised when the database was restored: what follows is newer than all that the state holds.
     sections["source"].pop("epoch")
+    # What a topic is created with; how many partitions it has is below.
+    for key in ("partitions", "config"):
+        sections["sink"].pop(key)
     return {
         **written,
         **{f"{section}.{key}": value for section, keys in sections.items() for key, value in keys.items()},

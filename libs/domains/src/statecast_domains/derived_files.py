@@ -1,0 +1,70 @@
+"""The files that follow from domains, as `kafka-topics`, the query service and the edge read them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from math import inf
+
+import yaml
+
+from statecast_domains.derivation import Derivation
+
+_MADE = "# Made of the files of domains, and made anew with them: change those, and not this file."
+_TOPICS = """\
+# The topics. `kafka-topics FILE` creates what is missing and checks what exists.
+# `access` is what each service needs of a topic where Kafka has ACLs: `kafka-topics --acls`.
+# A keyed topic has as many partitions as its group's shards; the number can never change without a new topic.
+"""
+_QUERY_STORES = (
+    "# What the query service serves: which topic each store holds, what its values are, and whose they are.\n"
+)
+_EDGE_STORES = """\
+# The stores that clients may read, and who sees their rows. Staff see all rows of all stores.
+#   message: a message of the contract, or of the directory STATECAST_DESCRIPTORS; `json` for a plain store of JSON
+#   keeps: one      one value per group
+#          members  many per group, each with a sort value and a name
+#   owner: staff                         nobody but staff
+#          everyone                      all consumers
+#          {field: F}                    the consumer whose id stands in the row's field F
+#          {field: F, group: true}       the same, and the group of every key is that id as well
+"""
+
+
+def topics_text(derivation: Derivation) -> str:
+    """The topics file."""
+    return _file(_TOPICS, "topics", [(topic.about, _in_lines(topic.entry)) for topic in derivation.topics])
+
+
+def query_stores_text(derivation: Derivation) -> str:
+    """The query service's stores file."""
+    entries = [(store.about, f"  - {_flow(store.query_entry)}\n") for store in derivation.stores]
+    return _file(_QUERY_STORES, "stores", entries)
+
+
+def edge_stores_text(derivation: Derivation) -> str:
+    """The edge's stores file."""
+    entries = [(store.about, _in_lines(store.edge_entry)) for store in derivation.edge_stores]
+    return _file(_EDGE_STORES, "stores", entries)
+
+
+def _file(head: str, key: str, entries: Sequence[tuple[str, str]]) -> str:
+    parts = [
+        f"  # {about}\n" + "".join(entry for _, entry in group)
+        for about, group in groupby(entries, key=lambda each: each[0])
+    ]
+    return f"{_MADE}\n{head}{key}:\n" + "\n".join(parts) if parts else f"{_MADE}\n{head}{key}: []\n"
+
+
+def _in_lines(entry: Mapping[str, object]) -> str:
+    """The entry, a line for each key."""
+    return "".join(_lines(entry))
+
+
+def _lines(entry: Mapping[str, object]) -> Iterator[str]:
+    begin = "  - "
+    for key, value in entry.items():
+        yield f"{begin}{_flow({key: value})[1:-1]}\n"
+        begin = "    "
+
+
+def _flow(value: Mapping[str, object]) -> str:
+    return yaml.safe_dump(dict(value), default_flow_style=True, width=inf, sort_keys=False, allow_unicode=True).strip()

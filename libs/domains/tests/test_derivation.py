@@ -1,0 +1,170 @@
+"""What follows from domains."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from statecast_domains.derivation import Derivation, derive
+from statecast_domains.derived_files import edge_stores_text, query_stores_text, topics_text
+from statecast_domains.domain import read_domains
+from statecast_domains.errors import DomainFileError
+
+BESIDE = """\
+description: Sensors of a house.
+topics:
+  - {name: readings, partitions: 2, writers: [gateway], config: {max.message.bytes: "2000000"}}
+  - {name: rooms, compacted: true}
+"""
+PIPELINE = """\
+name: readings-by-sensor
+source: {topic: readings, message: house.v1.ReadingChange}
+group_by: sensor_id
+keep: {members: {key: reading_id, sort: at}}
+sink: {topic: readings-by-sensor, partitions: 2}
+"""
+ROUTE = """\
+name: alarms
+source: {topic: readings, message: house.v1.ReadingChange}
+group_by: sensor_id
+keep: route
+sink: {topic: alarms}
+"""
+
+
+@pytest.fixture
+def derived(tmp_path: Path) -> Callable[..., Derivation]:
+    """Derives from one domain: `derived(domain_yaml, *pipelines)`."""
+
+    def make(beside: str, *pipelines: str) -> Derivation:
+        (tmp_path / "domain.yaml").write_text(beside)
+        for index, pipeline in enumerate(pipelines):
+            (tmp_path / f"p{index}.yaml").write_text(pipeline)
+        return derive(read_domains([tmp_path]))
+
+    return make
+
+
+def test_topics_have_what_each_service_needs_of_them(derived: Callable[..., Derivation]) -> None:
+    topics = {topic.name: topic for topic in derived(BESIDE, PIPELINE, ROUTE).topics}
+
+    assert list(topics) == [
+        *("readings", "readings.dead-letter", "rooms", "readings-by-sensor", "alarms"),
+        *("push-channels", "revoked-consumers"),
+    ]
+    assert topics["readings"].access == {"gateway": ("Write",), "stream-processor": ("Read",)}
+    assert topics["readings"].config["retention.ms"] == "604800000"
+    assert topics["readings.dead-letter"].config["max.message.bytes"] == "2016384"
+    assert topics["rooms"].config == {"cleanup.policy": "compact"}
+    assert topics["readings-by-sensor"].partitions == 2
+    assert topics["readings-by-sensor"].access["query-service"] == ("Read", "DescribeConfigs")
+    assert "query-service" not in topics["alarms"].access
+
+
+def test_a_keyed_topic_is_a_store_for_staff_unless_it_says_otherwise(derived: Callable[..., Derivation]) -> None:
+    said = "store: {readers: {field: owner_id}, engine: memory, history: {age: 1h}, replicas: 3}\n"
+
+    [store] = derived(BESIDE, PIPELINE, ROUTE).edge_stores
+    [told] = derived(BESIDE, PIPELINE + said).edge_stores
+
+    assert store.query_entry == {
+        "name": "readings-by-sensor",
+        "topic": "readings-by-sensor",
+        "message": "house.v1.Reading",
+    }
+    assert store.edge_entry == {
+        "name": "readings-by-sensor",
+        "message": "house.v1.Reading",
+        "keeps": "members",
+        "owner": "staff",
+    }
+    assert told.query_entry == {
+        **store.query_entry,
+        "store": {"engine": "memory"},
+        "replicas": 3,
+        "history": {"age": "1h"},
+        "owner": "owner_id",
+    }
+    assert told.edge_entry["owner"] == {"field": "owner_id"}
+
+
+def test_a_plain_topic_is_served_as_it_is_and_bytes_by_the_query_service_alone(
+    derived: Callable[..., Derivation],
+) -> None:
+    stores = """\
+stores:
+  - {name: rooms, topic: rooms, message: json, partitioner: crc32, retain: 24h, readers: everyone}
+  - {name: raw, topic: readings, message: bytes}
+"""
+    derivation = derived(BESIDE + stores, PIPELINE)
+
+    by_name = {store.name: store for store in derivation.stores}
+    assert by_name["rooms"].query_entry == {
+        "name": "rooms",
+        "topic": "rooms",
+        "message": "json",
+        "format": "plain",
+        "partitioner": "crc32",
+        "retain": "1d",
+    }
+    assert [store.name for store in derivation.edge_stores] == ["readings-by-sensor", "rooms"]
+    assert by_name["rooms"].edge_entry == {"name": "rooms", "message": "json", "keeps": "one", "owner": "everyone"}
+
+
+def test_the_edges_own_topics_begin_with_the_prefix(derived: Callable[..., Derivation]) -> None:
+    derivation = derived("topic_prefix: acme.\ntopics: [{name: readings}]", PIPELINE)
+
+    assert [topic.name for topic in derivation.topics][-2:] == ["acme.push-channels", "acme.revoked-consumers"]
+    assert [(store.name, store.topic) for store in derivation.stores][-2:] == [
+        ("push-channels", "acme.push-channels"),
+        ("revoked-consumers", "acme.revoked-consumers"),
+    ]
+
+
+def test_each_file_is_yaml_with_what_was_derived(derived: Callable[..., Derivation]) -> None:
+    derivation = derived(BESIDE, PIPELINE)
+
+    assert yaml.safe_load(topics_text(derivation)) == {"topics": [each.entry for each in derivation.topics]}
+    assert yaml.safe_load(query_stores_text(derivation)) == {"stores": [each.query_entry for each in derivation.stores]}
+    assert yaml.safe_load(edge_stores_text(derivation)) == {
+        "stores": [each.edge_entry for each in derivation.edge_stores]
+    }
+
+
+@pytest.mark.parametrize(
+    ("beside", "pipelines", "problem"),
+    [
+        (BESIDE, [PIPELINE.replace("topic: readings,", "topic: reading,")], "p0.yaml: source.topic: .*mean readings?"),
+        (BESIDE, [PIPELINE, ROUTE.replace("topic: alarms", "topic: readings-by-sensor")], "p1.yaml: sink.topic: .*p0"),
+        (BESIDE, [PIPELINE, ROUTE.replace("name: alarms", "name: readings-by-sensor")], "p1.yaml: name: .*p0"),
+        (f"{BESIDE}  - {{name: rooms}}", [PIPELINE], r"domain.yaml: topics\[2\].name: the topic rooms is also"),
+        (f"{BESIDE}  - {{name: push-channels}}", [PIPELINE], "domain.yaml: the topic push-channels is the edges' own"),
+        (
+            f"{BESIDE}stores: [{{name: a, topic: romms, message: json}}]",
+            [PIPELINE],
+            r"domain.yaml: stores\[0\].topic: .*did you mean rooms?",
+        ),
+        (
+            f"{BESIDE}stores: [{{name: readings-by-sensor, topic: rooms, message: json}}]",
+            [PIPELINE],
+            r"domain.yaml: stores\[0\].name: there is another store",
+        ),
+    ],
+)
+def test_names_that_do_not_go_together_are_refused_with_file_and_key(
+    derived: Callable[..., Derivation], beside: str, pipelines: list[str], problem: str
+) -> None:
+    with pytest.raises(DomainFileError, match=problem):
+        derived(beside, *pipelines)
+
+
+def test_two_domains_have_one_prefix(tmp_path: Path) -> None:
+    for name, prefix in (("a", "acme."), ("b", "other.")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "domain.yaml").write_text(f"topic_prefix: {prefix}")
+
+    with pytest.raises(
+        DomainFileError, match=r"b/domain.yaml: topic_prefix: is 'other.', and 'acme.' in .*a/domain.yaml"
+    ):
+        derive(read_domains([tmp_path]))
