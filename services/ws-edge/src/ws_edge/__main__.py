@@ -5,9 +5,11 @@ import asyncio
 import socket
 import sys
 import time
+from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import structlog
 import uvloop
@@ -17,6 +19,7 @@ from statecast_service.collector import collect_seldom
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
+from statecast_service.watched_files import Settled, content_of, state_of
 from ws_edge.auth.admission import Admission, Pace
 from ws_edge.auth.gateway import Gateway, Tickets
 from ws_edge.auth.page_tokens import PageTokens
@@ -35,12 +38,13 @@ from ws_edge.http.store_listing import StoreListing
 from ws_edge.http.store_rest import StoreRest
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.poller import Poller
+from ws_edge.live_stores import CurrentStores, LiveStores
 from ws_edge.metrics import Metrics
 from ws_edge.server import Server, listen, port_tls, query_tls
 from ws_edge.session.session import SessionContext
 from ws_edge.session.sockets import Sockets
 from ws_edge.settings import Settings
-from ws_edge.stores import read_stores
+from ws_edge.stores import Store, Stores, read_stores
 from ws_edge.upstream.agreement import disagreement
 from ws_edge.upstream.query_client import QueryClient, ShardWatch
 
@@ -54,6 +58,7 @@ class Edge:
     hub: Hub
     client: QueryClient
     shard_watch: ShardWatch
+    live_stores: LiveStores
     poller: Poller
     sockets: Sockets
     metrics: Metrics
@@ -91,7 +96,7 @@ async def serve(settings: Settings, listener: socket.socket) -> None:
 async def run(edge: Edge, listener: socket.socket) -> None:
     try:
         async with asyncio.TaskGroup() as group:
-            parts = (edge.shard_watch.run, edge.poller.run, edge.sockets.reap)
+            parts = (edge.shard_watch.run, edge.live_stores.run, edge.poller.run, edge.sockets.reap)
             background = [group.create_task(part()) for part in parts]
             await edge.server.serve(sockets=[listener])
             for task in background:
@@ -108,12 +113,12 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     clock = time.monotonic
     port_tls(settings)  # uvicorn reads the files itself
     types = settings.with_descriptors(MessageTypes.read)
-    stores, metrics, woken = read_stores(settings.stores, types), Metrics(), asyncio.Event()
+    stores, metrics, woken = CurrentStores(read_stores(settings.stores, types)), Metrics(), asyncio.Event()
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
     client = _query_client(settings)
     revoked = replace(REVOCATIONS, max_lag_ms=settings.revocation_lag_ms)
     edge_stores = {**EDGE_STORES, revoked.name: revoked}
-    all_stores = {**stores, **edge_stores}
+    all_stores = ChainMap(edge_stores, cast("dict[str, Store]", stores))  # nobody writes to it
     shard_watch = ShardWatch(client, settings.shard_refresh_ms / 1000, partial(disagreement, all_stores, edge_stores))
     poll_limits = settings.batch_keys, settings.live_wait_ms / 1000, settings.live_keys_per_s
     poller = Poller(hub, client, all_stores, metrics, clock, woken, *poll_limits)
@@ -124,6 +129,11 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     tickets = Tickets(settings.gateway_secrets, wall_clock, settings.ticket_lifetime_s)
     context = SessionContext(hub, stores, settings, metrics, tickets, clock, wall_clock)
     sockets = Sockets(context, channels, revocations, gateway, _admission(settings), settings.stall_timeout_s)
+
+    interval_s, read = settings.stores_interval_ms / 1000, stores_reader(settings)
+    live_stores = LiveStores(
+        stores, read, lambda some: disagreement(some, (), shard_watch.listed), sockets.end_watchers, metrics, interval_s
+    )
 
     def not_ready() -> str | None:
         return "this edge is being stopped" if sockets.draining else shard_watch.reason
@@ -146,7 +156,19 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     metrics.query_available.set_function(lambda: shard_watch.reason is None)
     drain = partial(sockets.drain, settings.drain_notice_ms / 1000, settings.drain_window_ms / 1000)
     server = Server(edge_app(http_app(routers, metrics, not_ready), sockets), settings, drain)
-    return Edge(hub, client, shard_watch, poller, sockets, metrics, server)
+    return Edge(hub, client, shard_watch, live_stores, poller, sockets, metrics, server)
+
+
+def stores_reader(settings: Settings) -> Callable[[], Stores | None]:
+    """Returns what reads the stores file, when that or what is mounted has changed, as LiveStores takes it."""
+    settled = Settled(lambda: (content_of(settings.stores), state_of(settings.descriptors)))
+
+    def read() -> Stores | None:
+        if settled.news() is None:
+            return None
+        return read_stores(settings.stores, settings.with_descriptors(MessageTypes.read))
+
+    return read
 
 
 def revoke(settings: Settings, principal: str, *, lift: bool) -> int:

@@ -61,4 +61,7 @@ class Metrics:
         self.changed_keys = Counter("ws_edge_changed_keys", "Keys and ranges with newer state.", registry=registry)
         self.failed_keys = Counter("ws_edge_failed_keys", "Keys and ranges whose lookup failed.", registry=registry)
         self.errors = Counter("ws_edge_errors", "Failed requests on sockets, by code.", ["code"], registry=registry)
+        meaning = "0 while the stores file is wrong, or not as the query service has it; the log says what."
+        self.stores_file = Gauge("ws_edge_stores_file_ok", meaning, registry=registry)
+        self.stores_file.set(1)
         self.query_available = Gauge("ws_edge_query_available", "1 while the query service answers.", registry=registry)

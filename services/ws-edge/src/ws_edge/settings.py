@@ -79,6 +79,8 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """How long Kafka may take to acknowledge a record."""
     stores: Path = SHIPPED
     """File with the stores and who may see their rows."""
+    stores_interval_ms: int = Field(1000, ge=100, le=3_600_000)
+    """How often it is looked at: a change takes effect after two looks that see the same."""
 
     default_interval_ms: int = Field(1000, ge=1)
     """Time between two frames of a key when the client asks for none."""

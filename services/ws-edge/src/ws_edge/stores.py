@@ -40,6 +40,11 @@ class Store:
         """What the stores file calls the rows: the full name of their message, or `json`."""
         return JSON if self.message is Value else self.message.DESCRIPTOR.full_name
 
+    def is_like(self, other: "Store") -> bool:
+        """Whether the stores file says the same of both."""
+        mine, theirs = ((each.name, each.kind, each.members, each.rule, each.max_lag_ms) for each in (self, other))
+        return mine == theirs
+
     def decode(self, payload: bytes) -> Message:
         """The row of a payload. Raises DecodeError."""
         return json_rows.decode(payload) if self.message is Value else self.message.FromString(payload)

@@ -109,7 +109,8 @@ class Poller:
         kind = LongPollLane if watch.status is WatchStatus.HELD else BatchLane
         lanes = self._lanes.setdefault((kind, store.name, address), [])
         for lane in lanes:
-            if kind is BatchLane or len(lane.watches) < self.batch_keys:
+            is_open = kind is BatchLane or len(lane.watches) < self.batch_keys
+            if is_open and lane.store is store:  # else it has changed, and the lane goes on as long as it has watches
                 return lane
         lanes.append(kind(self, store, address))
         return lanes[-1]

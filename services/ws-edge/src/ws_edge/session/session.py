@@ -1,8 +1,9 @@
 """One open socket: who is at its other end, what it watches and asks, and when it ends."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
@@ -138,6 +139,10 @@ class Session(Subscriber):
             self._watch(key, request)
         except RequestError as error:
             self.fail(error, request.reference)
+
+    def watches_any(self, stores: Collection[str]) -> bool:
+        """Whether it watches a key or a range of one of the stores."""
+        return any(key.store in stores for key in chain(self._keys, self._ranges))
 
     def watches(self, key: AnyKey) -> bool:
         return key in self._like(key)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -94,6 +94,11 @@ class Sockets:
             await asyncio.sleep(REAPING_S)
             self.admission.quotas.forget_idle()
             self._cut_off_stalled()
+
+    def end_watchers(self, stores: Collection[str]) -> None:
+        """Closes the sockets that watch something of these stores; a client that comes back is checked anew."""
+        for session in [session for session in self._open if session.watches_any(stores)]:
+            session.end(CLOSE_RESTART, "a store that you watch has changed: connect again with your positions")
 
     def _cut_off_stalled(self) -> None:
         stalled_before = self.context.clock() - self.stall_timeout

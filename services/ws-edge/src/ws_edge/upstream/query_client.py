@@ -37,8 +37,9 @@ ATTEMPTS = 3
 RETRY_S = 0.25
 """The shortest time between two reads of the map, so that failing polls cannot make a storm of them."""
 
-_Group = tuple[str, str, int | None]
-"""Which lookups may share a batch: the store, the address of the owner and, in a store with bounds, the partition."""
+_Group = tuple[Store, str, int | None]
+"""Which lookups may share a batch: the store as it is defined now, the address of the owner and, in a store with
+bounds, the partition."""
 
 _Get = tuple[Store, Query]
 
@@ -112,7 +113,7 @@ class QueryClient:
         query = Query.of(key)
         # A batch with bounds waits until its partitions meet them, so each has its own.
         partition = None if store.max_lag_ms is None else self._router.shards.partition(store.name, query.group)
-        return await self._gets.result((store.name, self.address(store, query), partition), (store, query))
+        return await self._gets.result((store, self.address(store, query), partition), (store, query))
 
     async def scan(self, store: Store, scan: Scan, at_least: Position | None = None) -> Page:
         """Returns a page of a group as of `at_least` or a later position, or of a whole store. Raises RequestError."""
@@ -186,7 +187,8 @@ class QueryClient:
 class ShardWatch:
     """Reads the shard map every `interval` seconds, and at once when an instance has failed.
 
-    `disagreement` tells what in a listing is not as this edge needs it, which is as bad as no answer.
+    `disagreement` tells what in a listing is not as this edge needs it. Before the edge has been ready, that is as bad
+    as no answer; after it, one store is no reason to serve none, and LiveStores leaves that one out.
     """
 
     client: QueryClient
@@ -194,6 +196,8 @@ class ShardWatch:
     disagreement: Callable[[Sequence[ListedStore]], str | None]
     reason: str | None = field(default="the query service has not answered yet", init=False)
     """Why the query service cannot be used; None while it answers."""
+    listed: Sequence[ListedStore] = field(default=(), init=False)
+    """The stores of the query service as they were listed last; none before both sides agreed for the first time."""
 
     async def run(self) -> None:
         disagreement = None
@@ -204,7 +208,9 @@ class ShardWatch:
                     disagreement = self.disagreement(listing.stores)
                     if disagreement is not None:
                         log.error("stores_differ", reason=disagreement)
-                reason = disagreement
+                    if disagreement is None or self.listed:
+                        self.listed = listing.stores
+                reason = None if self.listed else disagreement
             except RequestError as error:
                 reason = str(error)
             if reason is not None and self.reason is None:

@@ -1,0 +1,121 @@
+"""The stores file changes while the edge serves."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+from websockets.asyncio.client import ClientConnection
+
+from statecast.orders.v1.order_pb2 import Order
+from testkit.ws_edge.edge import RunningEdge, until
+from ws_edge.errors import CLOSE_RESTART
+from ws_edge.states import StoreKey
+
+ORDER = "statecast.orders.v1.Order"
+STORES = {"orders-by-key": "{field: customer_id}", "orders-by-item": "everyone"}
+KEYS = [StoreKey("orders-by-key", "1"), StoreKey("orders-by-item", "1")]
+
+
+def write(file: Path, owners: dict[str, str], more: Iterable[str] = ()) -> None:
+    lines = [f"  - {{name: {name}, message: {ORDER}, keeps: one, owner: {owner}}}" for name, owner in owners.items()]
+    file.write_text("\n".join(["stores:", *lines, *more, ""]))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The stores file: orders of each customer, and what everyone may read."""
+    write(tmp_path / "stores.yaml", STORES)
+    return tmp_path / "stores.yaml"
+
+
+@pytest.fixture
+async def edge(file: Path) -> AsyncIterator[RunningEdge]:
+    """An edge that looks at the file often, and a row in each store."""
+    async with RunningEdge(stores=file, stores_interval_ms=100, rows={"late": ORDER, "other": "json"}) as running:
+        for key in [*KEYS, StoreKey("late", "1")]:
+            running.query.put(key, Order(order_id="1", customer_id="customer-0001"))
+        yield running
+
+
+def is_ok(edge: RunningEdge) -> bool:
+    return edge.parts.metrics.registry.get_sample_value("ws_edge_stores_file_ok") == 1
+
+
+async def watch(socket: ClientConnection, store: str) -> Any:
+    """Watches a key, and returns the first frame of it, or the error."""
+    await socket.send(json.dumps({"subscribe": {"store": store, "key": {"group": "1"}}}))
+    async with asyncio.timeout(30):
+        while True:
+            frame = json.loads(await socket.recv())
+            if "changed" in frame or "error" in frame:
+                return frame
+
+
+async def get(edge: RunningEdge, store: str) -> int:
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=edge.headers(), verify=False) as client:
+        return (await client.get(f"/v1/stores/{store}/1")).status_code
+
+
+async def test_a_new_store_is_read_and_watched_on_sockets_that_are_open(edge: RunningEdge, file: Path) -> None:
+    async with edge.socket("/v1/stream") as socket:
+        await watch(socket, "orders-by-key")
+
+        assert "error" in await watch(socket, "late")
+
+        write(file, STORES | {"late": "everyone"})
+        await until(lambda: "late" in edge.parts.live_stores.stores)
+
+        assert "changed" in await watch(socket, "late")
+        assert await get(edge, "late") == 200
+
+
+async def test_a_narrower_rule_ends_the_sockets_that_watch_the_store_and_no_others(
+    edge: RunningEdge, file: Path
+) -> None:
+    async with edge.socket("/v1/stream") as watching, edge.socket("/v1/stream") as other:
+        await watch(watching, "orders-by-item")
+        await watch(other, "orders-by-key")
+        write(file, STORES | {"orders-by-item": "staff"})
+        await watching.wait_closed()
+
+        assert watching.close_code == CLOSE_RESTART
+        assert "error" in await watch(other, "orders-by-item")
+        assert await get(edge, "orders-by-item") == 403
+
+
+async def test_a_wider_rule_shows_what_was_hidden(edge: RunningEdge, file: Path) -> None:
+    async with edge.socket("/v1/stream", "customer-0002") as socket:
+        assert "error" in await watch(socket, "orders-by-key")
+
+        write(file, STORES | {"orders-by-key": "everyone"})
+        await until(lambda: edge.parts.live_stores.stores["orders-by-key"].rule.everyone)
+
+        assert "changed" in await watch(socket, "orders-by-key")
+
+
+async def test_a_wrong_file_changes_nothing_and_is_told(edge: RunningEdge, file: Path) -> None:
+    async with edge.socket("/v1/stream") as socket:
+        await watch(socket, "orders-by-key")
+        write(file, STORES, [f"  - {{name: late, message: {ORDER}, keeps: one, owner: {{field: nobody}}}}"])
+        await until(lambda: not is_ok(edge))
+
+        assert set(edge.parts.live_stores.stores) == set(STORES)
+
+        write(file, STORES)
+        await until(lambda: is_ok(edge))
+
+        assert "changed" in await watch(socket, "orders-by-key")
+
+
+async def test_a_store_that_the_query_service_has_otherwise_is_left_out_and_the_edge_stays_ready(
+    edge: RunningEdge, file: Path
+) -> None:
+    write(file, STORES | {"other": "everyone", "late": "everyone"})
+    await until(lambda: "late" in edge.parts.live_stores.stores and not is_ok(edge))
+
+    assert "other" not in edge.parts.live_stores.stores
+    assert edge.parts.shard_watch.reason is None
