@@ -21,7 +21,14 @@ stores = st.sampled_from([store.name for store in STORES])
 groups = st.sampled_from((GROUP, ORDER, "gone"))
 keys = st.sampled_from((StateKey(group=ORDER), StateKey(group=GROUP, sort="03", member=ORDER), StateKey(group="gone")))
 positions = st.builds(Position, epoch=st.sampled_from((EPOCH, 0, 2**63 - 1)), offset=st.integers(-2, 50))
-LIKELY = {"store": stores, "group": groups, "StateKey": keys, "Position": positions}
+LIKELY = {
+    "store": stores,
+    "group": groups,
+    "group_from": groups,
+    "group_to": groups,
+    "StateKey": keys,
+    "Position": positions,
+}
 cursors = st.builds(
     Cursor,
     sound_or_odd(st.sampled_from((ORDER.encode(), f"{GROUP}\x0003\0{ORDER}".encode())), st.binary(max_size=30)),

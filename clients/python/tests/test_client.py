@@ -158,6 +158,14 @@ async def test_a_scan_goes_on_to_its_last_page(cluster: "Cluster") -> None:
     assert [scan.sort_prefix for scan in cluster.owner("g").scans] == ["2026"] * 3
 
 
+async def test_a_scan_takes_a_window_of_many_groups(cluster: "Cluster") -> None:
+    await anext(cluster.client.scan("rows", group_from="a", group_to="f", sort_from="2026-01", sort_to="2026-02"))
+    [scan] = [scan for instance in cluster.instances for scan in instance.scans]
+
+    assert (scan.group, scan.group_from, scan.group_to) == ("", "a", "f")
+    assert (scan.sort_from, scan.sort_to) == ("2026-01", "2026-02")
+
+
 async def test_a_local_scan_asks_the_first_address_and_nobody_else(cluster: "Cluster") -> None:
     assert len([state async for state in cluster.client.scan("rows", local_only=True)]) == 3
     assert len(cluster.instances[0].scans) == 3

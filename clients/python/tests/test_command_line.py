@@ -29,6 +29,8 @@ def test_a_scan_takes_a_part_of_a_group() -> None:
 
     assert (options.sort_from, options.sort_to, options.sort_prefix) == ("1", "2", "1")
     assert (options.reverse, options.limit, options.local_only) == (True, 5, False)
+    window = parse(["scan", "s", "--group-from", "a", "--group-to", "f", "--from", "1"], {})
+    assert (window.group, window.group_from, window.group_to, window.sort_from) == ("", "a", "f", "1")
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,8 @@ class StatecastClient:
         store: str,
         group: str = "",
         *,
+        group_from: str = "",
+        group_to: str = "",
         sort_from: str = "",
         sort_to: str = "",
         sort_prefix: str = "",
@@ -94,13 +96,16 @@ class StatecastClient:
         page_size: int = 0,
         bounds: query_pb2.Bounds | None = None,
     ) -> AsyncGenerator[query_pb2.State, None]:
-        """Yields the states of a group, or of the whole store, in the order of their keys.
+        """Yields the states of a group, or of all from `group_from` to below `group_to`, in the order of their keys.
 
-        `local_only` yields only what the first of the client's addresses owns.
+        Of each group it yields those from `sort_from` to below `sort_to`; what is empty is open. `local_only` yields
+        only what the first of the client's addresses owns.
         """
         request = query.ScanStatesRequest(
             store=store,
             group=group,
+            group_from=group_from,
+            group_to=group_to,
             sort_from=sort_from,
             sort_to=sort_to,
             sort_prefix=sort_prefix,

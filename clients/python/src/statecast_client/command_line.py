@@ -39,7 +39,7 @@ def parse(arguments: Sequence[str] | None, environment: Mapping[str, str]) -> ar
     reading = [connection, store, lag]
     get = commands.add_parser("get", help="show the value of one key", parents=reading)
     get.add_argument("key", metavar="KEY")
-    _add_scan(commands.add_parser("scan", help="show the rows of a group, or of a whole store", parents=reading))
+    _add_scan(commands.add_parser("scan", help="show the rows of one group, of many, or of all", parents=reading))
     shards = commands.add_parser("shards", help="show who serves what, and how fresh it is", parents=[connection])
     shards.add_argument("store", metavar="STORE", nargs="?", default="", help="leave it out for all")
     watch = commands.add_parser("watch", help="show what keys hold, and every change", parents=[connection, store])
@@ -77,8 +77,10 @@ def _connection(environment: Mapping[str, str]) -> argparse.ArgumentParser:
 def _add_scan(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("group", metavar="GROUP", nargs="?", default="", help="leave it out for the whole store")
-    add("--from", dest="sort_from", default="", metavar="SORT", help="the lowest sort value, inclusive")
-    add("--to", dest="sort_to", default="", metavar="SORT", help="the sort value to stop before")
+    add("--group-from", default="", metavar="GROUP", help="the lowest group, inclusive")
+    add("--group-to", default="", metavar="GROUP", help="the group to stop before")
+    add("--from", dest="sort_from", default="", metavar="SORT", help="the lowest sort value of each group, inclusive")
+    add("--to", dest="sort_to", default="", metavar="SORT", help="the sort value to stop before in each group")
     add("--prefix", dest="sort_prefix", default="", metavar="TEXT", help="only sort values that begin with this")
     add("--reverse", action="store_true", help="begin with the highest key")
     add("--limit", type=_count, metavar="N", help="stop after so many rows")

@@ -70,6 +70,8 @@ async def _scan(client: StatecastClient, options: Namespace) -> None:
     rows = client.scan(
         options.store,
         options.group,
+        group_from=options.group_from,
+        group_to=options.group_to,
         sort_from=options.sort_from,
         sort_to=options.sort_to,
         sort_prefix=options.sort_prefix,

@@ -8,6 +8,7 @@ import pytest
 
 from query_service.cluster.view import View
 from query_service.errors import InvalidRequestError, LookupFailedError, NotServedError
+from query_service.storage.engine import Skip
 from query_service.storage.replica import Replica
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
@@ -47,9 +48,11 @@ async def test_rows_are_read_beside_the_event_loop(
     threads: list[int] = []
     scan = Replica.scan
 
-    def noting(replica: Replica, first: bytes, end: bytes, *, reverse: bool) -> Iterator[tuple[bytes, bytes]]:
+    def noting(
+        replica: Replica, first: bytes, end: bytes, *, reverse: bool, skip: Skip | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
         threads.append(get_ident())
-        return scan(replica, first, end, reverse=reverse)
+        return scan(replica, first, end, reverse=reverse, skip=skip)
 
     monkeypatch.setattr(Replica, "scan", noting)
     await lookup.scan(query.ScanStatesRequest(store=STORE, group="g"), soon())
@@ -87,6 +90,20 @@ async def test_a_whole_store_is_read_in_the_order_of_its_keys(
     assert [key for page in upwards for key in page] == sorted(ROWS)
     assert [key for page in downwards for key in page] == sorted(ROWS, reverse=True)
     assert max(map(len, upwards)) <= size
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+async def test_a_window_of_many_groups_is_read_in_the_order_of_its_keys(
+    lookup: MessageLookup, serving_view: View, reverse: bool
+) -> None:
+    for offset, key in enumerate(ROWS):
+        apply_row(serving_view, STORE, key, 1, offset, b"row")
+    request = query.ScanStatesRequest(store=STORE, page_size=3, reverse=reverse)
+    request.group_from, request.group_to, request.sort_from, request.sort_to = "g1", "g5", "010", "030"
+    pages = await read_all(lookup, request)
+    expected = [f"g{number % 7}\0{number:03d}\0m" for number in range(10, 30) if 1 <= number % 7 < 5]
+
+    assert [key for page in pages for key in page] == sorted(expected, reverse=reverse)
 
 
 async def test_a_page_of_a_store_names_the_freshness_of_every_partition(

@@ -51,6 +51,8 @@ def test_a_token_that_was_cut_short_is_refused() -> None:
     "changed",
     [
         scan("h"),
+        scan(group_from="1"),
+        scan(group_to="1"),
         scan(sort_from="1"),
         scan(sort_to="1"),
         scan(sort_prefix="1"),

@@ -94,12 +94,15 @@ def test_a_query_survives_the_way_to_a_peer() -> None:
     batch.bounds.at_least.offset = 4
     scan = query_service_pb2.ScanStatesRequest(store="s", group="g", sort_prefix="2", page_size=3, reverse=True)
     scan.bounds.max_lag_ms = 0
+    window = query_service_pb2.ScanStatesRequest(store="s", group_from="a", group_to="f", sort_from="1", sort_to="2")
     get = query_service_pb2.GetStateRequest(store="s", key=KEY)
     get.as_of.nanos = 5
     versions = query_service_pb2.ListVersionsRequest(store="s", key=KEY, page_size=3, page_token="t")
     sent_batch, sent_scan = query_service_pb2.BatchGetStatesRequest(), query_service_pb2.ScanStatesRequest()
+    sent_window = query_service_pb2.ScanStatesRequest()
     messages.fill_batch_request(sent_batch, messages.batch_query(batch))
     messages.fill_scan_request(sent_scan, messages.scan_query(scan))
+    messages.fill_scan_request(sent_window, messages.scan_query(window))
 
-    assert [sent_batch, sent_scan] == [batch, scan]
+    assert [sent_batch, sent_scan, sent_window] == [batch, scan, window]
     assert [messages.get_query(get).encoded, messages.versions_query(versions).encoded] == [get, versions]

@@ -43,6 +43,18 @@ async def test_staff_read_all_groups_in_the_order_of_their_keys(edge: RunningEdg
     assert await read_all(operator, limit=4, reverse="true") == [orders[:1:-1], orders[1::-1]]
 
 
+async def test_a_range_of_groups_is_read_between_two_sort_values(edge: RunningEdge, operator: AsyncClient) -> None:
+    orders = fill(edge)
+    window = {"from": "2024-08-02", "to": "2024-08-05"}
+
+    assert await read_all(operator, **window) == [orders[1:4]]
+    assert await read_all(operator, group_from="customer-1", **window) == [orders[2:4]]
+    assert await read_all(operator, group_from="customer-0", group_to="customer-1", limit=1) == [
+        ["order-1"],
+        ["order-2"],
+    ]
+
+
 async def test_customers_read_only_stores_that_are_for_everyone(
     edge: RunningEdge, alice: AsyncClient, tmp_path: Path
 ) -> None:
@@ -77,6 +89,9 @@ async def test_a_page_token_names_no_row(edge: RunningEdge, operator: AsyncClien
     [
         ("/v1/stores/orders-by-custmer", 404, "unknown_store"),
         (STORE + "?page_token=forged", 400, "malformed_frame"),
+        (STORE + "?group_from=a%00b", 400, "malformed_frame"),
+        (STORE + "?to=" + "a" * 1025, 400, "malformed_frame"),
+        ("/v1/stores/orders-by-key?from=a", 400, "malformed_frame"),
         (STORE + "?limit=0", 422, "wrong_parameter"),
         (STORE + "?limit=1001", 422, "wrong_parameter"),
     ],

@@ -196,10 +196,16 @@ class FakeQueryService(QueryServiceServicer):
     async def ScanStates(  # noqa: N802  gRPC names it
         self, request: query_service_pb2.ScanStatesRequest, context: Context
     ) -> query_service_pb2.ScanStatesResponse:
-        """Answers with a page of a group, or of all; the token names the last row."""
+        """Answers with a page of a group, or of many; the token names the last row."""
         await self._begin("ScanStates", context)
         entries = self._range(request.store, request.group, request.sort_from, request.sort_to, request.reverse)
-        rows = [held for _, held in entries if isinstance(held, query_pb2.State)]
+        rows = [
+            held
+            for key, held in entries
+            if isinstance(held, query_pb2.State)
+            and request.group_from <= key.group
+            and (not request.group_to or key.group < request.group_to)
+        ]
         names = ["", *("/".join((row.key.group, row.key.sort, row.key.member)) for row in rows)]
         start = names.index(request.page_token)
         end = start + (request.page_size or 100)

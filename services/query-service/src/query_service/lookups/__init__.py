@@ -66,10 +66,12 @@ class BatchQuery(NamedTuple):
 
 
 class ScanQuery(NamedTuple):
-    """Asks for a page of a group, or, without a group, of a whole store."""
+    """Asks for a page of a group, or, without a group, of all groups from `group_from` to below `group_to`."""
 
     store: str
     group: str = ""
+    group_from: str = ""
+    group_to: str = ""
     sort_from: str = ""
     sort_to: str = ""
     sort_prefix: str = ""
@@ -170,7 +172,7 @@ class Lookup(Protocol):
         """Returns what is newer; waits for it up to `max_wait_s`. The failure of a key stands in its result."""
 
     async def scan(self, query: ScanQuery, deadline: float, partition: int | None = None) -> PageResult:
-        """Returns a page of a group, or, without a group, of the store; of one partition when it is named."""
+        """Returns a page of a group, or, without a group, of many; of one partition when it is named."""
 
     async def versions(self, query: VersionsQuery, deadline: float) -> VersionsResult:
         """Returns a page of the versions of a key, the newest first; raises NoHistoryError where none are kept."""

@@ -55,11 +55,14 @@ def check_versions(query: VersionsQuery) -> None:
 
 
 def check_scan(query: ScanQuery) -> None:
-    for name in ("sort_from", "sort_to", "sort_prefix"):
-        if getattr(query, name) and not query.group:
-            raise InvalidRequestError(f"{name}: it is a part of a group: name the group, or leave it empty")
+    for name in ("group_from", "group_to"):
+        if getattr(query, name) and query.group:
+            raise InvalidRequestError(f"{name}: group names the only one: leave one of the two empty")
     _check_range(query, "")
-    _check_no_nul(query.sort_prefix, "sort_prefix")
+    for name in ("group_from", "group_to", "sort_prefix"):
+        _check_no_nul(getattr(query, name), name)
+    if query.group_to and query.group_from.encode() > query.group_to.encode():
+        raise InvalidRequestError("group_to: it is below group_from: swap them")
     if query.local_only and query.group:
         raise InvalidRequestError("local_only: it reads all groups of an instance: leave group empty")
     if query.bounds is not None and query.bounds.at_least is not None and not query.group:

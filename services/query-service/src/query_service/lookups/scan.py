@@ -22,14 +22,41 @@ _AFTER_ROWS = b"\xff"  # no UTF-8 text begins with it
 
 def key_range(query: ScanQuery) -> tuple[bytes, bytes]:
     """Returns the first key of the scan and the key to stop before; the range is empty when that is not above it."""
-    if not query.group:
-        return _FIRST_ROW, _AFTER_ROWS
-    first, end = group_range(query.group, query.sort_from, query.sort_to)
+    if query.group:
+        return _range_in(query.group, query)
+    if Window(query).is_empty:
+        return b"", b""
+    return query.group_from.encode() or _FIRST_ROW, query.group_to.encode() or _AFTER_ROWS
+
+
+def _range_in(group: str, query: ScanQuery) -> tuple[bytes, bytes]:
+    """Returns the part of a group that the sort values of the query leave, as `key_range` does."""
+    first, end = group_range(group, query.sort_from, query.sort_to)
     if query.sort_prefix:
-        prefix = f"{query.group}\0{query.sort_prefix}".encode()
+        prefix = f"{group}\0{query.sort_prefix}".encode()
         after_prefix = prefix[:-1] + bytes((prefix[-1] + 1,))  # the last byte of UTF-8 is never 255
         first, end = max(first, prefix), min(end, after_prefix)
     return first, end
+
+
+class Window:
+    """A part of the sort values of every group, so that a scan seeks to it in each group and reads little else."""
+
+    def __init__(self, query: ScanQuery) -> None:
+        self._reverse = query.reverse
+        # The group "" stands for all: what is before and behind the sort values is the same in each.
+        self._first, self._end = _range_in("", query)
+        self.is_empty = self._first >= self._end
+
+    def skip(self, key: bytes) -> bytes | None:
+        """Returns where the next key of the window may be, for a key outside of it, as the Skip of a scan does."""
+        group = key.partition(b"\0")[0]
+        first, end = group + self._first, group + self._end
+        if first <= key < end:
+            return None
+        if self._reverse:
+            return group if key < first else end
+        return first if key < first else group + b"\1"
 
 
 def partition_page(
@@ -37,9 +64,9 @@ def partition_page(
 ) -> PageResult:
     """Returns at most `size` rows after `cursor`, and the token of the next page when there are more rows.
 
-    A page also ends at 1 MiB, and after ten visits per row, but a thousand at least: it never holds the event loop for
-    long, so where rows expire it may be short, or even empty, and still have a next one. Raises NotServedError when
-    the store has moved away.
+    A page also ends at 1 MiB, and after ten visits per row, but a thousand at least: it never takes long, so where rows
+    expire, or few groups have a row in the window, it may be short, or even empty, and still have a next one. Raises
+    NotServedError when the store has moved away.
     """
     first, end = key_range(query)
     last_key = cursor.last_key if cursor else b""
@@ -51,11 +78,12 @@ def partition_page(
     used = 0
     rows: list[Row] = []
     max_visits = max(size * _VISITS_PER_ROW, _MIN_VISITS)
-    for visits, (key, value) in enumerate(replica.scan(first, end, reverse=query.reverse)):
+    skip = None if query.group or not (query.sort_from or query.sort_to or query.sort_prefix) else Window(query).skip
+    for visits, (key, value) in enumerate(replica.scan(first, end, reverse=query.reverse, skip=skip)):
         if len(rows) == size or used >= MAX_PAGE_BYTES or visits == max_visits:
             return PageResult(rows, encode_scan(query, Cursor(last_key)), freshness)
         last_key = key
-        if not value[FLAGS_AT] & DELETED:
+        if not value[FLAGS_AT] & DELETED and (skip is None or skip(key) is None):
             used += len(value)
             rows.append(Row(key, epoch, value, len(value) - HEADER_SIZE))
     return PageResult(rows, "", freshness)

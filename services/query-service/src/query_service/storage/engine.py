@@ -1,6 +1,6 @@
 """What a store keeps its keys and values in: the interface, and an engine in memory."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,12 @@ from typing_extensions import override
 from query_service.errors import StoreClosedError, StoreFailedError
 
 Rows = Iterable[tuple[bytes, bytes]]
+
+Skip = Callable[[bytes], bytes | None]
+"""Where a scan goes on behind a key: forward with the first key from there on, in reverse with the last one before it.
+
+None goes on with the next key.
+"""
 
 
 class Engine(Protocol):
@@ -27,8 +33,13 @@ class Engine(Protocol):
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
         """Returns the values in the order of the keys."""
 
-    def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
-        """Yields keys and values with first <= key < end, as of the moment of the first one."""
+    def scan(
+        self, first: bytes, end: bytes, *, reverse: bool = False, skip: Skip | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yields keys and values with first <= key < end, as of the moment of the first one.
+
+        What `skip` passes over is not read.
+        """
 
     def write(self, puts: Rows, deletes: Iterable[bytes] = (), *, durable: bool = True) -> None:
         """Stores all of `puts`, the last of a key, and then removes all of `deletes`, or does nothing and raises."""
@@ -41,6 +52,9 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Releases everything; waits for reads in other threads to end. Closing again does nothing."""
+
+
+_SKIPPING_SLICE_ROWS = 16
 
 
 @dataclass(eq=False)
@@ -56,7 +70,8 @@ class MemoryEngine(Engine):
     """An engine in memory: nothing of it outlives the process, and the topic has it all.
 
     A scan reads a slice at a time, so that a write waits for one slice at most. Writes save for each scan under way
-    what they replace, so that the scan goes on to show the moment at which it began.
+    what they replace, so that the scan goes on to show the moment at which it began. A scan that skips reads smaller
+    slices, since it may leave each after its first row.
     """
 
     def __init__(self, slice_rows: int = 256) -> None:
@@ -73,15 +88,23 @@ class MemoryEngine(Engine):
             return list(map(self._rows.get, keys))
 
     @override
-    def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    def scan(
+        self, first: bytes, end: bytes, *, reverse: bool = False, skip: Skip | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
         scan = _Scan(first, end)
+        size = self._slice_rows if skip is None else min(self._slice_rows, _SKIPPING_SLICE_ROWS)
         rest: tuple[bytes, bytes] | None = (first, end)
         with self._lock:
             self._scans.add(scan)
         try:
             while rest is not None:
-                rows, rest = self._slice(scan, *rest, reverse)
-                yield from rows
+                rows, rest = self._slice(scan, *rest, reverse, size)
+                for key, value in rows:
+                    yield key, value
+                    if skip is not None and (target := skip(key)) is not None:
+                        low, high = (first, target) if reverse else (target, end)
+                        rest = (low, high) if low < high else None
+                        break
         finally:
             with self._lock:
                 self._scans.discard(scan)
@@ -113,15 +136,15 @@ class MemoryEngine(Engine):
                 scan.previous.setdefault(key, self._rows.get(key))
 
     def _slice(
-        self, scan: _Scan, low: bytes, high: bytes, reverse: bool
+        self, scan: _Scan, low: bytes, high: bytes, reverse: bool, size: int
     ) -> tuple[list[tuple[bytes, bytes]], tuple[bytes, bytes] | None]:
         with self._lock:
             self._check_open()
-            keys_now = list(islice(self._rows.irange(low, high, (True, False), reverse), self._slice_rows))
+            keys_now = list(islice(self._rows.irange(low, high, (True, False), reverse), size))
             rest = None
-            if len(keys_now) == self._slice_rows and reverse:
+            if len(keys_now) == size and reverse:
                 rest, low = (low, keys_now[-1]), keys_now[-1]
-            elif len(keys_now) == self._slice_rows:
+            elif len(keys_now) == size:
                 rest, high = (keys_now[-1] + b"\0", high), keys_now[-1] + b"\0"
             keys = {*keys_now, *(key for key in scan.previous if low <= key < high)}
             values = [(key, scan.previous[key] if key in scan.previous else self._rows[key]) for key in keys]

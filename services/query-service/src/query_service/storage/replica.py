@@ -9,6 +9,7 @@ import structlog
 from query_service.errors import NotServedError, PoisonRecordError, StoreError
 from query_service.metrics import Metrics
 from query_service.storage.changes import Changes
+from query_service.storage.engine import Skip
 from query_service.storage.progress import Freshness, Progress
 from query_service.storage.record import Record, Replaced, decode_plain, decode_states, newest_rows
 from query_service.storage.store import PartitionStore
@@ -80,10 +81,12 @@ class Replica:
         before_ms = self.wall_ms() - self.definition.retain
         return [unexpired(value, before_ms) for value in values]
 
-    def scan(self, first: bytes, end: bytes, *, reverse: bool) -> Iterator[tuple[bytes, bytes]]:
-        """Yields rows with first <= key < end, as of one moment. Raises as `read` does."""
+    def scan(
+        self, first: bytes, end: bytes, *, reverse: bool, skip: Skip | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yields rows with first <= key < end that are not skipped, as of one moment. Raises as `read` does."""
         try:
-            rows, retain = self._serving_store().scan(first, end, reverse=reverse), self.definition.retain
+            rows, retain = self._serving_store().scan(first, end, reverse=reverse, skip=skip), self.definition.retain
             yield from rows if retain is None else unexpired_rows(rows, self.wall_ms() - retain)
         except StoreError as error:
             raise NotServedError(str(error)) from error

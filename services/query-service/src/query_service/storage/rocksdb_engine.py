@@ -11,7 +11,7 @@ from rocksdict import Rdict
 from typing_extensions import override
 
 from query_service.errors import StoreClosedError, StoreError, StoreFailedError, StoreUnusableError
-from query_service.storage.engine import Engine, Rows
+from query_service.storage.engine import Engine, Rows, Skip
 
 _CLOSE_ATTEMPTS = 2000
 _CLOSE_PAUSE_S = 0.005
@@ -44,7 +44,9 @@ class RocksdbEngine(Engine):
         return cast(list[bytes | None], values)
 
     @override
-    def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    def scan(
+        self, first: bytes, end: bytes, *, reverse: bool = False, skip: Skip | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
         self._check_open()
         options = rocksdict.ReadOptions()
         options.set_iterate_upper_bound(end)
@@ -52,8 +54,15 @@ class RocksdbEngine(Engine):
             rows: rocksdict.RdictIter = self._database.iter(options)
             rows.seek_to_last() if reverse else rows.seek(first)
             while rows.valid() and (not reverse or rows.key() >= first):
-                yield rows.key(), rows.value()
-                rows.prev() if reverse else rows.next()
+                key = rows.key()
+                yield key, rows.value()
+                target = None if skip is None else skip(key)
+                if target is None:
+                    rows.prev() if reverse else rows.next()
+                elif reverse:
+                    _seek_before(rows, target)
+                else:
+                    rows.seek(target)
             rows.status()
         except Exception as error:
             raise _store_error(error) from error
@@ -139,6 +148,13 @@ class RocksdbOpener:
         options.set_memtable_whole_key_filtering(True)
         options.set_allow_concurrent_memtable_write(False)  # one thread writes
         return options
+
+
+def _seek_before(rows: rocksdict.RdictIter, target: bytes) -> None:
+    """Goes to the last key before the target."""
+    rows.seek_for_prev(target)
+    if rows.valid() and rows.key() == target:
+        rows.prev()
 
 
 def _store_error(error: Exception) -> StoreError:

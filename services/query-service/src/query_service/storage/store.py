@@ -5,7 +5,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 from query_service.storage import store_keys
-from query_service.storage.engine import Engine
+from query_service.storage.engine import Engine, Skip
 from query_service.storage.record import Replaced
 from query_service.storage.store_keys import (
     DELETED,
@@ -51,9 +51,11 @@ class PartitionStore:
         markers = iter(self._engine.get_many(absent))
         return [next(markers) if value is None else value for value in values]
 
-    def scan(self, first: bytes, end: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
-        """Yields keys and stored values of the rows with first <= key < end, as of one moment."""
-        return self._engine.scan(first, end, reverse=reverse)
+    def scan(
+        self, first: bytes, end: bytes, *, reverse: bool = False, skip: Skip | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yields keys and stored values of the rows with first <= key < end that are not skipped, as of one moment."""
+        return self._engine.scan(first, end, reverse=reverse, skip=skip)
 
     def deletions(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yields keys and deletion markers with first <= key < end, as `scan` does; some may have a newer row."""

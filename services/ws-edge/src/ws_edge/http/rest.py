@@ -38,6 +38,8 @@ Identify = Callable[[Request], Awaitable[Consumer]]
 IfNoneMatch = Annotated[str | None, Header(description="The ETag of a copy; answered with 304 while it still holds.")]
 SortFrom = Annotated[str, Query(alias="from", description="The lowest sort value, inclusive; empty for the first.")]
 SortTo = Annotated[str, Query(alias="to", description="The sort value to stop before; empty for the last.")]
+GroupFrom = Annotated[str, Query(description="The lowest group, inclusive; empty for the first.")]
+GroupTo = Annotated[str, Query(description="The group to stop before; empty for the last.")]
 Limit = Annotated[int | None, Query(ge=1, le=MAX_PAGE, description="The most rows to return.")]
 
 

@@ -1,4 +1,4 @@
-"""The rows of a whole store, a page at a time, for staff, and of stores that everyone may read for everybody."""
+"""Rows of many groups, a page at a time, for staff, and of stores that everyone may read for everybody."""
 
 from dataclasses import dataclass
 
@@ -6,18 +6,23 @@ from fastapi import APIRouter, Request, Response
 
 from ws_edge.auth.page_tokens import PageTokens
 from ws_edge.authorization import check_all_rows
+from ws_edge.errors import MalformedFrameError
 from ws_edge.http.caching import PublicCaching, conditional, page_etag
 from ws_edge.http.rest import (
+    GroupFrom,
+    GroupTo,
     Identify,
     IfNoneMatch,
     Limit,
     PageDocument,
     Responses,
+    SortFrom,
+    SortTo,
     failures,
     lag_document,
     state_document,
 )
-from ws_edge.stores import Stores, find
+from ws_edge.stores import Stores, check_key_part, find
 from ws_edge.upstream.queries import Scan
 from ws_edge.upstream.query_client import QueryClient
 
@@ -44,18 +49,28 @@ class StoreRest:
         self,
         request: Request,
         store: str,
+        group_from: GroupFrom = "",
+        group_to: GroupTo = "",
+        sort_from: SortFrom = "",
+        sort_to: SortTo = "",
         limit: Limit = None,
         page_token: str = "",
         reverse: bool = False,
         if_none_match: IfNoneMatch = None,
     ) -> Response:
-        """Answers with a page of all rows of a store, over all its shards, in the order of group, sort and member.
+        """Answers with a page of the rows of a store, over all its shards, in the order of group, sort and member.
 
-        A row that stays under its key from the first page to the last is on one of them, and once.
+        Of the groups from `group_from` to below `group_to` it has the rows from `from` to below `to`; of what is left
+        out there are all. A row that stays under its key from the first page to the last is on one of them, and once.
         """
         definition = find(self.stores, store)
         check_all_rows(await self.identify(request), definition.rule, store)
-        scan = Scan("", "", "", reverse, limit or self.page_size, self.page_tokens.open(page_token))
+        if (sort_from or sort_to) and not definition.members:
+            raise MalformedFrameError(f"{store} has one value per group: leave out from and to")
+        for name, part in (("group_from", group_from), ("group_to", group_to), ("from", sort_from), ("to", sort_to)):
+            check_key_part(name, part)
+        token = self.page_tokens.open(page_token)
+        scan = Scan("", sort_from, sort_to, reverse, limit or self.page_size, token, group_from, group_to)
         page = await self.client.scan(definition, scan)
         next_token = self.page_tokens.seal(page.next_page_token)
         states = [state_document(row) for row in page.states]

@@ -79,9 +79,9 @@ Result = KeyState | RangeResult | Progress | RequestError
 
 
 class Scan(NamedTuple):
-    """A query for a page of a group, or of a whole store for the empty group.
+    """A query for a page of a group, or, for the empty one, of all groups from `group_from` to below `group_to`.
 
-    It reads from `sort_from` to below `sort_to`; empty is open, and `page_size` 0 the default.
+    Of each it reads from `sort_from` to below `sort_to`; empty is open, and `page_size` 0 the default.
     """
 
     group: str
@@ -90,6 +90,8 @@ class Scan(NamedTuple):
     reverse: bool = False
     page_size: int = 0
     page_token: str = ""
+    group_from: str = ""
+    group_to: str = ""
 
 
 class Page(NamedTuple):

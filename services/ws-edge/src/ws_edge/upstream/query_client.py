@@ -116,7 +116,7 @@ class QueryClient:
         return await self._gets.result((store, self.address(store, query), partition), (store, query))
 
     async def scan(self, store: Store, scan: Scan, at_least: Position | None = None) -> Page:
-        """Returns a page of a group as of `at_least` or a later position, or of a whole store. Raises RequestError."""
+        """Returns a page of a group as of `at_least` or a later position, or of many groups. Raises RequestError."""
         bounds = None if at_least is None else Bounds(at_least=position_message(at_least))
         request = ScanStatesRequest(store=store.name, bounds=bounds, **scan._asdict())
         response = await self._router.call(
