@@ -152,8 +152,8 @@ async def test_each_page_sends_the_others_on(visits: Visits) -> None:
     await alice.sign_in("/operator", "API key", "alice-demo-key")
     await operator.sign_in("/", "API key", "operator-demo-key")
 
-    await expect(alice.page.get_by_role("link", name="Go to your orders")).to_be_visible()
-    await expect(operator.page.get_by_role("link", name="Go to operations")).to_be_visible()
+    await expect(alice.page.get_by_role("link", name="Go to what is yours")).to_be_visible()
+    await expect(operator.page.get_by_role("link", name="Operations")).to_be_visible()
 
 
 async def test_developers_read_the_interface_without_signing_in(visits: Visits) -> None:

@@ -25,7 +25,7 @@ DESCRIPTION = (
     " Sockets are described in /asyncapi.json."
 )
 PAGES = Path(__file__).parents[1] / "page"
-TOP = {"/": "orders.html", "/operator": "operator.html", "/docs": "docs.html", "/statecast.js": "statecast.js"}
+TOP = {"/": "home.html", "/operator": "operator.html", "/docs": "docs.html", "/statecast.js": "statecast.js"}
 """The pages and the JavaScript client; all other files are served below /page/."""
 
 MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}

@@ -1,8 +1,8 @@
 /** Draws how fresh frames were as a small chart: time to the right, age upwards on a logarithmic scale. */
 
 import { span } from "/page/elements.js";
+import { shape, text } from "/page/svg.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 190;
 const EDGE = { left: 52, right: 8, top: 10, bottom: 22 };
 const LINES_S = [0.01, 0.1, 1, 10];
@@ -51,16 +51,4 @@ function up(seconds) {
   const bounded = Math.min(Math.max(seconds, LOWEST_S), HIGHEST_S);
   const share = Math.log(bounded / LOWEST_S) / Math.log(HIGHEST_S / LOWEST_S);
   return HEIGHT - EDGE.bottom - share * (HEIGHT - EDGE.top - EDGE.bottom);
-}
-
-function text(x, y, anchor, content) {
-  const element = shape("text", { x, y, "text-anchor": anchor });
-  element.textContent = content;
-  return element;
-}
-
-function shape(name, attributes) {
-  const element = document.createElementNS(SVG, name);
-  for (const [attribute, value] of Object.entries(attributes)) element.setAttribute(attribute, value);
-  return element;
 }

@@ -44,3 +44,30 @@ export function money(cents, currency) {
 export function announce(text) {
   document.getElementById("announcer").textContent = text;
 }
+
+/** A moment as people say it, to the minute: "14:05" today, else "Thu 26 Nov, 14:05". */
+export function day(moment, now = new Date()) {
+  const time = { hour: "numeric", minute: "2-digit" };
+  if (moment.toDateString() === now.toDateString()) return `Today, ${moment.toLocaleTimeString(undefined, time)}`;
+  return moment.toLocaleString(undefined, { weekday: "short", day: "numeric", month: "short", ...time });
+}
+
+/** Lets the animation of a class begin anew. */
+export function flash(element, name) {
+  element.classList.remove(name);
+  void element.offsetWidth; // so that the browser notices
+  element.classList.add(name);
+}
+
+/** A titled part of a page. */
+export function panel(title, text, ...content) {
+  const head = [make("h2", {}, title), ...(text ? [make("p", {}, text)] : [])];
+  return make("section", { className: "panel" }, ...head, ...content);
+}
+
+/** A table that can be scrolled sideways: the names of its columns, those with numbers, and its rows, a `tbody`. */
+export function table(name, columns, numbers, rows) {
+  const heads = columns.map((each) => make("th", { scope: "col", className: numbers.includes(each) ? "number" : "" }, each));
+  const content = make("table", {}, make("thead", {}, make("tr", {}, ...heads)), rows);
+  return make("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": name }, content);
+}

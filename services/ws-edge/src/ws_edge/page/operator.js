@@ -2,10 +2,11 @@
 
 import { draw } from "/page/chart.js";
 import { call, forget, held } from "/page/credentials.js";
-import { count, make, span } from "/page/elements.js";
+import { count, make, panel, span, table } from "/page/elements.js";
 import { Edges, Freshness } from "/page/rates.js";
 import { Renewal } from "/page/renewal.js";
 import { showSession, signIn } from "/page/sign-in.js";
+import { shape } from "/page/svg.js";
 import { StatecastError } from "/statecast.js";
 
 const EDGES_MS = 1000;
@@ -24,7 +25,7 @@ const COLUMNS = {
   Up: ({ report }) => span(report.uptime_s * 1000),
   State: ({ report }) => report.not_ready ?? "Ready",
 };
-const TEXT_COLUMNS = ["State"];
+const NUMBERS = Object.keys(COLUMNS).filter((name) => name !== "State");
 
 const main = document.getElementById("main");
 
@@ -34,7 +35,7 @@ class Operations {
   #freshness = new Freshness(SLICE_MS, SLICES);
   #alert = make("p", { className: "alert", role: "alert", hidden: true });
   #figures = {};
-  #chart = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  #chart = shape("svg", { class: "chart", role: "img" });
   #rows = make("tbody");
   #stores = make("tbody");
   #renewal;
@@ -43,8 +44,6 @@ class Operations {
   constructor(consumer, showState) {
     this.#renewal = new Renewal(consumer, main, () => showState("expired"));
     this.#showState = showState;
-    this.#chart.classList.add("chart");
-    this.#chart.setAttribute("role", "img");
     const head = make("div", { className: "title" }, make("h1", {}, "Operations"), this.#makeFigures());
     main.replaceChildren(head, this.#alert, this.#makeChart(), this.#makeEdges(), this.#makeShards());
     this.#repeat(() => this.#readEdge(), EDGES_MS);
@@ -88,7 +87,7 @@ class Operations {
   #showEdges(edges) {
     this.#rows.replaceChildren(
       ...edges.map((edge) => {
-        const cells = Object.entries(COLUMNS).map(([name, tell]) => make("td", { className: align(name) }, tell(edge)));
+        const cells = Object.entries(COLUMNS).map(([name, tell]) => make("td", { className: NUMBERS.includes(name) ? "number" : "" }, tell(edge)));
         return make("tr", {}, make("th", { scope: "row" }, edge.report.instance), ...cells);
       }),
     );
@@ -126,12 +125,12 @@ class Operations {
 
   #makeEdges() {
     const text = "The gateway asks one edge after the other: all appear within seconds.";
-    return panel("Edges", text, table("Edges", ["Edge", ...Object.keys(COLUMNS)], this.#rows));
+    return panel("Edges", text, table("Edges", ["Edge", ...Object.keys(COLUMNS)], NUMBERS, this.#rows));
   }
 
   #makeShards() {
     const text = "Who owns each partition, how old its answers may be, and how many of its replicas serve.";
-    return panel("Shards", text, table("Shards", ["Store", "Partitions"], this.#stores));
+    return panel("Shards", text, table("Shards", ["Store", "Partitions"], [], this.#stores));
   }
 }
 
@@ -148,20 +147,6 @@ function chip({ partition, replicas }) {
 
 function lagOf({ serving, lag_ms: lag }) {
   return serving ? span(Number(lag)) : "not serving";
-}
-
-function panel(title, text, ...content) {
-  return make("section", { className: "panel" }, make("h2", {}, title), make("p", {}, text), ...content);
-}
-
-function table(name, columns, rows) {
-  const heads = columns.map((column) => make("th", { scope: "col", className: align(column) }, column));
-  const content = make("table", {}, make("thead", {}, make("tr", {}, ...heads)), rows);
-  return make("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": name }, content);
-}
-
-function align(name) {
-  return name in COLUMNS && !TEXT_COLUMNS.includes(name) ? "number" : "";
 }
 
 function rate(value) {
@@ -181,7 +166,7 @@ async function begin() {
     return;
   }
   showState("closed");
-  const elsewhere = make("a", { href: "/" }, "Go to your orders");
+  const elsewhere = make("a", { href: "/" }, "Go to what is yours");
   main.replaceChildren(make("p", { className: "notice" }, "This page is for staff. ", elsewhere));
 }
 

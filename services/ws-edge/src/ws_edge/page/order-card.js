@@ -1,6 +1,6 @@
 /** One order: its status, how far it has come, how fresh that is. */
 
-import { age, make, money } from "/page/elements.js";
+import { age, flash, make, money } from "/page/elements.js";
 
 const STATIONS = ["PLACED", "PAID", "PACKED", "SHIPPED", "DELIVERED"];
 
@@ -12,9 +12,8 @@ export class OrderCard {
   #facts = make("p", { className: "facts" });
   #changedAt = null;
 
-  constructor(orderId, placedAt) {
+  constructor(orderId) {
     this.orderId = orderId;
-    this.placedAt = placedAt;
     this.word = "";
     const head = make("h2", {}, orderId);
     this.element = make("li", { className: "card" }, head, this.#age, this.#status, this.#track, this.#facts);
@@ -35,7 +34,7 @@ export class OrderCard {
     this.#age.dateTime = commitTime?.toISOString() ?? "";
     this.#age.title = commitTime?.toLocaleString() ?? "";
     this.tick(Date.now());
-    if (before) this.#flash();
+    if (before) flash(this.element, "changed");
     return Boolean(before) && before !== this.word;
   }
 
@@ -43,12 +42,6 @@ export class OrderCard {
   tick(now) {
     this.#age.textContent = this.#changedAt ? age(this.#changedAt, now) : "";
     this.element.classList.toggle("fresh", this.#changedAt !== null && now - this.#changedAt < 5000);
-  }
-
-  #flash() {
-    this.element.classList.remove("changed");
-    void this.element.offsetWidth; // so that the animation begins anew
-    this.element.classList.add("changed");
   }
 }
 

@@ -1,0 +1,52 @@
+/** All rows of a store with one value per group: its keys are listed from time to time, and each of them is watched. */
+
+const LIST_MS = 3000;
+const PAGE = 500;
+
+/** Keeps `show(group, told, isNew)` and `drop(group)` told of the rows; `listed(count, isAll)` of each listing. */
+export class Roster {
+  #stage;
+  #store;
+  #most;
+  #handlers;
+  #watched = new Map(); // by group: what ends its watch
+
+  /** Watches `most` rows, the first in the order of their groups. */
+  constructor(stage, store, most, handlers) {
+    this.#stage = stage;
+    this.#store = store;
+    this.#most = most;
+    this.#handlers = handlers;
+    stage.every(LIST_MS, () => this.#list());
+  }
+
+  async #list() {
+    const { groups, isAll } = await groupsOf(this.#stage, this.#store, this.#most);
+    if (this.#stage.isOver) return;
+    for (const group of groups) if (!this.#watched.has(group)) this.#watch(group);
+    this.#handlers.listed?.(groups.length, isAll);
+  }
+
+  #watch(group) {
+    const { show, drop } = this.#handlers;
+    const forget = () => {
+      this.#watched.get(group)();
+      this.#watched.delete(group);
+      drop(group);
+    };
+    this.#watched.set(group, this.#stage.watchKey(this.#store, group, { show, drop: forget }));
+  }
+}
+
+/** The first groups of a store, `most` rows' at the most, and whether these are all that it has. */
+export async function groupsOf(stage, store, most) {
+  const groups = new Set();
+  let [token, read] = ["", 0];
+  do {
+    const page = new URLSearchParams({ limit: Math.min(PAGE, most - read), page_token: token });
+    const { states, next_page_token: next } = await stage.ask(`/v1/stores/${encodeURIComponent(store)}?${page}`);
+    for (const { key } of states) groups.add(key.group);
+    [token, read] = [next, read + states.length];
+  } while (token && read < most);
+  return { groups: [...groups], isAll: !token };
+}
