@@ -26,7 +26,7 @@ from testkit.stream_processor.process import Processor
 
 PIPELINES = Path(__file__).parents[3] / "domains"
 KAFKA_COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset bigint, "
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "headers array<struct<key:string,value:binary>>"
 )
 
@@ -73,7 +73,7 @@ def records(spark: SparkSession) -> Callable[..., DataFrame]:
 
     def make(*values: OrderChange | bytes | None) -> DataFrame:
         raw = [value.SerializeToString() if isinstance(value, OrderChange) else value for value in values]
-        rows = [(b"key", each and bytearray(each), "orders", 0, offset, None) for offset, each in enumerate(raw)]
+        rows = [(b"key", each and bytearray(each), "orders", 0, offset, None, None) for offset, each in enumerate(raw)]
         return spark.createDataFrame(rows, KAFKA_COLUMNS)
 
     return make

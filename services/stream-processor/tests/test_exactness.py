@@ -1,12 +1,13 @@
 """Random histories through the real flow, with duplicates, disorder and crashes, against a plain model."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 from uuid import uuid4
 
 import pytest
+from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,12 +25,17 @@ from testkit.stream_processor.model import by_item, by_order, read_fenced
 from testkit.topics import Record
 
 Playing = Callable[[Pipeline, Sequence[Message], Random], list[Record]]
+Chaining = Callable[[Pipeline, Sequence[Record], Random], list[Record]]
 BATCHES = 3
 NESTED_SUM = {
     "source": {"topic": "orders", "message": "statecast.orders.v1.OrderChange", "key": "order_id"},
     "keep": {"aggregate": {"unit_price_cents": "sum(element.quantity * element.unit_price_cents)"}},
     "sink": {"topic": "items", "message": "statecast.orders.v1.OrderItem"},
 }
+
+TABLE = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order", "format": "table"}
+SOME = r"^order-[0-5]$"
+"""Keys of some of the orders."""
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 few_but_rich = settings(
@@ -120,11 +126,83 @@ def test_sums_end_as_those_of_the_newest_rows(shipped: Callable[..., Pipeline], 
     changes = history(chance)
     records = play(shipped("orders-by-item", **NESTED_SUM), sent(changes, chance), chance)
 
+    assert read_sums(records) == item_sums(newest(changes))
+
+
+def item_sums(rows: Iterable[Order]) -> dict[str, OrderItem]:
+    """What NESTED_SUM keeps of the rows."""
     totals: dict[str, int] = defaultdict(int)
-    for item in (item for row in newest(changes) for item in row.items):
+    for item in (item for row in rows for item in row.items):
         totals[item.item_id] += item.quantity * item.unit_price_cents
-    sums = {key: OrderItem.FromString(state.payload) for key, state in read_fenced(records).items()}
-    assert sums == {key: OrderItem(item_id=key, unit_price_cents=total) for key, total in totals.items()}
+    return {key: OrderItem(item_id=key, unit_price_cents=total) for key, total in totals.items()}
+
+
+def read_sums(records: Iterable[Record]) -> dict[str, OrderItem]:
+    """What a reader with the fence holds of NESTED_SUM."""
+    return {key: OrderItem.FromString(state.payload) for key, state in read_fenced(records).items()}
+
+
+@pytest.fixture
+def follow(tmp_path: Path, spark: SparkSession, functions: Functions) -> Chaining:
+    """Plays the records of a table through the pipeline, as `play` does."""
+
+    def follow(pipeline: Pipeline, records: Sequence[Record], chance: Random) -> list[Record]:
+        batches = MicroBatches(tmp_path / uuid4().hex, pipeline, spark, functions)
+        for piece in pieces(records, BATCHES):
+            batches.add_records(piece)
+        batches.run(crash_at=chance.randrange(BATCHES))
+        batches.run()
+        return batches.written
+
+    return follow
+
+
+@settings(few_but_rich, max_examples=1)
+@given(chance=st.randoms(use_true_random=False))
+def test_a_chain_ends_with_the_newest_rows(
+    shipped: Callable[..., Pipeline], play: Playing, follow: Chaining, chance: Random
+) -> None:
+    changes = history(chance)
+    table = play(shipped("orders-by-key"), sent(changes, chance), chance)
+    by_two = {"group_by": ["customer_id", "currency"], "keep": {"members": {"key": "order_id", "sort": "total_cents"}}}
+
+    members = follow(shipped("orders-by-customer", source=TABLE, **by_two), table, chance)
+    sums = follow(shipped("orders-by-item", **{**NESTED_SUM, "source": TABLE, "where_key": SOME}), table, chance)
+
+    rows = newest(changes)
+    assert {key: Order.FromString(state.payload) for key, state in read_fenced(members).items()} == {
+        f"{row.customer_id}:EUR\0{row.total_cents:019}\0{row.order_id}": row for row in rows
+    }
+    assert read_sums(sums) == item_sums(row for row in rows if row.order_id < "order-6")
+
+
+@pytest.mark.parametrize("values", ["protobuf", "json"])
+def test_a_table_by_offset_ends_with_the_newest_rows(
+    shipped: Callable[..., Pipeline], follow: Chaining, values: str
+) -> None:
+    chance, source = Random(values), {**TABLE, "values": values}
+    changes = history(chance)
+    records = [Record(0, 0, key.encode(), row and encoded(row, values), {}) for key, row in map(row_of, changes)]
+
+    latest = follow(shipped("orders-by-key", source=source, where="size(items) > 0"), records, chance)
+    sums = follow(shipped("orders-by-item", **{**NESTED_SUM, "source": source}), records, chance)
+
+    last = [row for row in dict(map(row_of, changes)).values() if row is not None]
+    assert {key: Order.FromString(state.payload) for key, state in read_fenced(latest).items()} == {
+        row.order_id: row for row in last if row.items
+    }
+    assert read_sums(sums) == item_sums(last)
+
+
+def row_of(each: OrderChange) -> tuple[str, Order | None]:
+    """What a compacted topic of rows says of a change: the key, and the row."""
+    return (each.after.order_id, each.after) if each.HasField("after") else (each.before.order_id, None)
+
+
+def encoded(row: Order, values: str) -> bytes:
+    if values == "json":
+        return MessageToJson(row, preserving_proto_field_name=True).encode()
+    return row.SerializeToString()
 
 
 @few_but_rich

@@ -17,13 +17,19 @@ class PipelineFile(Section):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="Names the checkpoint and the metrics.")
     source: sections.SourceSection
     where: Sql | None = Field(None, description="A SQL condition on the row.")
+    where_key: str | None = Field(
+        None,
+        min_length=1,
+        description="A regular expression of Java; only records count in whose key it is found. Of a JSON key of "
+        "Debezium's it sees the values' text.",
+    )
     joins: list[sections.JoinSection] = Field([], description="Keyed topics that are looked up as tables.")
     select: dict[str, Sql] | None = Field(
         None, min_length=1, description="Per field of the sink's message: a SQL expression on the row."
     )
     explode: str | None = Field(None, description="Of a route: a repeated path; each of its elements gives a record.")
     group_by: sections.Paths = Field(
-        description="The path of the group; a repeated path puts a row into many. Of latest it may be a list, the key."
+        description="The path of the group, or a list of paths; one repeated path puts a row into many groups."
     )
     window: sections.WindowSection | None = None
     keep: sections.Keep
@@ -43,7 +49,7 @@ class PipelineFile(Section):
     @property
     def row_message(self) -> str:
         """The full name of the message of the source's rows, which their change's name tells by convention."""
-        return self.source.message.removesuffix("Change")
+        return self.source.message if self.source.table else self.source.message.removesuffix("Change")
 
     @property
     def kept_as(self) -> sections.StoreSection:
@@ -71,9 +77,8 @@ def read(file: Path) -> PipelineFile:
 def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
     """The keys that have no meaning beside the others, or are missing beside them, each with what is wrong with it."""
     source, select, message = definition.source, definition.select, definition.sink.message
+    yield from _of_other_formats(definition)
     shape = definition.keep.shape
-    if source.epoch is not None and source.format != "debezium-json":
-        yield "source.epoch", f"has no meaning in format {source.format}, whose changes carry their epoch"
     if shape == "route" and source.key is not None:
         yield "source.key", "has no meaning with keep: route, which remembers no rows"
     if shape == "aggregate" and source.key is None and source.format == "protobuf":
@@ -107,13 +112,27 @@ def _field_of_the_group(definition: PipelineFile) -> str | None:
     return path.rpartition(".")[2] if definition.keep.aggregate is not None else path
 
 
+def _of_other_formats(definition: PipelineFile) -> Iterator[tuple[str, str]]:
+    source, keep = definition.source, definition.keep
+    if source.epoch is not None and source.format != "debezium-json":
+        yield "source.epoch", f"has no meaning in format {source.format}, whose records carry their epoch"
+    if source.values is not None and source.format != "table":
+        yield "source.values", f"has no meaning in format {source.format}; it goes with: table"
+    if source.format != "table":
+        return
+    if keep.shape == "aggregate" and source.key is not None:
+        yield "source.key", "has no meaning for an aggregate of a table, whose rows are told apart by the records' keys"
+    if definition.insert_only:
+        yield "insert_only", "has no meaning for a table, whose rows change"
+    if keep.route is not None and "operations" in keep.route.model_fields_set:
+        yield "keep.route.operations", "has no meaning for a table, of which every row that is not null is passed on"
+
+
 def _of_other_shapes(definition: PipelineFile) -> Iterator[tuple[str, str]]:
     shape = definition.keep.shape
     for key, shapes in _SHAPES_WITH.items():
         if key in definition.model_fields_set and shape not in shapes:
             yield key, f"has no meaning with keep: {shape}; it goes with: {', '.join(shapes)}"
-    if shape != "latest" and isinstance(definition.group_by, list):
-        yield "group_by", f"is a list, which goes with keep: latest alone; {shape} takes one path"
 
 
 def schema_text() -> str:

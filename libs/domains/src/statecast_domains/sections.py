@@ -93,22 +93,43 @@ class Section(BaseModel):
         return content
 
 
+Format = Literal["protobuf", "debezium-json", "table"]
+TableValues = Literal["state-record", "protobuf", "json"]
+
+
 class SourceSection(Section):
     """Where changes come from."""
 
     topic: Topic
-    message: str = Field(description="The full name of the change message, with operation, source, before and after.")
-    format: Literal["protobuf", "debezium-json"] = Field("protobuf", description="How the topic's values are encoded.")
+    message: str = Field(
+        description="The full name of the change message, with operation, source, before and after; of a table that of "
+        "its rows."
+    )
+    format: Format = Field(
+        "protobuf",
+        description="How the topic's values are encoded. Of a table, a compacted topic, a value is the row under the "
+        "record's key, and null deletes it.",
+    )
+    values: TableValues | None = Field(
+        None,
+        description="Of a table: what its values are. Default: state-record, as on a keyed topic of another pipeline. "
+        "Of the others the offset is the order.",
+    )
     key: Paths | None = Field(
         None,
         description="The row's primary key: a path, or a list of paths. Default: the columns of the connector's record "
-        "key; of protobuf group_by for latest, keep.members.key for members.",
+        "key; of protobuf group_by for latest, keep.members.key for members; of a table the record's key.",
     )
     epoch: int | None = Field(
         None,
         ge=1,
         description="Of debezium-json: the database's incarnation, raised when it was restored. Default: 1.",
     )
+
+    @property
+    def table(self) -> TableValues | None:
+        """What the values of a table are; None of a topic of changes."""
+        return (self.values or "state-record") if self.format == "table" else None
 
 
 class JoinSection(Section):

@@ -66,6 +66,15 @@ def exact(sql: str, spark: SparkSession) -> Column:
     return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(_exact(parsed, jvm)))
 
 
+def pattern_problem(spark: SparkSession, pattern: str) -> str | None:
+    """Why the text is no regular expression of Java's, None if it is one."""
+    try:
+        _jvm(spark).java.util.regex.Pattern.compile(pattern)
+    except PySparkException as error:
+        return jvm_reason(error)
+    return None
+
+
 def _exact(expression: Any, jvm: Any) -> Any:
     children = expression.children()
     if children.nonEmpty():

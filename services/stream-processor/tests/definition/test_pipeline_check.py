@@ -96,11 +96,7 @@ def test_a_key_may_have_several_columns(shipped: Callable[..., Pipeline]) -> Non
             {"source": {"topic": "orders", "message": MESSAGE, "key": ["order_id", "currency"]}},
             "group_by: order_id is not the row's key order_id . currency",
         ),
-        (
-            "orders-by-customer",
-            {"group_by": ["customer_id", "currency"]},
-            "group_by: is a list, which goes with keep: latest alone; members takes one path",
-        ),
+        ("orders-by-customer", {"group_by": ["customer_id", "items.item_id"]}, "group_by: .* a group of several paths"),
         ("orders-by-key", {"group_by": ["order_id", "items.item_id"]}, "group_by: .* many values of one row"),
     ],
 )
@@ -108,6 +104,65 @@ def test_a_key_that_does_not_tell_rows_apart_is_refused(
     shipped: Callable[..., Pipeline], name: str, replaced: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(PipelineFileError, match=f"{name}.yaml: {problem}"):
+        shipped(name, **replaced)
+
+
+def test_a_group_may_have_several_paths(shipped: Callable[..., Pipeline]) -> None:
+    pipeline = shipped("orders-by-customer", group_by=["customer_id", "status"], where_key="^order-1")
+
+    assert pipeline.group.texts == ("customer_id", "status")
+    assert {
+        "  where key   matches ^order-1",
+        "  write       orders-by-customer: statecast.orders.v1.Order under "
+        "customer_id + status + updated_at + order_id",
+    } <= {*explain(pipeline)}
+
+
+TABLE = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order", "format": "table"}
+
+
+def test_a_tables_rows_are_its_message(shipped: Callable[..., Pipeline]) -> None:
+    pipeline = shipped("orders-by-customer", source=TABLE)
+
+    assert (pipeline.row.name, pipeline.change.name, pipeline.table) == ("Order", "Order", "state-record")
+    assert (
+        explain(pipeline)[1] == "  read        orders-by-key: statecast.orders.v1.Order as table of state-record values"
+    )
+    assert any("remember    per key of the table's records" in line for line in explain(pipeline))
+
+
+@pytest.mark.parametrize(
+    ("name", "replaced", "problem"),
+    [
+        ("orders-by-key", {"source": {**TABLE, "epoch": 2}}, "source.epoch: has no meaning in format table"),
+        (
+            "orders-by-key",
+            {"source": {**TABLE, "format": "protobuf", "values": "json"}},
+            "source.values: has no meaning",
+        ),
+        (
+            "us-share-holders",
+            {
+                "source": {
+                    "topic": "t",
+                    "message": "statecast.portfolio.v1.OpenPosition",
+                    "format": "table",
+                    "key": "client",
+                }
+            },
+            "source.key: has no meaning for an aggregate of a table",
+        ),
+        (
+            "home-delivery",
+            {"source": TABLE, "keep": {"route": {"operations": ["create"]}}},
+            "keep.route.operations: has no",
+        ),
+    ],
+)
+def test_what_a_table_does_not_have_is_refused(
+    shipped: Callable[..., Pipeline], name: str, replaced: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=problem):
         shipped(name, **replaced)
 
 
@@ -129,7 +184,7 @@ def test_an_aggregate_knows_its_numbers_and_its_window(shipped: Callable[..., Pi
         ("amount_cents", "sum", "total_amount_cents"),
         ("average_cents", "avg", "total_amount_cents"),
     ]
-    assert pipeline.group_field.full_name == "statecast.sales.v1.HourlySales.store_id"
+    assert [field.full_name for field in pipeline.group_fields] == ["statecast.sales.v1.HourlySales.store_id"]
     assert pipeline.window is not None
     assert (str(pipeline.window.time), pipeline.window.size, pipeline.window.lateness) == (
         "created_at",

@@ -79,6 +79,50 @@ def test_pipelines_that_disturb_each_other_are_refused(
         check_together([shipped("orders-by-key"), shipped("orders-by-item", **replaced)])
 
 
+def chained(shipped: Callable[..., Pipeline], name: str, source: str, sink: str, **more: str) -> Pipeline:
+    """A pipeline of orders from one keyed topic to another."""
+    table = {"topic": source, "message": "statecast.orders.v1.Order", "format": "table", **more}
+    return shipped("orders-by-key", name=name, source=table, sink={"topic": sink})
+
+
+def test_what_a_pipeline_writes_may_be_anothers_table(shipped: Callable[..., Pipeline]) -> None:
+    chain = [shipped("orders-by-key"), chained(shipped, "again", "orders-by-key", "again")]
+
+    check_together(chain)
+
+    assert "orders-by-key.dead-letter" in topics_of(chain)
+    assert access_of(chain)["orders-by-key"] == {"Read", "Write", "DescribeConfigs"}
+    assert [each.counts for each in plan(chain, dict.fromkeys(topics_of(chain), 1))[:2]] == [False, False]
+    by_offset = chained(shipped, "again", "orders-by-key", "again", values="json")
+    assert plan([by_offset], dict.fromkeys(topics_of([by_offset]), 1))[0].counts
+
+
+def test_a_cycle_is_named(shipped: Callable[..., Pipeline]) -> None:
+    names = [("one", "c", "a"), ("two", "a", "b"), ("three", "b", "c")]
+
+    with pytest.raises(
+        PipelineFileError, match=r"source\.topic: is what comes of its own sink: two → three → one → two"
+    ):
+        check_together([chained(shipped, *each) for each in names])
+
+
+@pytest.mark.parametrize(
+    ("writer", "more", "problem"),
+    [
+        ("orders-by-key", {"values": "json"}, "source.values: is json, but orders-by-key writes state-records there"),
+        ("stores-by-key", {}, "source.message: is .*Order, but stores-by-key writes statecast.sales.v1.Store there"),
+        ("home-delivery", {}, "source.topic: is a plain topic, which home-delivery writes: it holds no table"),
+    ],
+)
+def test_a_table_that_its_writer_does_not_write_is_refused(
+    shipped: Callable[..., Pipeline], writer: str, more: dict[str, str], problem: str
+) -> None:
+    first = shipped(writer)
+
+    with pytest.raises(PipelineFileError, match=problem):
+        check_together([first, chained(shipped, "again", first.sink_topic, "again", **more)])
+
+
 def test_realtime_queries_hold_all_their_tasks(both: list[Pipeline]) -> None:
     assert slots_needed(plan(both, PARTITIONS)) == 7 + 9 + 4
 

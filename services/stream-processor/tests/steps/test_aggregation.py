@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
 
 from statecast.change.v1.change_pb2 import OPERATION_CREATE
-from statecast.orders.v1.order_pb2 import OrderItem
+from statecast.orders.v1.order_pb2 import ORDER_STATUS_PLACED, Order, OrderItem
 from statecast.portfolio.v1.open_position_pb2 import OpenPosition, OpenPositionChange
 from statecast.portfolio.v1.share_holder_pb2 import ShareHolder
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
@@ -104,6 +104,24 @@ def test_every_element_of_a_repeated_group_counts(
     assert items == {
         "x": OrderItem(item_id="x", unit_price_cents=4 * 3 + 1),
         "y": OrderItem(item_id="y", unit_price_cents=3),
+    }
+
+
+def test_a_group_of_several_paths_stands_in_a_field_each(
+    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
+) -> None:
+    source = {**BY_ITEM["source"], "key": "order_id"}
+    sink = {"topic": "t", "message": "statecast.orders.v1.Order"}
+    keep = {"aggregate": {"total_cents": "count(*)"}}
+    pipeline = shipped("orders-by-item", source=source, sink=sink, group_by=["customer_id", "status"], keep=keep)
+    moved_row = order("order-2", customer="a\\b:c")
+
+    state_records = totals(pipeline, change(None, order(), 1), change(order("order-2"), moved_row, 2))
+
+    groups = {key: Order.FromString(record.payload) for key, record in state_records.items() if record}
+    assert groups == {
+        "customer-1:ORDER_STATUS_PLACED": Order(customer_id="customer-1", status=ORDER_STATUS_PLACED, total_cents=1),
+        "a\\\\b\\:c:ORDER_STATUS_PLACED": Order(customer_id="a\\b:c", status=ORDER_STATUS_PLACED, total_cents=1),
     }
 
 

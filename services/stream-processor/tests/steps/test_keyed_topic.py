@@ -18,6 +18,7 @@ from stream_processor.steps.keyed_topic import entries, key_entries, retract
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.micro_batches import MicroBatches
 from testkit.stream_processor.process import wait_until
+from testkit.topics import Record
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -254,6 +255,29 @@ def test_duplicates_and_late_changes_write_nothing(batches: Callable[..., MicroB
 
     assert written == 2
     assert len(played.written) == written
+
+
+def test_a_row_that_comes_under_a_key_that_is_not_taken_leaves(
+    shipped: Callable[..., Pipeline], tmp_path: Path, spark: SparkSession, functions: Functions
+) -> None:
+    played = MicroBatches(tmp_path, shipped("orders-by-customer", where_key="^EU-"), spark, functions)
+    steps = [(b"EU-1", change(None, order(), 1)), (b"US-1", change(order(), order(second=1), 2))]
+    others = [(b"US-2", change(None, order("order-2"), 3).SerializeToString()), (b"US-3", b"no change")]
+    for key, value in [*((key, each.SerializeToString()) for key, each in steps), *others]:
+        played.add_records([Record(0, 0, key, value, {})])
+    played.run()
+
+    assert [(each.key, each.value is None) for each in played.written] == [
+        (f"customer-1\0{PLACED}\0order-1".encode(), False),
+        (f"customer-1\0{PLACED}\0order-1".encode(), True),
+    ]
+
+
+def test_what_is_no_regular_expression_is_refused(
+    shipped: Callable[..., Pipeline], problems: Callable[..., list[str | None]]
+) -> None:
+    with pytest.raises(PipelineFileError, match=r"orders-by-key\.yaml: where_key: is no regular expression: Unclosed"):
+        problems(shipped("orders-by-key", where_key="(EU"), change(None, order(), 1))
 
 
 def test_a_change_without_before_takes_the_row_out_of_its_group(batches: Callable[..., MicroBatches]) -> None:

@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.steps.debezium import SOURCE_FIELDS, read_json
+from stream_processor.steps.debezium import SOURCE_FIELDS
+from stream_processor.steps.json_texts import read_json
 from stream_processor.steps.log_positions import GAP, MAX_FILE, log_position, position_problem
 
 pytestmark = pytest.mark.spark

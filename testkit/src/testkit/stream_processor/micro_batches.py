@@ -16,7 +16,7 @@ from stream_processor.steps.functions import Functions
 from testkit.topics import Record
 
 KAFKA_COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset bigint, "
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "headers array<struct<key:string,value:binary>>"
 )
 EPOCH = 1_000
@@ -35,16 +35,23 @@ class MicroBatches:
         self._pipeline = pipeline
         self._spark = spark
         self._functions = functions
-        self._added = 0
+        self._added = self._offset = 0
         self.written: list[Record] = []
         self.state_rows = 0
 
     def add(self, values: Iterable[bytes]) -> None:
         """Adds a micro-batch to those that `run` takes up."""
+        self.add_records(Record(0, 0, b"", value, {}) for value in values)
+
+    def add_records(self, records: Iterable[Record]) -> None:
+        """The same with keys, headers and null values. Offsets count from 0, whatever the records say."""
         self._added += 1
-        lines = [
-            {"key": "", "value": base64.b64encode(value).decode(), "topic": "t", "partition": 0} for value in values
-        ]
+        lines = []
+        for record in records:
+            headers = [{"key": name, "value": _base64(value)} for name, value in record.headers.items()]
+            line = {"key": _base64(record.key), "value": record.value and _base64(record.value), "headers": headers}
+            lines.append({**line, "topic": "t", "partition": 0, "offset": self._offset})
+            self._offset += 1
         hidden, file = self._source / f"_{self._added}", self._source / f"{self._added}.json"
         hidden.write_text("\n".join(map(json.dumps, lines)))
         os.utime(hidden, (self._added, self._added))
@@ -74,6 +81,10 @@ class MicroBatches:
         """What the checkpoint holds of the state that a stateful operator changed in one batch; both count from 0."""
         files = self._checkpoint.glob(f"state/{operator}/*/{batch + 1}*.changelog")
         return sum(file.stat().st_size for file in files)
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
 
 
 class _Crash(Exception):  # noqa: N818  it is no error

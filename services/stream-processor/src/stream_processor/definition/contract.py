@@ -78,7 +78,7 @@ class FieldPath:
 
 @dataclass(frozen=True)
 class KeyPaths:
-    """The paths whose values together name a row, or a member of a group; most often one."""
+    """The paths whose values together name a row, a group or a member of one; most often one path."""
 
     paths: tuple[FieldPath, ...]
 
@@ -86,6 +86,16 @@ class KeyPaths:
     def texts(self) -> tuple[str, ...]:
         """The paths as files write them."""
         return tuple(map(str, self.paths))
+
+    @property
+    def repeated(self) -> bool:
+        """Whether one row has many of these keys; then there is one path."""
+        return any(path.repeated for path in self.paths)
+
+    @property
+    def element(self) -> FieldPath | None:
+        """The path up to the last repeated field of the one path; None where a row has one key."""
+        return self.paths[0].element if self.repeated else None
 
     def __str__(self) -> str:
         return " + ".join(self.texts)

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from statecast_domains.pipeline_file import PipelineFile
-from statecast_domains.sections import human
+from statecast_domains.sections import TableValues, human
 from stream_processor.definition.contract import FieldPath, KeyPaths
 
 AggregateFunction = Literal["count", "sum", "avg", "min", "max"]
@@ -48,9 +48,9 @@ class Window:
 class PipelineBase:
     """What pipelines of all shapes have.
 
-    `row` is the message of a row before and after a `change`; `sink` is the message that is written. The sink's topic
-    takes payloads, and the dead-letter topic records, of at most so many bytes; None until Kafka was asked. Rows are
-    exchanged between tasks `shuffles` times on the way to the sink.
+    `row` is the message of a row before and after a `change`, and both are that of a table's rows; `sink` is the
+    message that is written. The sink's topic takes payloads, and the dead-letter topic records, of at most so many
+    bytes; None until Kafka was asked. Rows are exchanged between tasks `shuffles` times on the way to the sink.
     """
 
     shuffles: ClassVar[int]
@@ -73,6 +73,16 @@ class PipelineBase:
         """Whether the connector's record key, where it is JSON, tells rows apart: the file does not say their key."""
         source = self.definition.source
         return source.format == "debezium-json" and source.key is None
+
+    @property
+    def table(self) -> TableValues | None:
+        """What the values of the source are, if it is a table: the records' keys tell its rows apart. Else None."""
+        return self.definition.source.table
+
+    @property
+    def ordered_by_offset(self) -> bool:
+        """Whether the order of a row's records is their offset, which counts in the life of the checkpoint."""
+        return self.table in ("protobuf", "json")
 
     @property
     def may_be_truncated(self) -> bool:
@@ -118,7 +128,7 @@ class MembersPipeline(RowPipeline):
     """Keeps the rows of each group, by their `sort` value."""
 
     shuffles = 1
-    group: FieldPath
+    group: KeyPaths
     primary_key: KeyPaths
     member: KeyPaths
     sort: FieldPath
@@ -126,16 +136,16 @@ class MembersPipeline(RowPipeline):
 
 @dataclass(frozen=True, kw_only=True)
 class AggregatePipeline(PipelineBase):
-    """Keeps one message per group, and window if there are any; the group stands in its `group_field`.
+    """Keeps one message per group, and window if there are any; the group stands in its `group_fields`, one per path.
 
     Without a `primary_key` rows are told apart by the connector's record key alone.
     """
 
     shuffles = 2
-    group: FieldPath
+    group: KeyPaths
     primary_key: KeyPaths | None
     aggregates: tuple[Aggregate, ...]
-    group_field: FieldDescriptor
+    group_fields: tuple[FieldDescriptor, ...]
     window: Window | None = None
 
 
@@ -144,7 +154,7 @@ class RoutePipeline(RowPipeline):
     """Keeps nothing: passes on rows of these `operations` (names of statecast.change.v1.Operation)."""
 
     shuffles = 0
-    group: FieldPath
+    group: KeyPaths
     operations: tuple[str, ...]
     explode: FieldPath | None = None
 
@@ -171,7 +181,10 @@ def explain(pipeline: Pipeline) -> list[str]:
 
 def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     definition, source, trigger = pipeline.definition, pipeline.definition.source, pipeline.definition.trigger
-    yield "read", f"{source.topic}: {source.message} as {source.format}"
+    form = source.format if source.table is None else f"table of {source.table} values"
+    yield "read", f"{source.topic}: {source.message} as {form}"
+    if definition.where_key is not None:
+        yield "where key", f"matches {definition.where_key}"
     if definition.where is not None:
         yield "where", definition.where
     if isinstance(pipeline, RowPipeline):
@@ -206,7 +219,8 @@ def _state(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     aggregate = isinstance(pipeline, AggregatePipeline)
     what = "what the row adds to its groups" if aggregate else "the keys that the row stands under"
     forget = human(pipeline.definition.forget_deleted)
-    key = "key of the connector's records" if pipeline.keyed_by_record else str(pipeline.primary_key)
+    of_record = "key of the table's records" if pipeline.table else "key of the connector's records"
+    key = of_record if pipeline.table or pipeline.keyed_by_record else str(pipeline.primary_key)
     yield "remember", f"per {key}: {what}; for {forget} after it is gone"
     if not isinstance(pipeline, AggregatePipeline):
         return

@@ -68,7 +68,7 @@ class _Check:
         for key, problem in misplaced(definition):
             raise self._wrong(key, problem)
         with self._at("source.message"):
-            self._change, self._row = _change(contract, definition.source.message)
+            self._change, self._row = _change(contract, definition)
         with self._at("sink.message"):
             name = definition.sink.message
             self._sink = self._row if name is None else contract.message(name)
@@ -94,7 +94,7 @@ class _Check:
         return self._latest(base, joins) if keep.route is None else self._route(base, keep.route, joins)
 
     def _latest(self, base: PipelineBase, joins: tuple[Join, ...]) -> LatestPipeline:
-        group = self._group_key()
+        group = self._group()
         key = self._primary_key() or group
         if set(key.texts) != set(group.texts):
             problem = f"{group} is not the row's key {key}: latest keeps one row per key; others go with members"
@@ -107,7 +107,7 @@ class _Check:
         member = self._key("keep.members.key", keep.key)
         sort = self._path("keep.members.sort", keep.sort, SORT_KINDS)
         key = self._primary_key() or member
-        if missing := set(key.texts) - {str(group), str(sort), *member.texts}:
+        if missing := set(key.texts) - {*group.texts, str(sort), *member.texts}:
             problem = f"{member} lacks {', '.join(sorted(missing))} of source.key: two rows could be one member"
             raise self._wrong("keep.members.key", problem)
         self._check_select(joins)
@@ -120,7 +120,7 @@ class _Check:
             group=group,
             primary_key=self._primary_key(),
             aggregates=tuple(self._aggregates(keep, group)),
-            group_field=self._group_field(group),
+            group_fields=tuple(map(self._group_field, group.paths)),
             window=self._window(),
         )
 
@@ -152,19 +152,15 @@ class _Check:
             raise self._wrong(key, f"{path} gives many values of one row; it must give one")
         return path
 
-    def _group(self) -> FieldPath:
-        """The group of a shape whose `group_by` is one path (pipeline_file.misplaced)."""
-        return self._path("group_by", str(self._definition.group_by), KEY_KINDS, may_repeat=True)
-
-    def _group_key(self) -> KeyPaths:
-        """The group of latest, which is the row's key."""
-        with_repeated = [
-            self._path("group_by", text, KEY_KINDS, may_repeat=True) for text in _texts(self._definition.group_by)
-        ]
-        for each in with_repeated:
-            if each.repeated:
-                raise self._wrong("group_by", f"{each} gives many values of one row; latest needs one")
-        return KeyPaths(tuple(with_repeated))
+    def _group(self) -> KeyPaths:
+        """The group; one of several paths has one value of each, and so has that of latest, which is the row's key."""
+        texts, latest = _texts(self._definition.group_by), self._definition.keep.shape == "latest"
+        paths = tuple(self._path("group_by", text, KEY_KINDS, may_repeat=True) for text in texts)
+        for each in paths:
+            if each.repeated and (latest or len(paths) > 1):
+                needs = "latest" if latest else "a group of several paths"
+                raise self._wrong("group_by", f"{each} gives many values of one row; {needs} needs one")
+        return KeyPaths(paths)
 
     def _key(self, key: str, paths: str | list[str]) -> KeyPaths:
         return KeyPaths(tuple(self._path(key, text, KEY_KINDS) for text in _texts(paths)))
@@ -192,9 +188,9 @@ class _Check:
             with self._at(f"select.{name}"):
                 check_field(sql, field_in(self._sink, name), scope)
 
-    def _aggregates(self, keep: dict[str, str], group: FieldPath) -> Iterator[Aggregate]:
+    def _aggregates(self, keep: dict[str, str], group: KeyPaths) -> Iterator[Aggregate]:
         scope = scope_of(self._row, _element(group.element))
-        reserved = (group.names[-1], *(WINDOW_FIELDS if self._definition.window else ()))
+        reserved = (*(path.names[-1] for path in group.paths), *(WINDOW_FIELDS if self._definition.window else ()))
         for name, text in keep.items():
             with self._at(f"keep.aggregate.{name}"):
                 function, argument = _parse_aggregate(text)
@@ -208,6 +204,7 @@ class _Check:
             yield aggregate
 
     def _group_field(self, group: FieldPath) -> FieldDescriptor:
+        """The field of the sink's message that the values at one path of the group go into."""
         with self._at("group_by"):
             field = field_in(self._sink, group.names[-1])
             same = field.type == group.fields[-1].type and decimal_of(field) == group.decimal
@@ -237,7 +234,7 @@ class _Check:
                 if kind(field) != "string" or field.is_repeated:
                     raise ContractError(f"{field.full_name} is no text, with which a consumer's id could be compared")
 
-    def _explode(self, group: FieldPath) -> FieldPath | None:
+    def _explode(self, group: KeyPaths) -> FieldPath | None:
         text = self._definition.explode
         if text is None:
             if group.repeated:
@@ -252,9 +249,12 @@ class _Check:
         return path
 
 
-def _change(contract: Contract, name: str) -> tuple[Descriptor, Descriptor]:
-    """The change message of this name, and the message of its rows."""
+def _change(contract: Contract, definition: PipelineFile) -> tuple[Descriptor, Descriptor]:
+    """The source's change message, and the message of its rows; of a table both are that of its rows."""
+    name = definition.source.message
     message = contract.message(name)
+    if definition.source.table is not None:
+        return message, message
     types = {field.name: field.message_type or field.enum_type for field in message.fields}
     names = {field: type_.full_name for field, type_ in types.items() if type_ is not None}
     row, needed = types.get("after"), {"operation": OPERATION, "source": SOURCE, "before": names.get("after")}

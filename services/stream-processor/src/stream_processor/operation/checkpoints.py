@@ -228,7 +228,7 @@ def claim(
     written = highest_epoch(plan.sink_topic, exists) if plan.counts else 0
     if not exists:
         epoch = max(epoch, written) + 1
-    elif before and before != meaning:
+    elif before and _said(before) != _said(meaning):
         changed = [key for key in sorted(before.keys() | meaning.keys()) if before.get(key) != meaning.get(key)]
         raise PipelineChangedError(
             f"{plan.pipelines[0].file}: {', '.join(changed)}: changed since the checkpoint "
@@ -242,6 +242,11 @@ def claim(
         )
     checkpoints.replace(note, {"epoch": epoch, **meaning})
     return epoch
+
+
+def _said(meaning: Mapping[str, object]) -> dict[str, object]:
+    """Without keys that a file does not have: a checkpoint of an older release does not know them."""
+    return {key: value for key, value in meaning.items() if value is not None}
 
 
 def _meaning(plan: QueryPlan, topic_ids: Mapping[str, str]) -> dict[str, object]:
@@ -273,7 +278,7 @@ def _decimals_in_keys(pipeline: Pipeline) -> dict[str, object]:
     paths = [*(pipeline.primary_key.paths if pipeline.primary_key else ())]
     sorts = []
     if not isinstance(pipeline, LatestPipeline):
-        paths.append(pipeline.group)
+        paths += pipeline.group.paths
     if isinstance(pipeline, MembersPipeline):
         paths += pipeline.member.paths
         sorts.append(pipeline.sort)

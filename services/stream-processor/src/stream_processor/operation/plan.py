@@ -46,8 +46,9 @@ class QueryPlan:
 
     @property
     def counts(self) -> bool:
-        """Whether its sequences are counts, which begin anew with each checkpoint."""
-        return self.shuffles == AggregatePipeline.shuffles
+        """Whether its sequences are counts or offsets, whose epoch begins anew with each checkpoint."""
+        by_offset = self.shuffles > 0 and any(each.ordered_by_offset for each in self.pipelines)
+        return by_offset or self.shuffles == AggregatePipeline.shuffles
 
     @property
     def realtime(self) -> bool:
@@ -69,6 +70,8 @@ def access_of(pipelines: Sequence[Pipeline]) -> dict[str, set[str]]:
     for each in pipelines:
         access[each.sink_topic] |= {"Write", "DescribeConfigs"}
         access[dead_letter_topic(each.source_topic)] |= {"Write", "DescribeConfigs"}
+        if each.table is not None:
+            access[each.source_topic] |= {"DescribeConfigs"}
     return access
 
 
@@ -84,13 +87,43 @@ def check_together(pipelines: Sequence[Pipeline]) -> None:
         if (other := sinks.setdefault(sink.topic, pipeline.file)) != pipeline.file:
             raise PipelineFileError(pipeline.file, "sink.topic", f"{sink.topic} is also written by {other}")
         first = sources.setdefault(source.topic, source)
-        for key in ("message", "format", "epoch"):
+        for key in ("message", "format", "values", "epoch"):
             if (agreed := getattr(first, key)) != getattr(source, key):
                 problem = f"is {agreed} of {source.topic}, by another file"
                 raise PipelineFileError(pipeline.file, f"source.{key}", problem)
     for pipeline in pipelines:
-        if pipeline.sink_topic in sources:
-            raise PipelineFileError(pipeline.file, "sink.topic", "is a source topic; a keyed topic holds no changes")
+        readers = [each for each in pipelines if each.source_topic == pipeline.sink_topic]
+        if any(each.table is None for each in readers):
+            problem = "is a source topic; a keyed topic holds no changes: its readers say source.format: table"
+            raise PipelineFileError(pipeline.file, "sink.topic", problem)
+        for reader in readers:
+            _check_chained(pipeline, reader)
+    _check_no_cycle(pipelines)
+
+
+def _check_chained(writer: Pipeline, reader: Pipeline) -> None:
+    """Raises PipelineFileError if `reader` cannot read as its table what `writer` writes."""
+    if not writer.shuffles:
+        problem = f"is a plain topic, which {writer.name} writes: it holds no table"
+        raise PipelineFileError(reader.file, "source.topic", problem)
+    if reader.table != "state-record":
+        problem = f"is {reader.table}, but {writer.name} writes state-records there"
+        raise PipelineFileError(reader.file, "source.values", problem)
+    if reader.row.full_name != writer.sink.full_name:
+        problem = f"is {reader.row.full_name}, but {writer.name} writes {writer.sink.full_name} there"
+        raise PipelineFileError(reader.file, "source.message", problem)
+
+
+def _check_no_cycle(pipelines: Sequence[Pipeline]) -> None:
+    """Raises PipelineFileError, which names the cycle, if a pipeline reads what comes of what it writes."""
+    writers = {each.sink_topic: each for each in pipelines}
+    for pipeline in pipelines:
+        chain = [pipeline]
+        while (before := writers.get(chain[0].source_topic)) is not None and before not in chain:
+            chain.insert(0, before)
+        if before is pipeline:
+            names = " → ".join(each.name for each in (*chain, chain[0]))
+            raise PipelineFileError(pipeline.file, "source.topic", f"is what comes of its own sink: {names}")
 
 
 def plan(

@@ -8,6 +8,7 @@ from functools import partial
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from statecast_domains.errors import PipelineFileError
 from statecast_service.kafka import KafkaSettings, connect
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
 from stream_processor.operation.checkpoints import Checkpoints, open_checkpoints
@@ -135,7 +136,14 @@ class ReplayProducer:
 
 
 def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, dry_run: bool) -> None:
-    """Replays the letters of all source topics; a dry run only says what would be done. Raises KafkaException."""
+    """Replays the letters of all source topics; a dry run only says what would be done.
+
+    Raises KafkaException, and PipelineFileError for a table whose order is the offset.
+    """
+    for each in pipelines:
+        if each.ordered_by_offset:
+            problem = f"is a table of {each.table} values: a letter that goes back would hide the row's newer records"
+            raise PipelineFileError(each.file, "source.topic", f"{problem}; write the row anew")
     topics, producer = Topics(settings), ReplayProducer(settings)
     notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
     limits = DeadLetterLimits(pipelines, topics.ends, partial(read_dead_letters, settings), notes)

@@ -26,7 +26,13 @@ from stream_processor.operation.plan import QueryPlan, access_of, choose_master,
 from stream_processor.operation.queries import prepare
 from stream_processor.operation.session import drain, missing_slots, start_session, stop
 from stream_processor.operation.starts import FirstLoads, Starts, within_limits
-from stream_processor.operation.topics import TOPICS_POLL_S, Topics, wait_while_missing, with_record_limits
+from stream_processor.operation.topics import (
+    TOPICS_POLL_S,
+    Topics,
+    check_tables,
+    wait_while_missing,
+    with_record_limits,
+)
 from stream_processor.settings import Settings
 from stream_processor.spark_internals import task_slots
 
@@ -58,6 +64,7 @@ class Runner:
         with self._broker():
             partitions, ids = topics.partitions(names), topics.ids(names)
             pipelines = with_record_limits(pipelines, topics.max_record_bytes)
+            check_tables(pipelines, topics.config)
         plans = plan(pipelines, partitions, self.settings.checkpoint_interval)
         keyed = any(each.shuffle_partitions for each in plans)
         if keyed and not self._wait(CheckpointedGroup(self.settings).refused, TOPICS_POLL_S):

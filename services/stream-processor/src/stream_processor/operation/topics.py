@@ -24,6 +24,9 @@ READER_GROUP = "stream-processor-replay"
 """Only named because Kafka's client needs one: no offset is ever committed to it."""
 READ_BACK_FACTOR = 16
 """By how much each step back from the end of a topic is longer than the one before."""
+COMPACTION_LAG = "min.compaction.lag.ms"
+MIN_COMPACTION_LAG_MS = 3_600_000
+"""An hour: an outage that nobody has to hurry for."""
 MIN_RECORD_BYTES = 2 * BESIDE_PAYLOAD
 """A topic that takes less would refuse even some records without a payload."""
 
@@ -116,9 +119,13 @@ class Topics:
         return max((record.epoch for record in records if record is not None), default=0)
 
     def max_record_bytes(self, names: Iterable[str]) -> dict[str, int]:
+        return {name: int(text) for name, text in self.config(names, "max.message.bytes").items()}
+
+    def config(self, names: Iterable[str], key: str) -> dict[str, str]:
+        """What a key of the topics' configuration says, by topic."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in set(names)]
         configs = self._admin.describe_configs(resources, request_timeout=self._timeout_s)
-        return {each.name: int(future.result()["max.message.bytes"].value) for each, future in configs.items()}
+        return {each.name: str(future.result()[key].value) for each, future in configs.items()}
 
 
 def read_records(
@@ -190,6 +197,21 @@ def with_record_limits(
         )
         for each in pipelines
     ]
+
+
+def check_tables(pipelines: Sequence[Pipeline], config: Callable[[Iterable[str], str], dict[str, str]]) -> None:
+    """Raises ConfigurationError for the source topic of a table that may forget what a restart reads again.
+
+    After a crash a query reads on from its last checkpoint. If the record has been compacted away by which a row came
+    into a group, of which readers know, nothing would tell them that it left. May raise KafkaException.
+    """
+    tables = {each.source_topic for each in pipelines if each.table and each.shuffles}
+    for topic, text in (config(tables, COMPACTION_LAG) if tables else {}).items():
+        if int(text) < MIN_COMPACTION_LAG_MS:
+            raise ConfigurationError(
+                f"{topic} is read as a table, and may be compacted after {text} ms: set its {COMPACTION_LAG} to longer "
+                f"than the process may stand still, {MIN_COMPACTION_LAG_MS} at least"
+            )
 
 
 def wait_while_missing(

@@ -15,7 +15,7 @@ from stream_processor.spark_internals import exact
 from stream_processor.steps.functions import Functions, digits, filled, row_type
 from stream_processor.steps.keyed_topic import encode_record
 from stream_processor.steps.projection import KEPT, in_scope, refused
-from stream_processor.steps.record_keys import NUL, elements, single, still_open, window_tail
+from stream_processor.steps.record_keys import NUL, elements, key_text, still_open, values_of, window_tail
 
 PartFunction = Literal["sum", "count", "min", "max"]
 PART_FUNCTIONS: Mapping[AggregateFunction, tuple[PartFunction, ...]] = {
@@ -64,7 +64,7 @@ def _contributed(changes: DataFrame, row: str, name: str, pipeline: AggregatePip
     """Adds the column `name`: what the row contributes. Its units are what one element does, or the row as a whole."""
     parts = parts_of(pipeline.aggregates)
     whole, element = F.col("row"), pipeline.group.element
-    values = F.array(single(whole, pipeline.group)) if element is None else elements(whole, element)
+    values = F.array(key_text(whole, pipeline.group)) if element is None else elements(whole, element)
     # A row whose group is null is in no group.
     scoped = in_scope(changes, row).withColumns({_ELEMENTS: values, _TAIL: window_tail(whole, pipeline.window)})
     types = {part.name: _type(scoped, part, pipeline) for part in parts}
@@ -80,8 +80,9 @@ def _contributed(changes: DataFrame, row: str, name: str, pipeline: AggregatePip
 def _units(pipeline: AggregatePipeline, parts: Sequence[Part]) -> str:
     """SQL for an array of struct(key, what each part's expression gives), with `element` in the expressions' scope."""
     depth = 0 if pipeline.group.element is None else len(pipeline.group.element.fields)
-    group = ".".join(["element", *(f"`{name}`" for name in pipeline.group.names[depth:] if depth)])
-    decimal = pipeline.group.decimal if depth else None
+    path = pipeline.group.paths[0]
+    group = ".".join(["element", *(f"`{name}`" for name in path.names[depth:] if depth)])
+    decimal = path.decimal if depth else None
     text = f"cast({group} as string)" if decimal is None else f"replace(format_number({group}, {decimal.scale}), ',')"
     value = "".join(f", '{part.name}', ({part.argument})" for part in parts)
     return f"transform({_ELEMENTS}, element -> named_struct('key', concat({text}, {_TAIL}){value}))"
@@ -170,6 +171,7 @@ def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
     whatever order they come, and a restart never ends with a lower one than readers hold. Where a change does not know
     its before it counts by what the state holds. So do all changes where there are windows: those that came too late
     were set aside, the before of the next is not what the state holds, and the changes of a row come in their order.
+    So do the rows of a table, too, whose changes are on one partition.
 
     Where the table may be truncated, `ticks` is _ticks_and_rows.
     """
@@ -179,7 +181,7 @@ def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
     if pipeline.window is not None:
         previous = F.filter(previous, lambda each: still_open(each.getField("key")))
     effective = F.filter(signed(previous, F.col("current"), parts), lambda _: F.col("applied"))
-    by_state = pipeline.window is not None and not pipeline.may_be_truncated
+    by_state = (pipeline.window is not None or pipeline.table is not None) and not pipeline.may_be_truncated
     claimed = effective if by_state else signed(F.col("stated"), F.col("current"), parts)
     position = ("epoch", "sequence", "source")
     both = known.select(*position, "complete", "current", effective.alias("effective"), claimed.alias("claimed"))
@@ -274,7 +276,8 @@ def aggregate(lines: DataFrame, pipeline: AggregatePipeline, epoch: int, functio
 def _message(pipeline: AggregatePipeline) -> Column:
     """The row of the sink's message; fields that are neither the group's nor an aggregate's stay unset."""
     key = F.split("key", NUL)
-    columns = {pipeline.group_field.name: key.getItem(0)}
+    groups = values_of(key.getItem(0), pipeline.group)
+    columns = {field.name: value for field, value in zip(pipeline.group_fields, groups, strict=True)}
     if pipeline.window is not None:
         columns |= {name: key.getItem(place) for place, name in enumerate(WINDOW_FIELDS, start=1)}
     for number, each in enumerate(pipeline.aggregates):

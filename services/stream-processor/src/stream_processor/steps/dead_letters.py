@@ -15,6 +15,7 @@ from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import check_messages, checked_changes
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import HEADERS
+from stream_processor.steps.projection import KEY_MATCHES
 
 REASON = "statecast-reason"
 TOPIC = "statecast-topic"
@@ -48,13 +49,20 @@ def dead_letters(records: DataFrame, pipelines: Sequence[Pipeline], functions: F
     for name, pipeline in zip(names, pipelines, strict=True):
         of_pipeline = checked_changes(checked.withColumn("problem", F.col(_UNDECODED)), pipeline)
         of_pipeline = check_messages(of_pipeline, pipeline, functions)
-        checked = of_pipeline.select(*checked.columns, F.col("problem").alias(name))
+        checked = of_pipeline.select(*checked.columns, _told(pipeline).alias(name))
     wrong = checked.where(F.coalesce(*names).isNotNull())
     with_headers = wrong.withColumn("headers", F.coalesce(F.col("headers"), F.array().cast(HEADERS)))
     own = F.array_compact(F.array(*_headers(names, pipelines)))
     return cut(with_headers, pipelines[0].max_dead_letter_bytes or DEFAULT_MAX_BYTES).select(
         "key", "value", F.concat("headers", own).cast(HEADERS).alias("headers")
     )
+
+
+def _told(pipeline: Pipeline) -> Column:
+    """The problem, but for a record whose key the pipeline does not take: it is of no use to it anyway."""
+    if pipeline.definition.where_key is None:
+        return F.col("problem")
+    return F.when(F.col(KEY_MATCHES), F.col("problem"))
 
 
 def cut(records: DataFrame, max_bytes: int) -> DataFrame:

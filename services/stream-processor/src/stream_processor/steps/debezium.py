@@ -10,23 +10,14 @@ from collections.abc import Callable
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
 from stream_processor.definition.contract import kind
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.functions import Functions, row_type
+from stream_processor.steps.json_texts import MALFORMED, read_json, read_tree, text_fields, trees_of
 from stream_processor.steps.log_positions import POSITION_FIELDS, log_position, position_problem
 from stream_processor.steps.record_keys import BETWEEN_VALUES, escaped
 from stream_processor.steps.truncation import TRUNCATE
-
-MALFORMED = "__malformed"
-"""The field that holds the whole text when it does not have the shape that it is read in."""
-
-
-def text_fields(*names: str) -> StructType:
-    """An object with these fields; what a field holds is read as text, and null when it is missing."""
-    return StructType([StructField(name, StringType()) for name in names])
-
 
 FIRST_EPOCH = 1
 SIDES = ("before", "after")
@@ -74,10 +65,11 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
             "change": F.when(sound, change),
             "payload": F.when(sound, F.col("__after_row.payload")),
             "record_key": _record_key(F.col("key").cast("string")),
+            "epoch": F.col("change.source.epoch"),
             "sequence": F.when(F.col("__envelope.op") == "r", -number).otherwise(number),
         }
     )
-    return changes.select(*records.columns, "change", "payload", "problem", "sequence", "record_key")
+    return changes.select(*records.columns, "change", "payload", "problem", "epoch", "sequence", "record_key")
 
 
 def _record_key(key: Column) -> Column:
@@ -99,7 +91,7 @@ def _with_texts(records: DataFrame, row: Descriptor) -> DataFrame:
     """Adds the parts of the change's JSON, each as an object of texts."""
     outer, inner = F.col("__outer"), read_json(F.col("__outer.payload"), ENVELOPE)
     columns = text_fields(*row.fields_by_name)
-    trees = [(side, field) for side in SIDES for field in _trees(row)]
+    trees = [(side, field) for side in SIDES for field in trees_of(row)]
     return (
         records.withColumn("__value", F.col("value").cast("string"))
         .withColumn("__outer", read_json(F.col("__value"), ENVELOPE))
@@ -107,13 +99,10 @@ def _with_texts(records: DataFrame, row: Descriptor) -> DataFrame:
         .withColumn("__schema", F.from_json(F.col("__outer.schema"), SCHEMA))
         .withColumn("__source", read_json(F.col("__envelope.source"), SOURCE_FIELDS))
         .withColumns({f"__{side}": read_json(F.col(f"__envelope.{side}"), columns) for side in SIDES})
-        .withColumns({_tree(*each): _read_tree(*each) for each in trees})
+        .withColumns(
+            {_tree(side, each): read_tree(F.col(f"__{side}").getField(each.name), each) for side, each in trees}
+        )
     )
-
-
-def _trees(row: Descriptor) -> list[FieldDescriptor]:
-    """The fields that hold more than a value. Their columns are JSON, which Debezium gives as text, or arrays."""
-    return [field for field in row.fields if field.is_repeated or kind(field) == "message"]
 
 
 def _tree(side: str, field: FieldDescriptor) -> str:
@@ -121,7 +110,7 @@ def _tree(side: str, field: FieldDescriptor) -> str:
 
 
 def _columns(row: Descriptor, side: str) -> Column:
-    trees = {field.name: F.col(_tree(side, field)).getField("value") for field in _trees(row)}
+    trees = {field.name: F.col(_tree(side, field)).getField("value") for field in trees_of(row)}
     texts = F.col(f"__{side}")
 
     def column(field: FieldDescriptor) -> Column:
@@ -179,7 +168,7 @@ def _problem(row: Descriptor) -> Column:
     for side in SIDES:
         malformed = F.col(f"__{side}").getField(MALFORMED).isNotNull()
         problems.append(F.when(malformed, f"{side} is no JSON object"))
-        for field in _trees(row):
+        for field in trees_of(row):
             what = field.message_type.full_name if field.message_type is not None else kind(field)
             form = f"it must be JSON, a list of {what}" if field.is_repeated else f"it must be JSON of {what}"
             malformed = F.col(_tree(side, field)).getField(MALFORMED).isNotNull()
@@ -236,24 +225,3 @@ def _time(texts: Column) -> Column:
 def _moment(count: Column, microseconds: int) -> Column:
     total = F.when(count.rlike(r"^\d{1,18}$"), count.cast("decimal(18,0)") * microseconds)
     return F.when(total < END_US, F.timestamp_micros(total.cast("bigint")))
-
-
-def _read_tree(side: str, field: FieldDescriptor) -> Column:
-    """struct(value, __malformed) of the field's JSON, which need not be an object."""
-    framed = F.concat(F.lit('{"value":'), F.col(f"__{side}").getField(field.name), F.lit("}"))
-    return read_json(framed, StructType([StructField("value", json_shape(field))]))
-
-
-def json_shape(field: FieldDescriptor) -> DataType:
-    """What the field's JSON looks like, all the way down; each value at the end of a path is text."""
-    message = field.message_type
-    one: DataType = StringType()
-    if message is not None and kind(field) != "timestamp":
-        one = StructType([StructField(inner.name, json_shape(inner)) for inner in message.fields])
-    return ArrayType(one) if field.is_repeated else one
-
-
-def read_json(text: Column, schema: StructType) -> Column:
-    """The object in `text`, or its fields and `__malformed` as far as they could be read; null for a null text."""
-    full = StructType([*schema.fields, StructField(MALFORMED, StringType())])
-    return F.from_json(text, full, {"columnNameOfCorruptRecord": MALFORMED})

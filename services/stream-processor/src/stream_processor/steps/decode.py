@@ -10,6 +10,7 @@ from statecast_domains.sections import TriggerSection
 from stream_processor.definition.pipeline import Pipeline, RoutePipeline
 from stream_processor.steps.debezium import decode_debezium
 from stream_processor.steps.functions import Functions, row_type
+from stream_processor.steps.table_rows import decode_table
 
 MAX_MICRO_BATCH_RECORDS = 100_000
 """What one micro-batch takes at most, so that a backlog is worked off in steps; real-time mode takes no such bound."""
@@ -40,20 +41,23 @@ def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> Data
     """Adds `change` (the row of the pipeline's change message), `payload` and `problem` (text).
 
     `change` or `problem` is null. `payload` is the encoded row after the change, with the fields that this build's
-    contract does not know, as far as the format carries them; null when there is no such row. `sequence` is
-    the change's log sequence number. decode_debezium says what it is where a change has none, and adds `record_key`.
+    contract does not know, as far as the format carries them; null when there is no such row. `epoch` and `sequence`
+    are those of the change's log. decode_debezium and decode_table say what they are where a change has none.
 
-    Tombstones, which are records with a key and no value, are left out: a connector writes one after each delete so
-    that compaction forgets the row, and says nothing new with it.
+    Tombstones of changes, which are records with a key and no value, are left out: a connector writes one after each
+    delete so that compaction forgets the row, and says nothing new with it.
     """
     changes = records.where(F.col("value").isNotNull() | F.col("key").isNull())
     if pipeline.definition.source.format == "debezium-json":
         return decode_debezium(changes, pipeline, functions)
+    if pipeline.table is not None:
+        return decode_table(records, pipeline, functions)
     decoded = changes.withColumn("decoded", functions.decode_change(F.col("value"), pipeline.change.full_name))
     parts = {"change": "row", "payload": "payload", "problem": "problem"}
     return decoded.select(
         *records.columns,
         *[F.col(f"decoded.{part}").alias(name) for name, part in parts.items()],
+        F.col("decoded.row.source.epoch").alias("epoch"),
         F.col("decoded.row.source.log_sequence_number").alias("sequence"),
     )
 
@@ -107,6 +111,8 @@ def change_problems(pipeline: Pipeline) -> list[Column]:
     gives the change's position in its log. Only an update may come without its row before: a database logs it only
     when configured to, and the state knows the row.
     """
+    if pipeline.table is not None:
+        return []
     before, after, operation = F.col("change.before"), F.col("change.after"), F.col("change.operation")
     problems = [
         F.when(operation == "OPERATION_UNSPECIFIED", "operation is not set"),

@@ -10,8 +10,8 @@ from stream_processor.steps.aggregation import aggregate, contributions, differe
 from stream_processor.steps.decode import change_problems, decode, knows_before, stated_before
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import entries, key_entries, retract, to_lines, to_records
-from stream_processor.steps.projection import ELEMENT, LARGEST, filter_rows, join, measure, project
-from stream_processor.steps.record_keys import check_windows, elements, key_problems, single, usable_before
+from stream_processor.steps.projection import ELEMENT, LARGEST, filter_keys, filter_rows, join, measure, project
+from stream_processor.steps.record_keys import check_windows, elements, key_problems, key_text, single, usable_before
 from stream_processor.steps.truncation import observe_truncations
 
 MAX_SOURCE = 256
@@ -30,7 +30,8 @@ def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
     )
     rows = rows.withColumn("before", usable_before(pipeline))
     problems = [*change_problems(pipeline), *key_problems(pipeline), *_size_problems(pipeline)]
-    checked = filter_rows(rows, pipeline).withColumn("problem", F.coalesce("problem", *problems))
+    matching = filter_rows(filter_keys(rows, pipeline), pipeline)
+    checked = matching.withColumn("problem", F.coalesce("problem", *problems))
     return check_windows(checked, pipeline)
 
 
@@ -77,7 +78,10 @@ def written_records(
     records: DataFrame, pipeline: Pipeline, partitions: int, epoch: int, functions: Functions
 ) -> DataFrame:
     """The records that the pipeline writes to its topic, which has so many partitions; `epoch` is its checkpoint's."""
-    checked = checked_changes(decode(records, pipeline, functions), pipeline)
+    decoded = decode(records, pipeline, functions)
+    if pipeline.ordered_by_offset:
+        decoded = decoded.withColumn("epoch", F.lit(epoch).cast("long"))
+    checked = checked_changes(decoded, pipeline)
     if isinstance(pipeline, RoutePipeline):
         return route(checked, pipeline, functions)
     sound = checked.where(F.col("problem").isNull())
@@ -113,5 +117,6 @@ def route(changes: DataFrame, pipeline: RoutePipeline, functions: Functions) -> 
 
 def _key(pipeline: RoutePipeline) -> Column:
     if pipeline.explode is None or not pipeline.group.repeated:
-        return single(F.col("after"), pipeline.group)
-    return single(F.col(ELEMENT), FieldPath(pipeline.group.fields[len(pipeline.explode.fields) :]))
+        return key_text(F.col("after"), pipeline.group)
+    [group] = pipeline.group.paths
+    return single(F.col(ELEMENT), FieldPath(group.fields[len(pipeline.explode.fields) :]))

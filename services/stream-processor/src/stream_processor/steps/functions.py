@@ -52,6 +52,11 @@ class Functions:
         columns = [value, F.lit(message), self._descriptors]
         return java_column(self._spark, "decodeChange", [self._decoded(message)], columns)
 
+    def decode_row(self, value: Column, message: str) -> Column:
+        """struct(row, payload, problem) of a message's bytes, which are the payload; null for null. No value raises."""
+        columns = [value, F.lit(message), self._descriptors]
+        return java_column(self._spark, "decodeRow", [self._decoded(message)], columns)
+
     def row_from_texts(self, texts: Column, declared: Column, message: str) -> Column:
         """struct(row, payload, problem) of a table's row from Debezium (RowFromTexts.java); null for null texts."""
         columns = [texts, declared, F.lit(message), self._descriptors]

@@ -66,7 +66,7 @@ def entries(changes: DataFrame, pipeline: StatefulPipeline, functions: Functions
     # lose a column that it needs.
     whole = changes.select(
         rows.alias("rows"),
-        source.getField("epoch").alias("epoch"),
+        "epoch",
         "sequence",
         (F.col("knows_before") | (F.col("change.operation") == "OPERATION_CREATE")).alias("complete"),
         encode_source(source, functions).alias("source"),

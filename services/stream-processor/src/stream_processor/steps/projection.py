@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import Pipeline, PipelineBase, RoutePipeline, RowPipeline
-from stream_processor.spark_internals import exact
+from stream_processor.spark_internals import exact, pattern_problem
 from stream_processor.steps.functions import Functions, filled, fits, row_type
 from stream_processor.steps.record_keys import elements, single
 
@@ -20,6 +20,8 @@ ELEMENT = "__element"
 """The column of an exploded path's elements, where there is one."""
 KEPT = "__kept"
 LARGEST = "__largest"
+KEY_MATCHES = "__key_matches"
+"""A column of whether the record's key is one that the pipeline takes; missing when it takes all."""
 _MATCHES = "__matches"
 _NOTHING: Mapping[str, str] = {}
 
@@ -40,6 +42,25 @@ def in_scope(changes: DataFrame, row: str, beside: Mapping[str, str] = _NOTHING)
 def refused(pipeline: PipelineBase, key: str, error: AnalysisException) -> PipelineFileError:
     """The error for an expression at `key` of the file that Spark cannot compute."""
     return PipelineFileError(pipeline.file, key, (error.getMessage() or str(error)).splitlines()[0])
+
+
+def filter_keys(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """Treats a row as absent from a record whose key the pipeline's `where_key` is not found in; adds KEY_MATCHES.
+
+    The row that such a record speaks of may have been in, under another key: the state knows, and retracts it. So what
+    a change says of the row before it is not the whole truth. Raises PipelineFileError for no regular expression.
+    """
+    pattern = pipeline.definition.where_key
+    if pattern is None:
+        return changes
+    if (problem := pattern_problem(changes.sparkSession, pattern)) is not None:
+        raise PipelineFileError(pipeline.file, "where_key", f"is no regular expression: {problem}")
+    text = F.col("key").cast("string")
+    if "record_key" in changes.columns:
+        text = F.coalesce(F.col("record_key.text"), text)
+    matches = F.coalesce(F.rlike(text, F.lit(pattern)), F.lit(False))
+    rows = {row: F.when(F.col(KEY_MATCHES), F.col(row)) for row in ("before", "after")}
+    return changes.withColumn(KEY_MATCHES, matches).withColumns({**rows, "knows_before": F.lit(False)})
 
 
 def filter_rows(changes: DataFrame, pipeline: Pipeline) -> DataFrame:

@@ -24,6 +24,7 @@ RFC3339 = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 """UTC with six decimals: 27 characters whose order is the order of time. The session's time zone must be UTC."""
 BETWEEN_VALUES = ":"
 """Stands between the values of a key of several columns. In a value it is written `\\:`, and a backslash `\\\\`."""
+ONE_VALUE = r"(?s)((?:[^:\\]|\\.)++)"
 MAX_PART = 1_024
 """Characters of one part of a key; the edges take no longer ones either."""
 INTEGER_WIDTH = 19
@@ -41,18 +42,12 @@ def keys(row: Column, pipeline: KeyPipeline) -> Column:
     tail: list[Column] = []
     if isinstance(pipeline, MembersPipeline):
         tail = [F.lit(NUL), sort_text(row, pipeline.sort), F.lit(NUL), key_text(row, pipeline.member)]
-    if isinstance(pipeline, MembersPipeline) and pipeline.group.repeated:
-        groups = F.array_distinct(element_texts(row, pipeline.group))
+    if pipeline.group.repeated:
+        groups = F.array_distinct(element_texts(row, pipeline.group.paths[0]))
     else:
-        groups = F.array(_group_text(row, pipeline))
+        groups = F.array(key_text(row, pipeline.group))
     row_keys = F.array_compact(F.transform(groups, lambda group: F.concat(group, *tail)))
     return F.when(row.isNotNull(), row_keys).otherwise(F.array().cast("array<string>"))
-
-
-def _group_text(row: Column, pipeline: KeyPipeline) -> Column:
-    if isinstance(pipeline, LatestPipeline):
-        return key_text(row, pipeline.primary_key)
-    return single(row, pipeline.group)
 
 
 def key_text(row: Column, key: KeyPaths) -> Column:
@@ -74,11 +69,22 @@ def escaped(value: Column) -> Column:
     return F.replace(doubled, F.lit(BETWEEN_VALUES), F.lit(f"\\{BETWEEN_VALUES}"))
 
 
+def values_of(text: Column, key: KeyPaths) -> list[Column]:
+    """The values whose text is `text`, one per path: what key_text has joined, none of them empty."""
+    if len(key.paths) == 1:
+        return [text]
+    values = F.regexp_extract_all(text, F.lit(ONE_VALUE), 1)
+    return [F.regexp_replace(values.getItem(place), r"(?s)\\(.)", "$1") for place in range(len(key.paths))]
+
+
 def row_identity(side: str, pipeline: StatefulPipeline) -> Column:
     """The text that tells the row in `change.before` or `change.after` apart from others; null when there is no row.
 
-    It is that of the connector's record key where the file does not say what the row's key is.
+    It is that of the connector's record key where the file does not say what the row's key is. A table's row has that
+    of its record, which is there even when the row is deleted.
     """
+    if pipeline.table is not None:
+        return F.col("key").cast("string") if side == "after" else F.lit(None).cast("string")
     row = F.col(f"change.{side}")
     by_paths = F.lit(None).cast("string")
     if pipeline.primary_key is not None:
@@ -101,7 +107,8 @@ def key_problems(pipeline: Pipeline) -> list[Column]:
             value, name = row_identity(row, pipeline), pipeline.primary_key or "key"
             empty = F.col(f"change.{row}").isNotNull() & (value.isNull() | (value == ""))
             problems.append(F.when(empty, f"{row}.{name} is empty, a row needs its key"))
-            problems.append(F.when(_too_long(value), f"{row}.{name}{TOO_LONG}"))
+            too_long = F.lit(False) if pipeline.table else _too_long(value)
+            problems.append(F.when(too_long, f"{row}.{name}{TOO_LONG}"))
             problems.append(F.when(value.startswith(MARK), f"{row}.{name} begins with a NUL, which no row's key may"))
     return problems
 
@@ -111,12 +118,14 @@ def _record_key_problems(pipeline: StatefulPipeline) -> list[Column]:
 
     With `source.key` the file says what the row's key is, and the record's may hold what is no part of it.
     """
+    if pipeline.table is not None:
+        return _table_key_problems(pipeline)
     if not pipeline.keyed_by_record:
         return []
     if isinstance(pipeline, LatestPipeline):
         key, paths = "group_by", pipeline.group.texts
     elif isinstance(pipeline, MembersPipeline):
-        key, paths = "keep.members.key", (str(pipeline.group), str(pipeline.sort), *pipeline.member.texts)
+        key, paths = "keep.members.key", (*pipeline.group.texts, str(pipeline.sort), *pipeline.member.texts)
     else:
         unknown = "the record's key is no JSON object that names columns: say source.key"
         return [F.when(F.col("record_key").isNull() & F.col("change").isNotNull() & ~is_truncation(), unknown)]
@@ -129,19 +138,33 @@ def _record_key_problems(pipeline: StatefulPipeline) -> list[Column]:
     return [F.when(F.size(missing) > 0, problem)]
 
 
+def _table_key_problems(pipeline: StatefulPipeline) -> list[Column]:
+    """Why two rows of the table might be one: their records' keys are not the file's key, and it has no source.key."""
+    if isinstance(pipeline, AggregatePipeline) or pipeline.definition.source.key is not None:
+        return []
+    key, what = pipeline.group, "group_by"
+    if isinstance(pipeline, MembersPipeline):
+        key, what = pipeline.member, "keep.members.key"
+    other = ~F.col("key").cast("string").eqNullSafe(key_text(F.col("after"), key))
+    problem = f"the record's key is not {what}, {key}: two rows could be one; say source.key if no two have the same"
+    return [F.when(F.col("after").isNotNull() & other, problem)]
+
+
 def _key_problem(name: str, row: Column, pipeline: Pipeline) -> Column:
     """Why the row (called `name` in the reason) cannot have keys; null when it can, or when there is no row.
 
     A row whose group is null has no key, and needs none. Neither does one before the change that lacks a part of it.
     """
+    group, grouped = pipeline.group, row.isNotNull()
+    problems = [each for path in group.paths for each in _text_problems(name, row, path)]
     if isinstance(pipeline, LatestPipeline):
-        return F.coalesce(*[each for path in pipeline.group.paths for each in _text_problems(name, row, path)])
-    problems = _text_problems(name, row, pipeline.group)
-    grouped = row.isNotNull()
+        return F.coalesce(*problems)
+    if len(group.paths) > 1:
+        problems.append(F.when(_too_long(key_text(row, group)), f"{name}.{group}{TOO_LONG}"))
     if isinstance(pipeline, RoutePipeline):
-        problems.append(_missing(name, row, pipeline.group))
-    elif not pipeline.group.repeated:
-        grouped = at(row, pipeline.group).isNotNull()
+        problems += [_missing(name, row, path) for path in group.paths]
+    elif not group.repeated:
+        grouped = key_text(row, group).isNotNull()
     if isinstance(pipeline, MembersPipeline):
         for path in pipeline.member.paths:
             problems += [*_text_problems(name, row, path), _missing(name, row, path)]

@@ -22,6 +22,11 @@ public final class ColumnFunctions {
     return udf(new DecodeChange(), result).asNondeterministic();
   }
 
+  /** {@link DecodeRow}, whose result is struct(row, payload, problem); not deterministic, as {@link #decodeChange}. */
+  public static UserDefinedFunction decodeRow(DataType result) {
+    return udf(new DecodeRow(), result).asNondeterministic();
+  }
+
   /** {@link RowFromTexts}, whose result is struct(row, payload, problem); not deterministic, as {@link #decodeChange}. */
   public static UserDefinedFunction rowFromTexts(DataType result) {
     return udf(new RowFromTexts(), result).asNondeterministic();
