@@ -46,6 +46,16 @@ def derived(tmp_path: Path) -> Callable[..., Derivation]:
     return make
 
 
+def test_a_topic_that_is_read_as_a_table_keeps_what_a_restart_reads(derived: Callable[..., Derivation]) -> None:
+    chained = "name: chained\nsource: {topic: readings-by-sensor, message: house.v1.Reading, format: table}\n"
+    rest = "group_by: room\nkeep: {members: {key: reading_id, sort: at}}\nsink: {topic: by-room}\n"
+
+    topics = {topic.name: topic for topic in derived(BESIDE, PIPELINE, chained + rest).topics}
+
+    assert topics["readings-by-sensor"].config["min.compaction.lag.ms"] == "86400000"
+    assert "readings-by-sensor.dead-letter" in topics
+
+
 def test_topics_have_what_each_service_needs_of_them(derived: Callable[..., Derivation]) -> None:
     topics = {topic.name: topic for topic in derived(BESIDE, PIPELINE, ROUTE).topics}
 

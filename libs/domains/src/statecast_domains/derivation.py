@@ -1,7 +1,7 @@
 """Derives topics and stores from domains, and refuses domains that do not go together."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from statecast_domains.derived import EDGE, PROCESSOR, QUERY_SERVICE, Store, Topic, keyed_store, plain_store
 from statecast_domains.domain import Domain
@@ -15,6 +15,7 @@ from statecast_service.topic_names import MAX_TOPIC_NAME, is_topic_name
 DEAD_LETTER = ".dead-letter"
 DEFAULT_MAX_BYTES, LETTER_HEADERS_BYTES = 1_048_588, 16_384
 """Kafka's own `max.message.bytes`, and what the headers of a dead letter may add to the record."""
+COMPACTION_LAG = "min.compaction.lag.ms"
 _DAY_MS = 86_400_000
 
 
@@ -90,6 +91,9 @@ class _System:
             self.pipelines[pipeline.name] = str(file)
             for key, topic in _read(pipeline):
                 self._allow(topic, str(file), key, PROCESSOR, "Read")
+            if pipeline.source.table is not None:
+                self._allow(pipeline.source.topic, str(file), "source.topic", PROCESSOR, "DescribeConfigs")
+                self._delay_compaction(pipeline.source.topic)
             self._add_dead_letters(pipeline.source.topic)
             if pipeline.keep.shape != "route":
                 self.add_store(keyed_store(pipeline, about), str(file), "name")
@@ -116,6 +120,11 @@ class _System:
             PROCESSOR, "Read", "Write", "DescribeConfigs"
         )
         self.topics = _with_next(self.topics, source, letters)
+
+    def _delay_compaction(self, table: str) -> None:
+        """A restart of who reads the table as changes must find what it has read since its checkpoint."""
+        topic = self.topics[table]
+        self.topics[table] = replace(topic, config={COMPACTION_LAG: str(_DAY_MS), **topic.config})
 
     def add_store(self, store: Store, file: str, key: str) -> None:
         """Adds a store, which the query service reads."""
