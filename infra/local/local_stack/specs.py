@@ -12,6 +12,7 @@ import httpx
 
 from kong_envoy import KongEnvoyError, envoy_command, load, render, to_yaml
 from local_stack import LocalStackError
+from local_stack.domain_files import EDGE_STORES, QUERY_STORES, TEXTS, TOPICS, domain_file, write_domain_files
 from local_stack.domains import FIRST, named_for
 from local_stack.process_spec import ProcessSpec
 from local_stack.settings import EDGES, HOST, PROGRAMS, QUERIES, ROOT, Settings, simulator_server
@@ -22,7 +23,6 @@ from testkit.broker import Broker
 from testkit.certificates import Certificates
 
 KONG_FILE = ROOT / "infra" / "kong" / "kong.yaml"
-TOPICS_FILE = ROOT / "infra" / "kafka" / "topics.yaml"
 MEMORY_VARIABLE = "STREAM_PROCESSOR_DRIVER_MEMORY"
 PIPELINES_PER_GB = 5  # of heap, beyond the first GB, which is the processor's default
 
@@ -34,7 +34,8 @@ Plan = Callable[[Settings], tuple[Sequence[ProcessSpec], Mapping[str, Credential
 
 
 def whole_stack(settings: Settings) -> tuple[Sequence[ProcessSpec], Mapping[str, Credentials]]:
-    """Every service, with certificates and a fresh secret between the gateway and the edges."""
+    """Every service, with files about the domains that run, certificates, and a secret between gateway and edges."""
+    write_domain_files(settings)
     secret = secrets.token_urlsafe(32)
     users = configure_gateway(settings, secret)
     return process_specs(settings, secret, staff_headers(users)), users
@@ -89,10 +90,13 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
     """All processes, each after those it needs. `secret` proves the gateway to edges; `staff` may see the shard map."""
     data, port_of, at = settings.files.data, settings.port_of, settings.address_of
     broker = Broker(data / "kafka", settings.kafka_port, settings.kafka_controller_port)
-    topics = (str(PROGRAMS / "kafka-topics"), str(TOPICS_FILE), "--bootstrap-server", settings.bootstrap)
+    files = {name: str(domain_file(settings, name)) for name in TEXTS}
+    topics = (str(PROGRAMS / "kafka-topics"), files[TOPICS], "--bootstrap-server", settings.bootstrap)
     sources = {domain: source_of(domain, settings) for domain in settings.domains}
     query = settings.model_dump(include={"replicas", "session_timeout_ms"}) | {"host": HOST, "advertised_host": HOST}
+    query["stores"] = files[QUERY_STORES]
     edge = {"host": HOST, "gateway_secret": secret, "query_addresses": ",".join(map(at, QUERIES))}
+    edge["stores"] = files[EDGE_STORES]
 
     service = partial(_service, settings.bootstrap)
 
