@@ -7,6 +7,7 @@ from drivers.pipeline_models import (
     bookings_by_customer,
     home_delivery,
     hourly_sales_by_store,
+    invoices_by_store,
     invoices_with_store,
     loyalty_notifications,
     masked_lines,
@@ -207,6 +208,17 @@ def test_rewards_are_of_prime_invoices_and_points_are_whole_per_invoice() -> Non
     assert rewards_by_customer(history.changes) == {
         "ann": CustomerRewards(customer_card_no="ann", invoices=3, spent_cents=1598, points=1 + 3 + 10)
     }
+
+
+def test_invoices_stand_under_their_store_by_the_time_when_they_were_made() -> None:
+    history = invoices()
+    history.create(made_at("i1", 100, 0))
+    history.create(made_at("i2", 200, 1))
+    history.update("i1", total_amount_cents=150)
+    history.delete("i2")
+    made = made_at("i1", 150, 0)
+
+    assert invoices_by_store(history.changes) == {member_key("s1", time_sort(made.created_at), "i1"): made}
 
 
 def test_sales_are_summed_by_the_hour_in_which_the_invoice_was_made() -> None:

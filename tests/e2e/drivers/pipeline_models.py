@@ -141,6 +141,11 @@ def stores_by_key(changes: Iterable[StoreChange]) -> Keyed:
     return {row.store_id: row for row in rows_after(changes)}
 
 
+def invoices_by_store(changes: Iterable[InvoiceChange]) -> Keyed:
+    """The invoices of each store, by the time when they were made."""
+    return {member_key(row.store_id, time_sort(row.created_at), row.invoice_number): row for row in rows_after(changes)}
+
+
 def points(invoice: Invoice) -> int:
     """What the invoice earns a PRIME customer."""
     return invoice.total_amount_cents // CENTS_PER_POINT
@@ -283,6 +288,7 @@ MODELS = {
     "odds-by-match": Model("odds", {"markets": MarketChange}, odds_by_match),
     "matches-about-to-start": Model("odds", {"matches": MatchChange}, matches_about_to_start),
     "stores-by-key": Model("invoices", SHOPS, stores_by_key),
+    "invoices-by-store": Model("invoices", INVOICES, invoices_by_store),
     "rewards-by-customer": Model("invoices", INVOICES, rewards_by_customer),
     "hourly-sales-by-store": Model("invoices", INVOICES, hourly_sales_by_store),
     "invoices-with-store": Model("invoices", {**INVOICES, **SHOPS}, invoices_with_store),
