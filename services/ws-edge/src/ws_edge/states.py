@@ -1,7 +1,12 @@
 """The values that pass through the edge: keys, positions, and what a key holds."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+from google.protobuf.message import Message
+
+from ws_edge.private_fields import PrivateRow
 
 
 class StoreKey(NamedTuple):
@@ -83,6 +88,37 @@ class KeyState:
     """For how long this may have been out of date when it was last read, in milliseconds; 0 for a short time."""
     frames: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The encoded frame of each codec, so that all subscribers of a key share one."""
+    private: PrivateRow | None = None
+    """Of a row with private fields: all of it. `row` is then what everyone may see, so that what forgets to ask what
+    its consumer may see shows too little."""
+    views: dict[str, "KeyState"] = field(default_factory=dict)
+    """This state as those see it who may see more, so that each of them has one frame as well."""
+
+    def seen_by(self, viewer: str) -> "KeyState":
+        """The state as the owner of private fields sees it; for others this one."""
+        if self.private is None or viewer not in self.private.owners:
+            return self
+        return self._view(viewer, lambda private: private.seen_by(viewer))
+
+    def seen_whole(self) -> "KeyState":
+        """The state as staff see it."""
+        return self._view("\0staff", lambda private: private.full)
+
+    def note_lag(self, lag_ms: int) -> None:
+        """Notes for how long it may have been out of date when it was last read."""
+        for state in (self, *self.views.values()):
+            if state.lag_ms != lag_ms:
+                state.lag_ms = lag_ms
+                state.frames.clear()
+
+    def _view(self, viewer: str, row_of: Callable[[PrivateRow], Message]) -> "KeyState":
+        if self.private is None:
+            return self
+        view = self.views.get(viewer)
+        if view is None:
+            row = row_of(self.private)
+            view = self.views[viewer] = replace(self, row=row, private=None, frames={}, views={})
+        return view
 
     def is_newer_than(self, after: Position | None) -> bool:
         """Whether this is news to somebody who has read everything up to `after`."""
@@ -101,4 +137,6 @@ def is_news(latest: KeyState, state: KeyState) -> bool:
         return False
     if state.row is None:
         return latest.row is not None or (state.deleted and not latest.deleted)
-    return state.commit_ns is None or state.commit_ns != latest.commit_ns or state.row != latest.row
+    if state.commit_ns is None or state.commit_ns != latest.commit_ns or state.row != latest.row:
+        return True
+    return state.private is not None and (latest.private is None or state.private.full != latest.private.full)

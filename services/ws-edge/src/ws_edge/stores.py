@@ -17,6 +17,7 @@ from statecast_service.yaml_files import read_yaml
 from ws_edge import json_rows
 from ws_edge.authorization import OwnerRule
 from ws_edge.errors import MalformedFrameError, UnknownStoreError
+from ws_edge.private_fields import PrivateField
 from ws_edge.states import AnyKey, RangeKey
 
 SHIPPED = Path(__file__).with_name("stores.yaml")
@@ -34,6 +35,8 @@ class Store:
     rule: OwnerRule
     max_lag_ms: int | None = None
     """For how long an answer may have been out of date to be of use; None takes any."""
+    private: tuple[PrivateField, ...] = ()
+    """The fields that only some of those who may see a row see."""
 
     @property
     def kind(self) -> str:
@@ -126,11 +129,17 @@ class _Owner(BaseModel, extra="forbid"):
     group: bool = False
 
 
+class _Private(BaseModel, extra="forbid"):
+    path: str
+    owner: str
+
+
 class _Entry(BaseModel, extra="forbid"):
     name: str
     message: str
     keeps: Literal["one", "members"]
     owner: Literal["staff", "everyone"] | _Owner
+    private: list[_Private] = []
 
 
 class _StoresFile(BaseModel, extra="forbid"):
@@ -144,9 +153,17 @@ def _store(entry: _Entry, types: MessageTypes, path: Path) -> Store:
     except KeyError as error:
         hint = suggest(entry.message, types.rows | {JSON})
         raise SettingsError(f"{where}: no message {entry.message!r} in the contract, nor mounted; {hint}") from error
+    private = tuple(PrivateField(tuple(each.path.split(".")), each.owner) for each in entry.private)
+    for each in private if message is not Value else ():
+        try:
+            each.check(message)
+        except ValueError as error:
+            raise SettingsError(f"{where}, private {'.'.join(each.path)}: {error}") from error
     if isinstance(entry.owner, str):
-        return Store(entry.name, message, entry.keeps == "members", OwnerRule(None, everyone=entry.owner == "everyone"))
-    store = Store(entry.name, message, entry.keeps == "members", OwnerRule(entry.owner.field, entry.owner.group))
+        rule = OwnerRule(None, everyone=entry.owner == "everyone")
+        return Store(entry.name, message, entry.keeps == "members", rule, private=private)
+    rule = OwnerRule(entry.owner.field, entry.owner.group)
+    store = Store(entry.name, message, entry.keeps == "members", rule, private=private)
     if message is not Value and entry.owner.field not in store.text_fields:
         hint = suggest(entry.owner.field, store.text_fields)
         raise SettingsError(f"{where}: {entry.message} has no string field {entry.owner.field!r}; {hint}")

@@ -27,8 +27,12 @@ class PublicCaching:
     """For so many seconds more while they ask for a newer one."""
 
     def control(self, store: Store, lag_ms: int) -> str:
-        """The Cache-Control of an answer. One that may already have been out of date for `lag_ms` is not kept."""
-        if lag_ms:
+        """The Cache-Control of an answer.
+
+        One that may already have been out of date for `lag_ms` is not kept, nor is one with private fields: the same
+        position stands for as many answers as the row has owners.
+        """
+        if lag_ms or store.private:
             return NOT_KEPT
         if not store.rule.everyone or not self.max_age_s:
             return OWN
@@ -47,10 +51,10 @@ def page_etag(rows: Iterable[KeyState], is_last: bool) -> str:
 
 
 def conditional(document: dict[str, Any], etag: str, control: str, if_none_match: str | None, lag_ms: int) -> Response:
-    """Answers with the document, or with 304 when the caller has a copy of it; one that lags confirms no copy."""
+    """Answers with the document, or with 304 when the caller has a copy; one that is not kept confirms no copy."""
     headers = {"ETag": etag, "Cache-Control": control}
     known = {tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")}
-    if not lag_ms and (etag.removeprefix("W/") in known or "*" in known):
+    if not lag_ms and control != NOT_KEPT and (etag.removeprefix("W/") in known or "*" in known):
         return Response(status_code=304, headers=headers)
     return JSONResponse(document, headers=headers)
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, field_validator
 from statecast.json_documents import document_of
 from ws_edge.auth.gateway import Caller, Gateway, Tickets
 from ws_edge.auth.page_tokens import PageTokens
-from ws_edge.authorization import Consumer, check_key, check_row, may_see
+from ws_edge.authorization import Consumer, check_key, check_row, may_see, seen_by
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import rfc3339
 from ws_edge.codec.order_codec import STORE, order_reply
@@ -208,7 +208,7 @@ class Rest:
         token = self.page_tokens.open(page_token)
         scan = Scan(group, sort_from, sort_to, reverse, limit or self.page_size, token)
         page = await self.client.scan(definition, scan)
-        rows = [row for row in page.states if may_see(consumer, row)]
+        rows = [seen_by(consumer, row) for row in page.states if may_see(consumer, row)]
         next_token = self.page_tokens.seal(page.next_page_token)
         is_whole = not (page_token or next_token)
         document = {
@@ -256,7 +256,7 @@ class Rest:
         if answer.row is None:
             raise NoStateError(f"{key} {'was deleted' if answer.deleted else 'is not known'}")
         check_row(consumer, answer)
-        return store, answer
+        return store, seen_by(consumer, answer)
 
 
 def state_document(state: KeyState) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request, Response
 
 from ws_edge.auth.page_tokens import PageTokens
-from ws_edge.authorization import check_all_rows
+from ws_edge.authorization import check_all_rows, seen_by
 from ws_edge.errors import MalformedFrameError
 from ws_edge.http.caching import PublicCaching, conditional, page_etag
 from ws_edge.http.rest import (
@@ -64,7 +64,8 @@ class StoreRest:
         out there are all. A row that stays under its key from the first page to the last is on one of them, and once.
         """
         definition = find(self.stores, store)
-        check_all_rows(await self.identify(request), definition.rule, store)
+        consumer = await self.identify(request)
+        check_all_rows(consumer, definition.rule, store)
         if (sort_from or sort_to) and not definition.members:
             raise MalformedFrameError(f"{store} has one value per group: leave out from and to")
         for name, part in (("group_from", group_from), ("group_to", group_to), ("from", sort_from), ("to", sort_to)):
@@ -73,7 +74,7 @@ class StoreRest:
         scan = Scan("", sort_from, sort_to, reverse, limit or self.page_size, token, group_from, group_to)
         page = await self.client.scan(definition, scan)
         next_token = self.page_tokens.seal(page.next_page_token)
-        states = [state_document(row) for row in page.states]
+        states = [state_document(seen_by(consumer, row)) for row in page.states]
         document = {"states": states, "next_page_token": next_token, **lag_document(page.lag_ms)}
         control = self.caching.control(definition, page.lag_ms)
         return conditional(document, page_etag(page.states, not next_token), control, if_none_match, page.lag_ms)

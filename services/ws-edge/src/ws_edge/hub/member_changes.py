@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ws_edge.authorization import Consumer, may_see
+from ws_edge.authorization import Consumer, may_see, seen_by
 from ws_edge.states import KeyState, Position, StoreKey
 
 
@@ -53,9 +53,10 @@ class Move(NamedTuple):
         saw = before is None or may_see(consumer, before)
         sees = may_see(consumer, state)
         if saw and sees:
-            return self.change
+            seen = seen_by(consumer, state)
+            return self.change if seen is state else MemberChange(self.change.before, seen)
         if sees and state.row is not None:
-            return MemberChange(None, state)
+            return MemberChange(None, seen_by(consumer, state))
         if saw and before is not None:
             return MemberChange(self.change.before, KeyState(before.key, state.position, commit_ns=state.commit_ns))
         return None

@@ -7,7 +7,7 @@ from operator import attrgetter, gt, lt
 
 from typing_extensions import override
 
-from ws_edge.authorization import may_see
+from ws_edge.authorization import may_see, seen_by
 from ws_edge.hub.member_changes import Backlog, HeldRow, MemberChange, Move, move
 from ws_edge.hub.watch import Subscription, Watch
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
@@ -73,10 +73,12 @@ class RangeWatch(Watch):
         if missed is None:
             subscription.after = None
             rows, consumer = self.members.values(), subscription.consumer
-            backlog.restart(MemberChange(None, row, snapshot=True) for row in rows if may_see(consumer, row))
+            seen = (seen_by(consumer, row) for row in rows if may_see(consumer, row))
+            backlog.restart(MemberChange(None, row, snapshot=True) for row in seen)
         else:
             # The subscriber may have any older row of the member.
-            backlog.restart(MemberChange(HeldRow(state.key, None), state, snapshot=True) for state in missed)
+            seen = (seen_by(subscription.consumer, state) for state in missed)
+            backlog.restart(MemberChange(HeldRow(state.key, None), state, snapshot=True) for state in seen)
         return missed is not None
 
     @override

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from typing_extensions import override
 
-from ws_edge.authorization import Consumer, check_row
+from ws_edge.authorization import Consumer, check_row, seen_by
 from ws_edge.errors import RequestError
 from ws_edge.hub.member_changes import Backlog, HeldRow, MemberChange
 from ws_edge.states import AnyKey, KeyState, Place, Position, is_news
@@ -281,10 +281,9 @@ class KeyWatch(Watch):
 
     @override
     def note_lag(self, lag_ms: int) -> None:
-        self.lag_ms, latest = lag_ms, self.latest
-        if latest is not None and latest.lag_ms != lag_ms:
-            latest.lag_ms = lag_ms
-            latest.frames.clear()
+        self.lag_ms = lag_ms
+        if self.latest is not None:
+            self.latest.note_lag(lag_ms)
 
     @override
     def can_begin(self, after: Position | None) -> bool:
@@ -322,7 +321,7 @@ class KeyWatch(Watch):
             subscription.backlog.offered()
         elif self.latest is not None:
             subscription.after = self.latest.position
-            subscription.subscriber.changed(subscription, self.latest, snapshot)
+            subscription.subscriber.changed(subscription, seen_by(subscription.consumer, self.latest), snapshot)
 
     @override
     def position_of(self, subscription: Subscription) -> Position | None:
@@ -333,4 +332,4 @@ class KeyWatch(Watch):
         backlog, latest = subscription.backlog, self.latest
         if backlog is not None and latest is not None and latest.is_newer_than(subscription.after):
             subscription.after = latest.position
-            backlog.hold(latest, snapshot)
+            backlog.hold(seen_by(subscription.consumer, latest), snapshot)

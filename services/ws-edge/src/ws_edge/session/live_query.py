@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from ws_edge.authorization import check_key
+from ws_edge.authorization import check_key, seen_by
 from ws_edge.codec.frames import QueryRequest
 from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError
 from ws_edge.hub.member_changes import MemberChange
@@ -119,7 +119,7 @@ class LiveQuery(Subscriber):
         """What the next step watches for a row; None when the row names nothing that the consumer could see."""
         before = find(self._session.context.stores, row.key.store)
         step = self._request.steps[len(path)]
-        group = before.text_of(row.row, step.field)
+        group = before.text_of(seen_by(self._session.caller.consumer, row).row, step.field)
         key = self._session.context.granted(step.key_for(group))
         try:
             step.store.check(key)

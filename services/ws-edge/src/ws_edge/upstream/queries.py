@@ -12,6 +12,7 @@ from statecast.state.v1.state_pb2 import Position as PositionMessage
 from statecast.state.v1.state_pb2 import StateKey
 from statecast_client.shard_map import GroupHashes, hash_group
 from ws_edge.errors import MalformedFrameError, RequestError, UnavailableError, UnknownStoreError
+from ws_edge.private_fields import NOBODY, PrivateRow
 from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
 from ws_edge.stores import Store
 
@@ -202,8 +203,12 @@ def _decode(store: Store, key: StoreKey, state: query_pb2.State) -> KeyState:
         row = store.decode(state.payload)
     except DecodeError as error:
         raise UnavailableError(f"the row of {key} is not a {store.kind}; tell the operators") from error
-    position, owner = _position(state.position), store.owner_of(row)
-    return KeyState(key, position, row, owner, False, _commit_ns(state), len(state.payload))
+    private = PrivateRow(row, store.private) if store.private else None
+    decoded = KeyState(key, _position(state.position), row, store.owner_of(row), private=private)
+    if private is not None:
+        decoded.row = private.seen_by(NOBODY)
+    decoded.commit_ns, decoded.size = _commit_ns(state), len(state.payload)
+    return decoded
 
 
 def _key(store: Store, key: StateKey) -> StoreKey:

@@ -1,0 +1,220 @@
+"""Fields that only some see: the game of docs/examples/game, by calls, sockets, ranges, queries and channels."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Value
+from httpx import AsyncClient
+from websockets.asyncio.client import ClientConnection
+
+from statecast.descriptors import MessageTypes
+from statecast.json_documents import document_of
+from statecast_service.errors import SettingsError
+from testkit.ws_edge.edge import RunningEdge
+from ws_edge.private_fields import NOBODY, PrivateField, PrivateRow
+from ws_edge.states import StoreKey
+from ws_edge.stores import read_stores
+
+EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "game"
+TYPES = MessageTypes.read(EXAMPLE / "messages")
+GAME = TYPES.message_class("game.v1.Game")
+ALICE, BOB, CAROL = "customer-0001", "customer-0002", "customer-0003"
+KEY = StoreKey("games-by-key", "g1")
+RANGE = {"store": "games-by-table", "group": "t1"}
+MEMBERS = """
+  - {name: games-by-table, message: game.v1.Game, keeps: members, owner: everyone,
+     private: [{path: hands, owner: player_id}, {path: invitation, owner: host_id}]}
+"""
+
+
+def game(turn: str = ALICE, hers: str = "ace") -> Message:
+    hands = [{"player_id": ALICE, "cards": [hers]}, {"player_id": BOB, "cards": ["king"]}]
+    document = {"game_id": "g1", "turn": turn, "hands": hands, "host_id": BOB, "invitation": "secret"}
+    return json_format.ParseDict(document, GAME())
+
+
+def cards(row: dict[str, Any]) -> dict[str, list[str]]:
+    return {hand["player_id"]: hand["cards"] for hand in row.get("hands", [])}
+
+
+def seen_json(row: PrivateRow, viewer: str) -> Any:
+    seen = row.seen_by(viewer)
+    assert isinstance(seen, Value)
+    return document_of(seen)
+
+
+@asynccontextmanager
+async def game_edge(directory: Path) -> AsyncIterator[RunningEdge]:
+    stores = directory / "stores.yaml"
+    stores.write_text((EXAMPLE / "edge-stores.yaml").read_text() + MEMBERS)
+    mounted: dict[str, Any] = {"STATECAST_DESCRIPTORS": EXAMPLE / "messages", "stores": stores}
+    edge = RunningEdge(kafka=True, min_interval_ms=20, default_interval_ms=20, tick_ms=5, **mounted)
+    edge.query.rows |= dict.fromkeys(("games-by-key", "games-by-table"), "game.v1.Game")
+    async with edge:
+        edge.query.put(KEY, game())
+        edge.query.put(StoreKey("games-by-table", "t1", "1", "g1"), game())
+        yield edge
+
+
+@asynccontextmanager
+async def caller(edge: RunningEdge, consumer: str, groups: str = "customers") -> AsyncIterator[AsyncClient]:
+    headers = edge.headers(consumer, groups)
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers) as client:
+        yield client
+
+
+async def ask(socket: ClientConnection, **frame: Any) -> None:
+    await socket.send(json.dumps(frame))
+
+
+async def row_of(socket: ClientConnection) -> dict[str, Any]:
+    """The row of the next frame that has one."""
+    while True:
+        frame = json.loads(await asyncio.wait_for(socket.recv(), 60))
+        event = frame.get("changed") or frame.get("range_changed") or {}
+        if "row" in event:
+            return dict(event["row"])
+
+
+@pytest.mark.parametrize(
+    ("consumer", "groups", "hands", "invitation"),
+    [
+        (ALICE, "customers", {ALICE: ["ace"]}, ""),
+        (BOB, "customers", {BOB: ["king"]}, "secret"),
+        (CAROL, "customers", {}, ""),
+        ("", "staff", {ALICE: ["ace"], BOB: ["king"]}, "secret"),
+    ],
+)
+async def test_a_call_shows_what_its_consumer_may_see(
+    tmp_path: Path, consumer: str, groups: str, hands: dict[str, list[str]], invitation: str
+) -> None:
+    paths = ("/v1/stores/games-by-key/g1", "/v1/stores/games-by-table/groups/t1", "/v1/stores/games-by-table")
+    async with game_edge(tmp_path) as edge, caller(edge, consumer, groups) as client:
+        answers = [await client.get(path) for path in paths]
+        again = await client.get(paths[0], headers={"If-None-Match": answers[0].headers["ETag"]})
+    rows = [answer.json().get("row") or answer.json()["states"][0]["row"] for answer in answers]
+
+    assert [cards(row) for row in rows] == [hands] * 3
+    assert [row["invitation"] for row in rows] == [invitation] * 3
+    assert {answer.headers["Cache-Control"] for answer in answers} == {"private, no-store"}
+    assert again.status_code == 200, "a position stands for as many answers as there are views"
+
+
+REQUESTS: dict[str, dict[str, Any]] = {
+    "key": {"subscribe": {"store": "games-by-key", "key": {"group": "g1"}, "interval_ms": 0}},
+    "range": {"watch_range": {"range": RANGE, "interval_ms": 0}},
+    "query": {
+        "watch_query": {
+            "query": {"name": "q", "first": RANGE, "steps": [{"store": "games-by-key", "group_field": "game_id"}]},
+            "interval_ms": 0,
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("kind", REQUESTS)
+async def test_a_socket_is_told_what_its_consumer_may_see(tmp_path: Path, kind: str) -> None:
+    async with (
+        game_edge(tmp_path) as edge,
+        edge.socket("/v1/stream", ALICE) as hers,
+        edge.socket("/v1/stream", BOB) as his,
+        edge.socket("/v1/stream", CAROL) as guests,
+    ):
+        sockets = hers, his, guests
+        for socket in sockets:
+            await ask(socket, id="1", **REQUESTS[kind])
+        count = 2 if kind == "query" else 1
+        snapshots = [[await row_of(socket) for _ in range(count)] for socket in sockets]
+        for key in (KEY, StoreKey("games-by-table", "t1", "1", "g1")):
+            edge.query.put(key, game(BOB, "queen"))
+        changes = [[await row_of(socket) for _ in range(count)] for socket in sockets]
+
+    for rows, ace in ((snapshots, "ace"), (changes, "queen")):
+        assert [[cards(row) for row in each] for each in rows] == [
+            [{ALICE: [ace]}] * count,
+            [{BOB: ["king"]}] * count,
+            [{}] * count,
+        ]
+        assert [{"invitation" in row for row in each} for each in rows] == [{False}, {True}, {False}]
+
+
+async def test_a_channel_tells_what_its_consumer_may_see(tmp_path: Path) -> None:
+    async with game_edge(tmp_path) as edge, caller(edge, ALICE) as client:
+        channel = (await client.post("/v1/channels")).json()["channel"]
+        subscription = {"store": "games-by-key", "key": {"group": "g1"}, "interval_ms": 0}
+        await client.post(f"/v1/channels/{channel}/subscriptions", json={"subscriptions": [subscription]})
+        async with edge.socket(f"/v1/channels/{channel}/stream", ALICE) as socket:
+            await ask(socket, id="1", begin={})
+            row = await row_of(socket)
+
+    assert cards(row) == {ALICE: ["ace"]}
+
+
+async def test_a_frame_is_encoded_once_for_each_view(tmp_path: Path) -> None:
+    async with (
+        game_edge(tmp_path) as edge,
+        edge.socket("/v1/stream", ALICE) as hers,
+        edge.socket("/v1/stream", CAROL) as one,
+        edge.socket("/v1/stream", "customer-0004") as other,
+    ):
+        for socket in (hers, one, other):
+            await ask(socket, id="1", **REQUESTS["key"])
+            await row_of(socket)
+        (state,) = (row for key, each in edge.parts.hub._watches.items() if key == KEY for row in each.rows())
+
+    assert list(state.views) == [ALICE]
+    assert [len(each.frames) for each in (state, *state.views.values())] == [1, 1]
+    assert cards(json_format.MessageToDict(state.row, preserving_proto_field_name=True)) == {}
+
+
+JSON_FIELDS = (PrivateField(("deal", "hands"), "player"), PrivateField(("note",), "host"))
+
+
+@pytest.mark.parametrize(
+    ("viewer", "seen"),
+    [
+        ("a", {"host": "a", "note": 1, "deal": {"hands": [{"player": "a"}]}}),
+        ("b", {"host": "a", "deal": {"hands": [{"player": "b"}]}}),
+        (NOBODY, {"host": "a", "deal": {"hands": []}}),
+    ],
+)
+def test_private_fields_of_json_are_found_within_objects(viewer: str, seen: dict[str, Any]) -> None:
+    hands = [{"player": "a"}, {"player": "b"}, {"player": ""}, "b"]
+    row = PrivateRow(json_format.ParseDict({"host": "a", "note": 1, "deal": {"hands": hands}}, Value()), JSON_FIELDS)
+
+    assert row.owners == {"a", "b"}
+    assert seen_json(row, viewer) == seen
+
+
+@pytest.mark.parametrize("document", [[], "a", {}, {"deal": 1}, {"deal": {"hands": "x"}}, {"deal": {}}, {"host": 1}])
+def test_json_of_another_shape_hides_what_it_has(document: Any) -> None:
+    row = PrivateRow(json_format.ParseDict(document, Value()), JSON_FIELDS)
+
+    assert row.owners == set()
+    assert "x" not in json.dumps(seen_json(row, NOBODY))
+
+
+@pytest.mark.parametrize(
+    ("private", "reason"),
+    [
+        ("{path: hand, owner: player_id}", "no field 'hand'; did you mean hands?"),
+        ("{path: hands, owner: player}", "game.v1.Hand has no text field 'player'; did you mean player_id"),
+        ("{path: invitation, owner: hands}", "game.v1.Game has no text field 'hands'"),
+        ("{path: hands.cards, owner: player_id}", "'hands' holds no single message"),
+        ("{path: hands}", "owner"),
+    ],
+)
+def test_what_cannot_be_private_is_refused_at_start(tmp_path: Path, private: str, reason: str) -> None:
+    text = f"stores: [{{name: games, message: game.v1.Game, keeps: one, owner: everyone, private: [{private}]}}]"
+    (tmp_path / "stores.yaml").write_text(text)
+
+    with pytest.raises(SettingsError, match=re.escape(reason)):
+        read_stores(tmp_path / "stores.yaml", TYPES)
