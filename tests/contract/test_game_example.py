@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from statecast_domains.derived import keyed_store
+from statecast_domains.pipeline_file import read
 from stream_processor.__main__ import main
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "game"
@@ -16,11 +18,11 @@ def test_the_pipeline_is_sound_with_the_mounted_message(monkeypatch: pytest.Monk
     assert main(["check", str(EXAMPLE / "pipelines" / "games-by-key.yaml")]) == 0
 
 
-def test_both_services_serve_what_the_pipeline_writes() -> None:
-    pipeline = yaml.safe_load((EXAMPLE / "pipelines" / "games-by-key.yaml").read_text())
-    (edge,), (query,) = (
+def test_the_stores_of_both_services_follow_from_the_pipeline() -> None:
+    store = keyed_store(read(EXAMPLE / "pipelines" / "games-by-key.yaml"), "")
+    edge, query = (
         yaml.safe_load((EXAMPLE / name).read_text())["stores"] for name in ("edge-stores.yaml", "query-stores.yaml")
     )
 
-    assert query["topic"] == pipeline["sink"]["topic"]
-    assert (edge["name"], edge["message"]) == (query["name"], query["message"])
+    assert edge == [store.edge_entry]
+    assert query == [store.query_entry]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from statecast_domains.domain_file import BYTES, PlainStoreSection
 from statecast_domains.pipeline_file import PipelineFile
-from statecast_domains.sections import HistorySection, OwnerSection, Readers, human
+from statecast_domains.sections import HistorySection, OwnerSection, PrivateSection, Readers, human
 
 Operation = Literal["Read", "Write", "DescribeConfigs"]
 OPERATIONS: tuple[Operation, ...] = ("Read", "Write", "DescribeConfigs")
@@ -52,6 +52,7 @@ class Store:
     partitioner: str | None = None
     retain: str | None = None
     about: str = ""
+    private: tuple[PrivateSection, ...] = ()
 
     @property
     def owner(self) -> str | None:
@@ -83,7 +84,9 @@ class Store:
         if isinstance(self.readers, OwnerSection):
             owner = {"field": self.readers.field} | ({"group": True} if self.readers.group else {})
         keeps = "members" if self.members else "one"
-        return {"name": self.name, "message": self.message, "keeps": keeps, "owner": owner}
+        private = [{"path": each.path, "owner": each.owner} for each in self.private]
+        entry: dict[str, object] = {"name": self.name, "message": self.message, "keeps": keeps, "owner": owner}
+        return entry | ({"private": private} if private else {})
 
 
 def keyed_store(pipeline: PipelineFile, about: str) -> Store:
@@ -100,6 +103,7 @@ def keyed_store(pipeline: PipelineFile, about: str) -> Store:
         chosen.history,
         chosen.replicas,
         about=about,
+        private=tuple(chosen.private),
     )
 
 
@@ -117,4 +121,5 @@ def plain_store(store: PlainStoreSection, about: str) -> Store:
         store.partitioner,
         human(store.retain) if store.retain else None,
         about,
+        tuple(store.private),
     )

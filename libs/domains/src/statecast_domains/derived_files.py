@@ -26,6 +26,9 @@ _EDGE_STORES = """\
 #          everyone                      all consumers
 #          {field: F}                    the consumer whose id stands in the row's field F
 #          {field: F, group: true}       the same, and the group of every key is that id as well
+#   private:                              fields that not all who see a row see; staff do
+#     - {path: hands, owner: player_id}   of a list, each element is for the consumer whose id stands in its field
+#                                         player_id; of anything else, for the one whose id stands in the row's
 """
 
 

@@ -244,6 +244,16 @@ class HistorySection(Section):
         return self
 
 
+class PrivateSection(Section):
+    """A field of the rows that not all of their readers see."""
+
+    path: str = Field(min_length=1, description="The field; names within each other are joined by dots.")
+    owner: str = Field(
+        min_length=1,
+        description="The text field that holds the id of who sees it: of each element of a list, or else of the row.",
+    )
+
+
 class StoreSection(Section):
     """The store of the query service that holds the topic, under the pipeline's name, and who may read it."""
 
@@ -256,6 +266,9 @@ class StoreSection(Section):
     history: HistorySection | None = None
     replicas: int | None = Field(
         None, ge=1, le=16, description="How many instances hold each partition. Default: the query service's setting."
+    )
+    private: list[PrivateSection] = Field(
+        default=[], description="Fields that a reader sees only of what is theirs; staff see them all."
     )
 
 
