@@ -63,7 +63,6 @@ _SHAPES_WITH: dict[str, tuple[sections.Shape, ...]] = {
     "explode": ("route",),
     "joins": ("latest", "members", "route"),
     "select": ("latest", "members", "route"),
-    "forget_deleted": ("latest", "members", "aggregate"),
     "store": ("latest", "members", "aggregate"),
 }
 """The shapes that have a use for a key."""
@@ -79,11 +78,11 @@ def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
     source, select, message = definition.source, definition.select, definition.sink.message
     yield from _of_other_formats(definition)
     shape = definition.keep.shape
-    if shape == "route" and source.key is not None:
-        yield "source.key", "has no meaning with keep: route, which remembers no rows"
     if shape == "aggregate" and source.key is None and source.format == "protobuf":
         yield "source.key", "is missing: an aggregate needs the row's primary key, to count each row once"
     yield from _of_other_shapes(definition)
+    if definition.keep.route is not None:
+        yield from _beside_totals(definition) if definition.keep.route.totals else _without_totals(definition)
     if shape == "aggregate" and message is None:
         yield "sink.message", "is missing: an aggregate needs a message whose fields it fills"
     if select is not None and message is None:
@@ -126,6 +125,27 @@ def _of_other_formats(definition: PipelineFile) -> Iterator[tuple[str, str]]:
         yield "insert_only", "has no meaning for a table, whose rows change"
     if keep.route is not None and "operations" in keep.route.model_fields_set:
         yield "keep.route.operations", "has no meaning for a table, of which every row that is not null is passed on"
+    if keep.route is not None and keep.route.totals:
+        yield "keep.route.totals", "has no meaning for a table, whose records do not tell which rows are new"
+
+
+def _without_totals(definition: PipelineFile) -> Iterator[tuple[str, str]]:
+    for key, section in (("key", definition.source), ("forget_deleted", definition)):
+        if key in section.model_fields_set:
+            name = "source.key" if key == "key" else key
+            yield name, "has no meaning with keep: route without totals, which remembers no rows"
+
+
+def _beside_totals(definition: PipelineFile) -> Iterator[tuple[str, str]]:
+    if definition.source.key is None and definition.source.format == "protobuf":
+        yield "source.key", "is missing: a running total needs the row's primary key, to count each row once"
+    if definition.trigger.mode != "micro-batch":
+        problem = "must be micro-batch: in real-time mode a crash could change the order in which totals add up"
+        yield "trigger.mode", problem
+    if definition.explode is not None:
+        yield "explode", "has no meaning with keep.route.totals: they are of rows"
+    if definition.select is None:
+        yield "select", "is missing: it and keep.route.totals fill the fields of sink.message"
 
 
 def _of_other_shapes(definition: PipelineFile) -> Iterator[tuple[str, str]]:

@@ -168,6 +168,12 @@ class RouteSection(Section):
     operations: list[RouteOperation] = Field(
         ["create", "update", "snapshot"], min_length=1, description="Those whose row is written."
     )
+    totals: dict[str, Sql] | None = Field(
+        None,
+        min_length=1,
+        description="Per field of the sink's message: count(*), or sum or avg of a SQL expression, over the rows that "
+        "the group has so far.",
+    )
 
 
 class KeepSection(Section):

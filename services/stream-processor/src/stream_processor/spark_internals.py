@@ -10,7 +10,7 @@ from contextlib import closing
 from datetime import timedelta
 from typing import Any, cast
 
-from py4j.java_collections import MapConverter
+from py4j.java_collections import ListConverter, MapConverter
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -101,6 +101,17 @@ def previous_rows(changes: DataFrame, forget: timedelta, every_change: bool) -> 
     spark = changes.sparkSession
     operator = _jvm(spark).io.statecast.spark.Previous
     return DataFrame(operator.apply(cast(Any, changes)._jdf, round(forget.total_seconds()), every_change), spark)
+
+
+def running_totals(lines: DataFrame, numbers: Sequence[str]) -> DataFrame:
+    """`key`, `payload` and the totals so far of the `numbers` for each line with a payload, by RunningTotals.java.
+
+    `lines` has `key`, `primary_key`, `epoch`, `sequence`, `payload` and the numbers, whose first counts rows. Those of
+    a group that come in one micro-batch are taken in the order of their place in the log. Shuffles by `key`.
+    """
+    spark = lines.sparkSession
+    names = ListConverter().convert(list(numbers), _jvm(spark)._gateway_client)
+    return DataFrame(_jvm(spark).io.statecast.spark.RunningTotals.apply(cast(Any, lines)._jdf, names), spark)
 
 
 def partition_keys(spark: SparkSession) -> list[str]:

@@ -92,9 +92,11 @@ class _Crash(Exception):  # noqa: N818  it is no error
 
 
 def _record(line: Row) -> Record:
+    """The record; that of a route has no headers, and Kafka would choose its partition."""
     value = None if line.value is None else bytes(line.value)
-    headers = {each.key: bytes(each.value) for each in line.headers or []}
-    return Record(line.partition, 0, bytes(line.key), value, headers)
+    beside = line.asDict()
+    headers = {each.key: bytes(each.value) for each in beside.get("headers") or []}
+    return Record(beside.get("partition", 0), 0, bytes(line.key), value, headers)
 
 
 def pieces(values: Sequence[T], count: int) -> list[Sequence[T]]:

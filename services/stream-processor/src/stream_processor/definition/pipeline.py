@@ -142,6 +142,7 @@ class AggregatePipeline(PipelineBase):
     """
 
     shuffles = 2
+    numbers_key = "keep.aggregate"
     group: KeyPaths
     primary_key: KeyPaths | None
     aggregates: tuple[Aggregate, ...]
@@ -159,9 +160,27 @@ class RoutePipeline(RowPipeline):
     explode: FieldPath | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class TotalsPipeline(RowPipeline):
+    """A route whose records say what the rows of their group sum up to so far: the `aggregates`.
+
+    Without a `primary_key` rows are told apart by the connector's record key alone.
+    """
+
+    shuffles = 2
+    numbers_key = "keep.route.totals"
+    window = None
+    group: KeyPaths
+    primary_key: KeyPaths | None
+    operations: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+
+
 KeyPipeline: TypeAlias = LatestPipeline | MembersPipeline
 """Writes a row under each of its keys."""
-StatefulPipeline: TypeAlias = KeyPipeline | AggregatePipeline
+SummingPipeline: TypeAlias = AggregatePipeline | TotalsPipeline
+"""Adds up what rows contribute to their groups; `numbers_key` of the file says how."""
+StatefulPipeline: TypeAlias = KeyPipeline | SummingPipeline
 """Remembers what each row stood for."""
 Pipeline: TypeAlias = StatefulPipeline | RoutePipeline
 
@@ -213,18 +232,24 @@ def _key(pipeline: Pipeline) -> str:
 
 def _state(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     if isinstance(pipeline, RoutePipeline):
-        names = ", ".join(name.removeprefix("OPERATION_").lower() for name in pipeline.operations)
-        yield "keep", f"nothing; rows of these changes are passed on, at least once: {names}"
+        yield "keep", f"nothing; rows of these changes are passed on, at least once: {_operations(pipeline)}"
         return
-    aggregate = isinstance(pipeline, AggregatePipeline)
-    what = "what the row adds to its groups" if aggregate else "the keys that the row stands under"
+    sums = isinstance(pipeline, AggregatePipeline | TotalsPipeline)
+    what = "what the row adds to its groups" if sums else "the keys that the row stands under"
     forget = human(pipeline.definition.forget_deleted)
     of_record = "key of the table's records" if pipeline.table else "key of the connector's records"
     key = of_record if pipeline.table or pipeline.keyed_by_record else str(pipeline.primary_key)
     yield "remember", f"per {key}: {what}; for {forget} after it is gone"
-    if not isinstance(pipeline, AggregatePipeline):
+    if not isinstance(pipeline, AggregatePipeline | TotalsPipeline):
         return
     if (window := pipeline.window) is not None:
         yield "window", f"{human(window.size)} by {window.time}; final {human(window.lateness)} after its end"
     for each in pipeline.aggregates:
         yield "keep", f"per group: {each.field.name} = {each.function}({each.argument or '*'})"
+    if isinstance(pipeline, TotalsPipeline):
+        text = "rows of these changes are passed on with what their group has then, at least once"
+        yield "pass on", f"{text}: {_operations(pipeline)}"
+
+
+def _operations(pipeline: RoutePipeline | TotalsPipeline) -> str:
+    return ", ".join(name.removeprefix("OPERATION_").lower() for name in pipeline.operations)

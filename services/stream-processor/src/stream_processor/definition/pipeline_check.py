@@ -36,6 +36,7 @@ from stream_processor.definition.pipeline import (
     Pipeline,
     PipelineBase,
     RoutePipeline,
+    TotalsPipeline,
     Window,
 )
 from stream_processor.definition.sql_expression import check_aggregate, check_condition, check_field
@@ -91,7 +92,11 @@ class _Check:
             return self._members(base, keep.members, joins)
         if keep.aggregate is not None:
             return self._aggregate(base, keep.aggregate)
-        return self._latest(base, joins) if keep.route is None else self._route(base, keep.route, joins)
+        if keep.route is None:
+            return self._latest(base, joins)
+        if keep.route.totals is not None:
+            return self._running_totals(base, keep.route, keep.route.totals, joins)
+        return self._route(base, keep.route, joins)
 
     def _latest(self, base: PipelineBase, joins: tuple[Join, ...]) -> LatestPipeline:
         group = self._group()
@@ -119,7 +124,7 @@ class _Check:
             **vars(base),
             group=group,
             primary_key=self._primary_key(),
-            aggregates=tuple(self._aggregates(keep, group)),
+            aggregates=tuple(self._aggregates(AggregatePipeline.numbers_key, keep, group)),
             group_fields=tuple(map(self._group_field, group.paths)),
             window=self._window(),
         )
@@ -128,8 +133,25 @@ class _Check:
         group = self._group()
         explode = self._explode(group)
         self._check_select(joins, explode)
-        operations = tuple(f"OPERATION_{name.upper()}" for name in keep.operations)
-        return RoutePipeline(**vars(base), group=group, operations=operations, explode=explode, joins=joins)
+        return RoutePipeline(**vars(base), group=group, operations=_operations(keep), explode=explode, joins=joins)
+
+    def _running_totals(
+        self, base: PipelineBase, keep: RouteSection, totals: dict[str, str], joins: tuple[Join, ...]
+    ) -> TotalsPipeline:
+        group = self._group()
+        if group.repeated:
+            raise self._wrong("group_by", f"{group} gives many values of one row; keep.route.totals needs one")
+        self._check_select(joins)
+        for name in totals.keys() & (self._definition.select or {}).keys():
+            raise self._wrong(f"{TotalsPipeline.numbers_key}.{name}", f"{name} is filled by select")
+        return TotalsPipeline(
+            **vars(base),
+            group=group,
+            primary_key=self._primary_key(),
+            operations=_operations(keep),
+            aggregates=tuple(self._aggregates(TotalsPipeline.numbers_key, totals)),
+            joins=joins,
+        )
 
     def _wrong(self, key: str, problem: str) -> PipelineFileError:
         return PipelineFileError(self._file, key, problem)
@@ -188,15 +210,18 @@ class _Check:
             with self._at(f"select.{name}"):
                 check_field(sql, field_in(self._sink, name), scope)
 
-    def _aggregates(self, keep: dict[str, str], group: KeyPaths) -> Iterator[Aggregate]:
-        scope = scope_of(self._row, _element(group.element))
-        reserved = (*(path.names[-1] for path in group.paths), *(WINDOW_FIELDS if self._definition.window else ()))
+    def _aggregates(self, key: str, keep: dict[str, str], group: KeyPaths | None = None) -> Iterator[Aggregate]:
+        """The aggregates at `key` of the file; the `group` fills fields of their message, if it is theirs."""
+        scope = scope_of(self._row, _element(None if group is None else group.element))
+        reserved: tuple[str, ...] = ()
+        if group is not None:
+            windows = WINDOW_FIELDS if self._definition.window else ()
+            reserved = (*(path.names[-1] for path in group.paths), *windows)
         for name, text in keep.items():
-            with self._at(f"keep.aggregate.{name}"):
+            with self._at(f"{key}.{name}"):
                 function, argument = _parse_aggregate(text)
                 if function in ("min", "max") and not self._definition.insert_only:
-                    problem = f"{function} cannot be taken back when a row changes; say insert_only: true if none does"
-                    raise ContractError(problem)
+                    raise ContractError(_no_extremes(function, key))
                 if name in reserved:
                     raise ContractError(f"{name} is filled with the group or its window")
                 aggregate = Aggregate(field_in(self._sink, name), function, argument)
@@ -270,6 +295,16 @@ def _texts(paths: str | list[str]) -> list[str]:
 def _element(path: FieldPath | None) -> dict[str, Type]:
     """What `element` names in expressions beside the elements of the path."""
     return {} if path is None else {"element": of_field(path.fields[-1]).element}
+
+
+def _operations(route: RouteSection) -> tuple[str, ...]:
+    return tuple(f"OPERATION_{name.upper()}" for name in route.operations)
+
+
+def _no_extremes(function: str, key: str) -> str:
+    if key == TotalsPipeline.numbers_key:
+        return f"{function} cannot be taken back when a row changes; running totals are count, sum and avg"
+    return f"{function} cannot be taken back when a row changes; say insert_only: true if none does"
 
 
 def _parse_aggregate(text: str) -> tuple[AggregateFunction, str | None]:

@@ -48,7 +48,7 @@ class QueryPlan:
     def counts(self) -> bool:
         """Whether its sequences are counts or offsets, whose epoch begins anew with each checkpoint."""
         by_offset = self.shuffles > 0 and any(each.ordered_by_offset for each in self.pipelines)
-        return by_offset or self.shuffles == AggregatePipeline.shuffles
+        return by_offset or (isinstance(self.pipelines[0], AggregatePipeline) and not self.sets_aside)
 
     @property
     def realtime(self) -> bool:

@@ -10,7 +10,13 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType
 
 from statecast_domains.errors import PipelineFileError
-from stream_processor.definition.pipeline import WINDOW_FIELDS, Aggregate, AggregateFunction, AggregatePipeline
+from stream_processor.definition.pipeline import (
+    WINDOW_FIELDS,
+    Aggregate,
+    AggregateFunction,
+    AggregatePipeline,
+    SummingPipeline,
+)
 from stream_processor.spark_internals import exact
 from stream_processor.steps.functions import Functions, digits, filled, row_type
 from stream_processor.steps.keyed_topic import encode_record
@@ -51,7 +57,7 @@ def parts_of(aggregates: Sequence[Aggregate]) -> list[Part]:
     ]
 
 
-def contributions(changes: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
+def contributions(changes: DataFrame, pipeline: SummingPipeline) -> DataFrame:
     """Adds `current` and `stated` of an aggregate: what `after` contributes, and what `before` did.
 
     Each is an array with one struct(key, rows, parts...) per group that the row is in. A repeated group fans the row
@@ -60,7 +66,7 @@ def contributions(changes: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
     return _contributed(_contributed(changes, "after", "current", pipeline), "before", "stated", pipeline)
 
 
-def _contributed(changes: DataFrame, row: str, name: str, pipeline: AggregatePipeline) -> DataFrame:
+def _contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipeline) -> DataFrame:
     """Adds the column `name`: what the row contributes. Its units are what one element does, or the row as a whole."""
     parts = parts_of(pipeline.aggregates)
     whole, element = F.col("row"), pipeline.group.element
@@ -77,7 +83,7 @@ def _contributed(changes: DataFrame, row: str, name: str, pipeline: AggregatePip
     return computed.select(f"{KEPT}.*", kept.alias(name))
 
 
-def _units(pipeline: AggregatePipeline, parts: Sequence[Part]) -> str:
+def _units(pipeline: SummingPipeline, parts: Sequence[Part]) -> str:
     """SQL for an array of struct(key, what each part's expression gives), with `element` in the expressions' scope."""
     depth = 0 if pipeline.group.element is None else len(pipeline.group.element.fields)
     path = pipeline.group.paths[0]
@@ -88,9 +94,9 @@ def _units(pipeline: AggregatePipeline, parts: Sequence[Part]) -> str:
     return f"transform({_ELEMENTS}, element -> named_struct('key', concat({text}, {_TAIL}){value}))"
 
 
-def _type(scoped: DataFrame, part: Part, pipeline: AggregatePipeline) -> DataType:
+def _type(scoped: DataFrame, part: Part, pipeline: SummingPipeline) -> DataType:
     """The type of the part's expression. Raises PipelineFileError if its field cannot hold all values exactly."""
-    key = f"keep.aggregate.{part.field}"
+    key = f"{pipeline.numbers_key}.{part.field}"
     try:
         unit = exact(_units(pipeline, [part]), scoped.sparkSession)
         units = scoped.select(unit.alias(_UNITS)).schema[_UNITS].dataType
@@ -191,17 +197,22 @@ def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
 
 def signed(left: Column, entered: Column, parts: Sequence[Part]) -> Column:
     """`entered` minus `left`, both arrays of struct(key, rows, parts...), for each key that does not stay the same."""
+    changed = F.filter(paired(left, entered), lambda pair: ~pair.getField("left").eqNullSafe(pair.getField("entered")))
+    return F.transform(changed, lambda pair: F.struct(pair.getField("key").alias("key"), *difference(pair, parts)))
+
+
+def paired(left: Column, entered: Column) -> Column:
+    """An array of struct(key, left, entered) for each key of the two; null is the side that has none."""
     keys = F.array_union(left.getField("key"), entered.getField("key"))
 
     def pair(key: Column) -> Column:
         return F.struct(key.alias("key"), _of(left, key).alias("left"), _of(entered, key).alias("entered"))
 
-    pairs = F.transform(keys, pair)
-    changed = F.filter(pairs, lambda each: ~each.getField("left").eqNullSafe(each.getField("entered")))
-    return F.transform(changed, lambda each: _difference(each, parts))
+    return F.transform(keys, pair)
 
 
-def _difference(pair: Column, parts: Sequence[Part]) -> Column:
+def difference(pair: Column, parts: Sequence[Part]) -> list[Column]:
+    """`rows` and the parts, each of `entered` minus that of `left`."""
     left, entered = pair.getField("left"), pair.getField("entered")
 
     def minus(name: str) -> Column:
@@ -209,7 +220,7 @@ def _difference(pair: Column, parts: Sequence[Part]) -> Column:
 
     numbers = [minus(each.name) if each.function in ("sum", "count") else entered.getField(each.name) for each in parts]
     named = [number.alias(part.name) for number, part in zip(numbers, parts, strict=True)]
-    return F.struct(pair.getField("key").alias("key"), minus("rows").alias("rows"), *named)
+    return [minus("rows").alias("rows"), *named]
 
 
 def _ticked(parts: Sequence[Part], ticks: Callable[[Column, Column], Column]) -> Column:
@@ -280,6 +291,12 @@ def _message(pipeline: AggregatePipeline) -> Column:
     columns = {field.name: value for field, value in zip(pipeline.group_fields, groups, strict=True)}
     if pipeline.window is not None:
         columns |= {name: key.getItem(place) for place, name in enumerate(WINDOW_FIELDS, start=1)}
+    return filled(pipeline.sink, columns | numbers(pipeline))
+
+
+def numbers(pipeline: SummingPipeline) -> dict[str, Column]:
+    """By field, the aggregates' values of a line that has a group's `key`, `rows` and parts."""
+    columns = {}
     for number, each in enumerate(pipeline.aggregates):
         match each.function:
             case "count":
@@ -289,10 +306,10 @@ def _message(pipeline: AggregatePipeline) -> Column:
             case function:
                 value = F.col(f"{function}_{number}")
         columns[each.field.name] = _fitting(value, each.field.name, pipeline)
-    return filled(pipeline.sink, columns)
+    return columns
 
 
-def _fitting(value: Column, field: str, pipeline: AggregatePipeline) -> Column:
+def _fitting(value: Column, field: str, pipeline: SummingPipeline) -> Column:
     """The value, or an error when it is beyond what its field can hold."""
     declared = row_type(pipeline.sink)[field].dataType
     if not isinstance(declared, LongType | DecimalType):

@@ -4,14 +4,23 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.definition.contract import FieldPath, Kind, kind
-from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RoutePipeline, RowPipeline
+from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RoutePipeline, RowPipeline, TotalsPipeline
 from stream_processor.spark_internals import previous_rows
 from stream_processor.steps.aggregation import aggregate, contributions, differences
 from stream_processor.steps.decode import change_problems, decode, knows_before, stated_before
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import entries, key_entries, retract, to_lines, to_records
 from stream_processor.steps.projection import ELEMENT, LARGEST, filter_keys, filter_rows, join, measure, project
-from stream_processor.steps.record_keys import check_windows, elements, key_problems, key_text, single, usable_before
+from stream_processor.steps.record_keys import (
+    HORIZON,
+    check_windows,
+    elements,
+    key_problems,
+    key_text,
+    single,
+    usable_before,
+)
+from stream_processor.steps.running_totals import WHEN_NEW, mark_told, running_lines, told
 from stream_processor.steps.truncation import observe_truncations
 
 MAX_SOURCE = 256
@@ -86,8 +95,14 @@ def written_records(
         return route(checked, pipeline, functions)
     sound = checked.where(F.col("problem").isNull())
     forget = pipeline.definition.forget_deleted
+    if isinstance(pipeline, TotalsPipeline):
+        projected = project(join(contributions(sound, pipeline), pipeline, functions), pipeline, functions)
+        rows = entries(mark_told(projected, pipeline), pipeline, functions, beside=[WHEN_NEW])
+        known = observe_truncations(previous_rows(rows, forget, every_change=True))
+        return told(running_lines(known, pipeline), pipeline, functions)
     if isinstance(pipeline, AggregatePipeline):
-        rows = entries(contributions(sound, pipeline), pipeline, functions).drop("payload")
+        beside = [HORIZON] if pipeline.window is not None else []
+        rows = entries(contributions(sound, pipeline), pipeline, functions, beside).drop("payload")
         known = observe_truncations(previous_rows(rows, forget, every_change=True))
         lines = aggregate(differences(known, pipeline), pipeline, epoch, functions)
     else:

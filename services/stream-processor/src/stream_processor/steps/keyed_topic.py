@@ -8,7 +8,7 @@ StateRecords are encoded in parts, because encoded messages that are laid end to
 or does not change is encoded once and before the shuffle, however many keys it is written under.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
@@ -37,8 +37,10 @@ def key_entries(changes: DataFrame, pipeline: KeyPipeline) -> DataFrame:
     return changes.withColumns({"current": keys(F.col("after"), pipeline), "stated": keys(F.col("before"), pipeline)})
 
 
-def entries(changes: DataFrame, pipeline: StatefulPipeline, functions: Functions) -> DataFrame:
-    """One line per row that a change speaks of, with these columns and those that begin with `window_`.
+def entries(
+    changes: DataFrame, pipeline: StatefulPipeline, functions: Functions, beside: Sequence[str] = ()
+) -> DataFrame:
+    """One line per row that a change speaks of, with these columns and those `beside` of the change.
 
     - `primary_key` (text), `epoch`, `sequence`: which row, and where in its history; a negative sequence is that of
       a row which a snapshot has read when the log was there
@@ -61,7 +63,6 @@ def entries(changes: DataFrame, pipeline: StatefulPipeline, functions: Functions
     )
     rows = F.when(is_truncation(), everywhere).when(old != new, F.array(gone, come)).otherwise(F.array(same))
     source = F.col("change.source")
-    window_columns = [name for name in changes.columns if name.startswith("window_")]
     # Everything is computed before the rows are split: of what is computed beside an explode, Spark 4.3's optimizer may
     # lose a column that it needs.
     whole = changes.select(
@@ -71,9 +72,9 @@ def entries(changes: DataFrame, pipeline: StatefulPipeline, functions: Functions
         (F.col("knows_before") | (F.col("change.operation") == "OPERATION_CREATE")).alias("complete"),
         encode_source(source, functions).alias("source"),
         F.when(F.size("current") > 0, F.col("payload")).alias("payload"),
-        *window_columns,
+        *beside,
     )
-    kept = ["epoch", "sequence", "complete", "source", "payload", *window_columns]
+    kept = ["epoch", "sequence", "complete", "source", "payload", *beside]
     return whole.select(F.explode("rows").alias("row"), *kept).select("row.*", *kept)
 
 

@@ -15,6 +15,7 @@ from stream_processor.definition.pipeline import (
     Pipeline,
     RoutePipeline,
     StatefulPipeline,
+    TotalsPipeline,
     Window,
 )
 from stream_processor.steps.truncation import MARK, is_truncation
@@ -161,7 +162,7 @@ def _key_problem(name: str, row: Column, pipeline: Pipeline) -> Column:
         return F.coalesce(*problems)
     if len(group.paths) > 1:
         problems.append(F.when(_too_long(key_text(row, group)), f"{name}.{group}{TOO_LONG}"))
-    if isinstance(pipeline, RoutePipeline):
+    if isinstance(pipeline, RoutePipeline | TotalsPipeline):
         problems += [_missing(name, row, path) for path in group.paths]
     elif not group.repeated:
         grouped = key_text(row, group).isNotNull()

@@ -3,6 +3,7 @@ package io.statecast.spark;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.Encoders;
@@ -71,8 +72,9 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     Row last = before;
     List<Row> output = new ArrayList<>(1);
     int late = 0;
-    while (changes.hasNext()) {
-      Row change = changes.next();
+    Iterator<Row> inOrder = everyChange ? ordered(changes) : changes;
+    while (inOrder.hasNext()) {
+      Row change = inOrder.next();
       long placed = RowPosition.of(change.getLong(epoch), change.getLong(sequence), last);
       boolean applied = placed != RowPosition.NOT_NEWER;
       Row now = RowFactory.create(change.get(epoch), applied ? placed : change.get(sequence), change.get(current));
@@ -91,6 +93,17 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
       remember(last, live != null, known != null);
     }
     return CollectionConverters.asScala(output.iterator());
+  }
+
+  /** The changes that came together as they stand in the log, so that a batch which runs again gives the same. */
+  private Iterator<Row> ordered(Iterator<Row> changes) {
+    List<Row> ordered = new ArrayList<>(1);
+    changes.foreach(ordered::add);
+    ordered.sort(
+        Comparator.<Row>comparingLong(change -> change.getLong(epoch))
+            .thenComparingLong(change -> Math.abs(change.getLong(sequence)))
+            .thenComparing(change -> change.getLong(sequence) < 0));
+    return CollectionConverters.asScala(ordered.iterator());
   }
 
   /** One line for the truncation itself and one per row that leaves, each made when it is asked for. */

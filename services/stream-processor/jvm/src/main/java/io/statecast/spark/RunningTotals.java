@@ -1,0 +1,51 @@
+package io.statecast.spark;
+
+import java.util.List;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.TimeMode;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.StructType;
+
+/** Adds the lines of a group up, one after the other, and says the total at each that asks; the door for Python. */
+public final class RunningTotals {
+  private RunningTotals() {}
+
+  /**
+   * One line with `key`, `payload` and the totals so far, of the same names as the numbers, for each line that has a
+   * `payload`.
+   *
+   * <p>The lines of a group that come together are taken in the order of (`epoch`, `sequence`), and of those that one change
+   * has made those without a payload first. So a batch that runs again gives the same lines: its totals do not depend on the
+   * order in which its shuffle brought them.
+   *
+   * @param lines with `key` and `primary_key` (text), `epoch` and `sequence` (bigint), none of them null, `payload` (binary)
+   *     and the numbers, which are bigints or decimals
+   * @param numbers the names of the columns that are added up; the first counts rows, and a group without any is forgotten
+   */
+  public static Dataset<Row> apply(Dataset<Row> lines, List<String> numbers) {
+    StructType input = lines.schema();
+    StructType totals = new StructType();
+    for (String number : numbers) {
+      totals = totals.add(number, sumOf(input.apply(number).dataType()), false);
+    }
+    StructType output = new StructType().add("key", "string", false).add("payload", "binary", false);
+    for (String number : numbers) {
+      output = output.add(totals.apply(number));
+    }
+    RunningTotalsProcessor processor = new RunningTotalsProcessor(input, totals);
+    return lines
+        .groupBy("key")
+        .as(Encoders.STRING(), Encoders.row(input))
+        .transformWithState(processor, TimeMode.None(), OutputMode.Update(), Encoders.row(output));
+  }
+
+  private static DataType sumOf(DataType number) {
+    boolean decimal = number instanceof DecimalType;
+    return decimal ? new DecimalType(DecimalType.MAX_PRECISION(), ((DecimalType) number).scale()) : DataTypes.LongType;
+  }
+}
