@@ -157,6 +157,10 @@ MESSAGE = "statecast.orders.v1.OrderChange"
         ("invoices-with-store", {"select": None}, "select: is missing: without it nothing of the joined tables"),
         ("masked-lines", {"select": None}, "select: is missing: without it each element"),
         ("us-share-holders", {"source": POSITIONS}, "source.key: is missing: an aggregate needs"),
+        ("loyalty-notifications", {"source": POSITIONS}, "source.key: is missing: a running total needs"),
+        ("loyalty-notifications", {"trigger": {}}, "trigger.mode: must be micro-batch: in real-time mode a crash"),
+        ("loyalty-notifications", {"explode": "lines"}, "explode: has no meaning with keep.route.totals"),
+        ("loyalty-notifications", {"select": None}, "select: is missing: it and keep.route.totals fill"),
         ("us-share-holders", {"sink": {"topic": "t"}}, "sink.message: is missing: an aggregate needs a message"),
     ],
 )

@@ -12,6 +12,7 @@ from stream_processor.definition.pipeline import (
     MembersPipeline,
     Pipeline,
     RoutePipeline,
+    TotalsPipeline,
     explain,
 )
 
@@ -205,13 +206,43 @@ def test_a_join_and_a_selection_are_resolved(shipped: Callable[..., Pipeline]) -
 
 
 def test_a_route_remembers_no_rows(shipped: Callable[..., Pipeline]) -> None:
-    lines, points = shipped("masked-lines"), shipped("loyalty-notifications")
+    lines = shipped("masked-lines")
 
     assert isinstance(lines, RoutePipeline)
-    assert isinstance(points, RoutePipeline)
     assert (hasattr(lines, "primary_key"), str(lines.explode)) == (False, "lines")
     assert lines.operations == ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
+
+
+def test_a_route_with_totals_remembers_rows(shipped: Callable[..., Pipeline]) -> None:
+    points = shipped("loyalty-notifications")
+
+    assert isinstance(points, TotalsPipeline)
+    assert (str(points.primary_key), str(points.group)) == ("invoice_number", "customer_card_no")
     assert points.operations == ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
+    assert [str(each.argument) for each in points.aggregates] == ["total_amount_cents div 100"]
+    assert "  keep        per group: total_points = sum(total_amount_cents div 100)" in explain(points)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "problem"),
+    [
+        ({"group_by": "lines.item_code"}, "group_by: .* many values of one row; it must give one"),
+        ({"keep": {"route": {"totals": {"points": "count(*)"}}}}, "keep.route.totals.points: no field"),
+        (
+            {"keep": {"route": {"totals": {"earned_points": "count(*)"}}}},
+            "keep.route.totals.earned_points: earned_points is filled by select",
+        ),
+        (
+            {"keep": {"route": {"totals": {"total_points": "max(total_amount_cents)"}}}},
+            "keep.route.totals.total_points: max cannot be taken back when a row changes; running totals are",
+        ),
+    ],
+)
+def test_a_total_that_cannot_be_told_is_refused(
+    shipped: Callable[..., Pipeline], replaced: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=f"loyalty-notifications.yaml: {problem}"):
+        shipped("loyalty-notifications", **replaced)
 
 
 POSITIONS = {"topic": "open-positions", "message": "statecast.portfolio.v1.OpenPositionChange"}
