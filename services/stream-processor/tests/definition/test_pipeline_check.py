@@ -226,7 +226,7 @@ def test_a_route_with_totals_remembers_rows(shipped: Callable[..., Pipeline]) ->
 @pytest.mark.parametrize(
     ("replaced", "problem"),
     [
-        ({"group_by": "lines.item_code"}, "group_by: .* many values of one row; it must give one"),
+        ({"group_by": "lines.item_code"}, "group_by: .* many values of one row; keep.route.totals needs one"),
         ({"keep": {"route": {"totals": {"points": "count(*)"}}}}, "keep.route.totals.points: no field"),
         (
             {"keep": {"route": {"totals": {"earned_points": "count(*)"}}}},
