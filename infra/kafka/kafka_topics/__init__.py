@@ -21,11 +21,3 @@ class TopicsDifferError(TopicsError):
     def __init__(self, differences: Sequence[str]) -> None:
         super().__init__("; ".join(differences))
         self.differences = differences
-
-
-class BrokerAwayError(TopicsError):
-    """No broker answered in time."""
-
-
-class TopicRefusedError(TopicsError):
-    """The broker refused to create a topic."""

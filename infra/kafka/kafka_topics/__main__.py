@@ -10,11 +10,12 @@ from pydantic_settings import SettingsConfigDict
 
 from kafka_topics import TopicsDifferError
 from kafka_topics.acls import acls
-from kafka_topics.cluster import Cluster
-from kafka_topics.topics_file import differences, read_topics
+from kafka_topics.topics_file import read_topics
 from statecast_service.errors import ServiceError
 from statecast_service.kafka import KafkaSettings
+from statecast_service.kafka_cluster import Cluster
 from statecast_service.settings import load_settings
+from statecast_service.topics import differences
 
 EXIT_STATUSES = """exit status:
   0  every topic of the file exists and is as the file says

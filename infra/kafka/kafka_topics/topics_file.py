@@ -1,7 +1,7 @@
-"""Reads the file that declares the topics, refuses what it does not understand, and compares it with what exists."""
+"""Reads the file that declares the topics, and refuses what it does not understand."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -82,32 +82,3 @@ def _complaint(details: ErrorDetails) -> str:
         return f"{where}: unknown key; known are {KEYS if len(path) > 1 else 'topics'}"
     rule = RULES[str(path[2]) if len(path) == 3 or path[2:3] == ("access",) else len(path)]
     return where + rule.format(None if kind == "missing" else details["input"])
-
-
-def differences(declared: Sequence[Topic], actual: Mapping[str, Topic]) -> list[str]:
-    """Returns one line for each difference, in the order of the declaration.
-
-    `actual` has all settings of each topic, by name; settings that the declaration does not name are not compared.
-    """
-    return [line for topic in declared for line in _differences(topic, actual.get(topic.name))]
-
-
-def _differences(declared: Topic, existing: Topic | None) -> Iterator[str]:
-    if existing is None:
-        yield f"{declared.name}: does not exist; run kafka-topics again"
-        return
-    if declared.partitions != existing.partitions:
-        yield (
-            f"{declared.name}: has {existing.partitions} partitions, the file says {declared.partitions}; "
-            "correct the file, or create a new topic and move its readers (keys would change partition)"
-        )
-    for name, wanted in declared.config.items():
-        actual = existing.config.get(name)
-        if actual is None:
-            yield f"{declared.name}: {name} is not a setting of this Kafka; correct its name in the file"
-        elif actual != wanted:
-            quoted = f"[{wanted}]" if "," in wanted else wanted
-            yield (
-                f"{declared.name}: {name} is {actual}, the file says {wanted}; correct the file, or run "
-                f"kafka-configs --alter --topic {declared.name} --add-config {name}={quoted}"
-            )

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from kafka_topics import TopicsFileError
-from kafka_topics.topics_file import Topic, differences, read_topics
+from kafka_topics.topics_file import Topic, read_topics
+from statecast_service.topics import differences
 
 SHIPPED = Path(__file__).parents[1] / "topics.yaml"
 
@@ -85,7 +86,7 @@ def test_equal_topics_have_none() -> None:
 
 
 def test_a_missing_topic_is_named() -> None:
-    assert differences([Topic("a", 4)], {}) == ["a: does not exist; run kafka-topics again"]
+    assert differences([Topic("a", 4)], {}) == ["a: does not exist; create it as the file says"]
 
 
 def test_each_difference_is_one_line_that_says_what_to_do() -> None:

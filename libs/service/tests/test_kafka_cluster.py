@@ -5,10 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from kafka_topics import BrokerAwayError, TopicRefusedError
-from kafka_topics.cluster import Cluster
-from kafka_topics.topics_file import Topic
 from statecast_service.kafka import KafkaSettings
+from statecast_service.kafka_cluster import BrokerAwayError, Cluster, TopicRefusedError
+from statecast_service.topics import Topic
 from testkit.ports import free_ports
 
 
@@ -31,7 +30,7 @@ def test_a_created_topic_is_found_with_its_settings(kafka: str) -> None:
 @pytest.mark.kafka
 def test_a_topic_that_somebody_else_created_meanwhile_is_fine(kafka: str, create_topic: Callable[..., str]) -> None:
     name = create_topic("raced", partitions=2)
-    cluster_at(kafka).create([Topic(name, 5)], None)
+    cluster_at(kafka).create([Topic(name, 5, {})], None)
 
     assert cluster_at(kafka).topics([name])[name].partitions == 2
 

@@ -1,4 +1,4 @@
-"""Reads and creates the topics of a Kafka cluster."""
+"""Reads and creates the topics of a Kafka cluster, for commands that make topics what files say."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,18 +8,30 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
-from kafka_topics import BrokerAwayError, TopicRefusedError
-from kafka_topics.topics_file import Topic
+from statecast_service.errors import ServiceError
 from statecast_service.kafka import KafkaSettings, connect, is_refusal, reason
+from statecast_service.topics import DeclaredTopic, Topic
 
 ATTEMPT_S = 1.0
 BROKERS_DEFAULT_REPLICATION = -1
 
 
-class Cluster:
-    """The cluster behind one bootstrap address; no wait lasts longer than `timeout_s` from when it was made."""
+class BrokerAwayError(ServiceError):
+    """No broker answered in time."""
 
-    def __init__(self, kafka: KafkaSettings, timeout_s: float) -> None:
+
+class TopicRefusedError(ServiceError):
+    """The broker refused to create a topic, or to tell its settings."""
+
+
+class Cluster:
+    """The cluster behind one bootstrap address; no wait lasts longer than `timeout_s` from when it was made.
+
+    `option` is what the caller calls the address.
+    """
+
+    def __init__(self, kafka: KafkaSettings, timeout_s: float, option: str = "--bootstrap-server") -> None:
+        self._option = option
         self._admin = connect(AdminClient, kafka, on_error=self._hear)
         self._bootstrap = kafka.kafka_bootstrap
         self._refusal = ""
@@ -33,10 +45,10 @@ class Cluster:
         say(f"waiting for a broker at {self._bootstrap}, {self._timeout_s:g} s at most")
         while not self._answers():
             if self._remaining() <= 0:
-                todo = self._refusal or "start it, or correct --bootstrap-server, or raise --timeout"
+                todo = self._refusal or f"start it, or correct {self._option}, or raise --timeout"
                 raise BrokerAwayError(f"no broker answers at {self._bootstrap} after {self._timeout_s:g} s: {todo}")
 
-    def create(self, topics: Sequence[Topic], replication_factor: int | None) -> None:
+    def create(self, topics: Sequence[DeclaredTopic], replication_factor: int | None) -> None:
         """Creates the topics; one that somebody else creates meanwhile is fine. Raises TopicRefusedError."""
         factor = replication_factor or BROKERS_DEFAULT_REPLICATION
         new = [NewTopic(topic.name, topic.partitions, factor, config=dict(topic.config)) for topic in topics]
