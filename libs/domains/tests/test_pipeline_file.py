@@ -139,6 +139,7 @@ def test_a_missing_file_is_named(file: Path) -> None:
 
 POSITIONS = {"topic": "open-positions", "message": "statecast.portfolio.v1.OpenPositionChange"}
 MESSAGE = "statecast.orders.v1.OrderChange"
+STORE = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "key": "store_id", "as": "store"}
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,11 @@ MESSAGE = "statecast.orders.v1.OrderChange"
         ("loyalty-notifications", {"trigger": {}}, "trigger.mode: must be micro-batch: in real-time mode a crash"),
         ("loyalty-notifications", {"explode": "lines"}, "explode: has no meaning with keep.route.totals"),
         ("loyalty-notifications", {"select": None}, "select: is missing: it and keep.route.totals fill"),
+        (
+            "rewards-by-customer",
+            {"joins": [STORE]},
+            "joins: are not exact with keep: aggregate, for after a crash a row",
+        ),
         ("us-share-holders", {"sink": {"topic": "t"}}, "sink.message: is missing: an aggregate needs a message"),
     ],
 )

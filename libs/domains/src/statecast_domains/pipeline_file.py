@@ -150,6 +150,12 @@ def _beside_totals(definition: PipelineFile) -> Iterator[tuple[str, str]]:
 
 def _of_other_shapes(definition: PipelineFile) -> Iterator[tuple[str, str]]:
     shape = definition.keep.shape
+    if shape == "aggregate" and definition.joins:
+        yield (
+            "joins",
+            "are not exact with keep: aggregate, for after a crash a row may be joined with a newer row of the table: "
+            "join with keep: latest, and aggregate its topic by another pipeline with source.format: table",
+        )
     for key, shapes in _SHAPES_WITH.items():
         if key in definition.model_fields_set and shape not in shapes:
             yield key, f"has no meaning with keep: {shape}; it goes with: {', '.join(shapes)}"

@@ -1,0 +1,62 @@
+"""Sums over rows that another pipeline has joined with a table, read from that pipeline's topic."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from pyspark.sql import SparkSession
+
+from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
+from statecast.sales.v1.masked_line_pb2 import MaskedLine
+from statecast.sales.v1.store_pb2 import Store
+from statecast.state.v1.state_pb2 import StateRecord
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.flow import written_records
+from stream_processor.steps.functions import Functions
+from testkit.stream_processor.changes import invoice, invoice_change
+
+COLUMNS = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    "headers array<struct<key:string,value:binary>>"
+)
+WRITTEN = datetime(2024, 8, 28, 12, tzinfo=UTC)
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+def joined(number: str, lines: int, sequence: int, city: str | None) -> tuple[bytes, bytes]:
+    """A record of invoices-with-store: 250 hundredths per line, in a store of that city, which may be unknown."""
+    row = invoice(number, items=["item"] * lines)
+    message = InvoiceWithStore(invoice=row, store=None if city is None else Store(store_id="store-1", city=city))
+    source = invoice_change(None, row, sequence).source
+    state = StateRecord(epoch=1, sequence=sequence, source=source, payload=message.SerializeToString())
+    return number.encode(), state.SerializeToString()
+
+
+def test_a_row_leaves_the_group_that_it_was_joined_into(
+    shipped: Callable[..., Pipeline], spark: SparkSession, functions: Functions
+) -> None:
+    pipeline = shipped(
+        "rewards-by-customer",
+        source={"topic": "joined", "message": "statecast.sales.v1.InvoiceWithStore", "format": "table"},
+        where=None,
+        group_by="store.city",
+        keep={"aggregate": {"item_price_cents": "sum(invoice.total_amount_cents)"}},
+        sink={"topic": "sales-by-city", "message": "statecast.sales.v1.MaskedLine"},
+        store=None,
+    )
+    records = [
+        joined("a", lines=1, sequence=1, city="Pune"),
+        joined("b", lines=2, sequence=2, city="Pune"),
+        joined("c", lines=4, sequence=3, city=None),
+        joined("b", lines=3, sequence=4, city="Delhi"),
+    ]
+    rows = [(key, value, "joined", 0, offset, WRITTEN, None) for offset, (key, value) in enumerate(records)]
+
+    written = written_records(spark.createDataFrame(rows, COLUMNS), pipeline, 4, 1, functions).collect()
+
+    states = {bytes(line.key).decode(): StateRecord.FromString(bytes(line.value)) for line in written}
+    assert {city: MaskedLine.FromString(state.payload) for city, state in states.items()} == {
+        "Pune": MaskedLine(city="Pune", item_price_cents=250),
+        "Delhi": MaskedLine(city="Delhi", item_price_cents=750),
+    }
