@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from uuid import uuid4
@@ -19,7 +20,14 @@ from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import change, order
-from testkit.stream_processor.invoice_windows import HOURLY, invoice_history, sales_by_window
+from testkit.stream_processor.invoice_windows import (
+    EACH_QUARTER,
+    HOURLY,
+    QUARTER,
+    SIZE,
+    invoice_history,
+    sales_by_window,
+)
 from testkit.stream_processor.micro_batches import MicroBatches, pieces
 from testkit.stream_processor.model import by_item, by_order, read_fenced
 from testkit.topics import Record
@@ -205,16 +213,17 @@ def encoded(row: Order, values: str) -> bytes:
     return row.SerializeToString()
 
 
+@pytest.mark.parametrize(("window", "hop"), [(HOURLY, SIZE), (EACH_QUARTER, QUARTER)])
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False))
 def test_windows_end_with_what_was_committed_before_they_closed(
-    shipped: Callable[..., Pipeline], play: Playing, chance: Random
+    shipped: Callable[..., Pipeline], play: Playing, window: dict[str, str], hop: timedelta, chance: Random
 ) -> None:
     changes = invoice_history(chance)
     # The order of each row's changes decides which of them find a window open, so it is kept.
     repeated = sorted([*range(len(changes)), *chance.sample(range(len(changes)), 20)])
-    records = play(shipped("hourly-sales-by-store", window=HOURLY), [changes[number] for number in repeated], chance)
+    records = play(shipped("hourly-sales-by-store", window=window), [changes[number] for number in repeated], chance)
 
     windows = {key: HourlySales.FromString(state.payload) for key, state in read_fenced(records).items()}
-    wanted = sales_by_window(changes)
+    wanted = sales_by_window(changes, hop)
     assert {key: (sales.invoices, sales.amount_cents) for key, sales in windows.items()} == wanted

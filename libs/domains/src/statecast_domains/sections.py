@@ -141,18 +141,32 @@ class JoinSection(Section):
     as_: Name = Field(alias="as", description="The name of the joined row, for `select`.")
 
 
+MAX_WINDOWS = 100
+"""In how many windows a row may stand: each is a record, and an amount in the state."""
+
+
 class WindowSection(Section):
     """Splits each group of an aggregate into windows of the same length, by a time of the row."""
 
     time: str = Field(description="The path of the time that decides the window.")
-    size: Duration = Field(
-        gt=timedelta(0), description="How long a window is. Windows begin at multiples of it since 1970, in UTC."
+    size: Duration = Field(gt=timedelta(0), description="How long a window is.")
+    hop: Duration | None = Field(
+        None,
+        gt=timedelta(0),
+        description="How long after one window the next one begins; a row is in size / hop of them. Default: the size, "
+        "so that windows do not overlap. Windows begin at multiples of it since 1970, in UTC.",
     )
     lateness: Duration = Field(
         "0s",
         validate_default=True,
         description="How long after its end a window takes changes, by their commit time.",
     )
+
+    @model_validator(mode="after")
+    def _hops_divide_the_size(self) -> "WindowSection":
+        if self.hop is not None and (self.size % self.hop or self.size // self.hop > MAX_WINDOWS):
+            raise ValueError(f"hop must divide size, into at most {MAX_WINDOWS} parts")
+        return self
 
 
 class MembersSection(Section):

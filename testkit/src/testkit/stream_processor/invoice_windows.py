@@ -1,6 +1,7 @@
 """Random histories of invoices around closing windows, and the plain model of what the windows must hold."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from datetime import timedelta
 from random import Random
 
@@ -11,6 +12,8 @@ from testkit.stream_processor.changes import START, invoice, invoice_change
 
 SIZE, LATENESS = timedelta(hours=1), timedelta(minutes=90)
 HOURLY = {"time": "created_at", "size": "1h", "lateness": "90m"}
+EACH_QUARTER = {**HOURLY, "hop": "15m"}
+QUARTER = timedelta(minutes=15)
 STEP = timedelta(minutes=7)
 """Between two commits."""
 
@@ -36,8 +39,8 @@ def invoice_history(chance: Random, steps: int = 120) -> list[InvoiceChange]:
     return changes
 
 
-def sales_by_window(changes: list[InvoiceChange]) -> Sales:
-    """Key → (invoices, cents), of the windows that have any in the end.
+def sales_by_window(changes: list[InvoiceChange], hop: timedelta = SIZE) -> Sales:
+    """Key → (invoices, cents), of the windows that have any in the end; one begins every `hop`.
 
     A change that touches a closed window is set aside whole. A row that has moved leaves what it added to a window
     that has closed since.
@@ -46,30 +49,32 @@ def sales_by_window(changes: list[InvoiceChange]) -> Sales:
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for each in changes:
         rows = [getattr(each, name) for name in ("before", "after") if each.HasField(name)]
-        if not all(_open(row, each) for row in rows):
+        if not all(_open(start, each) for row in rows for start in _starts(row, hop)):
             continue
-        was = counted.pop(rows[0].invoice_number, None)
-        if was is not None and _open(was, each):
-            _add(sums, was, -1)
+        if was := counted.pop(rows[0].invoice_number, None):
+            _add(sums, was, -1, [start for start in _starts(was, hop) if _open(start, each)])
         if each.HasField("after"):
             counted[each.after.invoice_number] = each.after
-            _add(sums, each.after, 1)
+            _add(sums, each.after, 1, _starts(each.after, hop))
     return {key: (invoices, cents) for key, (invoices, cents) in sums.items() if invoices}
 
 
-def _add(sums: dict[str, list[int]], row: Invoice, sign: int) -> None:
-    start = _start(row.created_at)
-    key = "\0".join([row.store_id, _text(start), _text(start + SIZE.seconds)])
-    sums[key][0] += sign
-    sums[key][1] += sign * row.total_amount_cents
+def _add(sums: dict[str, list[int]], row: Invoice, sign: int, starts: Iterable[int]) -> None:
+    for start in starts:
+        key = "\0".join([row.store_id, _text(start), _text(start + SIZE.seconds)])
+        sums[key][0] += sign
+        sums[key][1] += sign * row.total_amount_cents
 
 
-def _open(row: Invoice, change: InvoiceChange) -> bool:
-    return _start(row.created_at) + SIZE.seconds >= change.source.commit_time.seconds - LATENESS.seconds
+def _open(start: int, change: InvoiceChange) -> bool:
+    return start + SIZE.seconds >= change.source.commit_time.seconds - LATENESS.seconds
 
 
-def _start(moment: Timestamp) -> int:
-    return moment.seconds - moment.seconds % SIZE.seconds
+def _starts(row: Invoice, hop: timedelta) -> range:
+    """The starts of the windows that the row is in, in seconds since 1970."""
+    moment: Timestamp = row.created_at
+    last = moment.seconds - moment.seconds % hop.seconds
+    return range(last - SIZE.seconds + hop.seconds, last + 1, hop.seconds)
 
 
 def _text(seconds: int) -> str:

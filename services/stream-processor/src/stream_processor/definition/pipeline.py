@@ -37,10 +37,14 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Window:
-    """Splits groups by the time at `time` into windows of `size`, open until `lateness` after their end."""
+    """Splits groups by the time at `time` into windows of `size`, open until `lateness` after their end.
+
+    One begins every `hop`, which is at most `size`.
+    """
 
     time: FieldPath
     size: timedelta
+    hop: timedelta
     lateness: timedelta
 
 
@@ -243,7 +247,8 @@ def _state(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     if not isinstance(pipeline, AggregatePipeline | TotalsPipeline):
         return
     if (window := pipeline.window) is not None:
-        yield "window", f"{human(window.size)} by {window.time}; final {human(window.lateness)} after its end"
+        every = "" if window.hop == window.size else f" every {human(window.hop)}"
+        yield "window", f"{human(window.size)}{every} by {window.time}; final {human(window.lateness)} after its end"
     for each in pipeline.aggregates:
         yield "keep", f"per group: {each.field.name} = {each.function}({each.argument or '*'})"
     if isinstance(pipeline, TotalsPipeline):

@@ -21,7 +21,7 @@ from stream_processor.spark_internals import exact
 from stream_processor.steps.functions import Functions, digits, filled, row_type
 from stream_processor.steps.keyed_topic import encode_record
 from stream_processor.steps.projection import KEPT, in_scope, refused
-from stream_processor.steps.record_keys import NUL, elements, key_text, still_open, values_of, window_tail
+from stream_processor.steps.record_keys import NUL, elements, key_text, still_open, values_of, window_tails
 
 PartFunction = Literal["sum", "count", "min", "max"]
 PART_FUNCTIONS: Mapping[AggregateFunction, tuple[PartFunction, ...]] = {
@@ -34,7 +34,7 @@ PART_FUNCTIONS: Mapping[AggregateFunction, tuple[PartFunction, ...]] = {
 MAX_DIGITS = 28
 """Of what a row adds to a sum, decimals among them. A group's sum has Spark's 38: room for 10,000 million rows."""
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
-_ELEMENTS, _TAIL, _UNITS = "__elements", "__tail", "__units"
+_ELEMENTS, _TAILS, _UNITS = "__elements", "__tails", "__units"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipel
     whole, element = F.col("row"), pipeline.group.element
     values = F.array(key_text(whole, pipeline.group)) if element is None else elements(whole, element)
     # A row whose group is null is in no group.
-    scoped = in_scope(changes, row).withColumns({_ELEMENTS: values, _TAIL: window_tail(whole, pipeline.window)})
+    scoped = in_scope(changes, row).withColumns({_ELEMENTS: values, _TAILS: window_tails(whole, pipeline.window)})
     types = {part.name: _type(scoped, part, pipeline) for part in parts}
     computed = scoped.select(KEPT, exact(_units(pipeline, parts), scoped.sparkSession).alias(_UNITS))
     grouped = F.filter(_UNITS, lambda unit: unit.getField("key").isNotNull())
@@ -91,7 +91,8 @@ def _units(pipeline: SummingPipeline, parts: Sequence[Part]) -> str:
     decimal = path.decimal if depth else None
     text = f"cast({group} as string)" if decimal is None else f"replace(format_number({group}, {decimal.scale}), ',')"
     value = "".join(f", '{part.name}', ({part.argument})" for part in parts)
-    return f"transform({_ELEMENTS}, element -> named_struct('key', concat({text}, {_TAIL}){value}))"
+    unit = f"named_struct('key', concat({text}, __tail){value})"
+    return f"flatten(transform({_TAILS}, __tail -> transform({_ELEMENTS}, element -> {unit})))"
 
 
 def _type(scoped: DataFrame, part: Part, pipeline: SummingPipeline) -> DataType:

@@ -1,6 +1,7 @@
 """Forms the keys under which a row stands on the keyed topic, windows among them, and finds rows that have none."""
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
@@ -259,20 +260,33 @@ def at(row: Column, path: FieldPath) -> Column:
     return reduce(lambda value, name: value.getField(name), path.names, row)
 
 
-def _window_bounds(row: Column, window: Window) -> Sequence[Column]:
-    """The texts of start and end of the window that the row's time is in; a time at the end is in the next."""
+def _last_start(row: Column, window: Window) -> Column:
+    """The start of the last window that the row's time is in, in microseconds; a time at an end is in the next."""
     micros = F.unix_micros(at(row, window.time))
-    size = round(window.size.total_seconds() * 1_000_000)
-    start = micros - F.pmod(micros, F.lit(size))
-    return [F.date_format(F.timestamp_micros(each), RFC3339) for each in (start, start + size)]
+    return micros - F.pmod(micros, F.lit(_micros(window.hop)))
 
 
-def window_tail(row: Column, window: Window | None) -> Column:
-    """What a key has behind its group: start and end of the window, or nothing."""
+def _micros(duration: timedelta) -> int:
+    return duration // timedelta(microseconds=1)
+
+
+def _time_text(micros: Column) -> Column:
+    return F.date_format(F.timestamp_micros(micros), RFC3339)
+
+
+def window_tails(row: Column, window: Window | None) -> Column:
+    """What keys have behind the row's group: start and end of each window that it is in; without windows, "".
+
+    A row without the time is in none.
+    """
     if window is None:
-        return F.lit("")
-    start, end = _window_bounds(row, window)
-    return F.concat(F.lit(NUL), start, F.lit(NUL), end)
+        return F.array(F.lit(""))
+    size, hop, last = _micros(window.size), _micros(window.hop), _last_start(row, window)
+    starts = F.array(last) if size == hop else F.sequence(last - (size - hop), last, F.lit(hop))
+    tails = F.transform(
+        starts, lambda start: F.concat(F.lit(NUL), _time_text(start), F.lit(NUL), _time_text(start + size))
+    )
+    return F.when(last.isNotNull(), tails).otherwise(F.array().cast("array<string>"))
 
 
 def check_windows(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
@@ -298,7 +312,8 @@ def still_open(key: Column) -> Column:
 
 def _window_problem(row: str, window: Window, horizon: Column) -> Column:
     name, value = f"{row}.{window.time}", at(F.col(row), window.time)
-    _, end = _window_bounds(F.col(row), window)
+    # Of windows that overlap, the first one that the row is in closes first.
+    end = _time_text(_last_start(F.col(row), window) + _micros(window.hop))
     too_late = F.concat(F.lit(f"too late: the window of {name} ended at "), end)
     missing = F.when(value.isNull(), f"{name} is empty, a window needs it") if row == "after" else F.lit(None)
     return F.when(F.col(row).isNotNull(), F.coalesce(missing, F.when(end < horizon, too_late)))
