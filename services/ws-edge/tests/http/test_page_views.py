@@ -20,6 +20,7 @@ from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from statecast.sales.v1.invoice_pb2 import Invoice
 from statecast.sales.v1.store_pb2 import Store as Shop
 from testkit.chromium import chromium
+from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, until
 from ws_edge.authorization import OwnerRule
 from ws_edge.states import StoreKey
@@ -106,6 +107,7 @@ async def edge(tmp_path: Path) -> AsyncIterator[RunningEdge]:
 @pytest.fixture
 async def tabs(edge: RunningEdge) -> AsyncIterator[Tabs]:
     """Opens tabs of a browser; none may complain in its console."""
+    expect.set_options(timeout=scaled(10) * 1000)  # views list what there is from time to time
     async with chromium() as browser:
 
         @asynccontextmanager
@@ -174,7 +176,7 @@ async def test_prices_move_without_moving_anything_else(edge: RunningEdge, tabs:
         assert [await each.bounding_box() for each in (moving, resting)] == places
 
         await expect(price(page, "soon", "score d")).to_be_hidden()
-        await page.get_by_role("button", name="1 more market").click()
+        await page.get_by_role("button", name="2 more markets").click()
         await expect(price(page, "soon", "score d")).to_be_visible()
         edge.query.delete(soon)
         await expect(page.locator(".match")).to_have_count(1)

@@ -13,7 +13,7 @@ export const bookings = {
   name: "bookings",
   label: "Bookings",
   isFor: () => true,
-  stores: (stores) => stores.has(STORE),
+  runsOn: (stores) => stores.has(STORE),
   open: (stage, customer) => new Bookings(stage, customer),
 };
 

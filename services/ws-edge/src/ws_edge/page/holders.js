@@ -14,7 +14,7 @@ export const holders = {
   name: "holders",
   label: "Holders",
   isFor: (consumer) => consumer.staff,
-  stores: (stores) => stores.has(STORE),
+  runsOn: (stores) => stores.has(STORE),
   open: (stage, client) => new Holders(stage, client),
 };
 

@@ -8,7 +8,7 @@ import { Stage } from "/page/stage.js";
 import { linksOf, viewsFor } from "/page/views.js";
 import { Statecast } from "/statecast.js";
 
-const REFRESH_MS = 15_000; // of what there is to see: a pipeline may begin while the page is open
+const REFRESH_MS = 30_000; // of what there is to see: a pipeline may begin while the page is open
 
 const main = document.getElementById("main");
 const bar = document.getElementById("views");
@@ -21,14 +21,14 @@ class Home {
   #stage = null;
   #place = make("div");
   #timer;
+  #onMove = () => this.#open(true);
 
   constructor(live, consumer, stores) {
-    Object.assign(this, { open: () => this.#open(true) });
     this.#live = live;
     this.#consumer = consumer;
     this.#stores = stores;
     main.replaceChildren(this.#place);
-    addEventListener("hashchange", this.open);
+    addEventListener("hashchange", this.#onMove);
     this.#timer = setInterval(() => this.#refresh(), REFRESH_MS);
     this.#open(false);
   }
@@ -41,17 +41,14 @@ class Home {
   /** Ends what is open. */
   end() {
     clearInterval(this.#timer);
-    removeEventListener("hashchange", this.open);
+    removeEventListener("hashchange", this.#onMove);
     this.#stage?.end();
     bar.hidden = true;
   }
 
   #open(moved) {
-    const [name, ...parts] = location.hash.slice(1).split("/").map(decodeURIComponent);
-    const views = viewsFor(this.#consumer, this.#stores);
-    const view = views.find((each) => each.name === name) ?? views[0];
-    bar.replaceChildren(...linksOf(views, view, this.#consumer));
-    bar.hidden = bar.childElementCount < 2;
+    const [name, ...parts] = partsOf(location.hash);
+    const view = this.#showLinks(name);
     bar.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.#stage?.end();
     this.#stage = null;
@@ -67,11 +64,26 @@ class Home {
     const isSame = [...stores.keys()].join() === [...this.#stores.keys()].join();
     this.#stores = stores;
     if (isSame) return;
-    const views = viewsFor(this.#consumer, stores);
-    const name = location.hash.slice(1).split("/")[0];
-    if (!this.#stage) return this.#open(false);
-    bar.replaceChildren(...linksOf(views, views.find((each) => each.name === name) ?? views[0], this.#consumer));
+    if (this.#stage) this.#showLinks(partsOf(location.hash)[0]);
+    else this.#open(false);
+  }
+
+  /** Brings the navigation up to date; returns the view of that name, or else the first one. */
+  #showLinks(name) {
+    const views = viewsFor(this.#consumer, this.#stores);
+    const view = views.find((each) => each.name === name) ?? views[0];
+    bar.replaceChildren(...linksOf(views, view, this.#consumer));
     bar.hidden = bar.childElementCount < 2;
+    return view;
+  }
+}
+
+/** What the address names: a view, and what it shows. */
+function partsOf(hash) {
+  try {
+    return hash.slice(1).split("/").map(decodeURIComponent);
+  } catch {
+    return [];
   }
 }
 

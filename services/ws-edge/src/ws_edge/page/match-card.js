@@ -3,7 +3,7 @@
 import { day, flash, make, span } from "/page/elements.js";
 import { OrderedList } from "/page/ordered-list.js";
 
-const FOLDED = 4; // markets that are shown before somebody asks for the others
+const FOLDED = 3; // markets that are shown before somebody asks for the others
 const FIRST = "match winner";
 const SOON_MS = 3_600_000;
 const MOVED_MS = 8000; // for how long a price says which way it has moved

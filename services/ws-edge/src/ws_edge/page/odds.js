@@ -11,7 +11,7 @@ const MOST_KNOWN = 200;
 const MOST_SHOWN = 12; // one socket watches 20 ranges: these, and the groups of matches
 const MOST_GROUPS = 8;
 const MOST_MARKETS = 50;
-const LIST_MS = 3000;
+const LIST_MS = 10_000; // groups, a status each, seldom come
 const TICK_MS = 1000;
 const EVERY = "All sports";
 
@@ -19,7 +19,7 @@ export const odds = {
   name: "odds",
   label: "Odds",
   isFor: () => true,
-  stores: (stores) => stores.has(MATCHES) && stores.has(MARKETS),
+  runsOn: (stores) => stores.has(MATCHES) && stores.has(MARKETS),
   open: (stage) => new Board(stage),
 };
 

@@ -87,7 +87,9 @@ class Operations {
   #showEdges(edges) {
     this.#rows.replaceChildren(
       ...edges.map((edge) => {
-        const cells = Object.entries(COLUMNS).map(([name, tell]) => make("td", { className: NUMBERS.includes(name) ? "number" : "" }, tell(edge)));
+        const cells = Object.entries(COLUMNS).map(([name, tell]) =>
+          make("td", { className: NUMBERS.includes(name) ? "number" : "" }, tell(edge)),
+        );
         return make("tr", {}, make("th", { scope: "row" }, edge.report.instance), ...cells);
       }),
     );

@@ -12,7 +12,7 @@ export const orders = {
   name: "orders",
   label: "Orders",
   isFor: (consumer) => !consumer.staff,
-  stores: (stores) => stores.has(STORE),
+  runsOn: (stores) => stores.has(STORE),
   open: (stage) => new Orders(stage),
 };
 

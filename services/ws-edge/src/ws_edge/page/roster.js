@@ -1,6 +1,6 @@
 /** All rows of a store with one value per group: its keys are listed from time to time, and each of them is watched. */
 
-const LIST_MS = 3000;
+const LIST_MS = 5000;
 const PAGE = 500;
 
 /** Keeps `show(group, told, isNew)` and `drop(group)` told of the rows; `listed(count, isAll)` of each listing. */

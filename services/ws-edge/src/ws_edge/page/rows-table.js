@@ -47,6 +47,8 @@ export class RowsTable {
     this.#fields.push(...fresh);
     this.#head.append(...fresh.map((field) => make("th", { scope: "col", className: classOf(textOf(row[field])) }, field)));
     line.replaceChildren(...this.#fields.map((field) => cellOf(row[field])));
+    if (fresh.length === 0) return;
+    for (const each of this.#lines.values()) while (each.childElementCount < this.#fields.length) each.append(make("td"));
   }
 }
 

@@ -20,7 +20,7 @@ export const shop = {
   name: "shop",
   label: "Shops",
   isFor: (consumer) => consumer.staff,
-  stores: (stores) => [SALES, INVOICES].some((name) => stores.has(name)),
+  runsOn: (stores) => [SALES, INVOICES].some((name) => stores.has(name)),
   open: (stage, shopId) => new Shop(stage, shopId),
 };
 

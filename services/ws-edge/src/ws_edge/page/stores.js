@@ -14,7 +14,7 @@ export const stores = {
   name: "stores",
   label: "Stores",
   isFor: (consumer) => consumer.staff,
-  stores: (all) => all.size > 0,
+  runsOn: (all) => all.size > 0,
   open: (stage, store, group) => new AnyStore(stage, store, group),
 };
 

@@ -9,14 +9,14 @@ import { shop } from "/page/shop.js";
 import { stores as everyStore } from "/page/stores.js";
 
 /**
- * A view: its `name` in the address, its `label`, the `stores` of which it needs at least one, whether it `isFor` a
- * consumer, and `open(stage, ...parts)`, which shows it.
+ * A view: its `name` in the address, its `label`, whether it `isFor` a consumer and `runsOn` the stores that there are, and
+ * `open(stage, ...parts)`, which shows it; the parts are those of the address after the name.
  */
 const VIEWS = [orders, bookings, odds, holders, shop, everyStore];
 
 /** The views that run and that the consumer may see. */
 export function viewsFor(consumer, stores) {
-  return VIEWS.filter((view) => view.isFor(consumer) && view.stores(stores));
+  return VIEWS.filter((view) => view.isFor(consumer) && view.runsOn(stores));
 }
 
 /** The links of the navigation. */
