@@ -79,6 +79,12 @@ class QueryCluster:
         with self._stores.open("a") as stores:
             stores.write(f"  - {{name: {name}, topic: {name}, message: {message}, format: plain}}\n")
 
+    def add_keyed_store(self, name: str, message: str) -> None:
+        """Makes a keyed topic, which instances that are started from now on serve under its own name."""
+        self._create_topic(name, {})
+        with self._stores.open("a") as stores:
+            stores.write(f"  - {{name: {name}, topic: {name}, message: {message}}}\n")
+
     def add(self, name: str) -> QueryInstance:
         """Starts a new instance and returns it before it is ready."""
         instance = QueryInstance(name, self._instance_settings, self._directory)

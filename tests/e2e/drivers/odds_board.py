@@ -1,0 +1,119 @@
+"""Matches and their markets on keyed topics of their own, and a board that shows them to one client."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Self
+
+from confluent_kafka import Producer
+from google.protobuf.message import Message
+
+from drivers.order_source import PRODUCER_SETTINGS
+from drivers.topic_readers import TOMBSTONE_HEADER
+from statecast.odds.v1.market_pb2 import Market
+from statecast.odds.v1.match_pb2 import Match
+from statecast.partitioning import partition_of
+from statecast.push.v1.query_pb2 import QueryStep
+from statecast.push.v1.range_pb2 import MemberChange, Range, RangeChanged, RangeWatched
+from statecast.state.v1.state_pb2 import StateRecord
+from statecast_client.push import PushClient, name_of_row
+from testkit.query_cluster import PARTITIONS
+from testkit.waiting import scaled
+
+MATCHES, ODDS = "matches-about-to-start", "odds-by-match"
+MESSAGES: Mapping[str, str] = {MATCHES: "statecast.odds.v1.Match", ODDS: "statecast.odds.v1.Market"}
+FLUSH_S = 60
+SPORT = "football"
+FIRST = Range(store=MATCHES, group=SPORT, limit=50)
+MARKETS = QueryStep(store=ODDS, group_field="match_id", limit=20)
+
+
+class OddsWriter:
+    """Writes what the pipelines of the odds would, and returns when Kafka has acknowledged it."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER_SETTINGS})
+        self._sequence = itertools.count(1)
+
+    def put_match(self, match_id: str) -> None:
+        """A match is about to start."""
+        self._write(MATCHES, (SPORT, match_id, match_id), Match(match_id=match_id, sport=SPORT))
+
+    def remove_match(self, match_id: str) -> None:
+        """It has started."""
+        self._write(MATCHES, (SPORT, match_id, match_id), None)
+
+    def put_market(self, match_id: str, market_id: str, name: str = "match winner") -> None:
+        """A market of a match is there, or has changed."""
+        row = Market(market_id=market_id, match_id=match_id, name=name)
+        self._write(ODDS, (match_id, market_id, market_id), row)
+
+    def _write(self, topic: str, key: tuple[str, ...], row: Message | None) -> None:
+        payload = b"" if row is None else row.SerializeToString()
+        record = StateRecord(epoch=1, sequence=next(self._sequence), payload=payload)
+        record.source.commit_time.FromNanoseconds(time.time_ns())
+        encoded, name = record.SerializeToString(), "\0".join(key).encode()
+        headers: list[tuple[str, str | bytes | None]] = [(TOMBSTONE_HEADER, encoded)] if row is None else []
+        partition = partition_of(key[0], PARTITIONS)  # that of the group
+        self._producer.produce(topic, None if row is None else encoded, name, partition, headers=headers)
+
+        assert not self._producer.flush(FLUSH_S)
+
+
+class Board:
+    """One client that watches the query, as a page would: `rows` has the paths of all that it shows."""
+
+    def __init__(self, address: str, headers: Mapping[str, str]) -> None:
+        self.rows: set[str] = set()
+        self.names: dict[str, str] = {}
+        self.snapshots = 0
+        """How often the first range was told from its beginning."""
+        self._client = PushClient(f"ws://{address}/v1/stream", credentials=headers)
+
+    async def __aenter__(self) -> Self:
+        await self._client.__aenter__()
+        self._query = await self._client.watch_query("board", FIRST, MARKETS, interval_ms=0)
+        self._reading = asyncio.create_task(self._read())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._reading.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._reading
+        await self._client.__aexit__()
+
+    async def until(self, *rows: str) -> None:
+        """Waits until it shows these rows and no others."""
+        deadline = time.monotonic() + scaled(60)
+        while self.rows != set(rows):
+            assert time.monotonic() < deadline, f"it shows {sorted(self.rows)}"
+            await asyncio.sleep(0.02)
+
+    async def until_named(self, row: str, name: str) -> None:
+        """Waits until it shows a market by this name."""
+        deadline = time.monotonic() + scaled(60)
+        while self.names.get(row) != name:
+            assert time.monotonic() < deadline, f"{row} is {self.names.get(row)}"
+            await asyncio.sleep(0.02)
+
+    async def _read(self) -> None:
+        async for path, event in self._query:
+            above = "/".join(path)
+            if not isinstance(event, RangeChanged):
+                self.snapshots += isinstance(event, RangeWatched) and not path
+                self._drop_below(above)
+                continue
+            row = "/".join((*path, name_of_row(event)))
+            if event.change == MemberChange.MEMBER_CHANGE_LEFT:
+                self.rows.discard(row)
+                self._drop_below(row)
+                continue
+            self.rows.add(row)
+            market = Market()
+            if event.row.Unpack(market):
+                self.names[row] = market.name
+
+    def _drop_below(self, above: str) -> None:
+        self.rows = {row for row in self.rows if above and not row.startswith(f"{above}/")}
