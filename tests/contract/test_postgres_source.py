@@ -23,6 +23,7 @@ from kubernetes_manifests import (
 from local_stack.domains import DOMAINS, FIRST
 from local_stack.settings import Settings
 from local_stack.sources import TABLE, postgres_source
+from statecast_domains.directories import pipeline_files
 from testkit.debezium import CONNECTOR, LIBS, LOGGING, Connect, postgres_connector
 from testkit.postgres import AUTHENTICATION, TEXT, USER, Postgres
 from testkit.postgres import SETTINGS as POSTGRES_SETTINGS
@@ -128,7 +129,7 @@ def test_the_pipelines_are_those_of_the_local_stack(tmp_path: Path) -> None:
     for path, moved in (("/domains/orders", DOMAINS / FIRST), ("/tmp/orders", tmp_path / "made")):
         prepare = re.sub(rf"(?<= ){path}(?=[ /])", str(moved), prepare)
     subprocess.run(["sh", "-e", "-c", prepare], check=True)
-    made = {file.name: yaml.safe_load(file.read_text()) for file in (tmp_path / "made").glob("*.yaml")}
+    made = {file.name: yaml.safe_load(file.read_text()) for file in pipeline_files([tmp_path / "made"])}
 
     assert on_kubernetes("stream-processor")["command"] == script
     assert run == "exec tini -- stream-processor run /tmp/orders"

@@ -88,7 +88,7 @@ ROUNDS = settings(max_examples=8, suppress_health_check=list(HealthCheck))
 def test_the_contract_is_walked_whole() -> None:
     assert len(MESSAGES) > 50
     packages = {message.file.package for message in MESSAGES}
-    nouns = ("change", "orders", "portfolio", "bookings", "odds", "sales", "state", "query", "shard", "push")
+    nouns = ("change", "orders", "portfolio", "bookings", "odds", "sales", "state", "query", "shard", "push", "jobs")
     assert packages == {f"statecast.{noun}.v1" for noun in nouns}
 
 
