@@ -17,6 +17,7 @@ from testkit.relay import Relay
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.channels import EDGE_STORES
 
+pytestmark = pytest.mark.timeout(300)
 SOCKETS = 100
 STORES = "stores:\n" + "".join(
     f"  - {{name: {name}, message: {message}, keeps: members, owner: everyone}}\n" for name, message in MESSAGES.items()
