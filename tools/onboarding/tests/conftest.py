@@ -9,6 +9,7 @@ import yaml
 from kafka_topics.topics_file import read_topics
 from query_service.storage.stores_file import read_stores as read_query_stores
 from statecast.descriptors import MessageTypes
+from statecast_onboarding.domains.command import plan
 from stream_processor.__main__ import main as stream_processor
 from testkit.postgres import PostgresProcess, running_postgres
 from ws_edge.channels import EDGE_STORES
@@ -85,7 +86,7 @@ def check(out: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
 def status_of(out: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setenv("STATECAST_DESCRIPTORS", str(out / "messages"))
-    status = stream_processor(["check", *map(str, (out / "pipelines").iterdir())])
+    status = stream_processor(["check", *map(str, (out / "pipelines").glob("*-by-*.yaml"))])
     types = MessageTypes.read(out / "messages")
     query = {store.name: store for store in read_query_stores(out / "query-stores.yaml", types)}
     edge = read_edge_stores(out / "edge-stores.yaml", types)
@@ -94,11 +95,13 @@ def status_of(out: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     assert set(query) == {*edge, *EDGE_STORES}
     assert all(query[name].message == store.kind for name, store in edge.items())
     assert {store.topic for store in query.values()} <= set(topics)
-    for file in (out / "pipelines").iterdir():
+    for file in (out / "pipelines").glob("*-by-*.yaml"):
         pipeline = yaml.safe_load(file.read_text())
         source = pipeline["source"]["topic"]
         assert {source, f"{source}.dead-letter", pipeline["sink"]["topic"]} <= set(topics)
         assert "compact" in topics[pipeline["sink"]["topic"]].config["cleanup.policy"]
+    # What the domain's files say is what was written.
+    assert plan([str(out / "pipelines"), "--out", str(out)]) == 0
     return status
 
 

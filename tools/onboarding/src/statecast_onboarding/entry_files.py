@@ -44,7 +44,9 @@ def _text(path: Path) -> str:
 def _entries(text: str) -> list[tuple[str, Mapping[str, Any]]] | None:
     """The entries of a file with their names; None when it is no such file."""
     try:
-        [entries] = yaml.safe_load(text).values()
+        content = yaml.safe_load(text)
+        # A domain's file has more than its topics.
+        [entries] = [content["topics"]] if "topics" in content else content.values()
         return [(entry["name"], entry) for entry in entries or ()]
     except (yaml.YAMLError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None

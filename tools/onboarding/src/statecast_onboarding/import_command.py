@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from statecast.descriptors import DescriptorsError, MessageTypes
+from statecast_domains.directories import DOMAIN_FILE
 from statecast_onboarding import service_files
 from statecast_onboarding.connector_file import ConnectorFile, read_connector
 from statecast_onboarding.document_table import read_avro, read_sample
@@ -94,7 +95,14 @@ def _files(options: Namespace) -> Mapping[Path, str]:
         table = table.with_owner(options.owner)
     if options.name is not None:
         table = replace(table, name=options.name)
-    choice = Choice(tuple(dict.fromkeys(options.shape or ["latest"])), options.group, options.sort, prefix)
+    choice = Choice(
+        tuple(dict.fromkeys(options.shape or ["latest"])),
+        options.group,
+        options.sort,
+        prefix,
+        options.owner,
+        options.partitions,
+    )
     package = options.package or f"{_package(table)}.v1"
     group = group_of(table, choice)
     keyed = pipelines(table, package, choice)
@@ -107,9 +115,12 @@ def _files(options: Namespace) -> Mapping[Path, str]:
                 f"{path} is there already, and may have been edited: remove it, or take another --out or --name"
             )
     _check_message(message, new[message])
+    domain = out / "pipelines" / DOMAIN_FILE
+    head, entries = service_files.domain_head(prefix), service_files.domain_entries(table, options.partitions)
+    new[domain] = with_entries(domain, head, entries)
     topics = service_files.topic_entries(table, keyed, options.partitions, prefix)
     new[out / TOPICS] = with_entries(out / TOPICS, service_files.TOPICS_HEAD, topics)
-    query = service_files.query_store_entries(keyed, options.owner)
+    query = service_files.query_store_entries(keyed, options.owner, choice.group)
     new[out / QUERY_STORES] = with_entries(out / QUERY_STORES, service_files.query_stores_head(prefix), query)
     edge = service_files.edge_store_entries(keyed, options.owner, choice.group)
     new[out / EDGE_STORES] = with_entries(out / EDGE_STORES, service_files.EDGE_STORES_HEAD, edge)

@@ -36,13 +36,16 @@ class Keyed:
 class Choice:
     """What was asked for: shapes, the column that groups, and the one that orders a group's members.
 
-    `prefix` is what the names of topics begin with.
+    `prefix` is what the names of topics begin with, `owner` the column of the consumer's id. Without it, staff alone
+    see the rows.
     """
 
     shapes: tuple[str, ...]
     group: str | None
     sort: str | None
     prefix: str = ""
+    owner: str | None = None
+    partitions: int = 4
 
 
 def pipelines(table: Table, package: str, choice: Choice) -> list[Keyed]:
@@ -89,14 +92,14 @@ def _pipeline(shape: str, table: Table, package: str, choice: Choice) -> Keyed:
     source = f"source: {{topic: {in_yaml(table.topic)}, message: {row}Change, format: debezium-json, key: {key}}}"
     if shape == "latest" or group is None:
         name, about, message = f"{table.slug}-by-key", "The newest row of each key.", row
-        keep = [f"group_by: {key}", "keep: latest", f"sink: {{topic: {in_yaml(choice.prefix + name)}}}"]
+        keep = [f"group_by: {key}", "keep: latest", _sink(choice, name)]
     elif shape == "members":
         name, message, sort = f"{table.slug}-by-{_slug(group)}", row, _sort(table, choice)
         about = f"The rows of each {group.name}, in the order of {sort}."
         keep = [
             f"group_by: {in_yaml(group.name)}",
             f"keep: {{members: {{key: {key}, sort: {in_yaml(sort)}}}}}",
-            f"sink: {{topic: {in_yaml(choice.prefix + name)}}}",
+            _sink(choice, name),
         ]
     else:
         name, message = f"{table.slug}-summed-by-{_slug(group)}", f"{package}.{aggregate_name(table, group)}"
@@ -104,11 +107,23 @@ def _pipeline(shape: str, table: Table, package: str, choice: Choice) -> Keyed:
         # In quotes of SQL, because a column may have the name of a keyword.
         sums = [f"    {in_yaml(column.name)}: sum(`{column.name}`)" for column in summed(table, group)]
         keep = [f"group_by: {in_yaml(group.name)}", "keep:", "  aggregate:", "    rows: count(*)", *sums]
-        keep.append(f"sink: {{topic: {in_yaml(choice.prefix + name)}, message: {message}}}")
+        keep.append(_sink(choice, name, f", message: {message}"))
+    keep.append(f"store: {{readers: {readers(shape, choice.owner, choice.group)}}}")
     head = [f"# {about}", *_warnings(table), f"name: {in_yaml(name)}", source]
     more = ['# where: "…"                      # a SQL condition on the row: others leave', *keep]
     end = ["trigger: {mode: realtime, checkpoint: 60s}", "dead_letters: {limit: 1000}"]
     return Keyed(name, choice.prefix + name, shape, message, "\n".join([*head, *more, *end]) + "\n")
+
+
+def _sink(choice: Choice, name: str, more: str = "") -> str:
+    return f"sink: {{topic: {in_yaml(choice.prefix + name)}, partitions: {choice.partitions}{more}}}"
+
+
+def readers(shape: str, owner: str | None, group: str | None) -> str:
+    """Who may read what a shape keeps. An aggregate has no column but its group."""
+    if owner is None or (shape == "aggregate" and owner != group):
+        return "staff"
+    return f"{{field: {in_yaml(owner)}{', group: true' if shape != 'latest' and owner == group else ''}}}"
 
 
 def _warnings(table: Table) -> list[str]:

@@ -5,7 +5,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from statecast_onboarding.connector_file import TABLES, ConnectorFile, include_entries, include_entry, settings_of
 from statecast_onboarding.errors import OnboardingError
-from statecast_onboarding.pipeline_files import Keyed, in_yaml
+from statecast_onboarding.pipeline_files import Keyed, in_yaml, readers
 from statecast_onboarding.postgres_table import split_name, topic_of
 from statecast_onboarding.table import Table
 from statecast_service.topic_names import MAX_TOPIC_NAME, is_topic_name
@@ -48,6 +48,18 @@ def query_stores_head(prefix: str) -> str:
     return _QUERY_STORES_HEAD.replace("CHANNELS", channels).replace("REVOCATIONS", revocations)
 
 
+def domain_head(prefix: str) -> str:
+    """The beginning of `domain.yaml`, which stands beside the pipelines."""
+    own = f"topic_prefix: {in_yaml(prefix)}\n" if prefix else ""
+    return f"# What the pipelines beside it read: topics that others write.\n{own}topics:\n"
+
+
+def domain_entries(table: Table, partitions: int) -> dict[str, str]:
+    """The entry of `domain.yaml`, by topic."""
+    entry = f"  - {{name: {in_yaml(table.topic)}, partitions: {partitions}, writers: [debezium]}}\n"
+    return {table.topic: entry}
+
+
 def topic_entries(table: Table, keyed: Sequence[Keyed], partitions: int, prefix: str) -> dict[str, str]:
     """The entries of the topics file, by topic. Raises OnboardingError when the table's cannot be one beside others."""
     read = "stream-processor: [Read]"
@@ -78,11 +90,11 @@ def _topic(name: str, partitions: int, config: str, access: str) -> str:
     return f"  - name: {in_yaml(name)}\n    partitions: {partitions}\n    config: {config}\n    access: {{{access}}}\n"
 
 
-def query_store_entries(keyed: Sequence[Keyed], owner: str | None) -> dict[str, str]:
+def query_store_entries(keyed: Sequence[Keyed], owner: str | None, group: str | None) -> dict[str, str]:
     """The entries of the query service's stores file, by store."""
     entries = {}
     for each in keyed:
-        owned = f", owner: {in_yaml(owner)}" if owner and each.shape != "aggregate" else ""
+        owned = f", owner: {in_yaml(owner)}" if owner and readers(each.shape, owner, group) != "staff" else ""
         name, topic = in_yaml(each.name), in_yaml(each.topic)
         entries[each.name] = f"  - {{name: {name}, topic: {topic}, message: {each.message}{owned}}}\n"
     return entries
@@ -92,9 +104,7 @@ def edge_store_entries(keyed: Sequence[Keyed], owner: str | None, group: str | N
     """The entries of the edge's stores file, by store. Without an owner, staff alone see the rows."""
     entries = {}
     for each in keyed:
-        rule = "staff"
-        if owner is not None and (each.shape != "aggregate" or owner == group):
-            rule = f"{{field: {in_yaml(owner)}{', group: true' if each.shape != 'latest' and owner == group else ''}}}"
+        rule = readers(each.shape, owner, group)
         keeps = "members" if each.shape == "members" else "one"
         fields = (f"name: {in_yaml(each.name)}", f"message: {each.message}", f"keeps: {keeps}", f"owner: {rule}")
         entries[each.name] = f"  - {fields[0]}\n" + "".join(f"    {field}\n" for field in fields[1:])

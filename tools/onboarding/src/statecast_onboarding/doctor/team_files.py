@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from statecast_domains.directories import DOMAIN_FILE
 from statecast_onboarding.connector_file import read_connector
 from statecast_onboarding.errors import OnboardingError
 from statecast_service.topic_names import is_topic_name
@@ -32,7 +33,8 @@ def read_files(directory: Path) -> TeamFiles:
     if not directory.is_dir():
         raise OnboardingError(f"{directory} is no directory: --files takes what `statecast import` has written")
     connector = read_connector(directory / "connector.json")
-    pipelines = {path: _mapping(path) for path in sorted((directory / "pipelines").glob("*.yaml"))}
+    files = [path for path in sorted((directory / "pipelines").glob("*.yaml")) if path.name != DOMAIN_FILE]
+    pipelines = {path: _mapping(path) for path in files}
     routes = {path for path, pipeline in pipelines.items() if _is_route(pipeline.get("keep"))}
     return TeamFiles(
         topics=_entries(directory / "topics.yaml", "topics", "name"),
