@@ -68,6 +68,6 @@ def query_rig(rows: int) -> Iterator[QueryRig]:
         directory = Path(temporary)
         with running_broker(directory / "broker") as broker:
             topic = {"message.timestamp.type": "LogAppendTime"}
-            settings = {"session_timeout_ms": SESSION_TIMEOUT_MS}
-            with query_cluster(broker.bootstrap, directory / "query", topic, **settings) as cluster:
+            at = directory / "query"
+            with query_cluster(broker.bootstrap, at, topic, session_timeout_ms=SESSION_TIMEOUT_MS) as cluster:
                 yield QueryRig(cluster, rows)
