@@ -118,6 +118,12 @@ def processor_of(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Processor
         yield make
 
 
+@pytest.fixture
+def write_pipeline() -> Callable[[str, Path, str], Path]:
+    """Writes the file of a shipped pipeline, by name, into a directory, with its topics after a prefix."""
+    return lambda name, directory, prefix: prefixed(next(PIPELINES.rglob(f"{name}.yaml")), directory, prefix, {})
+
+
 def prefixed(file: Path, directory: Path, prefix: str, replaced: dict[str, object]) -> Path:
     """Writes the pipeline file anew with other topics."""
     content = yaml.safe_load(file.read_text())

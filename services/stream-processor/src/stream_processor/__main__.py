@@ -72,7 +72,7 @@ def _check(files: Sequence[Path], contract: Contract) -> int:
     return 0 if len(sound) == len(files) else PipelineFileError.exit_status
 
 
-def _run(pipelines: Sequence[Pipeline], contract: Contract, settings: Settings, _: Namespace) -> None:
+def _run(pipelines: Sequence[Pipeline], contract: Contract, settings: Settings, options: Namespace) -> None:
     from stream_processor.operation.run import Runner
 
     stopping = Event()
@@ -85,7 +85,8 @@ def _run(pipelines: Sequence[Pipeline], contract: Contract, settings: Settings, 
     with HealthServer(settings, metrics.registry, readiness=lambda: readiness.reason) as health:
         log.info("serving metrics and health", host=settings.metrics_host, port=health.port)
         show = status.show if status else lambda _: None
-        Runner(settings, contract, metrics, readiness, stopping, show).run(pipelines)
+        directories = [path for path in options.files if path.is_dir()]
+        Runner(settings, contract, metrics, readiness, stopping, show, directories).run(pipelines)
 
 
 def _explain(pipelines: Sequence[Pipeline], contract: Contract, settings: Settings, _: Namespace) -> None:

@@ -20,6 +20,10 @@ class TooFewSlotsError(ConfigurationError):
     """The master gives fewer task slots than the pipelines hold for good."""
 
 
+class TopicsMissingError(ConfigurationError):
+    """A pipeline that was added waits for its topics."""
+
+
 class NotBuiltError(ConfigurationError):
     """Java or the jars are missing."""
 

@@ -23,6 +23,8 @@ class Metrics:
         # A real-time query holds all of its tasks for good.
         self.tasks = gauge("running_tasks", "Spark tasks that run now", query)
         self.slots = gauge("task_slots", "Task slots that the queries need")
+        # Of the directories that are followed: wrong, without their topics, or without slots.
+        self.refused_files = gauge("refused_files", "Pipeline files that have come and are not run; the log says why")
         # Real-time mode: one per checkpoint interval. Micro-batch mode: one per batch with data.
         self.checkpoints = counter("checkpoints", "Committed batches", query)
         self.checkpoint_seconds = gauge("checkpoint_seconds", "From a batch's last record to its commit", query)

@@ -29,6 +29,12 @@ class Settings(KafkaSettings, DescriptorSettings):
         default=None, description="The time between checkpoints of all real-time pipelines, over what their files say."
     )
     master: str = Field(default="", description="Spark's master; empty: local[the slots needed].")
+    spare_slots: int = Field(
+        default=32,
+        ge=0,
+        le=1000,
+        description="Task slots of a local master beyond those needed, for pipelines that are added to a directory.",
+    )
     driver_memory: str = Field(default="1g", pattern=r"^\d+[mg]$", description="The heap of Spark's driver.")
     java_options: str = Field(
         default=QUICK_START,

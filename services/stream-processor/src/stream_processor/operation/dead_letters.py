@@ -135,14 +135,19 @@ class DeadLetterLimits:
         self.too_many: dict[str, str] = {}
         """By the names of the pipelines that had too many at the last check, what to do about it."""
         self.by_topic: dict[str, dict[str, int]] = {}
+        self._letters: dict[str, _Letters] = {}
         for each in pipelines:
-            limits = self.by_topic.setdefault(dead_letter_topic(each.source_topic), {})
-            limits[each.name] = each.definition.dead_letters.limit
+            self.add(each)
         self._ends = ends
         self._read = read
         self._notes = notes
         self._stopping = stopping
-        self._letters: dict[str, _Letters] = {}
+
+    def add(self, pipeline: Pipeline) -> None:
+        """Counts the letters of one more pipeline: its topic is read from where the count began."""
+        topic = dead_letter_topic(pipeline.source_topic)
+        self.by_topic.setdefault(topic, {})[pipeline.name] = pipeline.definition.dead_letters.limit
+        self._letters.pop(topic, None)
 
     def check(self, metrics: Metrics) -> dict[str, str]:
         """Updates `too_many` and returns it; what `stopping` has interrupted changes nothing and goes on next time."""

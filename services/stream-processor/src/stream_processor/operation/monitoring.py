@@ -18,6 +18,7 @@ from stream_processor.steps.truncation import OBSERVED
 
 log = structlog.get_logger()
 
+_JVM_ENDED = "Spark's JVM has ended; its own last words are above"
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 
 Ends = Mapping[int, int]
@@ -60,6 +61,8 @@ class WatchedQuery:
     tasks: Callable[[StreamingQuery], int]
     metrics: Metrics
     clock: Callable[[], float] = time.time
+    added: bool = False
+    """Whether it was added to a run that goes on, whose readiness does not wait for it."""
     started: bool = field(default=False, init=False)
     checkpointed: Mapping[int, int] = field(default_factory=dict, init=False)
     """The offset of each partition of the source at which a replay would begin, by the last checkpoint of this run."""
@@ -68,6 +71,16 @@ class WatchedQuery:
     def has_checkpointed(self, ends: Ends) -> bool:
         """Whether the last checkpoint of this run holds the source up to these ends."""
         return all(self.checkpointed.get(partition, 0) >= end for partition, end in ends.items())
+
+    def failure(self) -> str | None:
+        """Why the query has ended; None while it is active. Raises QueryFailedError when all of Spark has ended."""
+        try:
+            if self.query.isActive:
+                return None
+            self.metrics.query_up.labels(self.plan.name).set(0)
+            return _reason(self.query)
+        except JVM_LOST as error:
+            raise QueryFailedError(_JVM_ENDED) from error
 
     def look(self) -> None:
         """Updates `started` and the metrics. Raises QueryFailedError when the query, or all of Spark, has ended."""
@@ -85,7 +98,7 @@ class WatchedQuery:
                 all_run = self.query.lastProgress is not None or self.query.status["message"].startswith("Waiting")
             self.started = self.started or all_run
         except JVM_LOST as error:
-            raise QueryFailedError("Spark's JVM has ended; its own last words are above") from error
+            raise QueryFailedError(_JVM_ENDED) from error
 
     def _follow(self) -> None:
         """Takes the reports that are new. Asks for several only if there are: all recent ones are a lot of text."""
@@ -129,7 +142,7 @@ def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness, held: Seq
     """Looks at each query; ready when all have started. `held` says why others have not. Raises QueryFailedError."""
     for each in queries:
         each.look()
-    waiting = [each.plan.name for each in queries if not each.started]
+    waiting = [each.plan.name for each in queries if not (each.started or each.added)]
     if waiting:
         readiness.report(f"starting {', '.join(waiting)}")
     elif held:

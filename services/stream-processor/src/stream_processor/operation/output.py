@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from statecast_service.kafka import KafkaSettings, connect
 from stream_processor.metrics import Metrics
+from stream_processor.operation.plan import QueryPlan
 from stream_processor.operation.topics import Topics, state_record
 
 log = structlog.get_logger()
@@ -31,10 +32,29 @@ OutputSample = tuple[dict[str, int], dict[str, list[float]]]
 """By topic: how many records came since the last look, and the lags in seconds of a sample of them."""
 
 
+class WrittenTopics:
+    """The topics that the queries of a run write; more queries may be added."""
+
+    def __init__(self, plans: Iterable[QueryPlan]) -> None:
+        self.queries: dict[str, str] = {}
+        """By topic, the query that writes it: of the dead letters of a source, the first."""
+        self.topics: list[str] = []
+        self.keyed: list[str] = []
+        self.add(plans)
+
+    def add(self, plans: Iterable[QueryPlan]) -> None:
+        for each in plans:
+            if each.sink_topic not in self.queries:
+                self.queries[each.sink_topic] = each.name
+                self.topics.append(each.sink_topic)
+                self.keyed += [each.sink_topic] if each.shuffle_partitions else []
+
+
 class SinkTail:
     """Follows the ends of keyed topics from where they stand at the first look. One thread at a time."""
 
     def __init__(self, kafka: KafkaSettings, names: Sequence[str]) -> None:
+        """More names may be added to `names`."""
         self._names = names
         self._topics = Topics(kafka)
         self._last_ends: Mapping[Partition, int] = {}

@@ -1,7 +1,7 @@
 """Plans the queries of pipelines, one each and one per source topic for its dead letters, and their task slots."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 class QueryPlan:
     """One streaming query.
 
-    `pipelines` is the one that it runs, or all of a source topic whose dead letters it writes. `shuffles` of
+    `pipelines` is the one that it runs, or those of a source topic whose dead letters it writes. `shuffles` of
     `shuffle_partitions` each follow upon the source: one by the rows, of an aggregate another by the groups, none of
     what keeps no state. `tasks` run at once, for good in real-time mode. `epoch` is the life of the checkpoint.
     """
@@ -126,19 +126,36 @@ def _check_no_cycle(pipelines: Sequence[Pipeline]) -> None:
             raise PipelineFileError(pipeline.file, "source.topic", f"is what comes of its own sink: {names}")
 
 
+def letters_apart(pipeline: Pipeline) -> str:
+    """The query that writes the dead letters of a pipeline apart from those of its source's other pipelines."""
+    return f"{dead_letter_topic(pipeline.source_topic)}.{pipeline.name}"
+
+
 def plan(
-    pipelines: Sequence[Pipeline], partitions: Mapping[str, int], checkpoint: timedelta | None = None
+    pipelines: Sequence[Pipeline],
+    partitions: Mapping[str, int],
+    checkpoint: timedelta | None = None,
+    apart: Collection[str] = (),
 ) -> list[QueryPlan]:
-    """The queries, by the number of partitions of each topic; `checkpoint` overrides the files' intervals."""
+    """The queries, by the number of partitions of each topic; `checkpoint` overrides the files' intervals.
+
+    `apart` names the pipelines that came while others of their source ran. Each has a query for its dead letters, which
+    begins where the pipeline does and goes on from its own checkpoint: that of the others has read the source already.
+    """
     plans = []
     for pipeline in pipelines:
         source, sink = pipeline.source_topic, pipeline.sink_topic
         counts = partitions[source], partitions[sink] if pipeline.shuffles else 0, pipeline.shuffles
         plans.append(QueryPlan(pipeline.name, (pipeline,), source, sink, _trigger(pipeline, checkpoint), *counts))
-    for source in dict.fromkeys(pipeline.source_topic for pipeline in pipelines):
-        readers = tuple(pipeline for pipeline in pipelines if pipeline.source_topic == source)
+    readers: dict[str, list[Pipeline]] = {}
+    for pipeline in pipelines:
+        alone = pipeline.name in apart
+        name = letters_apart(pipeline) if alone else dead_letter_topic(pipeline.source_topic)
+        readers.setdefault(name, []).append(pipeline)
+    for name, checked in readers.items():
+        source, trigger = checked[0].source_topic, _trigger(checked[0], checkpoint)
         sink = dead_letter_topic(source)
-        plans.append(QueryPlan(sink, readers, source, sink, _trigger(readers[0], checkpoint), partitions[source], 0))
+        plans.append(QueryPlan(name, tuple(checked), source, sink, trigger, partitions[source], 0))
     return plans
 
 
@@ -149,13 +166,13 @@ def _trigger(pipeline: Pipeline, checkpoint: timedelta | None) -> TriggerSection
     return trigger.model_copy(update={"checkpoint": checkpoint})
 
 
-def choose_master(master: str, slots: int, cores: int) -> str:
-    """The master to use: `master` as set, or `local[slots]`. Raises TooFewSlotsError if a local one is too small.
+def choose_master(master: str, slots: int, cores: int, spare: int = 0) -> str:
+    """The master to use: `master` as set, or `local[slots + spare]`. Raises TooFewSlotsError if a local one is small.
 
     `cores` is what `local[*]` stands for. How many slots a cluster gives is known when its executors have come.
     """
     if not master:
-        return f"local[{slots}]"
+        return f"local[{slots + spare}]"
     local = _LOCAL.fullmatch(master)
     if local is not None:
         offered = {None: 1, "*": cores}.get(local[1]) or int(local[1])

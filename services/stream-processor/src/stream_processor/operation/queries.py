@@ -28,6 +28,8 @@ EXPLAINED_PARTITIONS = 4
 """An explained plan is that of a sink with so many; the real number is known to Kafka alone."""
 NO_KAFKA = {"bootstrap.servers": "none:9092"}
 """Spark wants an address for a plan, too."""
+Prepared = tuple[QueryPlan, DataStreamWriter]
+"""A query that Spark has checked, and what starts it."""
 _DESCRIPTORS = re.compile(r"0x[0-9A-F]{64,}")
 
 

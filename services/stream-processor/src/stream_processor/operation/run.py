@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from threading import Event
 
 import structlog
@@ -17,12 +18,21 @@ from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import BrokerLostError, CheckpointsUnusableError
 from stream_processor.metrics import Metrics, Readiness
+from stream_processor.operation.additions import Additions, PipelineDirectories
 from stream_processor.operation.checkpointed import CheckpointedGroup, CheckpointedOffsets
 from stream_processor.operation.checkpoints import Checkpoints, claim, open_checkpoints
 from stream_processor.operation.dead_letters import DeadLetterLimits, read_dead_letters
 from stream_processor.operation.monitoring import WatchedQuery, look_at_all, running_tasks
-from stream_processor.operation.output import Output, SinkTail, summary
-from stream_processor.operation.plan import QueryPlan, access_of, choose_master, plan, slots_needed, topics_of
+from stream_processor.operation.output import Output, SinkTail, WrittenTopics, summary
+from stream_processor.operation.plan import (
+    QueryPlan,
+    access_of,
+    choose_master,
+    letters_apart,
+    plan,
+    slots_needed,
+    topics_of,
+)
 from stream_processor.operation.queries import prepare
 from stream_processor.operation.session import drain, missing_slots, start_session, stop
 from stream_processor.operation.starts import FirstLoads, Starts, within_limits
@@ -46,7 +56,10 @@ SIGN_IN = "io.statecast.spark.PasswordFile"
 
 @dataclass(frozen=True)
 class Runner:
-    """What a run takes; `stopping` ends it, and `show` takes a line for people at each look."""
+    """What a run takes; `stopping` ends it, and `show` takes a line for people at each look.
+
+    Pipelines whose files come into the `directories` are added to it.
+    """
 
     settings: Settings
     contract: Contract
@@ -54,6 +67,7 @@ class Runner:
     readiness: Readiness
     stopping: Event
     show: Callable[[str], object]
+    directories: Sequence[Path] = ()
 
     def run(self, pipelines: Sequence[Pipeline]) -> None:
         """Blocks until `stopping` is set. Raises ServiceError when it cannot start or cannot go on."""
@@ -65,12 +79,15 @@ class Runner:
             partitions, ids = topics.partitions(names), topics.ids(names)
             pipelines = with_record_limits(pipelines, topics.max_record_bytes)
             check_tables(pipelines, topics.config)
-        plans = plan(pipelines, partitions, self.settings.checkpoint_interval)
-        keyed = any(each.shuffle_partitions for each in plans)
+        keyed = any(each.shuffles for each in pipelines)
         if keyed and not self._wait(CheckpointedGroup(self.settings).refused, TOPICS_POLL_S):
             return
-        checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, plans))
+        planned = partial(plan, pipelines, partitions, self.settings.checkpoint_interval)
+        # Which dead letters are written apart stands beside the checkpoints: Spark, if it reads them, starts for all.
+        most = planned([each.name for each in pipelines])
+        checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, most))
         with checkpoints.hold():
+            plans = planned([each.name for each in pipelines if checkpoints.exists(letters_apart(each))])
             with self._broker():
                 plans = [replace(each, epoch=claim(checkpoints, each, ids, topics.highest_epoch)) for each in plans]
             read = partial(read_dead_letters, self.settings)
@@ -78,7 +95,7 @@ class Runner:
             # Not counted, a limit would begin after what this run sets aside first.
             if not self._wait(lambda: self._uncounted(limits), LOOK_AT_START_S) or self.stopping.is_set():
                 return
-            self._run_on_spark(plans, topics, limits, checkpoints)
+            self._run_on_spark(pipelines, plans, topics, limits, checkpoints)
 
     @contextmanager
     def _broker(self) -> Iterator[None]:
@@ -88,7 +105,12 @@ class Runner:
             raise BrokerLostError(f"Kafka at {self.settings.kafka_bootstrap} went away: {error}") from error
 
     def _run_on_spark(
-        self, all_plans: Sequence[QueryPlan], topics: Topics, limits: DeadLetterLimits, checkpoints: Checkpoints
+        self,
+        pipelines: Sequence[Pipeline],
+        all_plans: Sequence[QueryPlan],
+        topics: Topics,
+        limits: DeadLetterLimits,
+        checkpoints: Checkpoints,
     ) -> None:
         plans = within_limits(all_plans, limits.too_many, self.metrics)
         spark = self._session(plans)
@@ -102,7 +124,21 @@ class Runner:
                 loads = FirstLoads(all_plans, lambda name: not checkpoints.exists(name), topics.readable_ends)
             prepared = [(each, prepare(each, spark, self.contract, kafka, checkpoints)) for each in plans]
             tasks = partial(running_tasks, spark.sparkContext.statusTracker())
-            self._supervise(Starts(prepared, loads, tasks, self.metrics, queries), plans, topics, limits, checkpoints)
+            starts = Starts(prepared, loads, tasks, self.metrics, queries)
+            additions = Additions(
+                PipelineDirectories(self.directories, [Path(each.file) for each in pipelines], self.settings),
+                list(pipelines),
+                list(plans),
+                starts,
+                topics,
+                limits,
+                checkpoints,
+                self.settings,
+                self.metrics,
+                partial(task_slots, spark),
+                lambda added, contract: prepare(added, spark, contract, kafka, checkpoints),
+            )
+            self._supervise(starts, plans, topics, limits, checkpoints, additions)
             self.readiness.report("draining")
             self.show("draining")
             drain(spark, [each.query for each in queries], self.settings.drain_s)
@@ -119,7 +155,8 @@ class Runner:
         self.readiness.report("starting Spark")
         slots = slots_needed(plans)
         self.metrics.slots.set(slots)
-        master = choose_master(self.settings.master, slots, os.cpu_count() or 1)
+        spare = self.settings.spare_slots if self.directories else 0
+        master = choose_master(self.settings.master, slots, os.cpu_count() or 1, spare)
         log.info("starting Spark", master=master, slots=slots)
         return start_session(self.settings, master)
 
@@ -130,15 +167,18 @@ class Runner:
         topics: Topics,
         limits: DeadLetterLimits,
         checkpoints: Checkpoints,
+        additions: Additions,
     ) -> None:
-        sinks = {each.sink_topic: each.name for each in plans}
-        keyed = [each.sink_topic for each in plans if each.shuffle_partitions]
-        kafka = self.settings
-        with closing(SinkTail(kafka, list(sinks))) as tail:
+        written, kafka = WrittenTopics(plans), self.settings
+        with closing(SinkTail(kafka, written.topics)) as tail:
             checkpointed = CheckpointedOffsets(topics.ends, CheckpointedGroup(kafka).commit, starts.running)
-            output, pause, ready = Output(tail.look, sinks, keyed, self.metrics), LOOK_AT_START_S, False
+            output = Output(tail.look, written.queries, written.keyed, self.metrics)
+            pause, ready = LOOK_AT_START_S, False
             while not self.stopping.wait(pause):
                 checkpoints.check()
+                if ready:
+                    written.add(additions.look())
+                    starts.drop_failed()
                 look_at_all(starts.running, self.readiness, starts.start())
                 if (uncounted := self._uncounted(limits)) is not None:
                     log.warning(uncounted)

@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 
 import structlog
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from stream_processor.definition.pipeline import RowPipeline
 from stream_processor.errors import DeadLetterLimitError
 from stream_processor.metrics import Metrics
 from stream_processor.operation.monitoring import Ends, WatchedQuery
 from stream_processor.operation.plan import QueryPlan
-from stream_processor.operation.queries import start
+from stream_processor.operation.queries import Prepared, start
 from stream_processor.operation.session import stop_queries
 
 log = structlog.get_logger()
@@ -32,8 +31,14 @@ class FirstLoads:
 
         `is_new` tells of a query's name whether it has no checkpoint; `ends` are those that readers of a topic reach.
         """
-        writers = {each.sink_topic: each for each in plans if each.shuffle_partitions}
+        self._writers: dict[str, QueryPlan] = {}
         self._waits: dict[str, dict[str, Ends]] = {}
+        self.add(plans, is_new, ends)
+
+    def add(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
+        """Takes more plans of the process. `is_new` and `ends` are as before."""
+        writers = self._writers
+        writers |= {each.sink_topic: each for each in plans if each.shuffle_partitions}
         for each in plans:
             for table in [writers[topic] for topic in _tables(each) if topic in writers and is_new(each.name)]:
                 # Two that join each other would wait for ever.
@@ -77,21 +82,41 @@ def within_limits(plans: Sequence[QueryPlan], too_many: Mapping[str, str], metri
 
 @dataclass
 class Starts:
-    """The queries of a run: those that run, and those that are prepared and held back."""
+    """The queries of a run: those that run, and those that are prepared and held back.
 
-    held: list[tuple[QueryPlan, DataStreamWriter]]
+    Those that were added to a run which goes on decide nothing for it before they have started.
+    """
+
+    held: list[Prepared]
     loads: FirstLoads
     tasks: Callable[[StreamingQuery], int]
     metrics: Metrics
     running: list[WatchedQuery] = field(default_factory=list)
     _told: list[str] = field(default_factory=list, init=False)
+    _added: set[str] = field(default_factory=set, init=False)
+
+    def add(self, prepared: Sequence[Prepared], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
+        """Takes more queries, to be started by `start`; `is_new` and `ends` are as those of FirstLoads."""
+        plans = [plan for plan, _ in prepared]
+        self._added.update(each.name for each in plans)
+        self.loads.add(plans, is_new, ends)
+        self.held += prepared
+
+    def drop_failed(self) -> None:
+        """Takes out added queries that have ended before they started, which nobody needs yet."""
+        for each in [each for each in self.running if each.added and not each.started]:
+            if (failure := each.failure()) is not None:
+                log.error("an added pipeline has ended; the others go on", query=each.plan.name, reason=failure)
+                self.running.remove(each)
 
     def start(self) -> list[str]:
-        """Starts those that may, and returns why others may not. Raises QueryFailedError."""
+        """Starts those that may, and returns why others may not, added ones left out. Raises QueryFailedError."""
         names = [plan.name for plan, _ in self.held]
         reasons = {name: self.loads.missing(name, self.running, names) for name in names}
         for plan, prepared in [each for each in self.held if reasons[each[0].name] is None]:
-            self.running.append(WatchedQuery(plan, start(plan, prepared), self.tasks, self.metrics))
+            is_added = plan.name in self._added
+            watched = WatchedQuery(plan, start(plan, prepared), self.tasks, self.metrics, added=is_added)
+            self.running.append(watched)
             log.info("started", query=plan.name, source=plan.source_topic, sink=plan.sink_topic)
         self.held = [each for each in self.held if reasons[each[0].name] is not None]
         missing = [reason for reason in reasons.values() if reason is not None]
@@ -99,7 +124,7 @@ class Starts:
             if reason not in self._told:
                 log.info("held back", reason=reason)
         self._told = missing
-        return missing
+        return [reason for name, reason in reasons.items() if reason is not None and name not in self._added]
 
     def stop_beyond_limits(self, too_many: Mapping[str, str]) -> None:
         """Takes out the queries in `too_many`, which has the reasons by name, and stops those that run.

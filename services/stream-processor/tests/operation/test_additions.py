@@ -1,0 +1,226 @@
+"""Pipelines whose files come into a directory while others run."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
+
+from stream_processor.definition import pipeline_check
+from stream_processor.definition.contract import Contract
+from stream_processor.metrics import Metrics
+from stream_processor.operation.additions import Additions, PipelineDirectories
+from stream_processor.operation.checkpoints import Checkpoints, LocalFiles
+from stream_processor.operation.dead_letters import DeadLetterLimits
+from stream_processor.operation.plan import plan, topics_of
+from stream_processor.operation.starts import FirstLoads, Starts
+from stream_processor.settings import Settings
+from testkit.stream_processor.fakes import FakeQuery, FakeTasks
+
+ORDERS = Path(__file__).parents[4] / "domains" / "orders"
+SLOTS = 40
+
+
+class FakeTopics:
+    """Topics of four partitions; those in `absent` are not there."""
+
+    absent: frozenset[str] = frozenset()
+
+    def missing(self, access: Mapping[str, Iterable[str]]) -> str | None:
+        gone = sorted(self.absent & set(access))
+        return f"no topic {', '.join(gone)}" if gone else None
+
+    def partitions(self, names: Iterable[str]) -> dict[str, int]:
+        return dict.fromkeys(names, 4)
+
+    def ids(self, names: Iterable[str]) -> dict[str, str]:
+        return {name: name for name in names}
+
+    def max_record_bytes(self, names: Iterable[str]) -> dict[str, int]:
+        return dict.fromkeys(names, 1_000_000)
+
+    def config(self, names: Iterable[str], key: str) -> dict[str, str]:
+        return {}
+
+    def readable_ends(self, name: str) -> dict[int, int]:
+        return {}
+
+    def highest_epoch(self, name: str, last_only: bool) -> int:
+        return 0
+
+
+class Prepared:
+    """A query that starts as a fake, which ends at once if there is an error."""
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+
+    def start(self) -> Any:
+        return FakeQuery([], self._error)
+
+
+class Run:
+    """A run of orders-by-key on a directory; `look` does what the run does at each look."""
+
+    def __init__(self, root: Path, contract: Contract) -> None:
+        self.directory = root / "pipelines"
+        self.directory.mkdir()
+        first = self.copy("orders-by-key")
+        pipelines = [pipeline_check.read(first, contract)]
+        plans = plan(pipelines, dict.fromkeys(topics_of(pipelines), 4))
+        self.registry = CollectorRegistry()
+        self.topics, self.metrics, self.settings = FakeTopics(), Metrics(self.registry), Settings()
+        self.slots, self.error = SLOTS, cast(Exception | None, None)
+        checkpoints = Checkpoints(str(root / "checkpoints"), LocalFiles())
+        limits = DeadLetterLimits(pipelines, lambda _: {}, lambda *_: [], checkpoints)
+        loads = FirstLoads(plans, lambda _: False, lambda _: {})
+        held = [(each, cast(Any, Prepared(None))) for each in plans]
+        self.starts = Starts(held, loads, FakeTasks(1).running, self.metrics)
+        self.additions = Additions(
+            PipelineDirectories([self.directory], [first], self.settings),
+            pipelines,
+            list(plans),
+            self.starts,
+            cast(Any, self.topics),
+            limits,
+            checkpoints,
+            self.settings,
+            self.metrics,
+            lambda: self.slots,
+            lambda *_: cast(Any, Prepared(self.error)),
+        )
+        self.look()
+
+    def copy(self, name: str, /, **replaced: object) -> Path:
+        content = yaml.safe_load((ORDERS / f"{name}.yaml").read_text())
+        file = self.directory / f"{name}.yaml"
+        file.write_text(yaml.safe_dump({**content, **replaced}))
+        return file
+
+    def look(self) -> list[str]:
+        """Looks until what stands in the directory has settled; returns what was logged as an error or a warning."""
+        with capture_logs() as logs:
+            for _ in range(3):
+                self.additions.look()
+                self.starts.drop_failed()
+                self.starts.start()
+            self.starts.drop_failed()
+        return [f"{each['event']} {each.get('reason', '')}" for each in logs if each["log_level"] != "info"]
+
+    @property
+    def running(self) -> set[str]:
+        return {each.plan.name for each in self.starts.running}
+
+    @property
+    def refused(self) -> float | None:
+        return self.registry.get_sample_value("stream_processor_refused_files")
+
+
+BEFORE = {"orders-by-key", "orders.dead-letter"}
+ADDED = {"orders-by-item", "orders.dead-letter.orders-by-item"}
+
+
+@pytest.fixture
+def run(tmp_path: Path, contract: Contract) -> Run:
+    return Run(tmp_path, contract)
+
+
+def test_a_new_file_starts_its_pipeline_with_a_query_for_its_own_dead_letters(run: Run) -> None:
+    before = list(run.starts.running)
+    run.copy("orders-by-item")
+
+    assert run.look() == []
+    assert run.running == BEFORE | ADDED
+    assert run.starts.running[: len(before)] == before
+    [letters] = [each.plan for each in run.starts.running if each.plan.name == "orders.dead-letter.orders-by-item"]
+    assert letters.sink_topic == "orders.dead-letter"
+    assert [each.name for each in letters.pipelines] == ["orders-by-item"]
+
+
+@pytest.mark.parametrize(
+    ("replaced", "named"),
+    [
+        ({"group_by": "items.item"}, "group_by"),
+        ({"name": "orders-by-key"}, "is also the name of"),
+        ({"sink": {"topic": "orders-by-key"}}, "is also written by"),
+    ],
+)
+def test_a_wrong_file_is_told_once_and_counted_until_it_is_right(
+    run: Run, replaced: dict[str, object], named: str
+) -> None:
+    run.copy("orders-by-item", **replaced)
+    [told] = run.look()
+
+    assert named in told
+    assert run.look() == []
+    assert (run.running, run.refused) == (BEFORE, 1)
+
+    run.copy("orders-by-item")
+
+    assert run.look() == []
+    assert (run.running, run.refused) == (BEFORE | ADDED, 0)
+
+
+def test_a_pipeline_waits_for_its_topics(run: Run) -> None:
+    run.topics.absent = frozenset({"orders-by-item"})
+    run.copy("orders-by-item")
+
+    assert run.look() == ["the pipeline is not started; the others go on no topic orders-by-item"]
+
+    run.topics.absent = frozenset()
+    run.look()
+
+    assert (run.running, run.refused) == (BEFORE | ADDED, 0)
+
+
+def test_a_pipeline_without_task_slots_says_that_the_process_must_be_started_anew(run: Run) -> None:
+    run.slots = 23
+    run.copy("orders-by-item")
+    [told] = run.look()
+
+    assert "there are 23 task slots and 24 are needed: start the process anew" in told
+    assert (run.running, run.refused) == (BEFORE, 1)
+
+
+def test_files_that_change_or_go_are_told_and_their_pipelines_go_on(run: Run) -> None:
+    run.copy("orders-by-key", where="status = 'PAID'")
+    [changed] = run.look()
+    (run.directory / "orders-by-key.yaml").unlink()
+    [gone] = run.look()
+
+    assert changed.startswith("the file has changed; its pipeline goes on as it is")
+    assert gone.startswith("the file is gone; its pipeline goes on as it is")
+    assert run.running == BEFORE
+
+
+def test_a_query_that_ends_before_it_has_started_ends_no_other(run: Run) -> None:
+    run.error = ValueError("no such plan")
+    run.copy("orders-by-item")
+    told = run.look()
+
+    assert len(told) == 2
+    assert all("an added pipeline has ended; the others go on" in each for each in told)
+    assert run.running == BEFORE
+
+
+def test_what_a_config_map_swaps_is_no_change(run: Run) -> None:
+    (run.directory / "..data").mkdir()
+    (run.directory / "..data" / "orders-by-item.yaml").write_text("name: x")
+
+    assert run.look() == []
+    assert run.running == BEFORE
+
+
+def test_a_pipeline_keeps_its_own_dead_letters_after_a_restart(
+    shipped: Callable[..., Any],
+) -> None:
+    pipelines = [shipped("orders-by-key"), shipped("orders-by-item")]
+    plans = plan(pipelines, dict.fromkeys(topics_of(pipelines), 4), apart=["orders-by-item"])
+
+    assert {each.name: [one.name for one in each.pipelines] for each in plans if each.sets_aside} == {
+        "orders.dead-letter": ["orders-by-key"],
+        "orders.dead-letter.orders-by-item": ["orders-by-item"],
+    }
