@@ -192,7 +192,7 @@ def rig(bootstrap: str, shape: Shape, mode: str, bank: Bank, count: int) -> Iter
     with tempfile.TemporaryDirectory(prefix="statecast-bench-") as temporary:
         directory = Path(temporary)
         [shipped] = PIPELINES.rglob(f"{shape.pipeline}.yaml")
-        content = {**yaml.safe_load(shipped.read_text()), "trigger": TRIGGERS[mode]}
+        content = {**yaml.safe_load(shipped.read_text()), **shape.replaced, "trigger": TRIGGERS[mode]}
         for section in ("source", "sink"):
             content[section]["topic"] = prefix + content[section]["topic"]
         source, sink = content["source"]["topic"], content["sink"]["topic"]

@@ -1,7 +1,8 @@
 """The changes that the processor's benchmark sends, serialized before the clock runs."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from statecast.change.v1.change_pb2 import OPERATION_CREATE, OPERATION_UPDATE
 from statecast.orders.v1.order_pb2 import OrderChange, OrderStatus
@@ -12,17 +13,27 @@ ROWS = 50_000
 GROUPS = 20_000  # the groups that they lie in; every tenth change moves its row to another
 STAMP_S = 1_700_000_000
 
+POSITIONS = {
+    "topic": "open-positions",
+    "message": "statecast.portfolio.v1.OpenPositionChange",
+    "key": "position_id",
+}
+"""What us-share-holders reads here, without the pipeline before it."""
+SUMS = {"aggregate": {"positions": "count(*)", "shares": "sum(amount)"}}
+
 Sent = tuple[bytes, bytes]  # key and value of a record
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One of the benchmark's pipelines, as it ships, and what it reads."""
+    """One of the benchmark's pipelines, as it ships but for what is replaced, and what it reads."""
 
     pipeline: str
     changes: Callable[[int, int], Iterator[Sent]]
     written: Callable[[int], tuple[str, ...]]
     """What a change, by its index, makes records of: its row, or the groups that it comes from and to."""
+    replaced: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the pipeline's file that are others here."""
 
 
 def _order_changes(first: int, end: int) -> Iterator[Sent]:
@@ -78,7 +89,8 @@ def _groups(index: int) -> tuple[str, ...]:
 SHAPES = {
     "latest": Shape("orders-by-key", _order_changes, lambda index: (str(index % ROWS),)),
     "members": Shape("orders-by-customer", _order_changes, lambda index: (str(index % ROWS),)),
-    "aggregate": Shape("us-share-holders", _position_changes, _groups),
+    "aggregate": Shape("us-share-holders", _position_changes, _groups, {"source": POSITIONS, "keep": SUMS}),
+    "collect_set": Shape("us-share-holders", _position_changes, _groups, {"source": POSITIONS}),
 }
 
 

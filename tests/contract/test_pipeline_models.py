@@ -173,7 +173,9 @@ def test_only_positions_at_nasdaq_count_for_whom_they_belong_to_in_the_end() -> 
     history.update("p4", exchange="LON")
     history.delete("p5")
 
-    assert us_share_holders(history.changes) == {"ann": ShareHolder(client="ann", positions=3, shares=24)}
+    assert us_share_holders(history.changes) == {
+        "ann": ShareHolder(client="ann", positions=3, shares=24, position_ids=["p1", "p2", "p3"])
+    }
 
 
 def invoice(number: str, total: int, card: str = "ann", kind: "CustomerType.ValueType" = PRIME) -> Invoice:

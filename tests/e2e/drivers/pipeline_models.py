@@ -133,7 +133,23 @@ def us_share_holders(changes: Iterable[OpenPositionChange]) -> Keyed:
             holder = holders.setdefault(row.client, ShareHolder(client=row.client))
             holder.positions += 1
             holder.shares += row.amount
+            holder.position_ids.append(row.position_id)
+    for holder in holders.values():
+        holder.position_ids.sort()
     return holders
+
+
+def positions_by_key(changes: Iterable[OpenPositionChange]) -> Keyed:
+    """The newest row of each position."""
+    return {row.position_id: row for row in rows_after(changes)}
+
+
+def matches_by_sport_and_status(changes: Iterable[MatchChange]) -> Keyed:
+    """The matches of each sport in each status, by their start."""
+    return {
+        member_key(f"{row.sport}:{MatchStatus.Name(row.status)}", time_sort(row.starts_at), row.match_id): row
+        for row in rows_after(changes)
+    }
 
 
 def stores_by_key(changes: Iterable[StoreChange]) -> Keyed:
@@ -287,9 +303,11 @@ MODELS = {
     "orders-by-customer": Model("orders", ORDERS, orders_by_customer),
     "orders-by-item": Model("orders", ORDERS, orders_by_item),
     "bookings-by-customer": Model("bookings", {"bookings": BookingChange}, bookings_by_customer),
+    "positions-by-key": Model("positions", {"open-positions": OpenPositionChange}, positions_by_key),
     "us-share-holders": Model("positions", {"open-positions": OpenPositionChange}, us_share_holders),
     "odds-by-match": Model("odds", {"markets": MarketChange}, odds_by_match),
     "matches-about-to-start": Model("odds", {"matches": MatchChange}, matches_about_to_start),
+    "matches-by-sport-and-status": Model("odds", {"matches": MatchChange}, matches_by_sport_and_status),
     "stores-by-key": Model("invoices", SHOPS, stores_by_key),
     "invoices-by-store": Model("invoices", INVOICES, invoices_by_store),
     "rewards-by-customer": Model("invoices", INVOICES, rewards_by_customer),

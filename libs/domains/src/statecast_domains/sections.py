@@ -199,7 +199,7 @@ class KeepSection(Section):
     aggregate: dict[str, Sql] | None = Field(
         None,
         min_length=1,
-        description="Per field of the sink's message: count(*), or sum, avg, min or max of a SQL expression.",
+        description="Per field of the sink's message: count(*), or sum, avg, min, max or collect_set of SQL.",
     )
     route: RouteSection | None = Field(None, description="Rows are passed on to a plain topic.")
 

@@ -40,7 +40,7 @@ def jvm_reason(error: BaseException) -> str:
 def java_column(
     spark: SparkSession,
     function: str,
-    configuration: Sequence[DataType | str | dict[str, str]],
+    configuration: Sequence[DataType | str | int | dict[str, str]],
     columns: Sequence[Column],
 ) -> Column:
     """A column function of ColumnFunctions.java, made with `configuration` and applied to `columns`."""
@@ -49,7 +49,7 @@ def java_column(
     return Column(java.apply(_jvm(spark).PythonUtils.toSeq([cast(Any, column)._jc for column in columns])))
 
 
-def _java(spark: SparkSession, value: DataType | str | dict[str, str]) -> Any:
+def _java(spark: SparkSession, value: DataType | str | int | dict[str, str]) -> Any:
     if isinstance(value, DataType):
         return cast(Any, spark)._jsparkSession.parseDataType(value.json())
     return MapConverter().convert(value, _jvm(spark)._gateway_client) if isinstance(value, dict) else value

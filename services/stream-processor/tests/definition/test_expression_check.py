@@ -6,6 +6,7 @@ import pytest
 
 from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import Pipeline
+from testkit.stream_processor.changes import POSITION_CHANGES
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,21 @@ from stream_processor.definition.pipeline import Pipeline
             {"keep": {"aggregate": {"shares": "avg(amount)"}}},
             "avg is a double; the field shares is",
         ),
+        (
+            "us-share-holders",
+            {"keep": {"aggregate": {"position_ids": "collect_set(amount)"}}},
+            "the set's values are of type integer",
+        ),
+        (
+            "us-share-holders",
+            {"keep": {"aggregate": {"shares": "collect_set(amount)"}}},
+            "a set goes into a repeated string",
+        ),
+        (
+            "us-share-holders",
+            {"keep": {"aggregate": {"position_ids": "collect_set(ticker, 0)"}}},
+            "a set has 1 to 10,000",
+        ),
         ("us-share-holders", {"keep": {"aggregate": {"client": "count(*)"}}}, "client is filled with the group"),
         (
             "us-share-holders",
@@ -52,7 +68,7 @@ from stream_processor.definition.pipeline import Pipeline
         ),
         (
             "us-share-holders",
-            {"keep": {"aggregate": {"shares": "max(ticker)"}}, "insert_only": True},
+            {"keep": {"aggregate": {"shares": "max(ticker)"}}, "insert_only": True, "source": POSITION_CHANGES},
             "max is of type string",
         ),
         ("invoices-with-store", {"select": {"invoices": "row"}}, "select.invoices: .* did you mean invoice?"),

@@ -65,7 +65,7 @@ def test_the_rows_key_is_the_groups_or_the_members_unless_said(shipped: Callable
     assert {each.name: str(each.primary_key) for each in pipelines if not isinstance(each, RoutePipeline)} == {
         "orders-by-key": "order_id",
         "orders-by-item": "order_id",
-        "us-share-holders": "position_id",
+        "us-share-holders": "None",
     }
 
 

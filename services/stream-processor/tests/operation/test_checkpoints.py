@@ -14,6 +14,7 @@ from stream_processor.errors import PipelineChangedError
 from stream_processor.operation.checkpoints import Checkpoints, LocalFiles, claim
 from stream_processor.operation.plan import QueryPlan, plan
 from testkit.stream_processor import sales
+from testkit.stream_processor.changes import POSITION_CHANGES
 
 IDS = {"orders": "A", "orders-by-key": "B"}
 WITH_MESSAGE = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order"}
@@ -35,7 +36,7 @@ def planned(pipeline: Pipeline, sink_partitions: int = 4) -> QueryPlan:
 def holders(shipped: Callable[..., Pipeline]) -> QueryPlan:
     """The query of an aggregate."""
     partitions = {"open-positions": 4, "us-share-holders": 4, "open-positions.dead-letter": 1}
-    return plan([shipped("us-share-holders")], partitions)[0]
+    return plan([shipped("us-share-holders", source=POSITION_CHANGES)], partitions)[0]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import TooFewSlotsError
 from stream_processor.operation.plan import access_of, check_together, choose_master, plan, slots_needed, topics_of
+from testkit.stream_processor.changes import POSITION_CHANGES
 
 PARTITIONS = {"orders": 4, "orders-by-key": 3, "orders-by-item": 5, "orders.dead-letter": 1}
 
@@ -34,7 +35,7 @@ def test_each_pipeline_is_a_query_and_each_source_one_more(both: list[Pipeline])
 
 
 def test_an_aggregate_shuffles_twice_and_a_route_never(shipped: Callable[..., Pipeline]) -> None:
-    aggregate, route = shipped("us-share-holders"), shipped("home-delivery")
+    aggregate, route = shipped("us-share-holders", source=POSITION_CHANGES), shipped("home-delivery")
     topics = topics_of([aggregate, route])
 
     plans = plan([aggregate, route], dict.fromkeys(topics, 4))

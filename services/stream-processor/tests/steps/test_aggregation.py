@@ -20,7 +20,7 @@ from stream_processor.definition.pipeline import AggregatePipeline, Pipeline
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions
-from testkit.stream_processor.changes import START, change, invoice_change, order
+from testkit.stream_processor.changes import POSITION_CHANGES, START, change, invoice_change, order
 
 EPOCH = 77
 BY_ITEM = {
@@ -69,7 +69,7 @@ def test_rows_add_up_and_a_group_without_rows_is_deleted(
     second = OpenPosition(position_id="q", client="b", amount=2**62, exchange="NASDAQ")
 
     state_records = totals(
-        shipped("us-share-holders"),
+        shipped("us-share-holders", source=POSITION_CHANGES),
         moved(None, one, 1),
         moved(None, second, 2),
         moved(one, other, 3),
@@ -78,7 +78,9 @@ def test_rows_add_up_and_a_group_without_rows_is_deleted(
 
     assert state_records["a"] is None
     assert state_records["b"] is not None
-    assert ShareHolder.FromString(state_records["b"].payload) == ShareHolder(client="b", positions=2, shares=2**62 + 7)
+    assert ShareHolder.FromString(state_records["b"].payload) == ShareHolder(
+        client="b", positions=2, shares=2**62 + 7, position_ids=["p", "q"]
+    )
     assert (state_records["b"].epoch, state_records["b"].source.log_sequence_number) == (EPOCH, 3)
 
 
@@ -88,7 +90,11 @@ def test_a_sum_beyond_its_field_ends_the_query_and_names_the_group(
     second = OpenPosition(position_id="q", client="a", amount=2**62, exchange="NASDAQ")
 
     with pytest.raises(PySparkException, match="us-share-holders: shares of a is beyond what its field holds: 92233"):
-        totals(shipped("us-share-holders"), moved(None, held("a", 2**62), 1), moved(None, second, 2))
+        totals(
+            shipped("us-share-holders", source=POSITION_CHANGES),
+            moved(None, held("a", 2**62), 1),
+            moved(None, second, 2),
+        )
 
 
 def test_every_element_of_a_repeated_group_counts(
@@ -125,6 +131,28 @@ def test_a_group_of_several_paths_stands_in_a_field_each(
     }
 
 
+def test_a_set_beyond_its_bound_has_its_first_values_and_says_so(
+    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
+) -> None:
+    keep = {"aggregate": {"positions": "count(*)", "position_ids": "collect_set(ticker, 2)"}}
+    pipeline = shipped("us-share-holders", source=POSITION_CHANGES, keep=keep)
+    tickers = ("c", "b", "b", "a", "d", "e", "f")
+    rows = [
+        OpenPosition(position_id=f"p-{number}", client="x", ticker=ticker, exchange="NASDAQ")
+        for number, ticker in enumerate(tickers)
+    ]
+    all_come = [moved(None, row, number) for number, row in enumerate(rows, 1)]
+    most_go = [moved(row, None, number) for number, row in enumerate(rows, 8) if row.ticker != "b"]
+
+    states = [totals(pipeline, *all_come)["x"], totals(pipeline, *all_come, *most_go)["x"]]
+
+    holders = [ShareHolder.FromString(state.payload) for state in states if state]
+    assert [(each.positions, [*each.position_ids], each.position_ids_truncated) for each in holders] == [
+        (7, ["a", "b"], True),
+        (2, ["b"], False),
+    ]
+
+
 def test_extremes_are_those_of_the_rows(
     shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
 ) -> None:
@@ -149,7 +177,7 @@ def test_extremes_are_those_of_the_rows(
 def test_a_change_of_an_insert_only_row_is_a_problem(
     shipped: Callable[..., Pipeline], functions: Functions, records: Callable[..., DataFrame]
 ) -> None:
-    pipeline = shipped("us-share-holders", insert_only=True)
+    pipeline = shipped("us-share-holders", source=POSITION_CHANGES, insert_only=True)
     changes = records(moved(None, held("a", 1), 1), moved(held("a", 1), held("a", 2), 2))
 
     problems = [line.problem for line in checked_changes(decode(changes, pipeline, functions), pipeline).collect()]
@@ -160,7 +188,7 @@ def test_a_change_of_an_insert_only_row_is_a_problem(
 def test_a_sum_that_spark_would_not_form_exactly_is_refused(
     shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
 ) -> None:
-    pipeline = shipped("us-share-holders")
+    pipeline = shipped("us-share-holders", source=POSITION_CHANGES)
     assert isinstance(pipeline, AggregatePipeline)
     halves = tuple(replace(each, argument="amount / 2") for each in pipeline.aggregates[1:])
     inexact = replace(pipeline, aggregates=halves)

@@ -13,6 +13,12 @@ from statecast.sales.v1.invoice_pb2 import (
     InvoiceChange,
 )
 
+POSITION_CHANGES = {
+    "topic": "open-positions",
+    "message": "statecast.portfolio.v1.OpenPositionChange",
+    "key": "position_id",
+}
+"""The source of us-share-holders without the pipeline before it."""
 START = datetime(2024, 8, 28, 12, 0, tzinfo=UTC)
 """The second 0 of sample rows."""
 

@@ -11,8 +11,11 @@ from statecast_domains.pipeline_file import PipelineFile
 from statecast_domains.sections import TableValues, human
 from stream_processor.definition.contract import FieldPath, KeyPaths
 
-AggregateFunction = Literal["count", "sum", "avg", "min", "max"]
+AggregateFunction = Literal["count", "sum", "avg", "min", "max", "collect_set"]
 AGGREGATE_FUNCTIONS: tuple[AggregateFunction, ...] = get_args(AggregateFunction)
+TRUNCATED = "_truncated"
+MAX_SET, MAX_MAX_SET = 1_000, 10_000
+"""How many values a set has at most, if the file does not say, and what it may say."""
 WINDOW_FIELDS = ("window_start", "window_end")
 
 
@@ -28,11 +31,23 @@ class Join:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A field of a group's message, and the function that fills it; `argument` is SQL on the row, None of count(*)."""
+    """A field of a group's message, and the function that fills it; `argument` is SQL on the row, None of count(*).
+
+    `limit` is how many values a set has at most; the name of the field that says whether it lacks some is `truncated`.
+    """
 
     field: FieldDescriptor
     function: AggregateFunction
     argument: str | None
+    limit: int = 0
+
+    @property
+    def truncated(self) -> str:
+        return f"{self.field.name}{TRUNCATED}"
+
+    def __str__(self) -> str:
+        limit = f", {self.limit}" if self.limit else ""
+        return f"{self.function}({self.argument or '*'}{limit})"
 
 
 @dataclass(frozen=True)
@@ -250,7 +265,7 @@ def _state(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
         every = "" if window.hop == window.size else f" every {human(window.hop)}"
         yield "window", f"{human(window.size)}{every} by {window.time}; final {human(window.lateness)} after its end"
     for each in pipeline.aggregates:
-        yield "keep", f"per group: {each.field.name} = {each.function}({each.argument or '*'})"
+        yield "keep", f"per group: {each.field.name} = {each}"
     if isinstance(pipeline, TotalsPipeline):
         text = "rows of these changes are passed on with what their group has then, at least once"
         yield "pass on", f"{text}: {_operations(pipeline)}"

@@ -26,6 +26,8 @@ from stream_processor.definition.contract import (
 from stream_processor.definition.decimals import decimal_of
 from stream_processor.definition.pipeline import (
     AGGREGATE_FUNCTIONS,
+    MAX_MAX_SET,
+    MAX_SET,
     WINDOW_FIELDS,
     Aggregate,
     AggregateFunction,
@@ -219,14 +221,26 @@ class _Check:
             reserved = (*(path.names[-1] for path in group.paths), *windows)
         for name, text in keep.items():
             with self._at(f"{key}.{name}"):
-                function, argument = _parse_aggregate(text)
+                function, argument, limit = _parse_aggregate(text)
+                if function == "collect_set" and key == TotalsPipeline.numbers_key:
+                    raise ContractError("running totals are count, sum and avg")
                 if function in ("min", "max") and not self._definition.insert_only:
                     raise ContractError(_no_extremes(function, key))
                 if name in reserved:
                     raise ContractError(f"{name} is filled with the group or its window")
-                aggregate = Aggregate(field_in(self._sink, name), function, argument)
+                aggregate = Aggregate(field_in(self._sink, name), function, argument, limit)
                 check_aggregate(aggregate, scope)
+                if limit:
+                    self._check_truncated(aggregate, keep)
             yield aggregate
+
+    def _check_truncated(self, aggregate: Aggregate, keep: dict[str, str]) -> None:
+        """Whether the message can say that a set lacks values. Raises ContractError."""
+        field = field_in(self._sink, aggregate.truncated)
+        if kind(field) != "bool" or field.is_repeated:
+            raise ContractError(f"{field.full_name} is no bool, which says whether the set lacks values")
+        if field.name in keep:
+            raise ContractError(f"{field.name} says whether the set lacks values; it is filled by that alone")
 
     def _group_field(self, group: FieldPath) -> FieldDescriptor:
         """The field of the sink's message that the values at one path of the group go into."""
@@ -308,8 +322,8 @@ def _no_extremes(function: str, key: str) -> str:
     return f"{function} cannot be taken back when a row changes; say insert_only: true if none does"
 
 
-def _parse_aggregate(text: str) -> tuple[AggregateFunction, str | None]:
-    """The function that `text` calls, and its argument. Raises ContractError for any other form."""
+def _parse_aggregate(text: str) -> tuple[AggregateFunction, str | None, int]:
+    """The function that `text` calls, its argument, and the bound of a set. Raises ContractError for any other form."""
     call = _AGGREGATE.fullmatch(text)
     if call is None:
         raise ContractError(f"{text!r} is not of the form count(*) or sum(...)")
@@ -319,4 +333,16 @@ def _parse_aggregate(text: str) -> tuple[AggregateFunction, str | None]:
         raise ContractError(f"no aggregate {call[1]!r}; {suggest(name, AGGREGATE_FUNCTIONS)}")
     if (function == "count") != (argument == "*"):
         raise ContractError("count counts rows: count(*)" if function == "count" else f"{text!r} needs an expression")
-    return function, None if function == "count" else argument
+    if function == "collect_set":
+        return function, *_bounded(argument)
+    return function, None if function == "count" else argument, 0
+
+
+def _bounded(argument: str) -> tuple[str, int]:
+    """The expression, and how many values there are at most. Raises ContractError for a bound of no use."""
+    bound = re.fullmatch(r"(.+),\s*(\d+)", argument)
+    if bound is None:
+        return argument, MAX_SET
+    if not 1 <= int(bound[2]) <= MAX_MAX_SET:
+        raise ContractError(f"a set has 1 to {MAX_MAX_SET:,} values, not {bound[2]}")
+    return bound[1].strip(), int(bound[2])

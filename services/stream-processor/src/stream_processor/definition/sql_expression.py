@@ -269,7 +269,9 @@ def check_aggregate(aggregate: Aggregate, scope: Scope) -> None:
     argument = None if aggregate.argument is None else type_of(aggregate.argument, scope)
     if argument is not None and argument.repeated:
         raise ContractError(f"{aggregate.argument} gives many values of one row; it must give one")
-    if function in _NUMBERS:
+    if function == "collect_set":
+        _check_set(aggregate, argument)
+    elif function in _NUMBERS:
         name, types = _NUMBERS[function]
         fits = field.type in types or (function == "sum" and of_field(field).kind == "decimal")
         if not fits or field.is_repeated:
@@ -282,6 +284,17 @@ def check_aggregate(aggregate: Aggregate, scope: Scope) -> None:
         )
     if function == "sum" and argument == _DECIMAL and of_field(field).kind == "integer":
         raise ContractError(f"{function} is of type {argument}; the field {field.name} is of type {of_field(field)}")
+
+
+def _check_set(aggregate: Aggregate, argument: Type | None) -> None:
+    declared = of_field(aggregate.field)
+    if not declared.repeated or declared.kind not in ("string", "integer"):
+        raise ContractError(f"a set goes into a repeated string or integer; {aggregate.field.name} is a {declared}")
+    shown_as_text = argument is not None and argument.kind == "enum" and declared.kind == "string"
+    if argument is not None and not shown_as_text and not _fits(argument, declared.element):
+        raise ContractError(
+            f"the set's values are of type {argument}; the field {aggregate.field.name} is a {declared}"
+        )
 
 
 def _fits(actual: Type, declared_type: Type) -> bool:

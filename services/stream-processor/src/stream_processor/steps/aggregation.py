@@ -7,7 +7,7 @@ from typing import Literal
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType
+from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType, StringType
 
 from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import (
@@ -18,19 +18,22 @@ from stream_processor.definition.pipeline import (
     SummingPipeline,
 )
 from stream_processor.spark_internals import exact
-from stream_processor.steps.functions import Functions, digits, filled, row_type
+from stream_processor.steps.functions import Functions, digits, filled, fits, row_type
 from stream_processor.steps.keyed_topic import encode_record
 from stream_processor.steps.projection import KEPT, in_scope, refused
 from stream_processor.steps.record_keys import NUL, elements, key_text, still_open, values_of, window_tails
 
-PartFunction = Literal["sum", "count", "min", "max"]
+PartFunction = Literal["sum", "count", "min", "max", "collect_set"]
 PART_FUNCTIONS: Mapping[AggregateFunction, tuple[PartFunction, ...]] = {
     "count": (),
     "sum": ("sum",),
     "avg": ("sum", "count"),
     "min": ("min",),
     "max": ("max",),
+    "collect_set": ("collect_set",),
 }
+DEFAULT_SET_BYTES = 256 * 1024
+"""Of a set's values, where nothing tells how large the sink's records may be."""
 MAX_DIGITS = 28
 """Of what a row adds to a sum, decimals among them. A group's sum has Spark's 38: room for 10,000 million rows."""
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
@@ -104,6 +107,8 @@ def _type(scoped: DataFrame, part: Part, pipeline: SummingPipeline) -> DataType:
     except AnalysisException as error:
         raise refused(pipeline, key, error) from error
     value: DataType = units.elementType[part.name].dataType  # type: ignore[attr-defined]  # it is an array of structs
+    if part.function == "collect_set":
+        return _set_type(part, value, pipeline)
     if part.function == "sum" and digits(value)[1] > MAX_DIGITS:
         problem = f"{part.argument} is of type {value.simpleString()}, whose sums are not exact: cast it to an integer"
         raise PipelineFileError(pipeline.file, key, f"{problem} or a decimal with at most {MAX_DIGITS} digits")
@@ -114,6 +119,21 @@ def _type(scoped: DataFrame, part: Part, pipeline: SummingPipeline) -> DataType:
         )
         raise PipelineFileError(pipeline.file, key, problem)
     return value
+
+
+def _set_type(part: Part, value: DataType, pipeline: SummingPipeline) -> DataType:
+    """The type that the values of a set are kept in. Raises PipelineFileError if they do not fit their field."""
+    element, kept = _set_types(part.field, pipeline)
+    if not fits(value, element):
+        problem = f"{part.argument} is {value.simpleString()}, the field needs {element.simpleString()}"
+        raise PipelineFileError(pipeline.file, f"keep.aggregate.{part.field}", problem)
+    return kept
+
+
+def _set_types(field: str, pipeline: SummingPipeline) -> tuple[DataType, DataType]:
+    """The type of the values in the field of a set, and the one that they are kept in: texts, or 64-bit integers."""
+    element: DataType = row_type(pipeline.sink)[field].dataType.elementType  # type: ignore[attr-defined]  # it is repeated
+    return element, StringType() if isinstance(element, StringType) else LongType()
 
 
 def _sum_type(value: DataType) -> DecimalType:
@@ -140,6 +160,8 @@ def _amounts(unit: Column, parts: Sequence[Part], types: dict[str, DataType]) ->
             value = F.coalesce(_summand(value, part, types[part.name]), zero)
         elif part.function == "count":
             value = F.when(value.isNull(), 0).otherwise(1).cast("long")
+        elif part.function == "collect_set":
+            value = F.array_compact(F.array(value.cast(types[part.name])))
         named.append(value.alias(part.name))
     return F.struct(*named)
 
@@ -158,6 +180,8 @@ def _by_key(amounts: Column, parts: Sequence[Part], types: dict[str, DataType]) 
 
 def _merged(own: Column, part: Part, of_type: DataType) -> Column:
     numbers = own.getField(part.name)
+    if part.function == "collect_set":
+        return F.sort_array(F.flatten(numbers))
     if part.function in ("min", "max"):
         return F.array_min(numbers) if part.function == "min" else F.array_max(numbers)
     if part.function == "count":
@@ -219,7 +243,13 @@ def difference(pair: Column, parts: Sequence[Part]) -> list[Column]:
     def minus(name: str) -> Column:
         return F.coalesce(entered.getField(name), F.lit(0)) - F.coalesce(left.getField(name), F.lit(0))
 
-    numbers = [minus(each.name) if each.function in ("sum", "count") else entered.getField(each.name) for each in parts]
+    def difference(part: Part) -> Column:
+        if part.function == "collect_set":
+            removed, added = left.getField(part.name), entered.getField(part.name)
+            return F.struct(removed.alias("removed"), added.alias("added"))
+        return minus(part.name) if part.function in ("sum", "count") else entered.getField(part.name)
+
+    numbers = [difference(each) for each in parts]
     named = [number.alias(part.name) for number, part in zip(numbers, parts, strict=True)]
     return [minus("rows").alias("rows"), *named]
 
@@ -274,7 +304,7 @@ def aggregate(lines: DataFrame, pipeline: AggregatePipeline, epoch: int, functio
     """
     parts = parts_of(pipeline.aggregates)
     newest = F.max_by("source", F.struct("epoch", "sequence")).alias("source")
-    functions_of = {"sum": F.sum, "count": F.sum, "min": F.min, "max": F.max}
+    functions_of = {"sum": F.sum, "count": F.sum, "min": F.min, "max": F.max, "collect_set": sets(pipeline, functions)}
     sums = [F.sum("rows").alias("rows"), F.sum("ticks").alias("ticks"), newest]
     sums += [functions_of[part.function](part.name).alias(part.name) for part in parts]
     groups = lines.groupBy("key").agg(*sums)
@@ -283,6 +313,21 @@ def aggregate(lines: DataFrame, pipeline: AggregatePipeline, epoch: int, functio
     encoded = groups.withColumn("payload", F.when(~deleted, payload))
     full = encode_record(F.lit(epoch).cast("long"), F.col("ticks"), F.col("source"), F.col("payload"), functions)
     return encoded.select("key", deleted.alias("deleted"), full.alias("record"))
+
+
+def sets(pipeline: AggregatePipeline, functions: Functions) -> Callable[[str], Column]:
+    """The aggregate of a set's part, by its name."""
+    room = 2 * DEFAULT_SET_BYTES if pipeline.max_payload_bytes is None else pipeline.max_payload_bytes
+    aggregates = enumerate(pipeline.aggregates)
+    fields = {f"collect_set_{number}": (each.field.name, each.limit) for number, each in aggregates if each.limit}
+
+    def collected(part: str) -> Column:
+        field, limit = fields[part]
+        _, kept = _set_types(field, pipeline)
+        removed, added = F.col(f"{part}.removed"), F.col(f"{part}.added")
+        return functions.collect_set(removed, added, kept, limit, room // (2 * len(fields)))
+
+    return collected
 
 
 def _message(pipeline: AggregatePipeline) -> Column:
@@ -304,6 +349,10 @@ def numbers(pipeline: SummingPipeline) -> dict[str, Column]:
                 value = F.col("rows")
             case "avg":
                 value = F.col(f"sum_{number}").cast("double") / F.col(f"count_{number}")
+            case "collect_set":
+                # It has no nulls, which Spark does not know of what a user-defined aggregate gives.
+                value = F.array_compact(f"collect_set_{number}.values")
+                columns[each.truncated] = F.col(f"collect_set_{number}.truncated")
             case function:
                 value = F.col(f"{function}_{number}")
         columns[each.field.name] = _fitting(value, each.field.name, pipeline)

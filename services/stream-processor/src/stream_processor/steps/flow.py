@@ -68,6 +68,8 @@ def _size_problems(pipeline: Pipeline) -> list[Column]:
     if isinstance(pipeline, AggregatePipeline):
         # The texts of a group's message may be of as many rows.
         rows = sum(each.function in ("min", "max") and kind(each.field) in TEXTS for each in pipeline.aggregates)
+        # Sets have half of the record.
+        rows *= 2 if any(each.limit for each in pipeline.aggregates) else 1
     if rows and not (isinstance(pipeline, RowPipeline) and pipeline.select):
         problems.append(_too_large("the row", F.octet_length("payload") * rows, pipeline))
     return problems

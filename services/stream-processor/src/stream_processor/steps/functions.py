@@ -62,6 +62,13 @@ class Functions:
         columns = [texts, declared, F.lit(message), self._descriptors]
         return java_column(self._spark, "rowFromTexts", [self._decoded(message)], columns)
 
+    def collect_set(self, removed: Column, added: Column, of_type: T.DataType, limit: int, max_bytes: int) -> Column:
+        """An aggregate, struct(values, truncated): what was added and not removed, each once, sorted (CollectSet.java).
+
+        Both columns are arrays of texts or of bigints, or null. The first values are shown, of so many bytes at most.
+        """
+        return java_column(self._spark, "collectSet", [of_type, limit, max_bytes], [removed, added])
+
     def encode(self, row: Column, message: str) -> Column:
         """The bytes of a row that has the message's fields in their order; null for a null row."""
         return java_column(self._spark, "encode", [], [row, F.lit(message), self._descriptors])

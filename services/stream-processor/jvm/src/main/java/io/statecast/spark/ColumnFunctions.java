@@ -32,6 +32,11 @@ public final class ColumnFunctions {
     return udf(new RowFromTexts(), result).asNondeterministic();
   }
 
+  /** {@link CollectSet}, of texts or 64-bit integers. */
+  public static CollectSet collectSet(DataType value, int maxValues, int maxBytes) {
+    return new CollectSet(value, maxValues, maxBytes);
+  }
+
   /** {@link Encode}. */
   public static UserDefinedFunction encode() {
     return udf(new Encode(), DataTypes.BinaryType);

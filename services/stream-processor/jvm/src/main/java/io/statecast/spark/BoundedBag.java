@@ -1,0 +1,163 @@
+package io.statecast.spark;
+
+import com.google.protobuf.CodedInputStream;
+import com.google.protobuf.CodedOutputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.sql.catalyst.expressions.XXH64;
+
+/**
+ * How often each value is in a collection of which values come and go, as far as a bound goes.
+ *
+ * <p>It knows exactly all values up to a last one, the `horizon`, which falls when there are too many. Of those behind it
+ * only their number is known and the sum of their hashes. Both are zero when all of them have gone, and then there is no
+ * horizon. Counts may be negative for a while. So bags can be added up in any order, as Spark does with the parts of a
+ * batch: the result is always the counts of all values up to the lowest horizon.
+ */
+final class BoundedBag {
+  private static final long SEED = 42;
+
+  private final TreeMap<byte[], Long> counts = new TreeMap<>(Arrays::compareUnsigned);
+  private final int maxValues;
+  private final int maxBytes;
+  private int bytes;
+  /** The last value that is known; null when all are. */
+  private byte[] horizon;
+  private long behind;
+  private long hashesBehind;
+
+  private BoundedBag(int maxValues, int maxBytes) {
+    this.maxValues = maxValues;
+    this.maxBytes = maxBytes;
+  }
+
+  /** The bag that {@link #bytes} has written; an empty one for null. */
+  static BoundedBag of(byte[] written, int maxValues, int maxBytes) {
+    BoundedBag bag = new BoundedBag(maxValues, maxBytes);
+    if (written == null) {
+      return bag;
+    }
+    try {
+      CodedInputStream in = CodedInputStream.newInstance(written);
+      bag.horizon = in.readBool() ? in.readByteArray() : null;
+      bag.behind = in.readSInt64();
+      bag.hashesBehind = in.readSFixed64();
+      while (!in.isAtEnd()) {
+        byte[] value = in.readByteArray();
+        bag.counts.put(value, in.readSInt64());
+        bag.bytes += value.length;
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return bag;
+  }
+
+  byte[] bytes() {
+    ByteArrayOutputStream written = new ByteArrayOutputStream();
+    CodedOutputStream out = CodedOutputStream.newInstance(written);
+    try {
+      out.writeBoolNoTag(horizon != null);
+      if (horizon != null) {
+        out.writeByteArrayNoTag(horizon);
+      }
+      out.writeSInt64NoTag(behind);
+      out.writeSFixed64NoTag(hashesBehind);
+      for (Map.Entry<byte[], Long> each : counts.entrySet()) {
+        out.writeByteArrayNoTag(each.getKey());
+        out.writeSInt64NoTag(each.getValue());
+      }
+      out.flush();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return written.toByteArray();
+  }
+
+  /** Counts the value so many times more, or less. */
+  void count(byte[] value, long times) {
+    put(value, times);
+    settle();
+  }
+
+  void add(BoundedBag other) {
+    if (other.horizon != null && (horizon == null || Arrays.compareUnsigned(other.horizon, horizon) < 0)) {
+      horizon = other.horizon;
+    }
+    behind += other.behind;
+    hashesBehind += other.hashesBehind;
+    other.counts.forEach(this::put);
+    settle();
+  }
+
+  /** The first values that are there, so many and of so many bytes at most. */
+  List<byte[]> first(int maxValues, int maxBytes) {
+    List<byte[]> values = new ArrayList<>();
+    int taken = 0;
+    for (Map.Entry<byte[], Long> each : counts.entrySet()) {
+      if (each.getValue() > 0) {
+        taken += each.getKey().length;
+        if (values.size() == maxValues || taken > maxBytes) {
+          break;
+        }
+        values.add(each.getKey());
+      }
+    }
+    return values;
+  }
+
+  /** Whether there are other values than the first so many. */
+  boolean hasMoreThan(int values) {
+    return horizon != null || counts.values().stream().filter(times -> times > 0).count() > values;
+  }
+
+  private void put(byte[] value, long times) {
+    if (horizon != null && Arrays.compareUnsigned(value, horizon) > 0) {
+      behind += times;
+      hashesBehind += times * hash(value);
+      return;
+    }
+    Long before = counts.get(value);
+    long after = (before == null ? 0 : before) + times;
+    if (after == 0) {
+      counts.remove(value);
+    } else {
+      counts.put(value, after);
+    }
+    bytes += (after == 0 ? 0 : value.length) - (before == null ? 0 : value.length);
+  }
+
+  /** Moves what is too much, or behind the horizon, out of the counts; forgets a horizon that nothing is behind. */
+  private void settle() {
+    while (!counts.isEmpty() && (isTooLarge() || isBehind(counts.lastKey()))) {
+      Map.Entry<byte[], Long> last = counts.pollLastEntry();
+      bytes -= last.getKey().length;
+      behind += last.getValue();
+      hashesBehind += last.getValue() * hash(last.getKey());
+      byte[] left = counts.isEmpty() ? new byte[0] : counts.lastKey();
+      horizon = horizon == null || Arrays.compareUnsigned(left, horizon) < 0 ? left : horizon;
+    }
+    if (behind == 0 && hashesBehind == 0) {
+      horizon = null;
+    }
+  }
+
+  private boolean isTooLarge() {
+    return counts.size() > maxValues || bytes > maxBytes;
+  }
+
+  private boolean isBehind(byte[] value) {
+    return horizon != null && Arrays.compareUnsigned(value, horizon) > 0;
+  }
+
+  private static long hash(byte[] value) {
+    return XXH64.hashUnsafeBytes(value, Platform.BYTE_ARRAY_OFFSET, value.length, SEED);
+  }
+}

@@ -1,0 +1,83 @@
+package io.statecast.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.TreeSet;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class BoundedBagTest {
+  private static final int MAX = 8;
+  private static final int MAX_BYTES = 1_000;
+
+  /** Bags of parts, added up in any order, know the first values that are there, and say whether there are more. */
+  @ParameterizedTest
+  @ValueSource(ints = {3, 8, 9, 30})
+  void theFirstValuesAreThoseOfAPlainBag(int different) {
+    for (int seed = 0; seed < 200; seed++) {
+      Random chance = new Random(seed);
+      List<Long> there = new ArrayList<>();
+      byte[] written = null;
+      for (int batch = 0; batch < 10; batch++) {
+        List<BoundedBag> parts = new ArrayList<>(Stream.generate(() -> bag(null)).limit(3).toList());
+        for (int step = 0; step < 12; step++) {
+          boolean goes = !there.isEmpty() && chance.nextInt(10) < (batch < 5 ? 3 : 7);
+          long value = goes ? there.remove(chance.nextInt(there.size())) : chance.nextInt(different) - different / 2L;
+          if (!goes) {
+            there.add(value);
+          }
+          parts.get(chance.nextInt(3)).count(SortedBytes.of(value), goes ? -1 : 1);
+        }
+        parts.add(bag(written));
+        Collections.shuffle(parts, chance);
+        BoundedBag whole = bag(null);
+        parts.forEach(each -> whole.add(bag(each.bytes())));
+        written = whole.bytes();
+        check(whole, there);
+      }
+    }
+  }
+
+  private static void check(BoundedBag bag, List<Long> there) {
+    List<Long> sorted = List.copyOf(new TreeSet<>(there));
+    List<Long> first = bag.first(MAX / 2, MAX_BYTES).stream().map(SortedBytes::toLong).toList();
+
+    assertEquals(sorted.subList(0, first.size()), first);
+    assertEquals(sorted.size() > first.size(), bag.hasMoreThan(first.size()));
+  }
+
+  @Test
+  void aBagKnowsAllAgainWhenWhatWasTooMuchHasGone() {
+    BoundedBag bag = bag(null);
+    for (long value = 0; value < 3 * MAX; value++) {
+      bag.count(SortedBytes.of(value), 1);
+    }
+    for (long value = 2; value < 3 * MAX; value++) {
+      bag.count(SortedBytes.of(value), -1);
+    }
+
+    assertFalse(bag.hasMoreThan(2));
+    assertEquals(List.of(0L, 1L), bag.first(MAX, MAX_BYTES).stream().map(SortedBytes::toLong).toList());
+  }
+
+  @Test
+  void textsAreInTheOrderOfTheirCodePoints() {
+    BoundedBag bag = bag(null);
+    for (String text : List.of("\uD83D\uDE00", "b", "\uFFFD", "", "a")) {
+      bag.count(SortedBytes.of(text), 1);
+    }
+
+    assertEquals(List.of("", "a", "b", "\uFFFD", "\uD83D\uDE00"), bag.first(9, MAX_BYTES).stream().map(SortedBytes::toText).toList());
+  }
+
+  private static BoundedBag bag(byte[] written) {
+    return BoundedBag.of(written, MAX, MAX_BYTES);
+  }
+}
