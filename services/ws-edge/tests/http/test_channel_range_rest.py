@@ -75,8 +75,8 @@ async def test_a_deleted_channel_leaves_no_range_behind(edge: RunningEdge, alice
     [
         (orders_of("customer-0002"), 403, "forbidden", "belongs to somebody else"),
         (orders_of(ME, store="orders-by-item"), 403, "forbidden", "for staff only"),
-        (orders_of(ME, store="no-such-store"), 404, "unknown_store", "one of: "),
-        (orders_of(ME, store="push-channels"), 404, "unknown_store", "one of: "),
+        (orders_of(ME, store="no-such-store"), 404, "unknown_store", "there is no store"),
+        (orders_of(ME, store="push-channels"), 404, "unknown_store", "there is no store"),
         (orders_of(ME, store="orders-by-key"), 400, "malformed_frame", "one value per group"),
         (orders_of(""), 400, "malformed_frame", "names no group"),
         (orders_of(ME, sort_from="2", sort_to="1"), 400, "malformed_frame", "swap them"),
