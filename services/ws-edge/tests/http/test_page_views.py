@@ -43,8 +43,18 @@ stores:
 ODDS = Store("odds-by-match", Market, members=True, rule=OwnerRule(None, everyone=True))
 ROWS = {store["name"]: store["message"] for store in yaml.safe_load(STORES)["stores"]}
 CUSTOMER = "customer-0001"
-NOW = datetime.now(UTC)
-THIS_HOUR = NOW.replace(minute=0, second=0, microsecond=0)
+
+
+def now() -> datetime:
+    """The time as the test runs: what is collected long before would be past by then."""
+    return datetime.now(UTC)
+
+
+def this_hour() -> datetime:
+    """The beginning of the hour that the page calls this one."""
+    return now().replace(minute=0, second=0, microsecond=0)
+
+
 SIGNED_IN = (
     """sessionStorage.setItem("statecast.credentials", JSON.stringify({ kind: "key", value: "left to the gateway" }))"""
 )
@@ -61,8 +71,9 @@ def text_of(moment: datetime) -> str:
 def put_match(edge: RunningEdge, name: str, minutes: int, sport: str = "football") -> StoreKey:
     """A match that starts in so many minutes."""
     row = Match(match_id=name, sport=sport, home=f"Home of {name}", away="Away")
-    row.starts_at.FromDatetime(NOW + timedelta(minutes=minutes))
-    key = StoreKey("matches-about-to-start", "about to start", text_of(NOW + timedelta(minutes=minutes)), name)
+    starts = now() + timedelta(minutes=minutes)
+    row.starts_at.FromDatetime(starts)
+    key = StoreKey("matches-about-to-start", "about to start", text_of(starts), name)
     edge.query.put(key, row)
     return key
 
@@ -88,11 +99,12 @@ def put_holder(edge: RunningEdge, client: str, shares: int) -> None:
 
 def put_sales(edge: RunningEdge, cents: int) -> None:
     """What store-01 has sold in this hour."""
-    end = THIS_HOUR + timedelta(hours=1)
+    start = this_hour()
+    end = start + timedelta(hours=1)
     row = HourlySales(store_id="store-01", invoices=2, amount_cents=cents)
-    row.window_start.FromDatetime(THIS_HOUR)
+    row.window_start.FromDatetime(start)
     row.window_end.FromDatetime(end)
-    edge.query.put(StoreKey("hourly-sales-by-store", "store-01", text_of(THIS_HOUR), text_of(end)), row)
+    edge.query.put(StoreKey("hourly-sales-by-store", "store-01", text_of(start), text_of(end)), row)
 
 
 @pytest.fixture
@@ -218,7 +230,7 @@ async def test_bookings_are_those_within_a_stretch_of_time(edge: RunningEdge, ta
 
 
 async def test_staff_choose_whose_bookings_they_see(edge: RunningEdge, tabs: Tabs) -> None:
-    put_booking(edge, "booking-1", NOW)
+    put_booking(edge, "booking-1", now())
     async with tabs("#bookings", "") as page:
         await expect(page.get_by_text("Fill in a customer")).to_be_visible()
         await page.get_by_label("Customer").fill(CUSTOMER)
@@ -251,7 +263,7 @@ async def test_a_shop_is_seen_with_its_hours_invoices_and_rewards(edge: RunningE
     for number, name in ((1, "Mumbai Plaza"), (2, "Pune Yard")):
         edge.query.put(StoreKey("stores-by-key", f"store-0{number}"), Shop(store_id=f"store-0{number}", name=name))
     invoice = Invoice(invoice_number="invoice-1", store_id="store-01", total_amount_cents=125_000, currency="INR")
-    edge.query.put(StoreKey("invoices-by-store", "store-01", text_of(NOW), "invoice-1"), invoice)
+    edge.query.put(StoreKey("invoices-by-store", "store-01", text_of(now()), "invoice-1"), invoice)
     card = "4000000000004711"
     edge.query.put(StoreKey("rewards-by-customer", card), CustomerRewards(customer_card_no=card, points=1234))
     put_sales(edge, 100_000)
