@@ -1,6 +1,7 @@
 """What the tests of the simulator share."""
 
 from collections.abc import Callable, Iterator
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ class Process(ServiceProcess):
         """The metric, or 0 while nothing answers."""
         try:
             return int(self.metric("cdc_simulator_acknowledged_lsn"))
-        except OSError:
+        except (OSError, HTTPException):  # it has not begun, or ends while it answers
             return 0
 
     def wait_until(self, condition: Callable[[], bool]) -> None:

@@ -77,7 +77,8 @@ def test_it_leaves_no_gap_and_goes_on_as_if_it_had_not_been_killed(
     first, last = min(expected), max(expected)
     settings = {"domain": domain.name, "limit": LIMIT, **PARAMETERS._asdict()}
     for part in (1, 2):
-        process.start(rate=1500, **settings)
+        # So slow that it still has changes to make when it is seen to have made enough.
+        process.start(rate=300, **settings)
         process.wait_until(reached(process, first + part * LIMIT // 4))
         process.kill()
     process.start(rate=5000, **settings)
