@@ -128,10 +128,15 @@ def test_realtime_queries_hold_all_their_tasks(both: list[Pipeline]) -> None:
     assert slots_needed(plan(both, PARTITIONS)) == 7 + 9 + 4
 
 
-def test_micro_batch_queries_share_a_few(shipped: Callable[..., Pipeline]) -> None:
+def test_micro_batch_queries_take_no_slot_from_realtime_ones(shipped: Callable[..., Pipeline]) -> None:
     realtime, batched = (shipped("orders-by-key", trigger={"mode": mode}) for mode in ("realtime", "micro-batch"))
 
-    assert slots_needed([plan([realtime], PARTITIONS)[0], plan([batched], PARTITIONS)[0]]) == 7 + 2
+    assert slots_needed([plan([realtime], PARTITIONS)[0], plan([batched], PARTITIONS)[0]]) == 7 + 7
+
+
+def test_micro_batch_queries_alone_share_a_few(shipped: Callable[..., Pipeline]) -> None:
+    batched = shipped("orders-by-key", trigger={"mode": "micro-batch"})
+
     assert slots_needed(plan([batched], PARTITIONS)) == 2
 
 

@@ -11,7 +11,7 @@ from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, Ro
 from stream_processor.errors import TooFewSlotsError
 
 MICRO_BATCH_SLOTS = 2
-"""What all micro-batch queries share; their tasks end, so that fewer slots only slow them."""
+"""What micro-batch queries share that run alone; their tasks end, so that fewer slots only slow them."""
 
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
@@ -185,5 +185,11 @@ def choose_master(master: str, slots: int, cores: int, spare: int = 0) -> str:
 
 
 def slots_needed(plans: Sequence[QueryPlan]) -> int:
-    realtime = [each.tasks for each in plans if each.realtime]
-    return max(sum(realtime) + (MICRO_BATCH_SLOTS if len(realtime) < len(plans) else 0), 1)
+    """The slots that the queries take when all their tasks run, since real-time tasks fail that find one too few.
+
+    So the tasks of micro-batch queries count, too, when real-time queries run beside them: they take every slot that is
+    free, and one that a real-time query leaves between two of its batches is not given back in time.
+    """
+    if any(each.realtime for each in plans):
+        return sum(each.tasks for each in plans)
+    return MICRO_BATCH_SLOTS if plans else 1
