@@ -65,6 +65,21 @@ def test_a_topic_that_may_not_be_read_is_no_empty_one(consumer: MagicMock) -> No
     consumer.close.assert_called_once()
 
 
+def test_reading_waits_for_the_leader_of_a_new_topic(consumer: MagicMock) -> None:
+    leaderless = KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
+    consumer.get_watermark_offsets.side_effect = [leaderless, leaderless, (0, 0)]
+
+    assert list(read_records(KafkaSettings(), "letters", {})) == []
+    assert consumer.get_watermark_offsets.call_count == 3
+
+
+def test_a_topic_that_stays_without_a_leader_cannot_be_read(consumer: MagicMock) -> None:
+    consumer.get_watermark_offsets.side_effect = KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+
+    with pytest.raises(KafkaException, match="LEADER_NOT_AVAILABLE"):
+        list(read_records(KafkaSettings(), "letters", {}, timeout_s=0))
+
+
 def test_reading_ends_where_the_partition_does(consumer: MagicMock) -> None:
     consumer.poll.return_value.error.return_value = KafkaError(KafkaError._PARTITION_EOF)
 

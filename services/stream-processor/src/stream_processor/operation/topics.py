@@ -19,6 +19,9 @@ from stream_processor.steps.keyed_topic import BESIDE_PAYLOAD, MAX_REQUEST_BYTES
 log = structlog.get_logger()
 
 TOPICS_POLL_S = 0.5
+LEADER_POLL_S = 0.1
+LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+"""What a broker answers about a partition that was made a moment ago."""
 LOG_AGAIN_S = 10.0
 READER_GROUP = "stream-processor-replay"
 """Only named because Kafka's client needs one: no offset is ever committed to it."""
@@ -138,7 +141,7 @@ def read_records(
     consumer = connect(Consumer, kafka, {**group, **reading})
     try:
         for number in consumer.list_topics(topic, timeout=timeout_s).topics[topic].partitions:
-            first, end = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=timeout_s)
+            first, end = _bounds(consumer, TopicPartition(topic, number), timeout_s)
             offset = max(first, starts.get(number, first))
             consumer.assign([TopicPartition(topic, number, offset)])
             # The client is slow to tell the end of the partition, which a transaction's marker may be.
@@ -148,6 +151,18 @@ def read_records(
                     yield message
     finally:
         consumer.close()
+
+
+def _bounds(consumer: Consumer, partition: TopicPartition, timeout_s: float) -> tuple[int, int]:
+    """The first offset and the next one. Raises KafkaException, but waits for a leader for as long as `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return consumer.get_watermark_offsets(partition, timeout=timeout_s)
+        except KafkaException as error:
+            if error.args[0].code() not in LEADERLESS or time.monotonic() > deadline:
+                raise
+        time.sleep(LEADER_POLL_S)
 
 
 def _poll(consumer: Consumer, topic: str, timeout_s: float) -> Message | None:
