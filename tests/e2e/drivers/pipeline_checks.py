@@ -1,0 +1,97 @@
+"""What must stand on the topics and in the stores of a pipeline, by its model, and whether it does."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+
+from drivers.pipeline_models import MODELS, NUL, Plain, canonical
+from drivers.topic_readers import materialize
+from testkit.topics import read_topic
+
+Rows = Mapping[str, bytes]
+"""The rows of a keyed topic or of a store, in `canonical` form, by the text of their keys."""
+
+Expected = Mapping[str, Message | list[Message]]
+"""The rows that must stand there; where it is a list, any of them may."""
+
+
+def expected_of(bootstrap: str, pipeline: str) -> Expected | Plain:
+    """What the pipeline's model makes of all that its sources have published by now, repetitions included."""
+    model = MODELS[pipeline]
+    changes = [
+        message.FromString(record.value or b"")
+        for topic, message in model.sources.items()
+        for record in read_topic(bootstrap, topic)
+    ]
+    expected: Expected | Plain = model.expected(changes)
+    assert expected, f"{pipeline}: the workload never comes to what it is for"
+    return expected
+
+
+def assert_topic_holds(bootstrap: str, pipeline: str, expected: Expected | Plain, *, repeats: bool = False) -> None:
+    """Asserts that the pipeline's topic holds exactly what is expected, each group on one partition.
+
+    With `repeats` a plain topic may hold a value more often than expected, as it does after the death of the processor.
+    """
+    if isinstance(expected, Counter):
+        _assert_plain(bootstrap, pipeline, expected, repeats=repeats)
+        return
+    keyed_topic = materialize(read_topic(bootstrap, pipeline))
+    torn = [group for group, partitions in keyed_topic.partitions.items() if len(partitions) > 1]
+    assert torn == [], f"{pipeline}: a group stands on one partition"
+    assert_rows(pipeline, keyed_topic.live, expected)
+
+
+def _assert_plain(bootstrap: str, topic: str, expected: Plain, *, repeats: bool) -> None:
+    values = Counter(_told(topic, record.value or b"") for record in read_topic(bootstrap, topic))
+    assert values.keys() == expected.keys(), f"{topic}: a value is missing or wrong"
+    assert values >= expected, f"{topic}: a value is missing"
+    assert repeats or values == expected, f"{topic}: a value came twice"
+
+
+def _told(topic: str, value: bytes) -> bytes:
+    """The value without its running total, which must be there."""
+    if (running := MODELS[topic].running) is None:
+        return value
+    message, field = running
+    told: Any = message.FromString(value)
+    assert getattr(told, field) >= told.earned_points
+    told.ClearField(field)
+    return canonical(told)
+
+
+def assert_rows(where: str, rows: Rows, expected: Expected) -> None:
+    """Asserts that there is an expected row under each key, and nothing else."""
+    missing, surplus = expected.keys() - rows.keys(), rows.keys() - expected.keys()
+    wrong = {key for key in expected.keys() & rows.keys() if rows[key] not in _choices(expected[key])}
+    differences = {"missing": missing, "surplus": surplus, "wrong": wrong}
+    counts = {name: (len(keys), sorted(keys)[:3]) for name, keys in differences.items() if keys}
+    assert counts == {}, f"{where}: {counts} of {len(expected)} rows"
+
+
+def of_group(expected: Expected, group: str) -> Expected:
+    """What is expected of one group."""
+    return {key: row for key, row in expected.items() if key.split(NUL)[0] == group}
+
+
+def groups_of(expected: Expected) -> list[str]:
+    """The groups that have rows."""
+    return sorted({key.split(NUL)[0] for key in expected})
+
+
+def has_members(expected: Expected) -> bool:
+    """Whether the groups have many rows each, under keys of three parts."""
+    return any(NUL in key for key in expected)
+
+
+def first_of(expected: Expected) -> Message:
+    """Any of the rows."""
+    row = next(iter(expected.values()))
+    return row[0] if isinstance(row, list) else row
+
+
+def _choices(expected: Message | list[Message]) -> set[bytes]:
+    """The encoded rows of which any may stand under a key."""
+    return {canonical(each) for each in (expected if isinstance(expected, list) else [expected])}
