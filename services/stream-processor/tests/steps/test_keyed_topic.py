@@ -9,12 +9,13 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import OrderChange
+from statecast.state.v1.state_pb2 import StateRecord
 from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import LatestPipeline, MembersPipeline, Pipeline
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.keyed_topic import entries, key_entries, retract
+from stream_processor.steps.keyed_topic import TOMBSTONE_HEADER, entries, key_entries, retract
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.micro_batches import MicroBatches
 from testkit.stream_processor.process import wait_until
@@ -35,8 +36,8 @@ def lines(functions: Functions, records: Callable[..., DataFrame]) -> Callable[.
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[Row]:
         assert isinstance(pipeline, LatestPipeline | MembersPipeline)
         sound = checked_changes(decode(records(*changes), pipeline, functions), pipeline)
-        unknown = entries(key_entries(sound, pipeline), pipeline, functions).withColumn("previous", F.lit(None))
-        return retract(unknown.withColumn("previous", F.col("previous").cast("array<string>"))).collect()
+        unknown = {"previous": F.lit(None).cast("array<string>"), "applied": F.lit(True)}
+        return retract(entries(key_entries(sound, pipeline), pipeline, functions).withColumns(unknown)).collect()
 
     return run
 
@@ -243,18 +244,36 @@ def test_a_row_that_is_gone_is_remembered_for_a_while_only(batches: Callable[...
     wait_until(forgotten, lambda: f"{played.state_rows} rows")
 
 
-def test_duplicates_and_late_changes_write_nothing(batches: Callable[..., MicroBatches]) -> None:
+def test_duplicates_and_late_changes_of_what_the_row_has_write_nothing(batches: Callable[..., MicroBatches]) -> None:
     played = batches("1h")
-    new, gone = change(None, order(), 5), change(order(), None, 9)
+    new, newer = change(None, order(), 5), change(order(), order(items=["item-2"]), 9)
     played.add([new.SerializeToString()])
-    played.add([gone.SerializeToString()])
+    played.add([newer.SerializeToString()])
     played.run()
     written = len(played.written)
-    played.add(each.SerializeToString() for each in (new, change(None, order(second=1), 4), gone))
+    played.add(each.SerializeToString() for each in (new, change(None, order(items=["item-3"]), 4), newer))
     played.run()
 
     assert written == 2
     assert len(played.written) == written
+
+
+def test_a_late_change_takes_the_row_from_where_it_is_not(
+    shipped: Callable[..., Pipeline], tmp_path: Path, spark: SparkSession, functions: Functions
+) -> None:
+    """As after a crash, when changes of a row on several partitions are read again in another order."""
+    played = MicroBatches(tmp_path, shipped("orders-by-customer"), spark, functions)
+    in_order = [change(None, order(), 1), change(order(), order(customer="customer-2"), 2)]
+    in_order += [change(order(customer="customer-2"), order(customer=f"customer-{end}"), end) for end in (3, 4)]
+    for number in (1, 4, 2, 3):
+        played.add([in_order[number - 1].SerializeToString()])
+    played.run()
+    told = [(each.key[:10].decode(), each.value is None) for each in played.written]
+    late = [StateRecord.FromString(each.headers[TOMBSTONE_HEADER]) for each in played.written[-2:]]
+
+    assert told[-2:] == [("customer-2", True), ("customer-3", True)]
+    assert [(each.sequence, each.HasField("source")) for each in late] == [(4, False), (4, False)]
+    assert ("customer-4", True) not in told
 
 
 def test_a_row_that_comes_under_a_key_that_is_not_taken_leaves(

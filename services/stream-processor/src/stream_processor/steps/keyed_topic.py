@@ -82,10 +82,19 @@ def retract(changes: DataFrame) -> DataFrame:
     """Adds `left` and `entered`: the keys to delete, and the keys to set to the row.
 
     A key that the row keeps is only set: no reader ever sees it gone in between. What the change states is deleted too,
-    whatever is remembered: it may stand on the topic when the state has forgotten it, or from before a crash.
+    whatever is remembered: it may stand on the topic when the state has forgotten it, or from before a crash. So do the
+    keys of a change that comes after a newer one, as when a row's changes are on several partitions and are read again
+    in another order: what the row does not have now is deleted, without a time, since the deletion has none.
     """
-    stood = F.array_union(F.coalesce("previous", F.array().cast("array<string>")), F.col("stated"))
-    return changes.withColumns({"left": F.array_except(stood, F.col("current")), "entered": F.col("current")})
+    applied, nothing = F.col("applied"), F.array().cast("array<string>")
+    stood = F.array_union(F.coalesce("previous", nothing), F.when(applied, F.col("stated")).otherwise(nothing))
+    return changes.withColumns(
+        {
+            "left": F.array_except(stood, F.col("current")),
+            "entered": F.when(applied, F.col("current")).otherwise(nothing),
+            "source": F.when(applied, F.col("source")).otherwise(F.lit(b"")),
+        }
+    )
 
 
 def to_lines(retracted: DataFrame, functions: Functions) -> DataFrame:

@@ -26,7 +26,9 @@ public final class Previous {
    *     the entries that the row has now)
    * @param forgetSeconds how long a row without entries is remembered; after that an older change of it would count again
    * @param everyChange whether changes that are not newer go on too, with `applied` false and `previous` null. Otherwise
-   *     only the newest goes on of the changes of a row that come together
+   *     only the newest goes on of the changes of a row that come together, and of those that are not newer each that has
+   *     entries which the row does not have now: with `applied` false, at the row's place and with what the row has in
+   *     `current`, and its own entries as `previous`, for they may stand somewhere from before a crash
    */
   public static Dataset<Row> apply(Dataset<Row> changes, long forgetSeconds, boolean everyChange) {
     StructType input = changes.schema();

@@ -84,8 +84,9 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
       if (applied || everyChange) {
         output.add(line(change, now, applied ? standing(everyChange ? last : before) : null, applied));
       } else if (covered && last == before) {
-        output.add(line(change, nothingAt(before), change.get(current), true));
-        late++;
+        output.add(late++, line(change, nothingAt(before), change.get(current), true));
+      } else if (!has(last, change.getSeq(current))) {
+        output.add(late++, line(change, place(last), change.get(current), false));
       }
       last = applied ? now : last;
     }
@@ -132,8 +133,21 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     return RowFactory.create(place.get(0), place.get(1), NOTHING);
   }
 
+  /** Whether the row has all the entries after its last change. */
+  private static boolean has(Row last, Seq<Object> entries) {
+    return CollectionConverters.asJava(entries(last)).containsAll(CollectionConverters.asJava(entries));
+  }
+
+  private static Row place(Row last) {
+    return RowFactory.create(last.get(0), last.get(1), entries(last));
+  }
+
+  private static Seq<Object> entries(Row last) {
+    return last.size() > 2 ? last.getSeq(2) : NOTHING;
+  }
+
   private static Object standing(Row last) {
-    return last == null ? null : last.size() > 2 ? last.get(2) : NOTHING;
+    return last == null ? null : entries(last);
   }
 
   private void remember(Row last, boolean wasLive, boolean wasKnown) {
