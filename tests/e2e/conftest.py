@@ -1,7 +1,6 @@
 """The real stack that the end-to-end tests run on, and its clients."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,53 +8,17 @@ from drivers.gateway_client import Gateway, GatewayClient, client_of, gateway_of
 from drivers.loaded_cluster import LoadedCluster, loaded_cluster
 from drivers.lookups import Lookups
 from drivers.order_source import OrderSource
+from drivers.shared_stack import shared_stack
 from drivers.topic_readers import DeadLetters
 
-from local_stack.domains import FIRST, domain_names
-from local_stack.running_stack import RunningStack, running_stack
-from local_stack.settings import Settings
+from local_stack.running_stack import RunningStack
 from testkit.broker import BrokerProcess, running_broker
-from testkit.waiting import scaled
-
-OTHER_DOMAINS = ",".join(name for name in domain_names() if name != FIRST)
-EDGES_PATIENCE_S = {"WS_EDGE_STALL_TIMEOUT_S": 20, "WS_EDGE_PING_INTERVAL_S": 25, "WS_EDGE_PING_TIMEOUT_S": 20}
-"""What the edges allow their clients, by default; a slow machine needs it stretched like all other time-outs."""
 
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
     """The stack that most stories share; whoever kills a part waits until it is ready again, and may do so often."""
-    with _patient_stack(_shared(tmp_path_factory.mktemp("stack"))) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def domains_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
-    """The stack of all domains but the orders; the same holds for whoever kills a part of it."""
-    settings = _shared(tmp_path_factory.mktemp("domains-stack"), OTHER_DOMAINS, 40, "30s")
-    with _patient_stack(settings) as running:
-        yield running
-
-
-def _shared(directory: Path, domain: str = FIRST, rate: float = 20, checkpoint_interval: str = "") -> Settings:
-    return Settings(
-        directory=directory,
-        domain=domain,
-        rate=rate,
-        checkpoint_interval=checkpoint_interval,
-        start_timeout_s=scaled(180),
-        restart_max_s=0.5,
-        restart_limit=1000,
-    )
-
-
-@contextmanager
-def _patient_stack(settings: Settings) -> Iterator[RunningStack]:
-    with ExitStack() as ends:
-        with pytest.MonkeyPatch.context() as environment:
-            for name, seconds in EDGES_PATIENCE_S.items():
-                environment.setenv(name, str(scaled(seconds)))
-            running = ends.enter_context(running_stack(settings))
+    with shared_stack(tmp_path_factory.mktemp("stack"), rate=20) as running:
         yield running
 
 
