@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from testkit.containers.compose_file import read_compose_file
 from testkit.containers.engine import ContainerError, Engine, NoEngineError, find_engine
+from testkit.containers.images import COMPOSE_FILE, NOT_FOR_BUILDS, missing_bases
 
 
 def program(directory: Path, name: str, script: str) -> Path:
@@ -50,3 +52,19 @@ def test_a_command_that_fails_says_what_it_wrote(tmp_path: Path) -> None:
     assert not engine.succeeds("run")
     with pytest.raises(ContainerError, match=r"engine run demo\nout\nerr"):
         engine.run("run", "demo")
+
+
+@pytest.mark.parametrize(
+    ("script", "missing"),
+    [
+        ('[ "$1" = image ]', []),
+        ('[ "$1" = pull ]', []),
+        ('[ "$1 $3" = "image own/python" ]', ["own/maven"]),
+        ("exit 1", ["own/maven", "own/python"]),
+    ],
+)
+def test_a_base_image_is_here_or_can_be_pulled_or_is_missing(tmp_path: Path, script: str, missing: list[str]) -> None:
+    bases = {**NOT_FOR_BUILDS, "PYTHON_IMAGE": "own/python", "MAVEN_IMAGE": "own/maven"}
+    engine = Engine(str(program(tmp_path, "engine", script)))
+
+    assert missing_bases(read_compose_file(COMPOSE_FILE, bases), engine) == missing

@@ -13,7 +13,7 @@ from drivers.order_source import OrderSource
 from testkit.certificates import Certificates
 from testkit.containers.compose_file import ComposeFile, read_compose_file
 from testkit.containers.engine import Engine, NoEngineError, find_engine
-from testkit.containers.images import COMPOSE_FILE, MB, build_images
+from testkit.containers.images import COMPOSE_FILE, MB, NOT_FOR_BUILDS, build_images, missing_bases
 from testkit.containers.stack import ContainerStack, running_containers
 from testkit.containers.stand_ins import kafka_from_jars, kong_from_envoy, with_ports_of_this_machine
 from testkit.ports import free_port
@@ -37,11 +37,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session")
 def engine() -> Engine:
-    """The container engine; without one, and for no other reason, these tests are skipped."""
+    """The container engine; without it, or what images are built on, these tests are skipped, and for nothing else."""
     try:
-        return find_engine()
+        engine = find_engine()
     except NoEngineError as error:
         pytest.skip(str(error))
+    if missing := missing_bases(read_compose_file(COMPOSE_FILE, {**os.environ, **NOT_FOR_BUILDS}), engine):
+        pytest.skip(f"{engine.program} has no {' and no '.join(missing)}: see infra/images/README.md")
+    return engine
 
 
 @pytest.fixture(scope="session")

@@ -18,12 +18,27 @@ COMPOSE_FILE = Path(__file__).resolve().parents[4] / "infra" / "compose.yaml"
 NOT_FOR_BUILDS = {"GATEWAY_SECRET": "unused", "GATEWAY_TLS_CERTIFICATE": "unused", "GATEWAY_TLS_KEY": "unused"}
 """What the file needs to be run, and not for building."""
 
+BASE = "_IMAGE"
+"""How the names of the arguments end that say what an image is built on."""
+
+PULL_S = 300
 MB = 1_000_000
 
 
 def builds(compose: ComposeFile) -> Mapping[str, Build]:
     """How each image of the file that is built here is built, by its name with the tag."""
     return {each.image: each.build for each in compose.services.values() if each.build}
+
+
+def missing_bases(compose: ComposeFile, engine: Engine) -> list[str]:
+    """The base images of the builds that are neither on this machine nor to be had from a registry."""
+    given = (build.args.items() for build in builds(compose).values())
+    bases = sorted({image for arguments in given for name, image in arguments if name.endswith(BASE)})
+    return [each for each in bases if not engine.succeeds("image", "inspect", each) and not _pulled(engine, each)]
+
+
+def _pulled(engine: Engine, image: str) -> bool:
+    return engine.succeeds("pull", "-q", image, timeout_s=PULL_S)
 
 
 def build_images(engine: Engine, environment: Mapping[str, str] = os.environ) -> Iterator[tuple[str, float]]:
