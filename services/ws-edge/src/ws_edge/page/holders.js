@@ -8,6 +8,7 @@ const STORE = "us-share-holders";
 const MOST = 500;
 const MOST_CHANGES = 12;
 const ORDER_MS = 1500; // rows change places no more often, or nobody could follow one
+const NOTHING = { positions: 0, shares: 0 }; // JSON leaves zeros out
 const OWN_FIELDS = ["@type", "client", "positions", "shares"];
 
 export const holders = {
@@ -46,7 +47,8 @@ class Holders {
     stage.every(ORDER_MS, () => this.#order());
   }
 
-  #show(name, { row, commitTime }, isNew) {
+  #show(name, { row: told, commitTime }, isNew) {
+    const row = { ...NOTHING, ...told };
     const entry = this.#rows.get(name) ?? this.#add(name);
     if (name === this.#client) this.#detail.update(row, commitTime);
     entry.row = row;
@@ -63,7 +65,7 @@ class Holders {
     const [positions, shares] = [make("td", { className: "number" }), make("td", { className: "number" })];
     const share = make("span", { className: "share" });
     const cells = [make("th", { scope: "row" }, link), positions, shares, make("td", { className: "bar-cell" }, share)];
-    const entry = { line: make("tr", {}, ...cells), positions, shares, share, row: {} };
+    const entry = { line: make("tr", {}, ...cells), positions, shares, share, row: NOTHING };
     this.#rows.set(name, entry);
     return entry;
   }
@@ -107,7 +109,7 @@ class Detail {
 
   /** Shows the row; null when the client holds nothing any more. */
   update(row, commitTime = null) {
-    const now = row ?? { positions: 0, shares: 0 };
+    const now = row ?? NOTHING;
     const facts = { Positions: number(now.positions), Shares: number(now.shares) };
     const fact = ([name, value]) => {
       const text = make("span", { className: "figure" }, value);
@@ -139,5 +141,5 @@ function fieldOf([name, value]) {
 }
 
 function number(value) {
-  return Number(value ?? 0).toLocaleString();
+  return Number(value).toLocaleString();
 }

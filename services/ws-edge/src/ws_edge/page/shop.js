@@ -138,7 +138,7 @@ class Rewards {
 
   watch(stage) {
     new Roster(stage, REWARDS, MOST_REWARDS, {
-      show: (card, { row }) => this.#rows.set(card, row),
+      show: (card, { row }) => this.#rows.set(card, { invoices: 0, points: 0, ...row }), // JSON leaves zeros out
       drop: (card) => this.#rows.delete(card),
       listed: (count) => (this.#note.hidden = count > 0),
     });
