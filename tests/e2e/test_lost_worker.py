@@ -1,0 +1,116 @@
+"""A worker of a Spark cluster is lost while another has come: the processor goes on there, and reads never stop."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from drivers.gateway_client import client_of, gateway_of
+from drivers.lookups import Lookups
+from drivers.order_readers import OrderReader, reading_orders
+from drivers.order_source import OrderChanges, OrderSource
+from drivers.push_watchers import PushWatcher, PushWatchers
+from drivers.shared_stack import shared_stack
+from drivers.topic_readers import read_history
+from drivers.update_assertions import assert_all_told, assert_told_once
+
+from local_stack.running_stack import RunningStack
+from statecast.state.v1.state_pb2 import StateKey
+from testkit.background import in_background
+from testkit.ports import free_port
+from testkit.stream_processor.cluster import Cluster
+from testkit.waiting import eventually, wait_until
+
+PROCESSOR = "stream-processor"
+SLOTS = 16
+"""The task slots of each worker: the pipelines of the orders need two workers, and hold all that two have."""
+CHANGES = 20_000
+"""More than are made."""
+CHANGES_PER_S = 50
+CHANGES_BETWEEN = 300
+
+
+@pytest.fixture
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master and two workers."""
+    spark = Cluster(tmp_path_factory.mktemp("cluster"), free_port())
+    try:
+        spark.start_master()
+        for name in ("worker-1", "worker-2"):
+            spark.start_worker(name, SLOTS)
+        yield spark
+    finally:
+        spark.close()
+
+
+@pytest.fixture
+def stack_on_cluster(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
+    """A stack whose processor has its tasks on the cluster."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in {**cluster.client_environment(), "STREAM_PROCESSOR_MASTER": cluster.master}.items():
+            environment.setenv(name, value)
+        with shared_stack(tmp_path_factory.mktemp("stack"), rate=20, checkpoint_interval="10s") as running:
+            yield running
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_lost_worker_costs_a_restart_and_no_read(
+    stack_on_cluster: RunningStack, cluster: Cluster, record_testsuite_property: Callable[[str, object], None]
+) -> None:
+    stack, changes = stack_on_cluster, OrderChanges(OrderSource(stack_on_cluster.file.kafka.bootstrap), 1, CHANGES)
+    addresses = [query.address for query in stack.file.queries]
+    watchers = [PushWatcher(changes.busy, [], 0)]
+    lookups = Lookups(addresses[0])
+    for _ in changes.busy:
+        changes.make_next()
+    for order_id in changes.busy:
+        lookups.wait_for("orders-by-key", StateKey(group=order_id))
+    with (
+        PushWatchers(gateway_of(stack), client_of(stack, "operator"), watchers) as watching,
+        reading_orders(addresses, changes.busy) as readers,
+    ):
+        eventually(lambda: _assert_begun(watching), timeout_s=60)
+        with in_background(lambda done: _make_changes(changes, done)):
+            _until_more(changes, readers)
+            cluster.start_worker("worker-3", SLOTS)
+            wait_until(lambda: bool(cluster.executors("worker-3")), "the new worker has an executor", timeout_s=60)
+            restarts = stack.entry(PROCESSOR).restarts
+            killed_at = time.monotonic()
+            cluster.kill_worker("worker-1")
+            wait_until(lambda: stack.entry(PROCESSOR).restarts > restarts, "the processor ends", timeout_s=120)
+            record_testsuite_property("ended_after_s", round(time.monotonic() - killed_at, 1))
+            first = OrderSource(stack.file.kafka.bootstrap).place("customer-0001", {"item-a": 1}).order_id
+            lookups.wait_for("orders-by-key", StateKey(group=first))
+            record_testsuite_property("changes_visible_after_s", round(time.monotonic() - killed_at, 1))
+            _until_more(changes, readers)
+        history = read_history(stack.file.kafka.bootstrap, changes.prefix)
+        eventually(lambda: assert_all_told(watching, history), timeout_s=120)
+    lookups.close()
+
+    assert stack.entry(PROCESSOR).restarts == restarts + 1
+    assert [failure for reader in readers for failure in reader.failures] == []
+    assert [step for reader in readers for step in reader.backward] == []
+    for order_id, updates in watchers[0].updates.items():
+        assert_told_once(order_id, updates, history, placed_first=True)
+
+
+def _make_changes(changes: OrderChanges, done: threading.Event) -> None:
+    while not done.wait(1 / CHANGES_PER_S):
+        changes.make_next()
+
+
+def _until_more(changes: OrderChanges, readers: list[OrderReader]) -> None:
+    """Waits until changes and reads have gone on for a good while."""
+    made, reads = changes.made_count, [reader.reads for reader in readers]
+
+    def gone_on() -> None:
+        assert changes.made_count >= made + CHANGES_BETWEEN
+        assert all(reader.reads > before + CHANGES_BETWEEN for reader, before in zip(readers, reads, strict=True))
+
+    eventually(gone_on, timeout_s=90)
+
+
+def _assert_begun(watching: PushWatchers) -> None:
+    watching.check()
+    assert all(watcher.has_begun for watcher in watching.all)
