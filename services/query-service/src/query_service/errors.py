@@ -20,6 +20,10 @@ class StoresFileError(FatalError):
     """The stores file is wrong."""
 
 
+class NameTakenError(FatalError):
+    """Another live instance has the name of this one."""
+
+
 class DataDirectoryError(FatalError):
     """The data directory cannot be used."""
 

@@ -37,6 +37,7 @@ from query_service.serving.peers import Peers
 from query_service.serving.seeding import Seeding
 from query_service.serving.server import Servers, shard_tls
 from query_service.serving.servicers import QueryServicer, ShardServicer
+from query_service.serving.shard_channel import instance_at
 from query_service.serving.shard_listing import ShardListing
 from query_service.settings import Settings
 from query_service.storage.changelog import Changelog
@@ -101,7 +102,8 @@ class Instance:
         self._topic_watch = TopicWatch(
             settings, lambda: view.topic_names, lambda: view.wanted, events.topics, events.end_offsets
         )
-        membership = self._membership = Membership(settings, me, view.topic_names, events.members)
+        name_at = partial(instance_at, tls=shard_tls(settings))
+        membership = self._membership = Membership(settings, me, view.topic_names, events.members, name_at)
 
         def announce(topics: tuple[tuple[str, str], ...]) -> None:
             membership.me = replace(me, topics=topics)
@@ -111,7 +113,10 @@ class Instance:
         self._live_stores = LiveStores(view, read, events.set_stores, announce, metrics, interval_s)
 
     async def run(self, stop: asyncio.Event) -> bool:
-        """Serves until `stop` is set, then drains; False if it ended by itself. Raises PortInUseError at the start."""
+        """Serves until `stop` is set, then drains; False if it ended by itself.
+
+        Raises PortInUseError at the start, NameTakenError when another live instance has the name of this one.
+        """
         self._checkpoints.delete_all()
         self._seeding.directory.remove_unfinished()
         self._health.start()
@@ -131,6 +136,8 @@ class Instance:
     async def _serve(self, stop: asyncio.Event, *tasks: "asyncio.Task[None]") -> bool:
         ready = False
         while not stop.is_set():
+            if (refusal := self._membership.refusal) is not None:
+                raise refusal
             self._readiness.update()
             self._restore_watch.update()
             if not ready and self._readiness.reason is None:

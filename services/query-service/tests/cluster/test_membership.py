@@ -27,9 +27,13 @@ class Instance:
     def __init__(self, number: int) -> None:
         self.me = Member(f"query-{number}", f"h:{number}", f"s:{number}", 1)
         self.members: frozenset[Member] = frozenset()
+        self.living: dict[str, str] = {}
 
     def learn(self, members: frozenset[Member]) -> None:
         self.members = members
+
+    def name_at(self, shard_address: str) -> str | None:
+        return self.living.get(shard_address)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -45,7 +49,7 @@ def joining(bootstrap: str, topic: str, group: str, prefix: str = "") -> Iterato
         settings = Settings(
             kafka_bootstrap=bootstrap, group_id=group, kafka_group_prefix=prefix, membership_interval_ms=50
         )
-        membership = Membership(settings, instance.me, frozenset({topic}), instance.learn)
+        membership = Membership(settings, instance.me, frozenset({topic}), instance.learn, instance.name_at)
         membership.start()
         joined.append(membership)
         return membership
@@ -68,6 +72,42 @@ def test_members_see_each_other_come_and_go(kafka: str, create_topic: Callable[.
         until(lambda: one.members == {one.me})
 
         assert time.monotonic() - left_at < 5, "a leave must not wait for the session timeout"
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(("answer", "refused"), [("query-1", True), ("query-2", False), (None, False)])
+def test_the_later_of_two_under_one_name_does_not_join_if_the_other_lives(
+    kafka: str, create_topic: Callable[..., str], answer: str | None, *, refused: bool
+) -> None:
+    one, later = Instance(1), Instance(1)
+    later.me = Member("query-1", "h:9", "s:9", 2)
+    later.living = {"s:1": answer} if answer else {}
+    with joining(kafka, create_topic("members"), uuid4().hex) as join:
+        first = join(one)
+        until(lambda: one.members == {one.me})
+        second = join(later)
+        until(lambda: second.refusal is not None if refused else later.members == {later.me})
+
+        assert first.refusal is None
+        if refused:
+            assert "QUERY_SERVICE_INSTANCE=query-1" in str(second.refusal)
+            assert "h:1" in str(second.refusal)
+            assert one.members == {one.me}
+
+
+@pytest.mark.kafka
+def test_of_two_that_start_at_once_under_one_name_the_later_leaves(
+    kafka: str, create_topic: Callable[..., str]
+) -> None:
+    one, later = Instance(1), Instance(1)
+    later.me = Member("query-1", "h:9", "s:9", 2)
+    with joining(kafka, create_topic("members"), uuid4().hex) as join:
+        join(one)
+        second = join(later)
+        until(lambda: later.members == {later.me})
+        later.living = {"s:1": "query-1"}
+
+        until(lambda: second.refusal is not None and one.members == {one.me})
 
 
 @pytest.mark.kafka

@@ -67,6 +67,26 @@ async def test_two_instances_cannot_share_a_directory(scene: "Scene", tmp_path: 
     assert "another instance uses it" in line
 
 
+async def test_two_live_instances_cannot_have_one_name(scene: "Scene", tmp_path: Path) -> None:
+    one = scene.launch("query-1")
+    await scene.until_ready(one)
+    other = scene.launch("query-1", data_directory=tmp_path / "other")
+
+    assert other.wait_end() == 2
+    assert f"query-service: QUERY_SERVICE_INSTANCE=query-1: an instance at {one.address}" in other.log
+    assert one.is_ready()
+    assert one.log.count("members") == 1, "the first one was disturbed"
+
+
+async def test_an_instance_starts_beside_its_dead_self_at_another_address(scene: "Scene", tmp_path: Path) -> None:
+    one = scene.launch("query-1", session_timeout_ms=30_000)
+    await scene.until_ready(one)
+    one.kill()
+    again = scene.launch("query-1", data_directory=tmp_path / "other", session_timeout_ms=30_000)
+
+    await scene.until_ready(again)
+
+
 async def test_health_and_reflection_are_served_and_the_internal_service_is_not(scene: "Scene") -> None:
     one = scene.launch("query-1")
     await scene.until_ready(one)

@@ -1,7 +1,7 @@
 """Keeps this instance in the consumer group, and reads the other members from the group."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import structlog
@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from query_service.cluster.broker_thread import BrokerThread
 from query_service.cluster.shard_map import Member, newest_of_each
+from query_service.errors import NameTakenError
 from query_service.settings import Settings
 from statecast_service.kafka import connect, reason
 
@@ -31,12 +32,18 @@ class Membership(BrokerThread):
 
     `me` may be replaced by the same member with more topics: it joins once more, as that, and leaves as what it was
     when it is listed, so that it is in the group all the time.
+
+    It ends with a `refusal` when an instance that started earlier has the same name and lives: `name_at` gives the name
+    of the instance that answers at an internal address, None if none does, and may block for a moment. It does not join
+    then, or leaves if both started at once.
     """
 
     settings: Settings
     me: Member
     topics: frozenset[str]
     on_members: Callable[[frozenset[Member]], None]
+    name_at: Callable[[str], str | None]
+    refusal: NameTakenError | None = field(default=None, init=False)
     _admin: AdminClient | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -48,8 +55,9 @@ class Membership(BrokerThread):
     def run(self) -> None:
         joined: dict[str, Consumer] = {}
         next_read = 0.0
+        self.refusal = self._refusal(self._members() or [])
         try:
-            while not self.stopping.is_set():
+            while not self.stopping.is_set() and self.refusal is None:
                 client_id = self.me.client_id()
                 if client_id not in joined:
                     joined[client_id] = self._join(client_id)
@@ -87,6 +95,25 @@ class Membership(BrokerThread):
             _log.debug("membership", reason=why)
 
     def _read_members(self) -> None:
+        members = self._members()
+        if members is not None:
+            self.refusal = self._refusal(members)
+            self.on_members(newest_of_each(members))
+
+    def _refusal(self, members: Iterable[Member]) -> NameTakenError | None:
+        me = self.me
+        for each in members:
+            # A dead self is listed until it times out. One with this address is dead, since this process listens there.
+            if each.instance != me.instance or each.shard_address == me.shard_address or not _is_earlier(each, me):
+                continue
+            if self.name_at(each.shard_address) == me.instance:
+                where = f"{each.address} (internal: {each.shard_address})"
+                problem = f"an instance at {where} has this name and lives: give each a name of its own"
+                return NameTakenError(f"QUERY_SERVICE_INSTANCE={me.instance}: {problem}")
+        return None
+
+    def _members(self) -> list[Member] | None:
+        """All that are listed, whether they live or not; None when the coordinator does not answer in time."""
         # librdkafka aborts the process when its own time-out of this call passes before the coordinator is found, and
         # one is found later (librdkafka issue 4605). So that time-out never comes: a client whose call does not end is
         # thrown away with it.
@@ -101,8 +128,12 @@ class Membership(BrokerThread):
             admin.poll(0)  # says that the broker refuses the connection, if it does
             self._admin = None
             self.failed(str(error) or "no answer in time")
-            return
+            return None
         self.answered()
         self._listed = frozenset(member.client_id for member in described.members)
         members = [Member.from_client_id(member.client_id) for member in described.members]
-        self.on_members(newest_of_each(member for member in members if member is not None))
+        return [member for member in members if member is not None]
+
+
+def _is_earlier(one: Member, other: Member) -> bool:
+    return (one.started_ms, one.shard_address) < (other.started_ms, other.shard_address)

@@ -73,7 +73,7 @@ class ShardListing:
         return response, now + max(_KEPT_S, _KEPT_TIMES * (now - began))
 
     def own_partitions(self) -> shard.ListPartitionsResponse:
-        response = shard.ListPartitionsResponse()
+        response = shard.ListPartitionsResponse(instance=self.view.me.instance)
         for (store, _), (serving, freshness) in sorted(self._own().items()):
             fill_freshness(response.partitions.add(store=store, serving=serving).freshness, freshness)
         return response
