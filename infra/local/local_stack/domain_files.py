@@ -1,9 +1,10 @@
-"""What the services read about the domains that run: topics and stores of these alone, and what the edges keep."""
+"""The domains that run, where the services follow them: a directory for each, and the topics and stores of them all."""
 
+import shutil
 from pathlib import Path
 
 from local_stack import LocalStackError
-from local_stack.domains import DOMAINS
+from local_stack.domains import DOMAINS, domain_names
 from local_stack.settings import Settings
 from statecast_domains.derivation import Derivation, derive
 from statecast_domains.derived_files import edge_stores_text, query_stores_text, topics_text
@@ -14,22 +15,41 @@ TOPICS, QUERY_STORES, EDGE_STORES = "topics.yaml", "query-stores.yaml", "edge-st
 TEXTS = {TOPICS: topics_text, QUERY_STORES: query_stores_text, EDGE_STORES: edge_stores_text}
 
 
-def domain_file(settings: Settings, name: str) -> Path:
-    """Where one of the files stands."""
-    return settings.directory / "domains" / name
+def domains_directory(settings: Settings) -> Path:
+    """What the processor follows: a directory for each domain, copies of those that ship and what else is put there."""
+    return settings.directory / "domains"
+
+
+def messages_directory(settings: Settings) -> Path:
+    """Where messages may be put beside those of the contract."""
+    return settings.directory / "messages"
+
+
+def system_file(settings: Settings, name: str) -> Path:
+    """One of the files that are made of all domains."""
+    return settings.directory / "system" / name
 
 
 def write_domain_files(settings: Settings) -> None:
-    """Writes them. Raises LocalStackError when a file of a domain is wrong, or domains do not go together."""
-    derivation = _derive(settings)
+    """Copies the chosen domains, and writes the files that are made of them and of a person's own beside them.
+
+    Raises LocalStackError when a file of a domain is wrong, or domains do not go together.
+    """
+    directory = domains_directory(settings)
+    for name in domain_names():
+        shutil.rmtree(directory / name, ignore_errors=True)
+    for name in settings.domains:
+        shutil.copytree(DOMAINS / name, directory / name)
+    messages_directory(settings).mkdir(parents=True, exist_ok=True)
+    derivation = _derive(directory)
     for name, text in TEXTS.items():
-        file = domain_file(settings, name)
+        file = system_file(settings, name)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text(derivation), encoding="utf-8")
 
 
-def _derive(settings: Settings) -> Derivation:
+def _derive(directory: Path) -> Derivation:
     try:
-        return derive(read_domains([DOMAINS / name for name in settings.domains]))
+        return derive(read_domains([directory]))
     except DomainFileError as error:
         raise LocalStackError(str(error)) from error

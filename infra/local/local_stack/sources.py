@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from local_stack.domain_files import domains_directory
 from local_stack.domains import FIRST, pipelines_of
 from local_stack.process_spec import ProcessSpec
 from local_stack.settings import Settings, postgres_of
@@ -27,7 +28,7 @@ class Source:
     connector: Sequence[ProcessSpec]
     """What reads the simulator's tables."""
     pipelines: Sequence[Path]
-    """The files of the pipelines that read the topic."""
+    """The files of the pipelines that read its topics."""
 
 
 def source_of(domain: str, settings: Settings) -> Source:
@@ -46,7 +47,8 @@ def postgres_source(settings: Settings) -> Source:
     """The simulator plays into PostgreSQL, and Debezium publishes the changes; writes the pipelines that read them."""
     postgres = postgres_of(settings)
     simulator = {"sink": "postgres", "postgres_url": postgres.dsn}
-    pipelines = [_reading_debezium(file, settings.directory / "pipelines") for file in pipelines_of(FIRST)]
+    directory = domains_directory(settings) / FIRST
+    pipelines = [_reading_debezium(file, directory) for file in pipelines_of(FIRST)]
     return Source([_database(postgres)], simulator, [_connector(postgres, settings)], pipelines)
 
 

@@ -12,7 +12,16 @@ import httpx
 
 from kong_envoy import KongEnvoyError, envoy_command, load, render, to_yaml
 from local_stack import LocalStackError
-from local_stack.domain_files import EDGE_STORES, QUERY_STORES, TEXTS, TOPICS, domain_file, write_domain_files
+from local_stack.domain_files import (
+    EDGE_STORES,
+    QUERY_STORES,
+    TEXTS,
+    TOPICS,
+    domains_directory,
+    messages_directory,
+    system_file,
+    write_domain_files,
+)
 from local_stack.domains import FIRST, named_for
 from local_stack.process_spec import ProcessSpec
 from local_stack.settings import EDGES, HOST, PROGRAMS, QUERIES, ROOT, Settings, simulator_server
@@ -24,6 +33,7 @@ from testkit.certificates import Certificates
 
 KONG_FILE = ROOT / "infra" / "kong" / "kong.yaml"
 MEMORY_VARIABLE = "STREAM_PROCESSOR_DRIVER_MEMORY"
+MESSAGES_VARIABLE = "STATECAST_DESCRIPTORS"
 PIPELINES_PER_GB = 5  # of heap, beyond the first GB, which is the processor's default
 
 # Probes keep no connection: an idle one would be what a service waits for when it stops.
@@ -90,7 +100,7 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
     """All processes, each after those it needs. `secret` proves the gateway to edges; `staff` may see the shard map."""
     data, port_of, at = settings.files.data, settings.port_of, settings.address_of
     broker = Broker(data / "kafka", settings.kafka_port, settings.kafka_controller_port)
-    files = {name: str(domain_file(settings, name)) for name in TEXTS}
+    files = {name: str(system_file(settings, name)) for name in TEXTS}
     topics = (str(PROGRAMS / "kafka-topics"), files[TOPICS], "--bootstrap-server", settings.bootstrap)
     sources = {domain: source_of(domain, settings) for domain in settings.domains}
     query = settings.model_dump(include={"replicas", "session_timeout_ms"}) | {"host": HOST, "advertised_host": HOST}
@@ -98,7 +108,7 @@ def process_specs(settings: Settings, secret: str, staff: Mapping[str, str]) -> 
     edge = {"host": HOST, "gateway_secret": secret, "query_addresses": ",".join(map(at, QUERIES))}
     edge["stores"] = files[EDGE_STORES]
 
-    service = partial(_service, settings.bootstrap)
+    service = partial(_service, settings)
 
     def query_service(name: str) -> ProcessSpec:
         ports = {"port": port_of(name), "shard_port": port_of(f"{name}-shard")}
@@ -128,27 +138,30 @@ def _source(domain: str, source: Source, settings: Settings) -> list[ProcessSpec
     rows = settings.orders if domain == FIRST else settings.rows
     values = {**table, "domain": domain, "rows": rows, "rate": f"{settings.rate:g}", **source.simulator}
     port, name = settings.port_of(simulator_server(domain)), named_for("cdc-simulator", domain)
-    simulator = _service(settings.bootstrap, "cdc-simulator", port, values, name)
+    simulator = _service(settings, "cdc-simulator", port, values, name)
     after = ("topics", *(spec.name for spec in source.database))
     return [*source.database, replace(simulator, after=after, may_end=True), *source.connector]
 
 
 def _processor(sources: Sequence[Source], settings: Settings) -> ProcessSpec:
     """One process for the pipelines of all domains. It waits for its topics itself, and takes the longest to start."""
-    pipelines = [str(file) for source in sources for file in source.pipelines]
+    pipelines = [file for source in sources for file in source.pipelines]
     values = settings.model_dump(include={"checkpoint_interval", "driver_memory"}, exclude_defaults=True)
     if len(pipelines) > PIPELINES_PER_GB and MEMORY_VARIABLE not in os.environ:
         values = {"driver_memory": f"{1 + len(pipelines) // PIPELINES_PER_GB}g", **values}
     values = {**values, "checkpoints": settings.files.data / "checkpoints"}
-    processor = _service(settings.bootstrap, "stream-processor", settings.processor_metrics_port, values)
-    return replace(processor, command=(*processor.command, *pipelines), after=())
+    processor = _service(settings, "stream-processor", settings.processor_metrics_port, values)
+    return replace(processor, command=(*processor.command, str(domains_directory(settings))), after=())
 
 
-def _service(kafka: str, program: str, status_port: int, settings: Mapping[str, object], name: str = "") -> ProcessSpec:
+def _service(
+    stack: Settings, program: str, status_port: int, settings: Mapping[str, object], name: str = ""
+) -> ProcessSpec:
     # The edge answers for itself on the port that it serves.
     status = {"port": status_port} if program == "ws-edge" else {"metrics_host": HOST, "metrics_port": status_port}
-    values = {"kafka_bootstrap": kafka, **status, **settings}
+    values = {"kafka_bootstrap": stack.bootstrap, **status, **settings}
     environment = {f"{program}_{key}".upper().replace("-", "_"): str(value) for key, value in values.items()}
+    environment[MESSAGES_VARIABLE] = os.environ.get(MESSAGES_VARIABLE) or str(messages_directory(stack))
     probe = partial(probe_http, f"http://{HOST}:{status_port}/readyz")
     return ProcessSpec(name or program, (str(PROGRAMS / program), "run"), environment, probe, after=("topics",))
 

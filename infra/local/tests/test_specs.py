@@ -13,11 +13,13 @@ import pytest
 from kong_envoy import envoy_command, load
 from local_stack import LocalStackError
 from local_stack import specs as subject
+from local_stack.domains import pipelines_of
 from local_stack.process_spec import ProcessSpec
 from local_stack.settings import Settings
 from local_stack.specs import (
     KONG_FILE,
     MEMORY_VARIABLE,
+    MESSAGES_VARIABLE,
     configure_gateway,
     demo_users,
     probe_broker,
@@ -61,21 +63,28 @@ def test_settings_reach_the_services(specs: dict[str, ProcessSpec]) -> None:
     assert specs["query-2"].environment["QUERY_SERVICE_REPLICAS"] == "1"
 
 
-def test_the_processor_runs_every_shipped_pipeline(specs: dict[str, ProcessSpec]) -> None:
-    files = [Path(argument).name for argument in specs["stream-processor"].command[2:]]
+def test_the_processor_follows_the_directory_of_the_domains(tmp_path: Path, specs: dict[str, ProcessSpec]) -> None:
+    assert specs["stream-processor"].command[1:] == ("run", str(tmp_path / "domains"))
 
-    assert {"orders-by-key.yaml", "orders-by-customer.yaml", "orders-by-item.yaml"} <= set(files)
+
+def test_messages_come_from_the_stack_unless_they_are_elsewhere(
+    tmp_path: Path, specs: dict[str, ProcessSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MESSAGES_VARIABLE, "/elsewhere")
+    chosen = table(Settings(directory=tmp_path))
+
+    for name in ("stream-processor", "query-1", "edge-1"):
+        assert specs[name].environment[MESSAGES_VARIABLE] == str(tmp_path / "messages")
+        assert chosen[name].environment[MESSAGES_VARIABLE] == "/elsewhere"
 
 
 def test_each_domain_has_a_simulator_and_one_processor_runs_all_pipelines(tmp_path: Path) -> None:
     specs = table(Settings(directory=tmp_path, domain="orders,odds", simulator_odds_metrics_port=23_456))
     orders, odds = (specs[name].environment for name in ("cdc-simulator", "cdc-simulator-odds"))
-    files = [Path(argument).stem for argument in specs["stream-processor"].command[2:]]
 
     assert (orders["CDC_SIMULATOR_DOMAIN"], odds["CDC_SIMULATOR_DOMAIN"]) == ("orders", "odds")
     assert odds["CDC_SIMULATOR_METRICS_PORT"] == "23456"
     assert orders["CDC_SIMULATOR_DATABASE"] != odds["CDC_SIMULATOR_DATABASE"]
-    assert {"orders-by-key", "odds-by-match", "matches-about-to-start"} <= set(files)
 
 
 def test_a_domain_runs_without_the_orders(tmp_path: Path) -> None:
@@ -120,9 +129,9 @@ def test_edges_know_both_query_instances_and_the_secret(specs: dict[str, Process
 
 
 def test_the_services_read_the_files_of_the_domains_that_run(tmp_path: Path, specs: dict[str, ProcessSpec]) -> None:
-    assert str(tmp_path / "domains" / "topics.yaml") in specs["topics"].command
-    assert specs["query-1"].environment["QUERY_SERVICE_STORES"] == str(tmp_path / "domains" / "query-stores.yaml")
-    assert specs["edge-1"].environment["WS_EDGE_STORES"] == str(tmp_path / "domains" / "edge-stores.yaml")
+    assert str(tmp_path / "system" / "topics.yaml") in specs["topics"].command
+    assert specs["query-1"].environment["QUERY_SERVICE_STORES"] == str(tmp_path / "system" / "query-stores.yaml")
+    assert specs["edge-1"].environment["WS_EDGE_STORES"] == str(tmp_path / "system" / "edge-stores.yaml")
 
 
 def test_only_the_broker_is_stopped_last(specs: dict[str, ProcessSpec]) -> None:
@@ -157,12 +166,10 @@ def test_of_postgresql_the_simulator_plays_into_it_before_the_connector_reads(
         assert set(spec.after) <= set(names[:place])
 
 
-def test_of_postgresql_the_pipelines_are_the_shipped_ones_in_another_format(
-    specs: dict[str, ProcessSpec], postgres_specs: dict[str, ProcessSpec]
-) -> None:
-    shipped, own = (
-        [read(Path(argument)) for argument in each["stream-processor"].command[2:]] for each in (specs, postgres_specs)
-    )
+@pytest.mark.usefixtures("postgres_specs")
+def test_of_postgresql_the_pipelines_are_the_shipped_ones_in_another_format(tmp_path: Path) -> None:
+    shipped = [read(file) for file in pipelines_of("orders")]
+    own = [read(tmp_path / "domains" / "orders" / file.name) for file in pipelines_of("orders")]
 
     assert {pipeline.source.format for pipeline in own} == {"debezium-json"}
     for pipeline, other in zip(own, shipped, strict=True):

@@ -1,0 +1,70 @@
+"""What docs/start/kafka-topic.md says is done to a system that runs, and nobody who reads or watches notices."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from drivers.gateway_client import GatewayClient, client_of, gateway_of
+from drivers.order_readers import reading_orders
+from drivers.order_source import OrderSource
+from drivers.order_watchers import OrderWatchers
+from drivers.pages import TIMEOUT_MS, browser_at
+from playwright.async_api import expect
+
+from local_stack.running_stack import RunningStack
+from testkit.tutorial import DONE, run_script, script_of, seconds_of
+from testkit.waiting import wait_until
+
+PAGE = Path(__file__).parents[2] / "docs" / "start" / "kafka-topic.md"
+TOWN = "/v1/stores/parcels-by-town/groups/Ghent"
+
+
+@pytest.fixture(scope="module")
+def added(stack: RunningStack, source: OrderSource, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """What has been run of the page: the seconds of each of its parts."""
+    order_id = source.place("customer-0001", {"item-a": 1}).order_id
+    before = _pids(stack)
+    with (
+        OrderWatchers(gateway_of(stack), client_of(stack, "alice"), [order_id]) as watchers,
+        reading_orders([query.address for query in stack.file.queries], [order_id]) as readers,
+    ):
+        wait_until(lambda: watchers.frames, "the socket shows the order")
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, "STACK": str(stack.directory.root)}
+        said = run_script(script_of(PAGE), tmp_path_factory.mktemp("page"), environment)
+        assert said.endswith(f"{DONE}\n"), said
+        reads = [reader.reads for reader in readers]
+        wait_until(lambda: all(now.reads > then for now, then in zip(readers, reads, strict=True)), "reads go on")
+
+    assert _pids(stack) == before, "nothing is started anew"
+    assert watchers.connects == 1, "no socket breaks"
+    assert [failure for reader in readers for failure in reader.failures] == []
+    return seconds_of(said)
+
+
+def _pids(stack: RunningStack) -> dict[str, int | None]:
+    return {name: entry.pid for name, entry in stack.directory.ledger().processes.items()}
+
+
+@pytest.mark.timeout(600)
+def test_a_topic_of_json_becomes_a_store_and_groups_by_the_page_alone(
+    added: dict[str, int], alice: GatewayClient
+) -> None:
+    sys.stdout.write(f"seconds by step: {added}\n")
+    parcel = alice.get("/v1/stores/parcels/parcel-1").json()
+    town = alice.get(TOWN).json()
+
+    assert parcel["row"] == {"id": "parcel-1", "town": "Bruges", "state": "delivered"}
+    assert [state["key"]["member"] for state in town["states"]] == ["parcel-2"]
+
+
+@pytest.mark.usefixtures("added")
+@pytest.mark.timeout(600)
+async def test_the_page_of_staff_shows_the_new_store(stack: RunningStack) -> None:
+    async with browser_at(gateway_of(stack).https) as visits:
+        operator = await visits.person()
+        await operator.sign_in("/#stores/parcels-by-town", "API key", "operator-demo-key")
+
+        await expect(operator.page.get_by_role("link", name="Bruges")).to_be_visible(timeout=TIMEOUT_MS)
+        assert operator.complaints == []
