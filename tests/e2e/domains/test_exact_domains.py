@@ -12,16 +12,20 @@ from drivers.pipeline_checks import (
     assert_rows,
     assert_topic_holds,
     expected_of,
+    first_of,
     groups_of,
     has_members,
     of_group,
 )
-from drivers.pipeline_models import MODELS, Plain
-from drivers.store_readers import group_by_rest, store_of_instance
+from drivers.pipeline_models import MODELS, NUL, Plain
+from drivers.query_board import QueryBoard, expected_board
+from drivers.store_readers import group_by_rest, store_of_instance, window_by_rest
 from drivers.store_watchers import Screen, StoreWatchers
 
 from local_stack.domains import DOMAINS
 from local_stack.running_stack import RunningStack
+from statecast.push.v1.query_pb2 import QueryStep
+from statecast.push.v1.range_pb2 import Range
 from statecast_domains.derivation import derive
 from statecast_domains.domain import read_domains
 from testkit.topics import count_records
@@ -29,6 +33,9 @@ from testkit.waiting import eventually, scaled, wait_until
 
 CHANGES = 1_000
 WATCHED_GROUPS = 3
+WATCHED_MATCHES = 200
+ABOUT_TO_START = "MATCH_STATUS_ABOUT_TO_START"
+BOOKINGS = "bookings-by-customer"
 READ_GROUPS = 10
 PIPELINES = [name for name, model in MODELS.items() if model.domain != "orders"]
 """Of the orders `test_exactness.py` tells the same."""
@@ -111,7 +118,8 @@ def disturbed(undisturbed: Played) -> Iterator[Disturbed]:
     """After more changes, during which each service has died while staff watched groups of every store."""
     stack, sources = undisturbed.stack, undisturbed.sources
     screens = [screen for name, expected in undisturbed.expected.items() for screen in _screens(name, expected)]
-    with StoreWatchers(gateway_of(stack), client_of(stack, "operator"), screens) as watchers:
+    board = _board_of(undisturbed.expected["matches-by-sport-and-status"])
+    with StoreWatchers(gateway_of(stack), client_of(stack, "operator"), screens, board) as watchers:
         wait_until(lambda: not watchers.waiting, lambda: f"still waiting: {watchers.waiting}", timeout_s=120)
         sources.go_on()
         for victim in (*sources.names, "stream-processor", "query-1", "edge-1", "gateway"):
@@ -123,6 +131,15 @@ def _screens(store: str, expected: Expected | Plain) -> list[Screen]:
     if isinstance(expected, Counter):
         return []
     return [Screen(store, group, has_members(expected)) for group in groups_of(expected)[:WATCHED_GROUPS]]
+
+
+def _board_of(matches: Expected | Plain) -> QueryBoard:
+    """The markets of all matches of a sport that are about to start, in whichever sport there are most."""
+    assert not isinstance(matches, Counter)
+    groups = Counter(key.split(NUL)[0] for key in matches if ABOUT_TO_START in key)
+    (group, _), *_ = groups.most_common()
+    first = Range(store="matches-by-sport-and-status", group=group, limit=WATCHED_MATCHES)
+    return QueryBoard(first, QueryStep(store="odds-by-match", group_field="match_id", limit=WATCHED_MATCHES))
 
 
 def _kill(stack: RunningStack, victim: str, sources: Sources) -> None:
@@ -179,10 +196,42 @@ def _wait_until_it_shows(screen: Screen, expected: Expected) -> None:
     eventually(lambda: assert_rows(where, screen.shown, expected), timeout_s=60)
 
 
+@pytest.mark.timeout(1_200)
+def test_a_query_in_two_steps_shows_what_the_models_expect(disturbed: Disturbed) -> None:
+    board, expected = disturbed.watchers.board, disturbed.played.expected
+    matches, markets = expected["matches-by-sport-and-status"], expected["odds-by-match"]
+    assert not isinstance(matches, Counter)
+    assert not isinstance(markets, Counter)
+    wanted = expected_board(of_group(matches, board.first.group), markets)
+
+    eventually(lambda: assert_rows(f"board of {board.first.group}", board.shown, wanted), timeout_s=60)
+    assert any(NUL in row for row in wanted), "no match is about to start, or none has a market"
+
+
+@pytest.mark.timeout(1_200)
+def test_a_window_of_many_groups_has_the_rows_of_the_model(disturbed: Disturbed) -> None:
+    expected = disturbed.played.expected[BOOKINGS]
+    assert not isinstance(expected, Counter)
+    client = client_of(disturbed.played.stack, "operator")
+    groups, sorts = (sorted({key.split(NUL)[part] for key in expected}) for part in (0, 1))
+    first, last = (groups[len(groups) * quarter // 4] for quarter in (1, 3))
+    earliest, latest = (sorts[len(sorts) * quarter // 4] for quarter in (1, 3))
+    window = {"group_from": first, "group_to": last, "from": earliest, "to": latest}
+    wanted = {
+        key: row
+        for key, row in expected.items()
+        if first <= key.split(NUL)[0] < last and earliest <= key.split(NUL)[1] < latest
+    }
+
+    read = window_by_rest(client, BOOKINGS, first_of(expected), len(wanted) // 3 + 1, **window)
+    assert 0 < len(wanted) < len(expected) / 2
+    assert_rows("the window", read, wanted)
+
+
 def test_no_socket_shows_state_that_goes_backwards(disturbed: Disturbed) -> None:
     watchers = disturbed.watchers
     watchers.check()
-    sockets = len({screen.store for screen in watchers.screens})
+    sockets = len({screen.store for screen in watchers.screens}) + 1
 
     assert watchers.connects > sockets, "no socket broke, so the kill of an edge proved nothing"
     assert [problem for screen in watchers.screens for problem in screen.backwards] == []

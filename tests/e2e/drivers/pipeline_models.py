@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import Any
 
+from google.protobuf import symbol_database
+from google.protobuf.any_pb2 import Any as PackedRow
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -64,6 +66,13 @@ def number_sort(number: int) -> str:
 def canonical(message: Message) -> bytes:
     """The same bytes for equal messages, whoever has encoded them."""
     return message.SerializeToString(deterministic=True)
+
+
+def canonical_row(row: PackedRow) -> bytes:
+    """The row in canonical form, of whatever message it is."""
+    message = symbol_database.Default().GetSymbol(row.TypeName())()
+    assert row.Unpack(message)
+    return canonical(message)
 
 
 def plain(messages: Iterable[Message]) -> Plain:

@@ -1,11 +1,12 @@
 """Whole stores as one query instance holds them, and groups as the gateway answers them by REST."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
 import grpc
 from google.protobuf import json_format
+from google.protobuf.message import Message
 
 from drivers.gateway_client import Frame, GatewayClient
 from drivers.pipeline_checks import Expected, first_of, has_members
@@ -45,6 +46,15 @@ def group_by_rest(client: GatewayClient, store: str, group: str, expected: Expec
         answer = client.get(f"/v1/stores/{store}/{group}")
         assert answer.status_code == 200, answer.text
         states = [answer.json()]
+    return _rows(states, row)
+
+
+def window_by_rest(client: GatewayClient, store: str, row: Message, limit: int, **window: str) -> dict[str, bytes]:
+    """The rows of a store between these groups and sort values, `limit` a page; of the message of `row`."""
+    return _rows(_members(client, f"/v1/stores/{store}", limit, **window), row)
+
+
+def _rows(states: Iterable[Mapping[str, Any]], row: Message) -> dict[str, bytes]:
     return {
         key_text(StateKey(**state["key"])): canonical(json_format.ParseDict(state["row"], type(row)()))
         for state in states
@@ -61,10 +71,10 @@ def _states(stub: Any, store: str, partition: int) -> Iterator[State]:
         query.page_token = page.next_page_token
 
 
-def _members(client: GatewayClient, path: str) -> Iterator[Mapping[str, Any]]:
+def _members(client: GatewayClient, path: str, limit: int = PAGE_SIZE, **bounds: str) -> Iterator[Mapping[str, Any]]:
     token = ""
     while True:
-        answer = client.get(path, limit=PAGE_SIZE, page_token=token)
+        answer = client.get(path, limit=limit, page_token=token, **bounds)
         assert answer.status_code == 200, answer.text
         page: Frame = answer.json()
         yield from page["states"]

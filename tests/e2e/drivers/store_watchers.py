@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from google.protobuf import symbol_database
-from google.protobuf.any_pb2 import Any as PackedRow
-
 from drivers.gateway_client import Gateway, GatewayClient
-from drivers.pipeline_models import canonical
+from drivers.pipeline_models import canonical_row
+from drivers.query_board import QueryBoard
 from drivers.store_readers import key_text
 from statecast.push.v1.range_pb2 import Range, RangeWatched
 from statecast.push.v1.subscription_pb2 import Removed
@@ -54,7 +52,7 @@ class Screen:
         if isinstance(update, Removed) or not update.HasField("row"):
             self.rows.pop(member, None)
         else:
-            self.rows[member] = key_text(update.key), _canonical(update.row)
+            self.rows[member] = key_text(update.key), canonical_row(update.row)
 
     def _check(self, member: str, position: Position) -> None:
         before = self._seen.get(member)
@@ -63,17 +61,15 @@ class Screen:
         self._seen[member] = position
 
 
-def _canonical(row: PackedRow) -> bytes:
-    message = symbol_database.Default().GetSymbol(row.TypeName())()
-    assert row.Unpack(message)
-    return canonical(message)
-
-
 class StoreWatchers:
-    """Screens that are fed through the gateway, a socket for each store, on a thread of its own while it is entered."""
+    """Screens and a board that are fed through the gateway, on a thread of its own while it is entered.
 
-    def __init__(self, gateway: Gateway, phone: GatewayClient, screens: Sequence[Screen]) -> None:
+    There is a socket for the screens of each store, and one for the board.
+    """
+
+    def __init__(self, gateway: Gateway, phone: GatewayClient, screens: Sequence[Screen], board: QueryBoard) -> None:
         self.screens = screens
+        self.board = board
         self.connects = 0
         """How often a socket has been opened, or tried to be."""
         self._gateway, self._phone = gateway, phone
@@ -95,7 +91,8 @@ class StoreWatchers:
     def waiting(self) -> list[str]:
         """The screens that show nothing yet. Raises what has ended the watchers, if anything has."""
         self.check()
-        return [f"{screen.store} {screen.group}" for screen in self.screens if not screen.has_begun]
+        screens = [f"{screen.store} {screen.group}" for screen in self.screens if not screen.has_begun]
+        return screens + ([] if self.board.has_begun else ["the board"])
 
     def check(self) -> None:
         """Raises what has ended the watchers, if anything has."""
@@ -112,14 +109,24 @@ class StoreWatchers:
 
     async def _watch_all(self) -> None:
         async with asyncio.TaskGroup() as stores:
+            stores.create_task(self._watch_board())
             for store in sorted({screen.store for screen in self.screens}):
                 stores.create_task(self._watch([screen for screen in self.screens if screen.store == store]))
 
+    async def _watch_board(self) -> None:
+        async with self._client() as client:
+            async for update in await client.watch_query(
+                "board", self.board.first, self.board.step, interval_ms=INTERVAL_MS
+            ):
+                self.board.apply(update)
+
     async def _watch(self, screens: Sequence[Screen]) -> None:
-        address, tls = f"{self._gateway.wss}/v1/stream", self._gateway.tls()
-        async with PushClient(address, credentials=self._credentials, tls=tls) as client, asyncio.TaskGroup() as tasks:
+        async with self._client() as client, asyncio.TaskGroup() as tasks:
             for screen in screens:
                 tasks.create_task(_feed(client, screen))
+
+    def _client(self) -> PushClient:
+        return PushClient(f"{self._gateway.wss}/v1/stream", credentials=self._credentials, tls=self._gateway.tls())
 
     async def _credentials(self, _: str) -> Mapping[str, str]:
         self.connects += 1
