@@ -59,12 +59,19 @@ class QueryInstance(ServiceProcess):
 
 
 class QueryCluster:
-    """A keyed topic of four partitions, and those who serve it as the store `states` with two replicas."""
+    """A keyed topic, and those who serve it as the store `states` with two replicas."""
 
     def __init__(
-        self, bootstrap: str, directory: Path, topic: Mapping[str, str], message: str, **settings: object
+        self,
+        bootstrap: str,
+        directory: Path,
+        topic: Mapping[str, str],
+        message: str,
+        partitions: int = PARTITIONS,
+        **settings: object,
     ) -> None:
         """Makes the topic, with settings of its own; `settings` go to every instance on top of those of the cluster."""
+        self.partitions = partitions
         self.bootstrap = bootstrap
         self.topic = f"{STORE}-{uuid4().hex[:8]}"
         self.instances: dict[str, QueryInstance] = {}
@@ -108,7 +115,7 @@ class QueryCluster:
         return self._directory / "stores.yaml"
 
     def _create_topic(self, name: str, settings: Mapping[str, str]) -> None:
-        create_topic(self.bootstrap, name, PARTITIONS, {"cleanup.policy": "compact", **settings})
+        create_topic(self.bootstrap, name, self.partitions, {"cleanup.policy": "compact", **settings})
 
     @property
     def _instance_settings(self) -> Mapping[str, object]:
@@ -130,11 +137,12 @@ def query_cluster(
     directory: Path,
     topic: Mapping[str, str] | None = None,
     message: str = MESSAGE,
+    partitions: int = PARTITIONS,
     **settings: object,
 ) -> Iterator[QueryCluster]:
     """A cluster without instances, which end with it; its store has rows of the message."""
     directory.mkdir(parents=True, exist_ok=True)
-    cluster = QueryCluster(bootstrap, directory, topic or {}, message, **settings)
+    cluster = QueryCluster(bootstrap, directory, topic or {}, message, partitions, **settings)
     try:
         yield cluster
     finally:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from drivers.query_load import LoadProcess, QueryLoad
+from drivers.replica_rows import PARTITIONS
 from testkit.query_cluster import QueryCluster, QueryInstance, query_cluster
 from testkit.waiting import eventually
 
@@ -81,7 +82,10 @@ class LoadedCluster:
 def loaded_cluster(bootstrap: str, directory: Path) -> Iterator[LoadedCluster]:
     """Tells a story in its block. Afterwards: no failed read, no broken promise, and all replicas the same."""
     keys = [f"state-{number:06d}" for number in range(KEYS)]
-    with query_cluster(bootstrap, directory) as cluster, closing(LoadProcess(bootstrap, cluster.topic, keys)) as load:
+    with (
+        query_cluster(bootstrap, directory, partitions=PARTITIONS) as cluster,
+        closing(LoadProcess(bootstrap, cluster.topic, keys)) as load,
+    ):
         loaded = LoadedCluster(cluster, load)
         load.ask(QueryLoad.fill)
         cluster.start(*NAMES)

@@ -16,10 +16,12 @@ from statecast.shard.v1.shard_service_pb2 import ListPartitionsRequest
 from statecast.shard.v1.shard_service_pb2 import ScanStatesRequest as ShardScanRequest
 from statecast.shard.v1.shard_service_pb2_grpc import ShardServiceStub
 from statecast.state.v1.state_pb2 import StateKey
-from testkit.query_cluster import PARTITIONS, REPLICAS, STORE
+from testkit.query_cluster import REPLICAS, STORE
 from testkit.waiting import eventually, scaled
 
 BATCH = 500
+PARTITIONS = 9
+"""Of the topic that the three instances share."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,12 @@ def _holders(channels: Mapping[str, grpc.Channel]) -> dict[int, list[tuple[Repli
 
 def _complete(holders: dict[int, list[tuple[Replica, int]]], log: StateLog) -> dict[int, list[Replica]]:
     ends = log.ends()
-    for partition in range(PARTITIONS):
+    assert len(ends) == PARTITIONS, f"some partitions have no records: {ends}"
+    for partition, end in ends.items():
         offsets = {replica.instance: through for replica, through in holders.get(partition, [])}
 
         assert len(offsets) == REPLICAS, f"partition {partition} is held by {offsets}"
-        assert set(offsets.values()) == {ends[partition]}, f"partition {partition}: {offsets}, not {ends[partition]}"
+        assert set(offsets.values()) == {end}, f"partition {partition}: {offsets}, not {end}"
     return {partition: [replica for replica, _ in replicas] for partition, replicas in holders.items()}
 
 
