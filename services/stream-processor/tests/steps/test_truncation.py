@@ -147,7 +147,7 @@ def test_a_truncation_that_comes_again_or_late_writes_nothing(positions: Making,
     assert held(played.written, shape) == of_rows([position("q")], shape)
 
 
-@pytest.mark.parametrize("shape", ["latest", "aggregate"])
+@pytest.mark.parametrize("shape", ["latest", pytest.param("aggregate", marks=pytest.mark.long)])
 def test_thousands_of_rows_leave_and_the_state_with_them(positions: Making, play: Playing, shape: str) -> None:
     count = 20_000
     played = play(positions(shape), [created(8 * number, f"p-{number}") for number in range(1, count + 1)])
@@ -190,7 +190,9 @@ def test_windows_that_were_closed_stay(shipped: Making, play: Playing) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("full", [False, True], ids=["default", "full"])
+@pytest.mark.parametrize(
+    "full", [pytest.param(False, id="default"), pytest.param(True, id="full", marks=pytest.mark.long)]
+)
 @few_but_rich
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_replay_in_another_order_ends_with_the_rows_of_the_table(
