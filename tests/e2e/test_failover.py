@@ -5,12 +5,14 @@ from contextlib import AbstractContextManager
 
 import grpc
 import pytest
-from drivers.gateway_client import GatewayClient
+from drivers.gateway_client import GatewayClient, client_of
 from drivers.lookups import Lookups
 from drivers.order_source import OrderSource
 
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import OrderStatus
+from statecast.partitioning import PARTITIONERS, partition_of
+from statecast.state.v1.state_pb2 import StateKey
 from testkit.background import in_background
 from testkit.waiting import eventually
 
@@ -64,6 +66,28 @@ def test_a_lookup_that_lands_on_the_wrong_instance_is_forwarded(
         assert len({answer.state.SerializeToString() for answer in answers.values()}) == 1
 
     eventually(every_instance_answers_the_same)
+
+
+def test_a_proxy_that_reads_the_shard_map_sends_each_call_to_its_owner(
+    stack: RunningStack, source: OrderSource, all_lookups: dict[str, Lookups]
+) -> None:
+    orders = [source.place(ALICE, {"item-a": 1}).order_id for _ in range(8)]
+    for order_id in orders:
+        next(iter(all_lookups.values())).wait_for("orders-by-key", StateKey(group=order_id))
+    shard_map = client_of(stack, "operator").get("/v1/shards").json()
+    [store] = [each for each in shard_map["stores"] if each["store"] == "orders-by-key"]
+    owners = {
+        shard["partition"]: replica["address"]
+        for shard in shard_map["shards"]
+        for replica in shard["replicas"]
+        if shard["store"] == "orders-by-key" and replica["rank"] == 1
+    }
+    by_address = {lookups.address: lookups for lookups in all_lookups.values()}
+    hash_group = PARTITIONERS[store["partitioner"].removeprefix("PARTITIONER_").lower()]
+
+    answers = [by_address[owners[partition_of(each, store["partitions"], hash_group)]].order(each) for each in orders]
+    assert {partition_of(each, store["partitions"], hash_group) for each in orders} <= owners.keys()
+    assert [answer.freshness.forwarded for answer in answers] == [False] * len(orders)
 
 
 @pytest.mark.timeout(240)
