@@ -94,6 +94,21 @@ def test_a_condition_over_lines_is_one_line(file: Path) -> None:
         ("group_by: order_id", "group_by: 7", "group_by: must be a path or a list of paths (it is 7)"),
         ("sink: {topic: orders-by-key}", "sink: {topic: 'a b'}", "sink.topic: 'a b' is no topic's name: it has"),
         ("sink: {topic: orders-by-key}", "sink: {topic: ..}", "sink.topic: '..' is no topic's name"),
+        ("sink: {", "sink: {producer: {acks: 0}, ", "sink.producer.acks: cannot be chosen: records would be lost"),
+        (
+            "sink: {",
+            "sink: {producer: {enable.idempotence: false}, ",
+            "sink.producer.enable.idempotence: cannot be chos",
+        ),
+        ("sink: {", "sink: {producer: {transactional.id: a}, ", "sink.producer.transactional.id: cannot be chosen: tr"),
+        ("sink: {", "sink: {producer: {linger.ms: 5}, ", "sink.producer.linger.ms: unknown key; it is called linger"),
+        ("sink: {", "sink: {producer: {linger: 1m}, ", "sink.producer.linger: Input should be less than or equal to"),
+        (
+            "sink: {",
+            "sink: {producer: {compresion: gzip}, ",
+            "sink.producer.compresion: unknown key; did you mean comp",
+        ),
+        ("OrderChange}", "OrderChange, starting_offsets: newest}", "source.starting_offsets: must be earliest, latest"),
         ("name: orders-by-key", "name: ../up", "name: String should match pattern"),
         ("keep:", "trigger: {mode: realtme}\nkeep:", "trigger.mode: 'realtme' is not supported; did you mean real"),
         (
@@ -150,6 +165,21 @@ STORE = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "key":
             "orders-by-customer",
             {"source": {"topic": "o", "message": MESSAGE, "epoch": 2}},
             "source.epoch: has no meaning",
+        ),
+        (
+            "orders-by-key",
+            {"source": {"topic": "o", "message": MESSAGE, "starting_offsets": "latest"}},
+            "source.starting_offsets: leaves out of keep: latest all rows that changed last before: say source.partial",
+        ),
+        (
+            "orders-by-key",
+            {"source": {"topic": "o", "message": MESSAGE, "partial": True}},
+            "source.partial: has no meaning with starting_offsets: earliest",
+        ),
+        (
+            "home-delivery",
+            {"source": {"topic": "o", "message": MESSAGE, "partial": True, "starting_offsets": "latest"}},
+            "source.partial: has no meaning with keep: route without totals",
         ),
         ("orders-by-key", {"window": {"time": "placed_at", "size": "1h"}}, "window: has no meaning with keep: latest"),
         ("orders-by-key", {"explode": "items"}, "explode: has no meaning with keep: latest; it goes with: route"),

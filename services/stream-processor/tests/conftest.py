@@ -106,14 +106,24 @@ def start_processor(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Proces
 
 
 @pytest.fixture
-def processor_of(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Processor]]:
+def processor_of(tmp_path: Path, processor_of_files: Callable[..., Processor]) -> Callable[..., Processor]:
     """Makes a processor of one pipeline, given by the content of its file, with settings of its own."""
+
+    def make(content: Mapping[str, Any], **settings: str) -> Processor:
+        file = tmp_path / f"{content['name']}.yaml"
+        file.write_text(yaml.safe_dump(dict(content)))
+        return processor_of_files(file, **settings)
+
+    return make
+
+
+@pytest.fixture
+def processor_of_files(tmp_path: Path, kafka: str) -> Iterator[Callable[..., Processor]]:
+    """Makes a processor of pipeline files, with settings of its own."""
     with ExitStack() as ends:
 
-        def make(content: Mapping[str, Any], **settings: str) -> Processor:
-            file = tmp_path / f"{content['name']}.yaml"
-            file.write_text(yaml.safe_dump(dict(content)))
-            return ends.enter_context(closing(Processor(tmp_path, kafka, free_ports(1)[0], [file], **settings)))
+        def make(*files: Path, **settings: str) -> Processor:
+            return ends.enter_context(closing(Processor(tmp_path, kafka, free_ports(1)[0], files, **settings)))
 
         yield make
 

@@ -6,7 +6,8 @@ from typing import Literal
 
 from statecast_domains.domain_file import BYTES, PlainStoreSection
 from statecast_domains.pipeline_file import PipelineFile
-from statecast_domains.sections import HistorySection, OwnerSection, PrivateSection, Readers, human
+from statecast_domains.sections import HistorySection, OwnerSection, PrivateSection, Readers
+from statecast_domains.values import human
 
 Operation = Literal["Read", "Write", "DescribeConfigs"]
 OPERATIONS: tuple[Operation, ...] = ("Read", "Write", "DescribeConfigs")

@@ -10,6 +10,7 @@ from statecast_domains import sections
 from statecast_domains.errors import DomainFileError
 from statecast_domains.section_files import read_sections, schema_of
 from statecast_domains.sections import Section, StoreSection
+from statecast_domains.values import Duration
 from statecast_service.topic_names import is_topic_name
 
 JSON, BYTES = "json", "bytes"
@@ -26,7 +27,7 @@ class TopicSection(Section):
 
     name: sections.Topic
     partitions: sections.Partitions = Field(4, description=sections.PARTITIONS_ARE)
-    retention: sections.Duration | None = Field(
+    retention: Duration | None = Field(
         None, description="How long records are kept. Default: 7d, and for good in a compacted topic."
     )
     compacted: bool = Field(False, description="Whether the newest record of each key stays.")
@@ -44,7 +45,7 @@ class PlainStoreSection(StoreSection):
         "murmur2",
         description="How producers choose a key's partition: as Java clients do, or as librdkafka's do by default.",
     )
-    retain: sections.Duration | None = Field(
+    retain: Duration | None = Field(
         None, description="Rows are absent once their record is older than this. Default: they stay."
     )
 

@@ -8,7 +8,8 @@ from pydantic import Field
 from statecast_domains import sections
 from statecast_domains.errors import PipelineFileError
 from statecast_domains.section_files import read_sections, schema_of
-from statecast_domains.sections import Section, Sql
+from statecast_domains.sections import Section
+from statecast_domains.values import EARLIEST, Duration, Paths, Sql
 
 
 class PipelineFile(Section):
@@ -28,7 +29,7 @@ class PipelineFile(Section):
         None, min_length=1, description="Per field of the sink's message: a SQL expression on the row."
     )
     explode: str | None = Field(None, description="Of a route: a repeated path; each of its elements gives a record.")
-    group_by: sections.Paths = Field(
+    group_by: Paths = Field(
         description="The path of the group, or a list of paths; one repeated path puts a row into many groups."
     )
     window: sections.WindowSection | None = None
@@ -40,7 +41,7 @@ class PipelineFile(Section):
     store: sections.StoreSection | None = Field(
         None, description="Of a keyed topic: how it is kept and who may read it. Default: on disk, for staff."
     )
-    forget_deleted: sections.Duration = Field(
+    forget_deleted: Duration = Field(
         "7d", validate_default=True, description="How long the state remembers rows that are gone."
     )
     trigger: sections.TriggerSection = Field({}, validate_default=True)
@@ -77,6 +78,7 @@ def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
     """The keys that have no meaning beside the others, or are missing beside them, each with what is wrong with it."""
     source, select, message = definition.source, definition.select, definition.sink.message
     yield from _of_other_formats(definition)
+    yield from _of_a_late_start(definition)
     shape = definition.keep.shape
     if shape == "aggregate" and source.key is None and source.format == "protobuf":
         yield "source.key", "is missing: an aggregate needs the row's primary key, to count each row once"
@@ -127,6 +129,18 @@ def _of_other_formats(definition: PipelineFile) -> Iterator[tuple[str, str]]:
         yield "keep.route.operations", "has no meaning for a table, of which every row that is not null is passed on"
     if keep.route is not None and keep.route.totals:
         yield "keep.route.totals", "has no meaning for a table, whose records do not tell which rows are new"
+
+
+def _of_a_late_start(definition: PipelineFile) -> Iterator[tuple[str, str]]:
+    source, keep = definition.source, definition.keep
+    keeps_rows = keep.route is None or keep.route.totals is not None
+    if source.partial and (source.starting_offsets == EARLIEST or not keeps_rows):
+        beside = "starting_offsets: earliest" if keeps_rows else "keep: route without totals, which keeps no rows"
+        yield "source.partial", f"has no meaning with {beside}"
+    if source.starting_offsets != EARLIEST and keeps_rows and not source.partial:
+        what = "running totals" if keep.shape == "route" else f"keep: {keep.shape}"
+        problem = f"leaves out of {what} all rows that changed last before: say source.partial: true if that is meant"
+        yield "source.starting_offsets", problem
 
 
 def _without_totals(definition: PipelineFile) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from statecast_domains.errors import DomainFileError
-from statecast_domains.sections import OwnerSection, Section, human
+from statecast_domains.sections import OwnerSection, Section
+from statecast_domains.values import human
 from statecast_service.settings import suggest
 from statecast_service.yaml_files import read_yaml
 

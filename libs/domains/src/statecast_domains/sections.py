@@ -1,12 +1,13 @@
-"""The sections of a pipeline's file, and what the values of their keys look like: names, SQL, durations as `500ms`."""
+"""The sections of a pipeline's file."""
 
-import re
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from statecast_domains.values import EARLIEST, CheckpointInterval, Duration, Paths, Size, Sql, StartingOffsets
 from statecast_service.settings import suggest
 from statecast_service.topic_names import TopicName
 
@@ -16,65 +17,12 @@ RouteOperation = Literal["create", "update", "snapshot"]
 ReaderName = Literal["staff", "everyone"]
 READERS: tuple[ReaderName, ...] = get_args(ReaderName)
 
-
-def one_line(text: str) -> str:
-    """The text with each run of white space as one blank."""
-    return " ".join(text.split())
-
-
 Topic = Annotated[TopicName, Field(description="A Kafka topic.")]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="A name for SQL expressions.")]
-Sql = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
 Partitions = Annotated[int, Field(ge=1, le=10_000)]
 PARTITIONS_ARE = "Partitions of a topic that is created: over how many instances reading can be spread."
 TopicConfig = dict[str, str]
 CONFIG_IS = 'More settings of the topic, by Kafka\'s names, as texts: `{max.message.bytes: "4194304"}`.'
-
-
-def _paths(value: object) -> object:
-    """One path, or a list of different ones. Raises ValueError for any other form."""
-    paths = value if isinstance(value, list) else [value]
-    if not paths or not all(isinstance(each, str) for each in paths):
-        raise ValueError("must be a path or a list of paths")
-    if len(set(paths)) < len(paths):
-        raise ValueError("names a path twice")
-    return value
-
-
-Paths = Annotated[str | Annotated[list[str], Field(min_length=1)], BeforeValidator(_paths)]
-
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
-
-
-def parse_duration(text: object) -> timedelta:
-    """The duration that `text` names. Raises ValueError for any other form."""
-    if isinstance(text, timedelta):
-        return text
-    match = _DURATION.fullmatch(str(text).strip())
-    if match is None:
-        raise ValueError(f"{text!r} is not a duration like 500ms, 60s or 2m")
-    return timedelta(milliseconds=int(match[1]) * _UNITS[match[2]])
-
-
-def spark_text(duration: timedelta) -> str:
-    """The duration as Spark's triggers take it."""
-    return f"{duration // timedelta(milliseconds=1)} milliseconds"
-
-
-def human(duration: timedelta) -> str:
-    """The duration as people write it, in the largest unit that it is a multiple of."""
-    total = duration // timedelta(milliseconds=1)
-    unit = max((name for name in _UNITS if total % _UNITS[name] == 0), key=_UNITS.__getitem__) if total else "s"
-    return f"{total // _UNITS[unit]}{unit}"
-
-
-_READ = BeforeValidator(parse_duration)
-_EXAMPLES = ["500ms", "60s", "2m", "1h", "7d"]
-_SHOWN = WithJsonSchema({"type": "string", "pattern": rf"^{_DURATION.pattern}$", "examples": _EXAMPLES}, "validation")
-Duration = Annotated[timedelta, _READ, _SHOWN]
-CheckpointInterval = Annotated[timedelta, Field(ge=timedelta(seconds=5)), _READ, _SHOWN]
-"""Spark refuses less: a checkpoint would cost more than the records between two of them."""
 
 
 class Section(BaseModel):
@@ -124,6 +72,16 @@ class SourceSection(Section):
         None,
         ge=1,
         description="Of debezium-json: the database's incarnation, raised when it was restored. Default: 1.",
+    )
+    starting_offsets: StartingOffsets = Field(
+        EARLIEST,
+        description="Where a pipeline without a checkpoint begins: at the topic's beginning, at its end (`latest`), or "
+        "at the first records of a moment on, `2026-10-25T06:00:00Z`.",
+    )
+    partial: bool = Field(
+        False,
+        description="Beside starting_offsets, of what keeps rows: that rows which changed last before them are meant "
+        "to be missing.",
     )
 
     @property
@@ -226,6 +184,56 @@ def _keep(value: object) -> object:
 Keep = Annotated[KeepSection, BeforeValidator(_keep, json_schema_input_type=Literal["latest", "route"] | KeepSection)]
 
 
+_OURS = "records would be lost or change their order; it is always all, idempotent and in order"
+_OWN_PRODUCER: Mapping[str, str] = {
+    "acks": _OURS,
+    "retries": _OURS,
+    "enable_idempotence": _OURS,
+    "max_in_flight_requests_per_connection": _OURS,
+    "delivery_timeout_ms": "the query would end while the broker is away for a moment",
+    "transactional_id": "transactions are not used: readers tell what comes twice by its sequence",
+    "partitioner_class": "it is sink.partition_by that chooses partitions",
+    "bootstrap_servers": "it is STREAM_PROCESSOR_KAFKA_BOOTSTRAP that names the broker",
+    "max_request_size": "the topic's max.message.bytes says how large records may be",
+}
+"""Why producer settings of Kafka's cannot be chosen."""
+_PRODUCER_NAMES = {"compression_type": "compression", "linger_ms": "linger"}
+
+
+class ProducerSection(Section):
+    """How Kafka's producer gathers records; none of it changes what is written."""
+
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
+        "lz4", description="Of the batches of records; the topic's compression.type may say otherwise."
+    )
+    linger: Duration = Field(
+        "3ms",
+        validate_default=True,
+        le=timedelta(seconds=10),
+        description="How long a record waits for others to be sent with: a lower rate of requests, and a longer delay.",
+    )
+    batch_size: Size = Field(
+        "16KiB",
+        validate_default=True,
+        ge=1024,
+        le=8 * 1024**2,
+        description="At how many bytes for a partition they are sent without waiting.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_what_may_be_chosen(cls, content: object) -> object:
+        for key in content if isinstance(content, dict) else ():
+            name = str(key).replace(".", "_").replace("-", "_")
+            problem = f"cannot be chosen: {_OWN_PRODUCER[name]}" if name in _OWN_PRODUCER else None
+            if name != key or name in _PRODUCER_NAMES:
+                own = _PRODUCER_NAMES.get(name, name)
+                problem = problem or (f"unknown key; it is called {own} here" if own in cls.model_fields else None)
+            if problem:
+                raise PydanticCustomError("unknown_key", "{problem}", {"key": str(key), "problem": problem})
+        return content
+
+
 class SinkSection(Section):
     """Where records go."""
 
@@ -233,6 +241,7 @@ class SinkSection(Section):
     message: str | None = Field(None, description="The full name of the message that is written. Default: the row's.")
     partitions: Partitions = Field(4, description=f"{PARTITIONS_ARE} Keys would change theirs, so they never change.")
     config: TopicConfig = Field({}, description=CONFIG_IS)
+    producer: ProducerSection = Field({}, validate_default=True)
 
 
 class OwnerSection(Section):

@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from statecast_domains.sections import CheckpointInterval
+from statecast_domains.values import CheckpointInterval
 from statecast_service.kafka import KafkaSettings
 from statecast_service.settings import DescriptorSettings, Port
 

@@ -48,6 +48,9 @@ class FakeTopics:
     def readable_ends(self, name: str) -> dict[int, int]:
         return {}
 
+    def starts(self, name: str, starting_offsets: str) -> dict[int, int] | None:
+        return None
+
     def highest_epoch(self, name: str, last_only: bool) -> int:
         return 0
 

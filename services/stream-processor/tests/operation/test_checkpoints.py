@@ -55,6 +55,7 @@ def claimed(tmp_path: Path, shipped: Callable[..., Pipeline]) -> Path:
         {"dead_letters": {"limit": 1}},
         {"forget_deleted": "1h"},
         {"store": {"readers": "everyone"}},
+        {"sink": {"topic": "orders-by-key", "producer": {"compression": "zstd", "linger": "50ms"}}},
     ],
 )
 def test_the_same_meaning_goes_on(claimed: Path, shipped: Callable[..., Pipeline], replaced: dict[str, object]) -> None:

@@ -1,6 +1,7 @@
 """Which queries pipelines become, and the task slots that they need."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,7 +9,15 @@ import pytest
 from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import TooFewSlotsError
-from stream_processor.operation.plan import access_of, check_together, choose_master, plan, slots_needed, topics_of
+from stream_processor.operation.plan import (
+    access_of,
+    begun,
+    check_together,
+    choose_master,
+    plan,
+    slots_needed,
+    topics_of,
+)
 from testkit.stream_processor.changes import POSITION_CHANGES
 
 PARTITIONS = {"orders": 4, "orders-by-key": 3, "orders-by-item": 5, "orders.dead-letter": 1}
@@ -45,6 +54,27 @@ def test_an_aggregate_shuffles_twice_and_a_route_never(shipped: Callable[..., Pi
         ("home-delivery", 4, False),
         ("open-positions.dead-letter", 4, True),
     ]
+
+
+def test_all_queries_of_a_late_start_begin_at_the_same_records(both: list[Pipeline]) -> None:
+    definition = both[1].definition
+    source = definition.source.model_copy(update={"starting_offsets": "latest"})
+    late = replace(both[1], definition=definition.model_copy(update={"source": source}))
+    asked = list[tuple[str, str]]()
+
+    def starts(topic: str, starting_offsets: str) -> dict[int, int] | None:
+        asked.append((topic, starting_offsets))
+        return {0: 7} if starting_offsets == "latest" else None
+
+    plans = begun(plan([both[0], late], PARTITIONS), starts)
+
+    assert sorted(asked) == [("orders", "earliest"), ("orders", "latest")]
+    assert {each.name: each.starts for each in plans} == {
+        "orders-by-key": None,
+        "orders-by-item": {0: 7},
+        "orders.dead-letter": None,
+        "orders.dead-letter.orders-by-item": {0: 7},
+    }
 
 
 def test_tables_are_wanted_too(shipped: Callable[..., Pipeline]) -> None:

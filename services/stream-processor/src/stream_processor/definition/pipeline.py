@@ -8,7 +8,8 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from statecast_domains.pipeline_file import PipelineFile
-from statecast_domains.sections import TableValues, human
+from statecast_domains.sections import TableValues
+from statecast_domains.values import EARLIEST, human
 from stream_processor.definition.contract import FieldPath, KeyPaths
 
 AggregateFunction = Literal["count", "sum", "avg", "min", "max", "collect_set"]
@@ -220,7 +221,8 @@ def explain(pipeline: Pipeline) -> list[str]:
 def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     definition, source, trigger = pipeline.definition, pipeline.definition.source, pipeline.definition.trigger
     form = source.format if source.table is None else f"table of {source.table} values"
-    yield "read", f"{source.topic}: {source.message} as {form}"
+    since = "" if source.starting_offsets == EARLIEST else f", from {source.starting_offsets} on"
+    yield "read", f"{source.topic}: {source.message} as {form}{since}"
     if definition.where_key is not None:
         yield "where key", f"matches {definition.where_key}"
     if definition.where is not None:

@@ -23,7 +23,7 @@ from stream_processor.errors import CheckpointsUnusableError, TooFewSlotsError, 
 from stream_processor.metrics import Metrics
 from stream_processor.operation.checkpoints import Checkpoints, claim
 from stream_processor.operation.dead_letters import DeadLetterLimits
-from stream_processor.operation.plan import QueryPlan, access_of, check_together, plan, slots_needed, topics_of
+from stream_processor.operation.plan import QueryPlan, access_of, begun, check_together, plan, slots_needed, topics_of
 from stream_processor.operation.starts import Starts
 from stream_processor.operation.topics import Topics, check_tables, with_record_limits
 from stream_processor.settings import Settings
@@ -122,6 +122,7 @@ class Additions:
         names = topics_of([pipeline])
         apart = [pipeline.name] if self._is_checked(pipeline.source_topic) else []
         plans = plan([pipeline], self.topics.partitions(names), self.settings.checkpoint_interval, apart)
+        plans = begun(plans, self.topics.starts)
         needed, offered = slots_needed([*self.plans, *plans]), self.slots()
         if needed > offered:
             raise TooFewSlotsError(f"there are {offered} task slots and {needed} are needed: start the process anew")

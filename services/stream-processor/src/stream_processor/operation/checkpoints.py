@@ -18,6 +18,7 @@ import structlog
 from pyspark.sql import SparkSession
 from typing_extensions import override
 
+from statecast_domains.values import EARLIEST
 from statecast_service.errors import SettingsError
 from stream_processor.definition.pipeline import LatestPipeline, MembersPipeline, Pipeline, RoutePipeline
 from stream_processor.errors import CheckpointsTakenError, CheckpointsUnusableError, PipelineChangedError
@@ -257,8 +258,11 @@ def _meaning(plan: QueryPlan, topic_ids: Mapping[str, str]) -> dict[str, object]
     sections = {key: written.pop(key) for key in ("source", "sink")}
     # Raised when the database was restored: what follows is newer than all that the state holds.
     sections["source"].pop("epoch")
-    # What a topic is created with; how many partitions it has is below.
-    for key in ("partitions", "config"):
+    if sections["source"]["starting_offsets"] == EARLIEST:
+        for key in ("starting_offsets", "partial"):
+            sections["source"].pop(key)
+    # What a topic is created with, whose partitions are below, and how records are sent.
+    for key in ("partitions", "config", "producer"):
         sections["sink"].pop(key)
     return {
         **written,

@@ -1,12 +1,13 @@
 """Plans the queries of pipelines, one each and one per source topic for its dead letters, and their task slots."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from statecast_domains.errors import PipelineFileError
 from statecast_domains.sections import SourceSection, TriggerSection
+from statecast_domains.values import EARLIEST
 from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RowPipeline, dead_letter_topic
 from stream_processor.errors import TooFewSlotsError
 
@@ -22,7 +23,8 @@ class QueryPlan:
 
     `pipelines` is the one that it runs, or those of a source topic whose dead letters it writes. `shuffles` of
     `shuffle_partitions` each follow upon the source: one by the rows, of an aggregate another by the groups, none of
-    what keeps no state. `tasks` run at once, for good in real-time mode. `epoch` is the life of the checkpoint.
+    what keeps no state. `tasks` run at once, for good in real-time mode. `epoch` is the life of the checkpoint. Without
+    one the query begins at `starts`, offsets by partition, or at the beginning.
     """
 
     name: str
@@ -34,6 +36,7 @@ class QueryPlan:
     shuffle_partitions: int
     shuffles: int = 0
     epoch: int = 0
+    starts: Mapping[int, int] | None = None
 
     @property
     def tasks(self) -> int:
@@ -126,6 +129,11 @@ def _check_no_cycle(pipelines: Sequence[Pipeline]) -> None:
             raise PipelineFileError(pipeline.file, "source.topic", f"is what comes of its own sink: {names}")
 
 
+def starts_late(pipeline: Pipeline) -> bool:
+    """Whether the pipeline leaves out the beginning of its source."""
+    return pipeline.definition.source.starting_offsets != EARLIEST
+
+
 def letters_apart(pipeline: Pipeline) -> str:
     """The query that writes the dead letters of a pipeline apart from those of its source's other pipelines."""
     return f"{dead_letter_topic(pipeline.source_topic)}.{pipeline.name}"
@@ -141,6 +149,7 @@ def plan(
 
     `apart` names the pipelines that came while others of their source ran. Each has a query for its dead letters, which
     begins where the pipeline does and goes on from its own checkpoint: that of the others has read the source already.
+    So has each that does not begin at the source's beginning: what was there before is none of its letters.
     """
     plans = []
     for pipeline in pipelines:
@@ -149,7 +158,7 @@ def plan(
         plans.append(QueryPlan(pipeline.name, (pipeline,), source, sink, _trigger(pipeline, checkpoint), *counts))
     readers: dict[str, list[Pipeline]] = {}
     for pipeline in pipelines:
-        alone = pipeline.name in apart
+        alone = pipeline.name in apart or starts_late(pipeline)
         name = letters_apart(pipeline) if alone else dead_letter_topic(pipeline.source_topic)
         readers.setdefault(name, []).append(pipeline)
     for name, checked in readers.items():
@@ -164,6 +173,19 @@ def _trigger(pipeline: Pipeline, checkpoint: timedelta | None) -> TriggerSection
     if checkpoint is None or trigger.mode != "realtime":
         return trigger
     return trigger.model_copy(update={"checkpoint": checkpoint})
+
+
+def begun(plans: Sequence[QueryPlan], starts: Callable[[str, str], dict[int, int] | None]) -> list[QueryPlan]:
+    """The plans with where each begins without a checkpoint; `starts` is that of Topics. May raise KafkaException.
+
+    Those of one pipeline begin at the same records, or some would be neither used nor set aside.
+    """
+    offsets = {way: starts(*way) for way in {_way(each) for each in plans}}
+    return [replace(each, starts=offsets[_way(each)]) for each in plans]
+
+
+def _way(plan: QueryPlan) -> tuple[str, str]:
+    return plan.source_topic, plan.pipelines[0].definition.source.starting_offsets
 
 
 def choose_master(master: str, slots: int, cores: int, spare: int = 0) -> str:

@@ -10,7 +10,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from statecast_domains.errors import PipelineFileError
-from statecast_domains.sections import spark_text
+from statecast_domains.sections import ProducerSection
+from statecast_domains.values import spark_text
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import ContractError, QueryFailedError
@@ -44,7 +45,8 @@ def prepare(
     """
     with _starting(plan):
         written = _written(plan, spark, contract, kafka)
-        writer = to_kafka(written, kafka, plan.sink_topic).queryName(plan.name).outputMode("update")
+        producer = ProducerSection.model_validate({}) if plan.sets_aside else plan.pipelines[0].definition.sink.producer
+        writer = to_kafka(written, kafka, plan.sink_topic, producer).queryName(plan.name).outputMode("update")
         writer = writer.option("checkpointLocation", checkpoints.location(plan.name))
         if not plan.realtime:
             return writer.trigger(processingTime=spark_text(plan.trigger.interval))
@@ -68,7 +70,7 @@ def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Ma
     session = spark.newSession()
     if plan.shuffle_partitions:
         session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
-    records = read_changes(session, kafka, plan.source_topic, plan.trigger)
+    records = read_changes(session, kafka, plan.source_topic, plan.trigger, plan.starts)
     functions = Functions(session, contract, kafka)
     if plan.sets_aside:
         return dead_letters(records, plan.pipelines, functions)

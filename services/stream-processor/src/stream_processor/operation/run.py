@@ -27,6 +27,7 @@ from stream_processor.operation.output import Output, SinkTail, WrittenTopics, s
 from stream_processor.operation.plan import (
     QueryPlan,
     access_of,
+    begun,
     choose_master,
     letters_apart,
     plan,
@@ -89,6 +90,7 @@ class Runner:
         with checkpoints.hold():
             plans = planned([each.name for each in pipelines if checkpoints.exists(letters_apart(each))])
             with self._broker():
+                plans = begun(plans, topics.starts)
                 plans = [replace(each, epoch=claim(checkpoints, each, ids, topics.highest_epoch)) for each in plans]
             read = partial(read_dead_letters, self.settings)
             limits = DeadLetterLimits(pipelines, topics.ends, read, checkpoints, self.stopping.is_set)

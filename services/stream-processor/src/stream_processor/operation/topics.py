@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, cast
 
 import structlog
@@ -11,6 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, Resou
 from google.protobuf.message import DecodeError
 
 from statecast.state.v1.state_pb2 import StateRecord
+from statecast_domains.values import EARLIEST, LATEST
 from statecast_service.kafka import KafkaSettings, connect, denied, reason
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
 from stream_processor.errors import ConfigurationError
@@ -91,9 +93,22 @@ class Topics:
         return sum(self.ends(name).values())
 
     def ends(self, name: str) -> dict[int, int]:
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # not annotated
-        partitions = range(self.partitions([name])[name])
-        requests = {TopicPartition(name, number): latest for number in partitions}
+        return self._offsets(name, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # not annotated
+
+    def starts(self, name: str, starting_offsets: str) -> dict[int, int] | None:
+        """By partition, where the topic is begun (statecast_domains.values); None for its beginning."""
+        if starting_offsets == EARLIEST:
+            return None
+        ends = self.ends(name)
+        if starting_offsets == LATEST:
+            return ends
+        milliseconds = round(datetime.fromisoformat(starting_offsets).timestamp() * 1000)
+        at = self._offsets(name, OffsetSpec.for_timestamp(milliseconds))
+        # A partition without records since then has none to read yet.
+        return {number: offset if offset >= 0 else ends[number] for number, offset in at.items()}
+
+    def _offsets(self, name: str, which: OffsetSpec) -> dict[int, int]:
+        requests = {TopicPartition(name, number): which for number in range(self.partitions([name])[name])}
         offsets = self._admin.list_offsets(requests, request_timeout=self._timeout_s)
         return {partition.partition: future.result().offset for partition, future in offsets.items()}
 

@@ -1,5 +1,6 @@
 """Reads a topic as changes, and finds what is wrong with a change before it is used."""
 
+import json
 from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,8 +20,16 @@ HAS_AFTER = ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 INSERTS = ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
 
 
-def read_changes(spark: SparkSession, kafka: Mapping[str, str], topic: str, trigger: TriggerSection) -> DataFrame:
-    """Kafka's columns of the topic, from its beginning: key, value, topic, partition, offset, headers and more.
+def read_changes(
+    spark: SparkSession,
+    kafka: Mapping[str, str],
+    topic: str,
+    trigger: TriggerSection,
+    starts: Mapping[int, int] | None = None,
+) -> DataFrame:
+    """Kafka's columns of the topic: key, value, topic, partition, offset, headers and more.
+
+    Without a checkpoint it is read from `starts`, an offset for each partition, by default from its beginning.
 
     The query fails when records that it has not read are gone, rather than going on with a gap.
     """
@@ -28,7 +37,7 @@ def read_changes(spark: SparkSession, kafka: Mapping[str, str], topic: str, trig
         spark.readStream.format("kafka")
         .options(**{f"kafka.{name}": value for name, value in kafka.items()})
         .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
+        .option("startingOffsets", "earliest" if starts is None else json.dumps({topic: starts}))
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")
     )

@@ -9,11 +9,13 @@ or does not change is encoded once and before the shuffle, however many keys it 
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from statecast_domains.sections import ProducerSection
 from stream_processor.definition.pipeline import KeyPipeline, StatefulPipeline
 from stream_processor.spark_internals import partition_keys
 from stream_processor.steps.functions import Functions
@@ -140,15 +142,16 @@ def to_records(lines: DataFrame, partitions: int, functions: Functions) -> DataF
     )
 
 
-def to_kafka(records: DataFrame, kafka: Mapping[str, str], topic: str) -> DataStreamWriter:
+def to_kafka(records: DataFrame, kafka: Mapping[str, str], topic: str, producer: ProducerSection) -> DataStreamWriter:
     """A writer of `records` to the topic; at least once, each task in order."""
     return (
         records.writeStream.format("kafka")
         .options(**{f"kafka.{name}": value for name, value in kafka.items()})
         .option("topic", topic)
         # A short wait spares the broker a request per record; whether it helps on busy cores was within the noise.
-        .option("kafka.linger.ms", "3")
-        .option("kafka.compression.type", "lz4")
+        .option("kafka.linger.ms", producer.linger // timedelta(milliseconds=1))
+        .option("kafka.compression.type", producer.compression)
+        .option("kafka.batch.size", producer.batch_size)
         # The topic says how large a record may be (its problem); the client's own bound must not be lower.
         .option("kafka.max.request.size", MAX_REQUEST_BYTES)
     )

@@ -1,0 +1,107 @@
+"""What a pipeline's file says of where it begins and how it writes, in the real program."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import yaml
+from confluent_kafka import Producer
+
+from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
+from stream_processor.operation.topics import Topics
+from stream_processor.settings import Settings
+from testkit.stream_processor.changes import invoice, invoice_change
+from testkit.stream_processor.process import Processor, wait_until
+from testkit.topics import create_topic, read_topic
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+
+SHIPPED = Path(__file__).parents[3] / "domains"
+MICRO_BATCH = {"mode": "micro-batch", "interval": "100ms"}
+REAL_TIME = {"mode": "realtime", "checkpoint": "5s"}
+
+
+def written(directory: Path, name: str, replaced: Mapping[str, Mapping[str, Any]], trigger: Mapping[str, str]) -> Path:
+    """The file of a shipped pipeline with other keys and another trigger, named by its sink."""
+    content = yaml.safe_load(next(SHIPPED.rglob(f"{name}.yaml")).read_text())
+    content.pop("store", None)
+    content["trigger"] = dict(trigger)
+    for section, keys in replaced.items():
+        content[section] |= keys
+    content["name"] = content["sink"]["topic"]
+    file = directory / f"{content['name']}.yaml"
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+def send(bootstrap: str, topic: str, value: bytes, timestamp: int = 0) -> None:
+    """Sends a record; its timestamp is in milliseconds, by default that of now."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(topic, value, b"key", timestamp=timestamp)
+    producer.flush()
+
+
+def of_new(invoice_number: str) -> bytes:
+    return invoice_change(None, invoice(invoice_number)).SerializeToString()
+
+
+def invoices_on(bootstrap: str, topic: str) -> list[str]:
+    """Each once: after a stop without a checkpoint some come again."""
+    return sorted({HomeDelivery.FromString(each.value or b"").invoice_number for each in read_topic(bootstrap, topic)})
+
+
+def test_each_route_begins_where_its_file_says(
+    kafka: str, tmp_path: Path, processor_of_files: Callable[..., Processor]
+) -> None:
+    prefix = uuid4().hex[:8]
+    source, sinks = f"{prefix}-invoices", {name: f"{prefix}-{name}" for name in ("all", "since", "new")}
+    for topic, partitions in {source: 2, f"{source}.dead-letter": 1, **dict.fromkeys(sinks.values(), 1)}.items():
+        create_topic(kafka, topic, partitions)
+    since = datetime.now(UTC) - timedelta(hours=1)
+    before, after = (round((since + timedelta(minutes=m)).timestamp() * 1000) for m in (-10, 10))
+    for value, milliseconds in ((of_new("old"), before), (b"poison", before), (of_new("known"), after)):
+        send(kafka, source, value, milliseconds)
+    starts = {"all": "earliest", "since": since.isoformat(), "new": "latest"}
+    files = [
+        written(
+            tmp_path,
+            "home-delivery",
+            {"source": {"topic": source, "starting_offsets": start}, "sink": {"topic": sinks[name]}},
+            MICRO_BATCH if name == "all" else REAL_TIME,
+        )
+        for name, start in starts.items()
+    ]
+    processor = processor_of_files(*files)
+    processor.start()
+    processor.wait_ready()
+    send(kafka, source, of_new("newest"))
+    for sink in sinks.values():
+        wait_until(lambda: "newest" in invoices_on(kafka, sink), lambda: processor.log)  # noqa: B023
+    assert processor.stop() == 0
+    send(kafka, source, of_new("meanwhile"))
+    processor.start()
+    for sink in sinks.values():
+        wait_until(lambda: "meanwhile" in invoices_on(kafka, sink), lambda: processor.log)  # noqa: B023
+    wait_until(lambda: read_topic(kafka, f"{source}.dead-letter"), lambda: processor.log)
+
+    assert invoices_on(kafka, sinks["all"]) == ["known", "meanwhile", "newest", "old"]
+    assert invoices_on(kafka, sinks["since"]) == ["known", "meanwhile", "newest"]
+    assert invoices_on(kafka, sinks["new"]) == ["meanwhile", "newest"]
+    # The record that cannot be decoded stands before what the two others read.
+    assert len(read_topic(kafka, f"{source}.dead-letter")) == 1
+
+
+def test_a_moment_is_an_offset_of_each_partition(kafka: str) -> None:
+    topics, topic = Topics(Settings(kafka_bootstrap=kafka)), uuid4().hex
+    create_topic(kafka, topic, 2)
+    producer = Producer({"bootstrap.servers": kafka})
+    for partition, milliseconds in ((0, 1_000), (0, 2_000), (0, 3_000), (1, 1_000)):
+        producer.produce(topic, b"value", partition=partition, timestamp=milliseconds)
+    producer.flush()
+
+    assert topics.starts(topic, "1970-01-01T00:00:02+00:00") == {0: 1, 1: 1}
+    assert topics.starts(topic, "latest") == {0: 3, 1: 1}
+    assert topics.starts(topic, "earliest") is None
