@@ -171,16 +171,16 @@ def test_what_a_container_waits_for_exists_and_can_be_waited_for() -> None:
             assert condition == "service_completed_successfully" or "healthcheck" in CONTAINERS[other]
 
 
-def test_the_gateway_finds_all_edges_by_one_name() -> None:
+def test_the_gateway_finds_all_instances_of_a_service_by_one_name() -> None:
     targets = {each["target"] for upstream in KONG["upstreams"] for each in upstream["targets"]}
-    found = {
-        name: {f"{alias}:{port}" for alias in values["networks"]["default"]["aliases"] for port in ports_of("ws-edge")}
-        for name, values in OURS.items()
-        if "ws-edge" in name
-    }
+    aliases = {name: values["networks"]["default"]["aliases"] for name, values in OURS.items() if "networks" in values}
+    instances = {f"{service}-{number}": [service] for service in ("query-service", "ws-edge") for number in (1, 2)}
 
-    assert found == {"ws-edge-1": targets, "ws-edge-2": targets}
-    assert {name for name, values in CONTAINERS.items() if "networks" in values} == set(found)
+    assert aliases == instances
+    assert {target.split(":")[0] for target in targets} == {"query-service", "ws-edge"}
+    for target in targets:
+        service, port = target.split(":")
+        assert port in ports_of(service)
 
 
 def test_the_edges_ask_the_query_service_where_it_listens() -> None:

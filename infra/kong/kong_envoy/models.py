@@ -7,7 +7,7 @@ field whose default in Kong would not be carried over must be given.
 
 from typing import Annotated, Literal, NotRequired, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 from typing_extensions import TypedDict
 
 from kong_envoy.fields import (
@@ -35,19 +35,24 @@ class Route(Tagged):
     paths: list[Path]
     methods: Texts = Field([])
     headers: dict[HeaderName, Annotated[list[HeaderContains], Field(min_length=1, max_length=1)]] = Field({})
-    protocols: Annotated[Texts, only(["http", "https"])] = Field(["http", "https"])
+    protocols: Annotated[Texts, only(["http", "https"], ["grpcs"])] = Field(["http", "https"])
     strip_path: Off
     preserve_host: Off = False
     path_handling: Literal["v0"] = "v0"
     regex_priority: Zero = 0
     plugins: list[AnyPlugin] = Field([])
 
+    @property
+    def is_grpc(self) -> bool:
+        """Whether it takes gRPC, and that over TLS alone."""
+        return self.protocols == ["grpcs"]
+
 
 class Service(Tagged):
     name: Text
     host: Text
     port: Annotated[int, Field(ge=0, le=65_535)] = 80  # Kong takes the ports of the upstream's targets
-    protocol: Literal["http"] = "http"
+    protocol: Literal["http", "grpc"] = "http"
     enabled: On = True
     retries: Annotated[int, Field(ge=0, le=32_767)] = 5
     connect_timeout: Positive = 60_000
@@ -60,6 +65,9 @@ class Service(Tagged):
     def _fits_together(self) -> Self:
         if self.read_timeout != self.write_timeout:
             raise ValueError("write_timeout must equal read_timeout: Envoy has one idle timeout")
+        for route in self.routes:
+            if route.is_grpc != (self.protocol == "grpc"):
+                raise ValueError(f"route {route.name}: only the routes of a service with protocol grpc take grpcs")
         check_unique(f"service {self.name}: the plugin", [plugin.name for plugin in self.plugins])
         for route in self.routes:
             check_unique(f"route {route.name}: the plugin", [plugin.name for plugin in route.plugins])
@@ -78,31 +86,51 @@ class Target(Tagged):
 Good = Annotated[list[int], only([200])]
 Bad = Annotated[list[int], only([404, 429, 500, 501, 502, 503, 504, 505])]
 Healthy = TypedDict("Healthy", {"interval": Seconds, "successes": Checks, "http_statuses": Good})
+Connected = TypedDict("Connected", {"interval": Seconds, "successes": Checks})
 
 
-class Unhealthy(Entity):
+class Unconnected(Entity):
     interval: Seconds
-    http_failures: Checks
     tcp_failures: Checks
     timeouts: Checks
-    http_statuses: Bad
 
     @model_validator(mode="after")
     def _one_count(self) -> Self:
-        if not self.http_failures == self.tcp_failures == self.timeouts:
-            raise ValueError("the three counts of failures must be equal")
+        if len({self.tcp_failures, self.timeouts, getattr(self, "http_failures", self.timeouts)}) > 1:
+            raise ValueError("the counts of failures must be equal")
         return self
 
 
-class ActiveChecks(Entity):
-    type: Literal["http"] = "http"
-    http_path: Text
+class Unhealthy(Unconnected):
+    http_failures: Checks
+    http_statuses: Bad
+
+
+class Checked(Entity):
     timeout: Seconds = 1
     concurrency: Positive = 10  # how many targets Kong checks at once
+
+
+class HttpChecks(Checked):
+    type: Literal["http"] = "http"
+    http_path: Text
     healthy: Healthy
     unhealthy: Unhealthy
 
 
+class TcpChecks(Checked):
+    """A target is well that takes a connection."""
+
+    type: Literal["tcp"]
+    healthy: Connected
+    unhealthy: Unconnected
+
+
+def _type_of(checks: object) -> str:
+    return str(checks.get("type", "http")) if isinstance(checks, dict) else "http"
+
+
+ActiveChecks = Annotated[Annotated[HttpChecks, Tag("http")] | Annotated[TcpChecks, Tag("tcp")], Discriminator(_type_of)]
 HealthChecks = TypedDict("HealthChecks", {"active": ActiveChecks, "threshold": NotRequired[Zero]})
 
 

@@ -18,7 +18,7 @@ from kong_envoy.environment import Environment, dereferenced
 from kong_envoy.errors import KongEnvoyError, UnsupportedError
 from kong_envoy.fields import EXACT_PATH
 from kong_envoy.gateway import read_document
-from kong_envoy.models import KongFile, Route, Service, Target, Upstream
+from kong_envoy.models import HttpChecks, KongFile, Route, Service, Target, Upstream
 from kong_envoy.plugins import MAX_BUFFERED, Jwt
 from kong_envoy.script import provider_of, script_of
 
@@ -80,7 +80,7 @@ def _filled(part: Any, values: Mapping[str, Any]) -> Any:
 def _listener(name: str, address: str, gateway: KongFile, tls: dict[str, Any] | None) -> dict[str, Any]:
     """Raises KongEnvoyError when others than this machine could reach the listener."""
     place = _socket_address(address, loopback=True)
-    script, routes, tokens = script_of(gateway), _routes(gateway), _tokens(gateway)
+    script, routes, tokens = script_of(gateway), _routes(gateway, with_tls=tls is not None), _tokens(gateway)
     manager = _part("manager", name=name, routes=routes, max_buffered=MAX_BUFFERED, tokens=tokens, script=script)
     return _part(
         "listener", name=name, address=place, send_buffer=_kernel_buffer("SO_SNDBUF"), manager=manager, tls=tls
@@ -154,12 +154,14 @@ def _cluster(service: Service, upstream: Upstream, resolve: Mapping[str, Sequenc
         receive_buffer=_kernel_buffer("SO_RCVBUF"),
         policy=_part(upstream.algorithm),
         endpoints=[endpoint for target in upstream.targets for endpoint in _endpoints(target, resolve)],
+        protocols=_part("http2") if service.protocol == "grpc" else None,
         timeout=f"{checks.timeout}s",
         interval=f"{checks.healthy['interval']}s",
         unhealthy_interval=f"{checks.unhealthy.interval}s",
         successes=checks.healthy["successes"],
-        failures=checks.unhealthy.http_failures,
-        path=checks.http_path,
+        failures=checks.unhealthy.timeouts,
+        http=_part("http-check", path=checks.http_path) if isinstance(checks, HttpChecks) else None,
+        tcp=None if isinstance(checks, HttpChecks) else {},
     )
 
 
@@ -170,9 +172,10 @@ def _endpoints(target: Target, resolve: Mapping[str, Sequence[str]]) -> Iterator
         yield {"endpoint": endpoint, "load_balancing_weight": target.weight}
 
 
-def _routes(gateway: KongFile) -> list[dict[str, Any]]:
+def _routes(gateway: KongFile, *, with_tls: bool) -> list[dict[str, Any]]:
     """The routes, the first match wins: those that match more than a path, then exact paths, then longer prefixes."""
-    paths = [(path, service, route) for service, route in gateway.routes for path in route.paths]
+    taken = [(service, route) for service, route in gateway.routes if with_tls or not route.is_grpc]
+    paths = [(path, service, route) for service, route in taken for path in route.paths]
     paths.sort(key=lambda each: (_more(each[2]), each[0].startswith("~"), len(each[0]), each[0]), reverse=True)
     return [entry for path, service, route in paths for entry in _entries(path, service, route)]
 

@@ -19,6 +19,7 @@ def script_of(gateway: KongFile) -> str:
     """The whole script. The secrets of tokens are not in it: they are for Envoy's own filter."""
     config: dict[str, dict[str, Any]] = {"size_units": SIZE_UNITS, "routes": {}, "consumers": {}}
     config |= {"basicauth_credentials": {}, "keyauth_credentials": {}, "jwt_secrets": {}}
+    config["grpc_routes"] = {route.name: True for _, route in gateway.routes if route.is_grpc}
     everywhere = _plugins(gateway.plugins, "all services")
     for service, route in gateway.routes:
         shared = everywhere | _plugins(service.plugins, f"service {service.name}")

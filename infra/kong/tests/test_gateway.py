@@ -47,6 +47,7 @@ def test_the_shipped_file_is_carried_over(document: Document, environment: dict[
         "documentation",
         "pages",
         "tickets",
+        "lookups",
     }
     assert len(gateway.certificates) == 1
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from kong_envoy.models import ActiveChecks, Route, Service, Target
+from kong_envoy.models import HttpChecks, Route, Service, Target
 from kong_envoy.plugins import Acl, Jwt, Plugin, RateLimiting
 
 ROUTE: dict[str, Any] = {"name": "x", "paths": ["/x"], "strip_path": False}
@@ -67,7 +67,7 @@ def test_a_rate_limit_needs_a_period() -> None:
         RateLimiting.model_validate({})
 
 
-@pytest.mark.parametrize(("model", "value"), [(Acl, []), (ActiveChecks, "x"), (Plugin, None)])
+@pytest.mark.parametrize(("model", "value"), [(Acl, []), (HttpChecks, "x"), (Plugin, None)])
 def test_an_entity_must_be_a_mapping(model: type[Acl], value: object) -> None:
     with pytest.raises(ValidationError, match="valid dictionary"):
         model.model_validate(value)

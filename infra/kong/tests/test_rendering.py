@@ -36,6 +36,27 @@ def test_the_text_says_what_the_configuration_says(document: dict[str, Any], env
     assert yaml.safe_load(to_yaml(config)) == config
 
 
+def test_grpc_is_taken_over_tls_alone_and_spoken_to_its_upstream(
+    document: dict[str, Any], environment: dict[str, str]
+) -> None:
+    resources = rendered(document, environment)["static_resources"]
+    plain, encrypted = (
+        {route["metadata"]["filter_metadata"]["envoy.filters.http.lua"]["route"] for route in _routes_of(listener)}
+        for listener in resources["listeners"]
+    )
+    [cluster] = [each for each in resources["clusters"] if each["name"].startswith("query-service")]
+
+    assert encrypted - plain == {"lookups"}
+    assert "http2_protocol_options" in str(cluster["typed_extension_protocol_options"])
+    assert "tcp_health_check" in cluster["health_checks"][0]
+
+
+def _routes_of(listener: dict[str, Any]) -> list[dict[str, Any]]:
+    manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
+    routes: list[dict[str, Any]] = manager["route_config"]["virtual_hosts"][0]["routes"]
+    return routes
+
+
 @pytest.mark.parametrize("place", ["listen_http", "listen_https", "admin"])
 @pytest.mark.parametrize("address", ["0.0.0.0:8000", "192.0.2.1:8000", "localhost:8000", "127.0.0.1", "127.0.0.1:x"])
 def test_only_this_machine_is_listened_on(
@@ -52,9 +73,11 @@ def test_without_tls_no_certificate_is_needed(document: dict[str, Any]) -> None:
 
 
 def endpoints_in(config: dict[str, Any]) -> list[tuple[str, int, str]]:
-    """Address, port and name of the endpoints, which must be the same in all clusters."""
+    """Address, port and name of the edges' endpoints, which must be the same in all their clusters."""
     clusters = [
-        each["load_assignment"]["endpoints"][0]["lb_endpoints"] for each in config["static_resources"]["clusters"]
+        each["load_assignment"]["endpoints"][0]["lb_endpoints"]
+        for each in config["static_resources"]["clusters"]
+        if each["name"].startswith("ws-edge")
     ]
 
     assert all(each == clusters[0] for each in clusters)

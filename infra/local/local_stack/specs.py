@@ -61,10 +61,10 @@ def configure_gateway(settings: Settings, secret: str) -> dict[str, Credentials]
     certificate, key = certificates.certificate.read_text(), certificates.key.read_text()
     variables = {"GATEWAY_SECRET": secret, "GATEWAY_TLS_CERTIFICATE": certificate, "GATEWAY_TLS_KEY": key}
     listen = {"listen_http": at("gateway-http"), "listen_https": at("gateway-https"), "admin": at("gateway-admin")}
-    edges = {"ws-edge:8080": list(map(at, EDGES))}
+    behind = {"ws-edge:8080": list(map(at, EDGES)), "query-service:50051": list(map(at, QUERIES))}
     try:
         document = load(KONG_FILE)
-        config = render(document, environment={**os.environ, **variables}, **listen, resolve=edges)
+        config = render(document, environment={**os.environ, **variables}, **listen, resolve=behind)
     except KongEnvoyError as error:
         raise LocalStackError(f"{KONG_FILE} cannot be rendered for Envoy: {error}") from error
     write_private(settings.files.envoy_file, to_yaml(config))

@@ -50,9 +50,23 @@ local function refusal(handle, plugins, kept, address)
   return status, message
 end
 
+-- The status and message with which Kong answers what is no gRPC, and asks for gRPC's route; nil for others.
+local function refused_as_no_grpc(handle, kept)
+  local content_type = handle:headers():get("content-type") or ""
+  if content_type:find("application/grpc", 1, true) ~= 1 then return 415, "Non-gRPC request matched gRPC route" end
+  if handle:streamInfo():protocol() == "HTTP/2" then return nil end
+  kept.headers["Upgrade"] = "HTTP/2"
+  return 426, "Please use HTTP2 protocol"
+end
+
 local function serve(handle, kept)
-  local plugins = CONFIG.routes[handle:metadata():get("route") or ""]
+  local route = handle:metadata():get("route") or ""
+  local plugins = CONFIG.routes[route]
   if not plugins then return answer(handle, kept, 404, "no Route matched with those values") end
+  if CONFIG.grpc_routes[route] then
+    local status, message = refused_as_no_grpc(handle, kept)
+    if status then return answer(handle, kept, status, message) end
+  end
   local address = handle:streamInfo():downstreamDirectRemoteAddress():gsub(":%d+$", "")
   describe(handle, kept, address)
   local status, message = refusal(handle, plugins, kept, address)
