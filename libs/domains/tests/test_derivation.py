@@ -164,6 +164,11 @@ def test_each_file_is_yaml_with_what_was_derived(derived: Callable[..., Derivati
             [PIPELINE],
             r"domain.yaml: stores\[0\].name: there is another store",
         ),
+        (
+            f"{BESIDE}stores: [{{name: a, topic: alarms, message: json}}]",
+            [ROUTE.replace("{topic: alarms}", "{topic: alarms, partition_by: level}")],
+            r"domain.yaml: stores\[0\].topic: alarms is placed by sink.partition_by of .*p0.yaml, not by its keys",
+        ),
     ],
 )
 def test_names_that_do_not_go_together_are_refused_with_file_and_key(

@@ -181,6 +181,16 @@ STORE = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "key":
             {"source": {"topic": "o", "message": MESSAGE, "partial": True, "starting_offsets": "latest"}},
             "source.partial: has no meaning with keep: route without totals",
         ),
+        (
+            "orders-by-key",
+            {"sink": {"topic": "t", "partition_by": "customer_id"}},
+            "sink.partition_by: cannot be chosen for a keyed topic: readers find a key's partition by its group",
+        ),
+        (
+            "loyalty-notifications",
+            {"sink": {"topic": "t", "message": "m", "partition_by": "store_id"}},
+            "sink.partition_by: has no meaning with keep.route.totals",
+        ),
         ("orders-by-key", {"window": {"time": "placed_at", "size": "1h"}}, "window: has no meaning with keep: latest"),
         ("orders-by-key", {"explode": "items"}, "explode: has no meaning with keep: latest; it goes with: route"),
         ("orders-by-key", {"insert_only": True}, "insert_only: has no meaning with keep: latest"),

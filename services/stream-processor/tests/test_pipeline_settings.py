@@ -10,12 +10,13 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
+from statecast.partitioning import partition_of
 from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
 from stream_processor.operation.topics import Topics
 from stream_processor.settings import Settings
 from testkit.stream_processor.changes import invoice, invoice_change
 from testkit.stream_processor.process import Processor, wait_until
-from testkit.topics import create_topic, read_topic
+from testkit.topics import Record, create_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -50,26 +51,31 @@ def of_new(invoice_number: str) -> bytes:
 
 def invoices_on(bootstrap: str, topic: str) -> list[str]:
     """Each once: after a stop without a checkpoint some come again."""
-    return sorted({HomeDelivery.FromString(each.value or b"").invoice_number for each in read_topic(bootstrap, topic)})
+    return sorted(set(map(number_of, read_topic(bootstrap, topic))))
 
 
-def test_each_route_begins_where_its_file_says(
+def number_of(record: Record) -> str:
+    return HomeDelivery.FromString(record.value or b"").invoice_number
+
+
+def test_each_route_begins_and_places_its_records_as_its_file_says(
     kafka: str, tmp_path: Path, processor_of_files: Callable[..., Processor]
 ) -> None:
     prefix = uuid4().hex[:8]
     source, sinks = f"{prefix}-invoices", {name: f"{prefix}-{name}" for name in ("all", "since", "new")}
-    for topic, partitions in {source: 2, f"{source}.dead-letter": 1, **dict.fromkeys(sinks.values(), 1)}.items():
+    for topic, partitions in {source: 2, f"{source}.dead-letter": 1, **dict.fromkeys(sinks.values(), 3)}.items():
         create_topic(kafka, topic, partitions)
     since = datetime.now(UTC) - timedelta(hours=1)
     before, after = (round((since + timedelta(minutes=m)).timestamp() * 1000) for m in (-10, 10))
     for value, milliseconds in ((of_new("old"), before), (b"poison", before), (of_new("known"), after)):
         send(kafka, source, value, milliseconds)
     starts = {"all": "earliest", "since": since.isoformat(), "new": "latest"}
+    placed = {"all": {}, "since": {"partition_by": "invoice_number"}, "new": {"partition_by": "cardinality(lines)"}}
     files = [
         written(
             tmp_path,
             "home-delivery",
-            {"source": {"topic": source, "starting_offsets": start}, "sink": {"topic": sinks[name]}},
+            {"source": {"topic": source, "starting_offsets": start}, "sink": {"topic": sinks[name], **placed[name]}},
             MICRO_BATCH if name == "all" else REAL_TIME,
         )
         for name, start in starts.items()
@@ -85,11 +91,16 @@ def test_each_route_begins_where_its_file_says(
     processor.start()
     for sink in sinks.values():
         wait_until(lambda: "meanwhile" in invoices_on(kafka, sink), lambda: processor.log)  # noqa: B023
-    wait_until(lambda: read_topic(kafka, f"{source}.dead-letter"), lambda: processor.log)
+    wait_until(lambda: bool(read_topic(kafka, f"{source}.dead-letter")), lambda: processor.log)
 
     assert invoices_on(kafka, sinks["all"]) == ["known", "meanwhile", "newest", "old"]
     assert invoices_on(kafka, sinks["since"]) == ["known", "meanwhile", "newest"]
     assert invoices_on(kafka, sinks["new"]) == ["meanwhile", "newest"]
+    assert {each.partition for each in read_topic(kafka, sinks["all"])} == {partition_of("store-1", 3)}
+    assert {(number_of(each), each.partition) for each in read_topic(kafka, sinks["since"])} == {
+        (number, partition_of(number, 3)) for number in ("known", "newest", "meanwhile")
+    }
+    assert {each.partition for each in read_topic(kafka, sinks["new"])} == {1}
     # The record that cannot be decoded stands before what the two others read.
     assert len(read_topic(kafka, f"{source}.dead-letter")) == 1
 

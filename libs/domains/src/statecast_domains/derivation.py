@@ -72,6 +72,8 @@ class _System:
     """The file that declares each topic or writes it."""
     pipelines: dict[str, str] = field(default_factory=dict)
     """The file of each pipeline."""
+    placed_in: dict[str, str] = field(default_factory=dict)
+    """The file that chooses the partitions of each topic whose keys do not."""
 
     def declare(self, domain: Domain) -> None:
         """The topics of a domain: those that others write, and sinks."""
@@ -80,6 +82,8 @@ class _System:
             self._add_topic(_outside(declared, about), domain.domain_file, f"topics[{index}].name")
         for file, pipeline in domain.pipelines.items():
             self._add_topic(_sink(pipeline, about), file, "sink.topic")
+            if pipeline.sink.partition_by is not None:
+                self.placed_in[pipeline.sink.topic] = str(file)
 
     def connect(self, domain: Domain) -> None:
         """What the domain's pipelines read, and its stores."""
@@ -98,6 +102,13 @@ class _System:
             if pipeline.keep.shape != "route":
                 self.add_store(keyed_store(pipeline, about), str(file), "name")
         for index, plain in enumerate(domain.file.stores):
+            if plain.topic in self.placed_in:
+                problem = (
+                    f"{plain.topic} is placed by sink.partition_by of {self.placed_in[plain.topic]}, not by its keys"
+                )
+                raise DomainFileError(
+                    str(domain.domain_file), f"stores[{index}].topic", f"{problem}: no lookup would find them"
+                )
             self.add_store(plain_store(plain, about), str(domain.domain_file), f"stores[{index}].name")
 
     def _add_topic(self, topic: Topic, file: object, key: str) -> None:

@@ -79,6 +79,8 @@ def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
     source, select, message = definition.source, definition.select, definition.sink.message
     yield from _of_other_formats(definition)
     yield from _of_a_late_start(definition)
+    if definition.sink.partition_by is not None and (problem := _no_partition_by(definition)) is not None:
+        yield "sink.partition_by", problem
     shape = definition.keep.shape
     if shape == "aggregate" and source.key is None and source.format == "protobuf":
         yield "source.key", "is missing: an aggregate needs the row's primary key, to count each row once"
@@ -141,6 +143,16 @@ def _of_a_late_start(definition: PipelineFile) -> Iterator[tuple[str, str]]:
         what = "running totals" if keep.shape == "route" else f"keep: {keep.shape}"
         problem = f"leaves out of {what} all rows that changed last before: say source.partial: true if that is meant"
         yield "source.starting_offsets", problem
+
+
+def _no_partition_by(definition: PipelineFile) -> str | None:
+    """Why partitions cannot be chosen, None if they can."""
+    if definition.keep.route is None:
+        why = "readers find a key's partition by its group"
+        return f"cannot be chosen for a keyed topic: {why}; it goes with keep: route"
+    if definition.keep.route.totals:
+        return "has no meaning with keep.route.totals, whose records are made per group: they stand under its key"
+    return None
 
 
 def _without_totals(definition: PipelineFile) -> Iterator[tuple[str, str]]:

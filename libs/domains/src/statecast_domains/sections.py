@@ -242,6 +242,11 @@ class SinkSection(Section):
     partitions: Partitions = Field(4, description=f"{PARTITIONS_ARE} Keys would change theirs, so they never change.")
     config: TopicConfig = Field({}, description=CONFIG_IS)
     producer: ProducerSection = Field({}, validate_default=True)
+    partition_by: Sql | None = Field(
+        None,
+        description="Of a route: a SQL expression that chooses the partition, an integer as its remainder, a text as "
+        "Kafka's producer would by a key. Default, and where it is null: the record's key.",
+    )
 
 
 class OwnerSection(Section):

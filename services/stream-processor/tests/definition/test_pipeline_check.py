@@ -59,6 +59,23 @@ def test_what_does_not_fit_the_contract_is_named(
         shipped("orders-by-key", **replaced)
 
 
+@pytest.mark.parametrize(
+    ("partition_by", "problem"),
+    [
+        ("total_amount_cents > 1", "sink.partition_by: is of type bool; it must be an integer or a text"),
+        ("stor_id", "sink.partition_by: no field 'stor_id'"),
+    ],
+)
+def test_partitions_are_chosen_by_an_integer_or_a_text(
+    shipped: Callable[..., Pipeline], partition_by: str, problem: str
+) -> None:
+    sink = {"topic": "t", "message": "statecast.sales.v1.HomeDelivery"}
+    shipped("home-delivery", sink={**sink, "partition_by": "store_id"})
+
+    with pytest.raises(PipelineFileError, match=f"home-delivery.yaml: {problem}"):
+        shipped("home-delivery", sink={**sink, "partition_by": partition_by})
+
+
 def test_the_rows_key_is_the_groups_or_the_members_unless_said(shipped: Callable[..., Pipeline]) -> None:
     pipelines = [shipped(name) for name in ("orders-by-key", "orders-by-item", "us-share-holders")]
 

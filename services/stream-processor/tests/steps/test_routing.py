@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import DataFrame
 
+from statecast.partitioning import partition_of
 from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
 from statecast.sales.v1.invoice_pb2 import CUSTOMER_TYPE_NON_PRIME, DELIVERY_TYPE_HOME_DELIVERY, Invoice, InvoiceChange
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
@@ -71,6 +72,45 @@ def test_only_the_routes_operations_are_passed_on(shipped: Callable[..., Pipelin
     notifications = [LoyaltyNotification.FromString(value) for _, value in records]
     assert [(each.invoice_number, each.earned_points) for each in notifications] == [("new", 2), ("read", 7)]
     assert {key for key, _ in records} == {"1234567890"}
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "partition"),
+    [
+        ("cardinality(lines) + 7", lambda _: (1 + 7) % 4),
+        ("-cardinality(lines)", lambda _: 3),
+        ("invoice_number", lambda number: partition_of(number, 4)),
+        ("nullif(invoice_number, invoice_number)", lambda _: None),
+        ("nullif(1, 1)", lambda _: None),
+    ],
+)
+def test_an_expression_chooses_the_partition(
+    shipped: Callable[..., Pipeline],
+    functions: Functions,
+    records: Callable[..., DataFrame],
+    partition_by: str,
+    partition: Callable[[str], int | None],
+) -> None:
+    sink = {"topic": "t", "message": "statecast.sales.v1.HomeDelivery", "partition_by": partition_by}
+    numbers = [f"invoice-{number}" for number in range(5)]
+    values = [invoice_change(None, invoice(each)).SerializeToString() for each in numbers]
+    lines = written_records(records(*values), shipped("home-delivery", sink=sink), 4, 1, functions).collect()
+
+    placed = {HomeDelivery.FromString(bytes(line.value)).invoice_number: line.partition for line in lines}
+    assert placed == {each: partition(each) for each in numbers}
+
+
+def test_an_element_chooses_the_partition(
+    shipped: Callable[..., Pipeline], functions: Functions, records: Callable[..., DataFrame]
+) -> None:
+    pipeline = shipped(
+        "masked-lines",
+        sink={"topic": "t", "message": "statecast.sales.v1.MaskedLine", "partition_by": "element.item_code"},
+    )
+    change = invoice_change(None, invoice(items=["a", "b"])).SerializeToString()
+    lines = written_records(records(change), pipeline, 4, 1, functions).collect()
+
+    assert [line.partition for line in lines] == [partition_of(code, 4) for code in ("a", "b")]
 
 
 def test_each_element_gives_a_record_without_what_is_personal(shipped: Callable[..., Pipeline], routed: Routed) -> None:

@@ -235,7 +235,8 @@ def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
         for name, sql in pipeline.select.items():
             yield "select", f"{name} = {sql}"
     yield from _state(pipeline)
-    yield "write", f"{pipeline.sink_topic}: {pipeline.sink.full_name} under {_key(pipeline)}"
+    placed = "" if definition.sink.partition_by is None else f", in the partition by {definition.sink.partition_by}"
+    yield "write", f"{pipeline.sink_topic}: {pipeline.sink.full_name} under {_key(pipeline)}{placed}"
     limit = definition.dead_letters.limit
     yield "set aside", f"{dead_letter_topic(source.topic)}: what cannot be used; {limit} at most"
     realtime = f"realtime, a checkpoint every {human(trigger.checkpoint)}"

@@ -17,6 +17,7 @@ from stream_processor.definition.contract import (
     FieldPath,
     KeyPaths,
     Kind,
+    Scope,
     Type,
     field_in,
     kind,
@@ -41,12 +42,13 @@ from stream_processor.definition.pipeline import (
     TotalsPipeline,
     Window,
 )
-from stream_processor.definition.sql_expression import check_aggregate, check_condition, check_field
+from stream_processor.definition.sql_expression import check_aggregate, check_condition, check_field, type_of
 from stream_processor.errors import ContractError
 
 OPERATION = "statecast.change.v1.Operation"
 SOURCE = "statecast.change.v1.Source"
 KEY_KINDS: tuple[Kind, ...] = ("string", "integer", "enum", "bool", "decimal")
+PARTITION_KINDS: tuple[Kind, ...] = ("string", "integer", "enum")
 _AGGREGATE = re.compile(r"(\w+)\s*\((.*)\)")
 SORT_KINDS: tuple[Kind, ...] = ("timestamp", "integer", "string", "decimal")
 
@@ -135,6 +137,7 @@ class _Check:
         group = self._group()
         explode = self._explode(group)
         self._check_select(joins, explode)
+        self._check_partition_by(joins, explode)
         return RoutePipeline(**vars(base), group=group, operations=_operations(keep), explode=explode, joins=joins)
 
     def _running_totals(
@@ -205,9 +208,20 @@ class _Check:
                 raise self._wrong(f"joins[{number}].as", f"{join.as_} already names something else")
             yield Join(join.topic, message, key, join.as_)
 
-    def _check_select(self, joins: tuple[Join, ...], explode: FieldPath | None = None) -> None:
+    def _scope(self, joins: tuple[Join, ...], explode: FieldPath | None) -> Scope:
+        """What expressions see where a message is made of a row."""
         tables = {join.name: Type("message", declared=join.message) for join in joins}
-        scope = scope_of(self._row, tables | _element(explode))
+        return scope_of(self._row, tables | _element(explode))
+
+    def _check_partition_by(self, joins: tuple[Join, ...], explode: FieldPath | None) -> None:
+        sql = self._definition.sink.partition_by
+        with self._at("sink.partition_by"):
+            given = None if sql is None else type_of(sql, self._scope(joins, explode))
+            if given is not None and (given.repeated or given.kind not in PARTITION_KINDS):
+                raise ContractError(f"is of type {given}; it must be an integer or a text")
+
+    def _check_select(self, joins: tuple[Join, ...], explode: FieldPath | None = None) -> None:
+        scope = self._scope(joins, explode)
         for name, sql in (self._definition.select or {}).items():
             with self._at(f"select.{name}"):
                 check_field(sql, field_in(self._sink, name), scope)

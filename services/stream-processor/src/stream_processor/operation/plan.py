@@ -37,6 +37,7 @@ class QueryPlan:
     shuffles: int = 0
     epoch: int = 0
     starts: Mapping[int, int] | None = None
+    sink_partitions: int = 0
 
     @property
     def tasks(self) -> int:
@@ -155,7 +156,8 @@ def plan(
     for pipeline in pipelines:
         source, sink = pipeline.source_topic, pipeline.sink_topic
         counts = partitions[source], partitions[sink] if pipeline.shuffles else 0, pipeline.shuffles
-        plans.append(QueryPlan(pipeline.name, (pipeline,), source, sink, _trigger(pipeline, checkpoint), *counts))
+        planned = QueryPlan(pipeline.name, (pipeline,), source, sink, _trigger(pipeline, checkpoint), *counts)
+        plans.append(replace(planned, sink_partitions=partitions[sink]))
     readers: dict[str, list[Pipeline]] = {}
     for pipeline in pipelines:
         alone = pipeline.name in apart or starts_late(pipeline)

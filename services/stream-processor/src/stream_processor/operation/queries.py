@@ -74,7 +74,7 @@ def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Ma
     functions = Functions(session, contract, kafka)
     if plan.sets_aside:
         return dead_letters(records, plan.pipelines, functions)
-    return written_records(records, plan.pipelines[0], plan.shuffle_partitions, plan.epoch, functions)
+    return written_records(records, plan.pipelines[0], plan.sink_partitions, plan.epoch, functions)
 
 
 @contextmanager

@@ -10,7 +10,17 @@ from stream_processor.steps.aggregation import aggregate, contributions, differe
 from stream_processor.steps.decode import change_problems, decode, knows_before, stated_before
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import entries, key_entries, retract, to_lines, to_records
-from stream_processor.steps.projection import ELEMENT, LARGEST, filter_keys, filter_rows, join, measure, project
+from stream_processor.steps.projection import (
+    ELEMENT,
+    LARGEST,
+    PARTITION,
+    filter_keys,
+    filter_rows,
+    join,
+    measure,
+    place,
+    project,
+)
 from stream_processor.steps.record_keys import (
     HORIZON,
     check_windows,
@@ -94,7 +104,7 @@ def written_records(
         decoded = decoded.withColumn("epoch", F.lit(epoch).cast("long"))
     checked = checked_changes(decoded, pipeline)
     if isinstance(pipeline, RoutePipeline):
-        return route(checked, pipeline, functions)
+        return route(checked, pipeline, partitions, functions)
     sound = checked.where(F.col("problem").isNull())
     forget = pipeline.definition.forget_deleted
     if isinstance(pipeline, TotalsPipeline):
@@ -115,11 +125,12 @@ def written_records(
     return to_records(lines, partitions, functions)
 
 
-def route(changes: DataFrame, pipeline: RoutePipeline, functions: Functions) -> DataFrame:
+def route(changes: DataFrame, pipeline: RoutePipeline, partitions: int, functions: Functions) -> DataFrame:
     """The records of checked and filtered changes: `key`, the group as text, and `value`, the encoded message.
 
     A change gives one when its operation is among the route's and it has a row that matches; with `explode`, one per
-    element. Kafka's own partitioner places them by their key. Records are written at least once: after a crash, those
+    element. Kafka's own partitioner places them by their key, unless the file says `sink.partition_by`: then they have
+    a `partition`, which is null where the key decides. Records are written at least once: after a crash, those
     since the last checkpoint come again, and nothing in them shows it. A reader to whom that matters compares keys and
     values, or reads a keyed topic.
     """
@@ -128,8 +139,10 @@ def route(changes: DataFrame, pipeline: RoutePipeline, functions: Functions) -> 
     joined = join(passed, pipeline, functions)
     if pipeline.explode is not None:
         joined = joined.withColumn(ELEMENT, F.explode(elements(F.col("after"), pipeline.explode)))
-    written = project(joined.withColumn("__key", _key(pipeline)), pipeline, functions)
-    return written.select(F.col("__key").cast("binary").alias("key"), F.col("payload").alias("value"))
+    placed = place(joined.withColumn("__key", _key(pipeline)), pipeline, partitions, functions)
+    written = project(placed, pipeline, functions)
+    partition = [F.col(PARTITION).alias("partition")] if pipeline.definition.sink.partition_by else []
+    return written.select(F.col("__key").cast("binary").alias("key"), F.col("payload").alias("value"), *partition)
 
 
 def _key(pipeline: RoutePipeline) -> Column:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+from pyspark.sql.types import IntegralType, StringType
 
 from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import Pipeline, PipelineBase, RoutePipeline, RowPipeline
@@ -20,6 +21,7 @@ ELEMENT = "__element"
 """The column of an exploded path's elements, where there is one."""
 KEPT = "__kept"
 LARGEST = "__largest"
+PARTITION = "__partition"
 KEY_MATCHES = "__key_matches"
 """A column of whether the record's key is one that the pipeline takes; missing when it takes all."""
 _MATCHES = "__matches"
@@ -103,10 +105,7 @@ def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> 
     """
     if not pipeline.select:
         return changes
-    beside = _tables(pipeline)
-    if isinstance(pipeline, RoutePipeline) and pipeline.explode is not None:
-        beside["element"] = ELEMENT
-    scoped = in_scope(changes, "after", beside)
+    scoped = in_scope(changes, "after", _beside(pipeline))
     selected = {name: _selected(scoped, pipeline, name, sql) for name, sql in pipeline.select.items()}
     message = functions.encode(filled(pipeline.sink, selected), pipeline.sink.full_name)
     columns = {name: F.col(f"{KEPT}.{name}") for name in changes.columns}
@@ -115,6 +114,29 @@ def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> 
     if pipeline.max_payload_bytes is None:
         return projected
     return projected.where(F.col("payload").isNull() | (F.octet_length("payload") <= pipeline.max_payload_bytes))
+
+
+def place(changes: DataFrame, pipeline: RoutePipeline, partitions: int, functions: Functions) -> DataFrame:
+    """Adds PARTITION, which of so many `sink.partition_by` chooses: an integer's remainder, or that of a text as key.
+
+    It is null where the expression is. Raises PipelineFileError for one that gives something else.
+    """
+    sql, key = pipeline.definition.sink.partition_by, "sink.partition_by"
+    if sql is None:
+        return changes
+    scoped = in_scope(changes, "after", _beside(pipeline))
+    try:
+        value = exact(sql, changes.sparkSession)
+        of_type = scoped.select(value.alias(PARTITION)).schema[PARTITION].dataType
+    except AnalysisException as error:
+        raise refused(pipeline, key, error) from error
+    if isinstance(of_type, IntegralType):
+        partition = F.pmod(value.cast("long"), F.lit(partitions)).cast("int")
+    elif isinstance(of_type, StringType):
+        partition = functions.kafka_partition(value.cast("binary"), partitions)
+    else:
+        raise PipelineFileError(pipeline.file, key, f"is {of_type.simpleString()}; it must be an integer or a text")
+    return scoped.select(f"{KEPT}.*", partition.alias(PARTITION))
 
 
 def measure(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> DataFrame:
@@ -135,6 +157,12 @@ def measure(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> 
 
     kept = [F.col(f"{KEPT}.{name}") for name in changes.columns]
     return scoped.select(*kept, F.array_max(F.transform(selected, size)).alias(LARGEST))
+
+
+def _beside(pipeline: RowPipeline) -> dict[str, str]:
+    """What expressions see beside the row, and its columns: joined rows, and the element of an exploded path."""
+    exploded = isinstance(pipeline, RoutePipeline) and pipeline.explode is not None
+    return _tables(pipeline) | ({"element": ELEMENT} if exploded else {})
 
 
 def _tables(pipeline: RowPipeline) -> dict[str, str]:
