@@ -118,6 +118,12 @@ def test_a_condition_over_lines_is_one_line(file: Path) -> None:
         ),
         ("keep:", "trigger: {checkpoint: soon}\nkeep:", "trigger.checkpoint: 'soon' is not a duration like"),
         ("keep:", "trigger: {interval: 1s}\nkeep:", "trigger: interval has no meaning in mode realtime"),
+        ("keep:", "trigger: {max_records: 9}\nkeep:", "trigger: max_records has no meaning in mode realtime"),
+        (
+            "keep:",
+            "trigger: {mode: micro-batch, max_records: 0}\nkeep:",
+            "trigger.max_records: Input should be greater than or equal to 1",
+        ),
         ("keep:", "window: {time: t, size: 1h, hop: 25m}\nkeep:", "window: hop must divide size"),
         ("keep:", "dead_letters: {limit: -1}\nkeep:", "dead_letters.limit: Input should be greater than or equal to 0"),
     ],

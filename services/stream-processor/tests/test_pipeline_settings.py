@@ -11,10 +11,13 @@ import yaml
 from confluent_kafka import Producer
 
 from statecast.partitioning import partition_of
+from statecast.sales.v1.customer_rewards_pb2 import CustomerRewards
 from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
+from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.operation.topics import Topics
 from stream_processor.settings import Settings
 from testkit.stream_processor.changes import invoice, invoice_change
+from testkit.stream_processor.loyalty import invoice_of
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import Record, create_topic, read_topic
 
@@ -25,7 +28,7 @@ MICRO_BATCH = {"mode": "micro-batch", "interval": "100ms"}
 REAL_TIME = {"mode": "realtime", "checkpoint": "5s"}
 
 
-def written(directory: Path, name: str, replaced: Mapping[str, Mapping[str, Any]], trigger: Mapping[str, str]) -> Path:
+def written(directory: Path, name: str, replaced: Mapping[str, Mapping[str, Any]], trigger: Mapping[str, Any]) -> Path:
     """The file of a shipped pipeline with other keys and another trigger, named by its sink."""
     content = yaml.safe_load(next(SHIPPED.rglob(f"{name}.yaml")).read_text())
     content.pop("store", None)
@@ -38,10 +41,11 @@ def written(directory: Path, name: str, replaced: Mapping[str, Mapping[str, Any]
     return file
 
 
-def send(bootstrap: str, topic: str, value: bytes, timestamp: int = 0) -> None:
-    """Sends a record; its timestamp is in milliseconds, by default that of now."""
+def send(bootstrap: str, topic: str, *values: bytes, timestamp: int = 0) -> None:
+    """Sends records; their timestamp is in milliseconds, by default that of now."""
     producer = Producer({"bootstrap.servers": bootstrap})
-    producer.produce(topic, value, b"key", timestamp=timestamp)
+    for each in values:
+        producer.produce(topic, each, b"key", timestamp=timestamp)
     producer.flush()
 
 
@@ -68,7 +72,7 @@ def test_each_route_begins_and_places_its_records_as_its_file_says(
     since = datetime.now(UTC) - timedelta(hours=1)
     before, after = (round((since + timedelta(minutes=m)).timestamp() * 1000) for m in (-10, 10))
     for value, milliseconds in ((of_new("old"), before), (b"poison", before), (of_new("known"), after)):
-        send(kafka, source, value, milliseconds)
+        send(kafka, source, value, timestamp=milliseconds)
     starts = {"all": "earliest", "since": since.isoformat(), "new": "latest"}
     placed = {"all": {}, "since": {"partition_by": "invoice_number"}, "new": {"partition_by": "cardinality(lines)"}}
     files = [
@@ -103,6 +107,35 @@ def test_each_route_begins_and_places_its_records_as_its_file_says(
     assert {each.partition for each in read_topic(kafka, sinks["new"])} == {1}
     # The record that cannot be decoded stands before what the two others read.
     assert len(read_topic(kafka, f"{source}.dead-letter")) == 1
+
+
+def test_a_group_is_written_once_for_what_a_batch_brings(
+    kafka: str, tmp_path: Path, processor_of_files: Callable[..., Processor]
+) -> None:
+    prefix = uuid4().hex[:8]
+    source, whole, cut = (f"{prefix}-{name}" for name in ("invoices", "whole", "cut"))
+    for topic in (source, f"{source}.dead-letter", whole, cut):
+        create_topic(kafka, topic, 1)
+    changes = (invoice_change(None, invoice_of(f"i-{number}", "card", 100), number) for number in range(1, 1_001))
+    send(kafka, source, *(each.SerializeToString() for each in changes))
+    triggers: dict[str, dict[str, Any]] = {whole: MICRO_BATCH, cut: {**MICRO_BATCH, "max_records": 250}}
+    files = [
+        written(tmp_path, "rewards-by-customer", {"source": {"topic": source}, "sink": {"topic": sink}}, trigger)
+        for sink, trigger in triggers.items()
+    ]
+    processor = processor_of_files(*files)
+    processor.start()
+    for sink in triggers:
+        wait_until(lambda: 1_000 in counts_on(kafka, sink), lambda: processor.log)  # noqa: B023
+
+    assert counts_on(kafka, whole) == [1_000]
+    assert counts_on(kafka, cut) == [250, 500, 750, 1_000]
+
+
+def counts_on(bootstrap: str, topic: str) -> list[int]:
+    """The number of invoices that each record tells."""
+    records = (StateRecord.FromString(each.value or b"") for each in read_topic(bootstrap, topic))
+    return [CustomerRewards.FromString(each.payload).invoices for each in records]
 
 
 def test_a_moment_is_an_offset_of_each_partition(kafka: str) -> None:

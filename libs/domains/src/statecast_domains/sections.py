@@ -306,6 +306,10 @@ class StoreSection(Section):
     )
 
 
+MAX_BATCH_RECORDS = 100_000
+"""What one micro-batch takes, so that a backlog is worked off in steps; real-time mode takes no such bound."""
+
+
 class TriggerSection(Section):
     """How Spark runs the query."""
 
@@ -318,12 +322,17 @@ class TriggerSection(Section):
     interval: Duration = Field(
         "1s", validate_default=True, description="Of micro-batch mode: the time between the starts of two batches."
     )
+    max_records: int = Field(
+        MAX_BATCH_RECORDS,
+        ge=1,
+        description="Of micro-batch mode: how many records of the source a batch takes at most.",
+    )
 
     @model_validator(mode="after")
     def _fits_the_mode(self) -> "TriggerSection":
-        foreign = "interval" if self.mode == "realtime" else "checkpoint"
-        if foreign in self.model_fields_set:
-            raise ValueError(f"{foreign} has no meaning in mode {self.mode}")
+        for foreign in ("interval", "max_records") if self.mode == "realtime" else ("checkpoint",):
+            if foreign in self.model_fields_set:
+                raise ValueError(f"{foreign} has no meaning in mode {self.mode}")
         return self
 
 

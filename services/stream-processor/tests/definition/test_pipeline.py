@@ -28,7 +28,7 @@ def test_an_aggregate_tells_its_numbers_and_its_window(shipped: Callable[..., Pi
         "  keep        per group: average_cents = avg(total_amount_cents)",
     ]
     assert "under store_id + window_start + window_end" in lines[7]
-    assert lines[-1] == "  run         micro-batch, a batch every 500ms"
+    assert lines[-1] == "  run         micro-batch, a batch every 500ms, of 100000 records at most"
 
 
 def test_a_route_tells_that_it_keeps_nothing(shipped: Callable[..., Pipeline]) -> None:

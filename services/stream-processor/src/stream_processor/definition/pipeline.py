@@ -240,7 +240,8 @@ def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     limit = definition.dead_letters.limit
     yield "set aside", f"{dead_letter_topic(source.topic)}: what cannot be used; {limit} at most"
     realtime = f"realtime, a checkpoint every {human(trigger.checkpoint)}"
-    yield "run", realtime if trigger.mode == "realtime" else f"micro-batch, a batch every {human(trigger.interval)}"
+    batches = f"micro-batch, a batch every {human(trigger.interval)}, of {trigger.max_records} records at most"
+    yield "run", realtime if trigger.mode == "realtime" else batches
 
 
 def _key(pipeline: Pipeline) -> str:

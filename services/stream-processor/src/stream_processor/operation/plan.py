@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from statecast_domains.errors import PipelineFileError
-from statecast_domains.sections import SourceSection, TriggerSection
+from statecast_domains.sections import MAX_BATCH_RECORDS, SourceSection, TriggerSection
 from statecast_domains.values import EARLIEST
 from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RowPipeline, dead_letter_topic
 from stream_processor.errors import TooFewSlotsError
@@ -164,7 +164,9 @@ def plan(
         name = letters_apart(pipeline) if alone else dead_letter_topic(pipeline.source_topic)
         readers.setdefault(name, []).append(pipeline)
     for name, checked in readers.items():
-        source, trigger = checked[0].source_topic, _trigger(checked[0], checkpoint)
+        source = checked[0].source_topic
+        # What is read for others, too, goes in batches of the usual size.
+        trigger = _trigger(checked[0], checkpoint).model_copy(update={"max_records": MAX_BATCH_RECORDS})
         sink = dead_letter_topic(source)
         plans.append(QueryPlan(name, tuple(checked), source, sink, trigger, partitions[source], 0))
     return plans

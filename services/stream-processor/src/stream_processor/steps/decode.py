@@ -13,8 +13,6 @@ from stream_processor.steps.debezium import decode_debezium
 from stream_processor.steps.functions import Functions, row_type
 from stream_processor.steps.table_rows import decode_table
 
-MAX_MICRO_BATCH_RECORDS = 100_000
-"""What one micro-batch takes at most, so that a backlog is worked off in steps; real-time mode takes no such bound."""
 MAY_HAVE_BEFORE = ("OPERATION_UPDATE", "OPERATION_DELETE")
 HAS_AFTER = ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 INSERTS = ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
@@ -42,7 +40,7 @@ def read_changes(
         .option("includeHeaders", "true")
     )
     if trigger.mode == "micro-batch":
-        reader = reader.option("maxOffsetsPerTrigger", MAX_MICRO_BATCH_RECORDS)
+        reader = reader.option("maxOffsetsPerTrigger", trigger.max_records)
     return reader.load()
 
 
