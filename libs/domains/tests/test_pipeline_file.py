@@ -118,6 +118,8 @@ def test_a_condition_over_lines_is_one_line(file: Path) -> None:
         ),
         ("keep:", "trigger: {checkpoint: soon}\nkeep:", "trigger.checkpoint: 'soon' is not a duration like"),
         ("keep:", "trigger: {interval: 1s}\nkeep:", "trigger: interval has no meaning in mode realtime"),
+        ("keep:", "state: {memory: 64MB}\nkeep:", "state.memory: '64MB' is not a size like 64KiB or 1MiB"),
+        ("keep:", "state: {store: memory}\nkeep:", "state.store: unknown key; one of: memory"),
         ("keep:", "trigger: {max_records: 9}\nkeep:", "trigger: max_records has no meaning in mode realtime"),
         (
             "keep:",
@@ -200,6 +202,7 @@ STORE = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "key":
         ("orders-by-key", {"window": {"time": "placed_at", "size": "1h"}}, "window: has no meaning with keep: latest"),
         ("orders-by-key", {"explode": "items"}, "explode: has no meaning with keep: latest; it goes with: route"),
         ("orders-by-key", {"insert_only": True}, "insert_only: has no meaning with keep: latest"),
+        ("home-delivery", {"state": {"memory": "64MiB"}}, "state: has no meaning with keep: route without totals"),
         ("home-delivery", {"forget_deleted": "1d"}, "forget_deleted: has no meaning with keep: route"),
         ("orders-by-key", {"select": {"order_id": "order_id"}}, "sink.message: is missing: select fills its fields"),
         ("invoices-with-store", {"select": None}, "select: is missing: without it nothing of the joined tables"),

@@ -1,5 +1,6 @@
 """What a pipeline's file says of where it begins and how it writes, in the real program."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from statecast.partitioning import partition_of
 from statecast.sales.v1.customer_rewards_pb2 import CustomerRewards
 from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
 from statecast.state.v1.state_pb2 import StateRecord
+from stream_processor.operation.queries import MEGABYTE
 from stream_processor.operation.topics import Topics
 from stream_processor.settings import Settings
 from testkit.stream_processor.changes import invoice, invoice_change
@@ -25,6 +27,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 
 SHIPPED = Path(__file__).parents[3] / "domains"
 MICRO_BATCH = {"mode": "micro-batch", "interval": "100ms"}
+ROCKSDB_OWN = 64 * MEGABYTE
+"""A write buffer of RocksDB, where nobody says how large."""
 REAL_TIME = {"mode": "realtime", "checkpoint": "5s"}
 
 
@@ -109,8 +113,8 @@ def test_each_route_begins_and_places_its_records_as_its_file_says(
     assert len(read_topic(kafka, f"{source}.dead-letter")) == 1
 
 
-def test_a_group_is_written_once_for_what_a_batch_brings(
-    kafka: str, tmp_path: Path, processor_of_files: Callable[..., Processor]
+def test_a_group_is_written_once_for_what_a_batch_brings_and_its_state_has_the_memory_that_the_file_gives(
+    kafka: str, tmp_path: Path, processor_of_files: Callable[..., Processor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = uuid4().hex[:8]
     source, whole, cut = (f"{prefix}-{name}" for name in ("invoices", "whole", "cut"))
@@ -123,13 +127,23 @@ def test_a_group_is_written_once_for_what_a_batch_brings(
         written(tmp_path, "rewards-by-customer", {"source": {"topic": source}, "sink": {"topic": sink}}, trigger)
         for sink, trigger in triggers.items()
     ]
+    content = yaml.safe_load(files[0].read_text())
+    files[0].write_text(yaml.safe_dump({**content, "state": {"memory": "64MiB"}}))
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "local"))
     processor = processor_of_files(*files)
     processor.start()
     for sink in triggers:
         wait_until(lambda: 1_000 in counts_on(kafka, sink), lambda: processor.log)  # noqa: B023
 
+    assert write_buffers(tmp_path / "local") == {64 // 2 // 4 * MEGABYTE, ROCKSDB_OWN}
     assert counts_on(kafka, whole) == [1_000]
     assert counts_on(kafka, cut) == [250, 500, 750, 1_000]
+
+
+def write_buffers(directory: Path) -> set[int]:
+    """The sizes of the write buffers of all stores of states below the directory, as RocksDB notes them."""
+    options = (file.read_text() for file in directory.rglob("OPTIONS-*"))
+    return {int(size) for text in options for size in re.findall(r"^\s*write_buffer_size=(\d+)$", text, re.MULTILINE)}
 
 
 def counts_on(bootstrap: str, topic: str) -> list[int]:

@@ -44,6 +44,9 @@ class PipelineFile(Section):
     forget_deleted: Duration = Field(
         "7d", validate_default=True, description="How long the state remembers rows that are gone."
     )
+    state: sections.StateSection | None = Field(
+        None, description="Default: it shares 256 MiB per executor with the other pipelines of the process."
+    )
     trigger: sections.TriggerSection = Field({}, validate_default=True)
     dead_letters: sections.DeadLettersSection = Field({}, validate_default=True)
 
@@ -156,7 +159,7 @@ def _no_partition_by(definition: PipelineFile) -> str | None:
 
 
 def _without_totals(definition: PipelineFile) -> Iterator[tuple[str, str]]:
-    for key, section in (("key", definition.source), ("forget_deleted", definition)):
+    for key, section in (("key", definition.source), ("forget_deleted", definition), ("state", definition)):
         if key in section.model_fields_set:
             name = "source.key" if key == "key" else key
             yield name, "has no meaning with keep: route without totals, which remembers no rows"

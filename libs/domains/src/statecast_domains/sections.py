@@ -306,6 +306,16 @@ class StoreSection(Section):
     )
 
 
+class StateSection(Section):
+    """How Spark keeps what a pipeline remembers of rows and groups."""
+
+    memory: Size = Field(
+        ge=1024**2,
+        description="Memory of its own, over all its partitions, for what of the state is read and written; its files "
+        "are on the executors' disks.",
+    )
+
+
 MAX_BATCH_RECORDS = 100_000
 """What one micro-batch takes, so that a backlog is worked off in steps; real-time mode takes no such bound."""
 

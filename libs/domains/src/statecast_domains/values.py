@@ -60,8 +60,8 @@ Duration = Annotated[timedelta, _READ, _SHOWN]
 CheckpointInterval = Annotated[timedelta, Field(ge=timedelta(seconds=5)), _READ, _SHOWN]
 """Spark refuses less: a checkpoint would cost more than the records between two of them."""
 
-_SIZE_UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2}
-_SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB)")
+_SIZE_UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+_SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)")
 
 
 def parse_size(text: object) -> int:

@@ -55,6 +55,7 @@ def claimed(tmp_path: Path, shipped: Callable[..., Pipeline]) -> Path:
         {"dead_letters": {"limit": 1}},
         {"forget_deleted": "1h"},
         {"store": {"readers": "everyone"}},
+        {"state": {"memory": "64MiB"}},
         {"sink": {"topic": "orders-by-key", "producer": {"compression": "zstd", "linger": "50ms"}}},
     ],
 )

@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 STATE_VERSION = 2
 """Of what the state holds. Raised when an older state cannot be read any more."""
-MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store"}
+MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store", "state"}
 """Keys of a file that may change: state and topic hold the same things after it."""
 LEASE_NOTE = "lease.json"
 RENEW_S = 3.0

@@ -27,6 +27,10 @@ from stream_processor.steps.keyed_topic import to_kafka
 
 EXPLAINED_PARTITIONS = 4
 """An explained plan is that of a sink with so many; the real number is known to Kafka alone."""
+ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
+MEGABYTE = 1024**2
+MIN_STORE_MEGABYTES = 4
+"""Spark counts in whole ones."""
 NO_KAFKA = {"bootstrap.servers": "none:9092"}
 """Spark wants an address for a plan, too."""
 Prepared = tuple[QueryPlan, DataStreamWriter]
@@ -70,11 +74,34 @@ def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Ma
     session = spark.newSession()
     if plan.shuffle_partitions:
         session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
+    for name, value in state_settings(plan).items():
+        session.conf.set(f"{ROCKSDB}.{name}", value)
     records = read_changes(session, kafka, plan.source_topic, plan.trigger, plan.starts)
     functions = Functions(session, contract, kafka)
     if plan.sets_aside:
         return dead_letters(records, plan.pipelines, functions)
     return written_records(records, plan.pipelines[0], plan.sink_partitions, plan.epoch, functions)
+
+
+def state_settings(plan: QueryPlan) -> dict[str, str]:
+    """Spark's settings for a state with memory of its own, by their names below ROCKSDB. Raises PipelineFileError.
+
+    Each shuffle has a store per partition. Half of its memory caches what is read, the other half is two write buffers.
+    """
+    pipeline, stores = plan.pipelines[0], plan.shuffles * plan.shuffle_partitions
+    state = pipeline.definition.state
+    if state is None or not stores:
+        return {}
+    megabytes = state.memory // (stores * MEGABYTE)
+    if megabytes < MIN_STORE_MEGABYTES:
+        problem = f"is too little for {stores} parts of the state: give {stores * MIN_STORE_MEGABYTES}MiB at least"
+        raise PipelineFileError(pipeline.file, "state.memory", problem)
+    return {
+        "boundedMemoryUsage": "false",
+        "blockCacheSizeMB": str(megabytes // 2),
+        "writeBufferSizeMB": str(megabytes // 4),
+        "maxWriteBufferNumber": "2",
+    }
 
 
 @contextmanager
