@@ -63,6 +63,7 @@ async def test_a_client_keeps_the_promises_of_the_protocol(
             await play(client, orders)
 
 
+@pytest.mark.long
 @both_clients
 async def test_a_client_renews_its_access_in_time_and_resumes_when_it_is_too_late(
     stack: RunningStack, source: OrderSource, connect: Connect

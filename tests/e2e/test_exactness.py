@@ -18,7 +18,7 @@ from local_stack.settings import Settings
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderStatus
 from testkit.waiting import eventually, scaled
 
-CHANGES_BEFORE_THE_KILLS = 100_000
+CHANGES_BEFORE_THE_KILLS = 40_000
 RATE = 1_200
 WATCHED = [f"order-{number:06d}" for number in range(100, 20_000, 100)]
 VICTIMS = ("cdc-simulator", "stream-processor", "query-1", "edge-1", "gateway", "query-2", "edge-2")

@@ -61,6 +61,7 @@ async def test_a_customer_watches_their_orders_and_the_loss_of_an_edge_does_not_
         await asyncio.to_thread(stack.wait_ready, edge.name)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_a_token_is_renewed_in_the_open_page_and_when_it_was_too_late_the_page_resumes(
     visits: Visits, stack: RunningStack, source: OrderSource
