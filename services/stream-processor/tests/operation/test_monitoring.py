@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JNetworkError
+from structlog.testing import capture_logs
 
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import QueryFailedError
@@ -99,20 +100,19 @@ def test_a_batch_is_counted(watched: Callable[..., WatchedQuery], metrics: Metri
     assert value(metrics, "checkpoint_seconds") == pytest.approx(0.25)
 
 
-def test_a_truncation_is_told_and_its_rows_are_counted(
-    watched: Callable[..., WatchedQuery], metrics: Metrics, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_truncation_is_told_and_its_rows_are_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
     truncated = {"observedMetrics": {OBSERVED: {"sequence": 32, "rows": 7}}}
     none = {"observedMetrics": {OBSERVED: {"sequence": None, "rows": 0}}}
     query = FakeQuery([progress_of(0) | truncated])
     watched_query = watched(query, FakeTasks(8))
 
-    watched_query.look()
-    query.recentProgress = [progress_of(1) | none]
-    watched_query.look()
+    with capture_logs() as events:
+        watched_query.look()
+        query.recentProgress = [progress_of(1) | none]
+        watched_query.look()
 
     assert value(metrics, "truncated_rows_total") == 7
-    assert capsys.readouterr().out.count("the source's table was truncated") == 1
+    assert [each["event"] for each in events].count("the source's table was truncated") == 1
 
 
 def test_it_knows_where_a_replay_would_begin(watched: Callable[..., WatchedQuery]) -> None:
