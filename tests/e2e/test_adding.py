@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from drivers.gateway_client import GatewayClient, client_of, gateway_of
-from drivers.order_readers import reading_orders
 from drivers.order_source import OrderSource
 from drivers.order_watchers import OrderWatchers
 from drivers.pages import TIMEOUT_MS, browser_at
+from drivers.rest_reader import RestReader
 from playwright.async_api import expect
 
 from local_stack.running_stack import RunningStack
+from testkit.background import in_background
 from testkit.tutorial import DONE, run_script, script_of, seconds_of
 from testkit.waiting import wait_until
 
@@ -25,21 +26,19 @@ def added(stack: RunningStack, source: OrderSource, tmp_path_factory: pytest.Tem
     """What has been run of the page: the seconds of each of its parts."""
     order_id = source.place("customer-0001", {"item-a": 1}).order_id
     before = _pids(stack)
-    with (
-        OrderWatchers(gateway_of(stack), client_of(stack, "alice"), [order_id]) as watchers,
-        reading_orders([query.address for query in stack.file.queries], [order_id]) as readers,
-    ):
+    with OrderWatchers(gateway_of(stack), client_of(stack, "alice"), [order_id]) as watchers:
         wait_until(lambda: watchers.frames, "the socket shows the order")
+        reader = RestReader(client_of(stack, "alice"), order_id)
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {**os.environ, "PATH": path, "STACK": str(stack.directory.root)}
-        said = run_script(script_of(PAGE), tmp_path_factory.mktemp("page"), environment)
+        with in_background(reader.read_until):
+            said = run_script(script_of(PAGE), tmp_path_factory.mktemp("page"), environment)
+            reader.read_more()
         assert said.endswith(f"{DONE}\n"), said
-        reads = [reader.reads for reader in readers]
-        wait_until(lambda: all(now.reads > then for now, then in zip(readers, reads, strict=True)), "reads go on")
 
     assert _pids(stack) == before, "nothing is started anew"
     assert watchers.connects == 1, "no socket breaks"
-    assert [failure for reader in readers for failure in reader.failures] == []
+    assert reader.failures == []
     return seconds_of(said)
 
 
