@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from drivers.gateway_client import GatewayClient, client_of, gateway_of
 from drivers.order_source import OrderSource
@@ -26,9 +27,11 @@ def added(stack: RunningStack, source: OrderSource, tmp_path_factory: pytest.Tem
     """What has been run of the page: the seconds of each of its parts."""
     order_id = source.place("customer-0001", {"item-a": 1}).order_id
     before = _pids(stack)
-    with OrderWatchers(gateway_of(stack), client_of(stack, "alice"), [order_id]) as watchers:
+    alice = client_of(stack, "alice")
+    wait_until(lambda: alice.get(f"/update/orders/{order_id}").status_code == httpx.codes.OK, "the order is known")
+    with OrderWatchers(gateway_of(stack), alice, [order_id]) as watchers:
         wait_until(lambda: watchers.frames, "the socket shows the order")
-        reader = RestReader(client_of(stack, "alice"), order_id)
+        reader = RestReader(alice, order_id)
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {**os.environ, "PATH": path, "STACK": str(stack.directory.root)}
         with in_background(reader.read_until):
