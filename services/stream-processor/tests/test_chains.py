@@ -47,6 +47,7 @@ def holders(changes: list[OpenPositionChange]) -> dict[str, ShareHolder]:
     return held
 
 
+@pytest.mark.long
 def test_a_chain_that_starts_empty_ends_exact_through_kills(
     kafka: str, start_processor: Callable[..., Processor]
 ) -> None:

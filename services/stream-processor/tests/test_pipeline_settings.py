@@ -66,6 +66,7 @@ def number_of(record: Record) -> str:
     return HomeDelivery.FromString(record.value or b"").invoice_number
 
 
+@pytest.mark.long
 def test_each_route_begins_and_places_its_records_as_its_file_says(
     kafka: str, tmp_path: Path, processor_of_files: Callable[..., Processor]
 ) -> None:
@@ -113,6 +114,7 @@ def test_each_route_begins_and_places_its_records_as_its_file_says(
     assert len(read_topic(kafka, f"{source}.dead-letter")) == 1
 
 
+@pytest.mark.long
 def test_a_group_is_written_once_for_what_a_batch_brings_and_its_state_has_the_memory_that_the_file_gives(
     kafka: str, tmp_path: Path, processor_of_files: Callable[..., Processor], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ PORTS = (
     "STREAM_PROCESSOR_METRICS_PORT",
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(0)]
+pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(0)]
 
 
 def test_each_command_of_the_page_works(kafka: str, tmp_path: Path) -> None:

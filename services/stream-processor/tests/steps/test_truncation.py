@@ -189,7 +189,9 @@ def test_windows_that_were_closed_stay(shipped: Making, play: Playing) -> None:
     ]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape", [pytest.param(name, marks=[] if name == "members" else [pytest.mark.long]) for name in SHAPES]
+)
 @pytest.mark.parametrize(
     "full", [pytest.param(False, id="default"), pytest.param(True, id="full", marks=pytest.mark.long)]
 )
