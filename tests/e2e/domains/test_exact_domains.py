@@ -33,7 +33,8 @@ from testkit.waiting import eventually, scaled, wait_until
 
 CHANGES = 1_000
 WATCHED_GROUPS = 3
-WATCHED_MATCHES = 200
+WATCHED_MATCHES, WATCHED_MARKETS = 100, 10
+"""More than there are. All sockets may come to one edge, and each row that may be watched counts there."""
 ABOUT_TO_START = "MATCH_STATUS_ABOUT_TO_START"
 BOOKINGS = "bookings-by-customer"
 READ_GROUPS = 10
@@ -124,6 +125,7 @@ def disturbed(undisturbed: Played) -> Iterator[Disturbed]:
         sources.go_on()
         for victim in (*sources.names, "stream-processor", "query-1", "edge-1", "gateway"):
             _kill(stack, victim, sources)
+        watchers.check()
         yield Disturbed(_played(stack, sources), watchers)
 
 
@@ -139,7 +141,7 @@ def _board_of(matches: Expected | Plain) -> QueryBoard:
     groups = Counter(key.split(NUL)[0] for key in matches if ABOUT_TO_START in key)
     (group, _), *_ = groups.most_common()
     first = Range(store="matches-by-sport-and-status", group=group, limit=WATCHED_MATCHES)
-    return QueryBoard(first, QueryStep(store="odds-by-match", group_field="match_id", limit=WATCHED_MATCHES))
+    return QueryBoard(first, QueryStep(store="odds-by-match", group_field="match_id", limit=WATCHED_MARKETS))
 
 
 def _kill(stack: RunningStack, victim: str, sources: Sources) -> None:
