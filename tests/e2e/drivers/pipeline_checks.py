@@ -45,21 +45,21 @@ def assert_topic_holds(bootstrap: str, pipeline: str, expected: Expected | Plain
 
 
 def _assert_plain(bootstrap: str, topic: str, expected: Plain, *, repeats: bool) -> None:
-    values = Counter(_told(topic, record.value or b"") for record in read_topic(bootstrap, topic))
+    values = Counter(_without_total(topic, record.value or b"") for record in read_topic(bootstrap, topic))
     assert values.keys() == expected.keys(), f"{topic}: a value is missing or wrong"
     assert values >= expected, f"{topic}: a value is missing"
     assert repeats or values == expected, f"{topic}: a value came twice"
 
 
-def _told(topic: str, value: bytes) -> bytes:
+def _without_total(topic: str, value: bytes) -> bytes:
     """The value without its running total, which must be there."""
     if (running := MODELS[topic].running) is None:
         return value
     message, field = running
-    told: Any = message.FromString(value)
-    assert getattr(told, field) >= told.earned_points
-    told.ClearField(field)
-    return canonical(told)
+    parsed: Any = message.FromString(value)
+    assert getattr(parsed, field) >= parsed.earned_points
+    parsed.ClearField(field)
+    return canonical(parsed)
 
 
 def assert_rows(where: str, rows: Rows, expected: Expected) -> None:

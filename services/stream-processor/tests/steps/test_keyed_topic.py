@@ -268,12 +268,12 @@ def test_a_late_change_takes_the_row_from_where_it_is_not(
     for number in (1, 4, 2, 3):
         played.add([in_order[number - 1].SerializeToString()])
     played.run()
-    told = [(each.key[:10].decode(), each.value is None) for each in played.written]
+    records = [(each.key[:10].decode(), each.value is None) for each in played.written]
     late = [StateRecord.FromString(each.headers[TOMBSTONE_HEADER]) for each in played.written[-2:]]
 
-    assert told[-2:] == [("customer-2", True), ("customer-3", True)]
+    assert records[-2:] == [("customer-2", True), ("customer-3", True)]
     assert [(each.sequence, each.HasField("source")) for each in late] == [(4, False), (4, False)]
-    assert ("customer-4", True) not in told
+    assert ("customer-4", True) not in records
 
 
 def test_a_row_that_comes_under_a_key_that_is_not_taken_leaves(

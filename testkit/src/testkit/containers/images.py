@@ -32,8 +32,8 @@ def builds(compose: ComposeFile) -> Mapping[str, Build]:
 
 def missing_bases(compose: ComposeFile, engine: Engine) -> list[str]:
     """The base images of the builds that are neither on this machine nor to be had from a registry."""
-    given = (build.args.items() for build in builds(compose).values())
-    bases = sorted({image for arguments in given for name, image in arguments if name.endswith(BASE)})
+    arguments = [each for build in builds(compose).values() for each in build.args.items()]
+    bases = sorted({image for name, image in arguments if name.endswith(BASE)})
     return [each for each in bases if not engine.succeeds("image", "inspect", each) and not _pulled(engine, each)]
 
 

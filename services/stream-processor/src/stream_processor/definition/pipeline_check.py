@@ -216,9 +216,9 @@ class _Check:
     def _check_partition_by(self, joins: tuple[Join, ...], explode: FieldPath | None) -> None:
         sql = self._definition.sink.partition_by
         with self._at("sink.partition_by"):
-            given = None if sql is None else type_of(sql, self._scope(joins, explode))
-            if given is not None and (given.repeated or given.kind not in PARTITION_KINDS):
-                raise ContractError(f"is of type {given}; it must be an integer or a text")
+            result = None if sql is None else type_of(sql, self._scope(joins, explode))
+            if result is not None and (result.repeated or result.kind not in PARTITION_KINDS):
+                raise ContractError(f"is of type {result}; it must be an integer or a text")
 
     def _check_select(self, joins: tuple[Join, ...], explode: FieldPath | None = None) -> None:
         scope = self._scope(joins, explode)
