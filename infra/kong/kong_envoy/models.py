@@ -8,7 +8,7 @@ field whose default in Kong would not be carried over must be given.
 from typing import Annotated, Literal, NotRequired, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, override
 
 from kong_envoy.fields import (
     Checks,
@@ -96,14 +96,21 @@ class Unconnected(Entity):
 
     @model_validator(mode="after")
     def _one_count(self) -> Self:
-        if len({self.tcp_failures, self.timeouts, getattr(self, "http_failures", self.timeouts)}) > 1:
+        if len(self._counts()) > 1:
             raise ValueError("the counts of failures must be equal")
         return self
+
+    def _counts(self) -> set[int]:
+        return {self.tcp_failures, self.timeouts}
 
 
 class Unhealthy(Unconnected):
     http_failures: Checks
     http_statuses: Bad
+
+    @override
+    def _counts(self) -> set[int]:
+        return super()._counts() | {self.http_failures}
 
 
 class Checked(Entity):

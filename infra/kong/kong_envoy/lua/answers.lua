@@ -29,16 +29,19 @@ local GRPC = { -- what Kong makes of a status for a gRPC client: the code, and i
   [404] = { 5, "NotFound" }, [429] = { 8, "ResourceExhausted" }, [500] = { 13, "Internal" },
 }
 
-local function speaks_grpc(handle)
-  local content_type = handle:headers():get("content-type") or ""
-  return content_type:find("application/grpc", 1, true) == 1 and handle:streamInfo():protocol() == "HTTP/2"
+local function names_grpc(handle)
+  return (handle:headers():get("content-type") or ""):find("application/grpc", 1, true) == 1
+end
+
+local function speaks_http2(handle)
+  return handle:streamInfo():protocol() == "HTTP/2"
 end
 
 -- Ends the request; without a message the answer has no body. `envoy_on_response` adds the headers that are remembered.
 local function answer(handle, kept, status, message)
   remember(handle, kept)
   local headers, body = { [":status"] = tostring(status) }, ""
-  if speaks_grpc(handle) then
+  if names_grpc(handle) and speaks_http2(handle) then
     local code, name = unpack(GRPC[status] or GRPC[status >= 500 and 500 or 400])
     headers["content-type"], headers["grpc-status"], headers["grpc-message"] = "application/grpc", tostring(code), name
   elseif message then

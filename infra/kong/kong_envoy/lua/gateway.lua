@@ -52,9 +52,8 @@ end
 
 -- The status and message with which Kong answers what is no gRPC, and asks for gRPC's route; nil for others.
 local function refused_as_no_grpc(handle, kept)
-  local content_type = handle:headers():get("content-type") or ""
-  if content_type:find("application/grpc", 1, true) ~= 1 then return 415, "Non-gRPC request matched gRPC route" end
-  if handle:streamInfo():protocol() == "HTTP/2" then return nil end
+  if not names_grpc(handle) then return 415, "Non-gRPC request matched gRPC route" end
+  if speaks_http2(handle) then return nil end
   kept.headers["Upgrade"] = "HTTP/2"
   return 426, "Please use HTTP2 protocol"
 end
