@@ -1,13 +1,13 @@
 """A worker of a Spark cluster is lost while another has come: the processor goes on there, and reads never stop."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 from drivers.gateway_client import client_of, gateway_of
 from drivers.lookups import Lookups
-from drivers.order_readers import OrderReader, reading_orders
+from drivers.order_flow import making_changes, until_more
+from drivers.order_readers import reading_orders
 from drivers.order_source import OrderChanges, OrderSource
 from drivers.push_watchers import PushWatcher, PushWatchers
 from drivers.shared_stack import shared_stack
@@ -16,7 +16,6 @@ from drivers.update_assertions import assert_all_told, assert_told_once
 
 from local_stack.running_stack import RunningStack
 from statecast.state.v1.state_pb2 import StateKey
-from testkit.background import in_background
 from testkit.ports import free_port
 from testkit.stream_processor.cluster import Cluster
 from testkit.waiting import eventually, wait_until
@@ -70,9 +69,9 @@ def test_a_lost_worker_costs_a_restart_and_no_read(
         PushWatchers(gateway_of(stack), client_of(stack, "operator"), watchers) as watching,
         reading_orders(addresses, changes.busy) as readers,
     ):
-        eventually(lambda: _assert_begun(watching), timeout_s=60)
-        with in_background(lambda done: _make_changes(changes, done)):
-            _until_more(changes, readers)
+        eventually(watching.assert_begun, timeout_s=60)
+        with making_changes(changes, CHANGES_PER_S):
+            until_more(changes, readers, CHANGES_BETWEEN)
             cluster.start_worker("worker-3", SLOTS)
             wait_until(lambda: bool(cluster.executors("worker-3")), "the new worker has an executor", timeout_s=60)
             restarts = stack.entry(PROCESSOR).restarts
@@ -83,7 +82,7 @@ def test_a_lost_worker_costs_a_restart_and_no_read(
             first = OrderSource(stack.file.kafka.bootstrap).place("customer-0001", {"item-a": 1}).order_id
             lookups.wait_for("orders-by-key", StateKey(group=first))
             record_testsuite_property("changes_visible_after_s", round(time.monotonic() - killed_at, 1))
-            _until_more(changes, readers)
+            until_more(changes, readers, CHANGES_BETWEEN)
         history = read_history(stack.file.kafka.bootstrap, changes.prefix)
         eventually(lambda: assert_all_told(watching, history), timeout_s=120)
     lookups.close()
@@ -93,24 +92,3 @@ def test_a_lost_worker_costs_a_restart_and_no_read(
     assert [step for reader in readers for step in reader.backward] == []
     for order_id, updates in watchers[0].updates.items():
         assert_told_once(order_id, updates, history, placed_first=True)
-
-
-def _make_changes(changes: OrderChanges, done: threading.Event) -> None:
-    while not done.wait(1 / CHANGES_PER_S):
-        changes.make_next()
-
-
-def _until_more(changes: OrderChanges, readers: list[OrderReader]) -> None:
-    """Waits until changes and reads have gone on for a good while."""
-    made, reads = changes.made_count, [reader.reads for reader in readers]
-
-    def gone_on() -> None:
-        assert changes.made_count >= made + CHANGES_BETWEEN
-        assert all(reader.reads > before + CHANGES_BETWEEN for reader, before in zip(readers, reads, strict=True))
-
-    eventually(gone_on, timeout_s=90)
-
-
-def _assert_begun(watching: PushWatchers) -> None:
-    watching.check()
-    assert all(watcher.has_begun for watcher in watching.all)

@@ -60,7 +60,7 @@ def test_watchers_go_on_without_gap_or_repeat(
     queries = plan_kills(seed, [query.name for query in stack.file.queries], QUERY_KILLS, first, CHANGES)
     singles = plan_kills(seed, SINGLES, SINGLE_KILLS, first, CHANGES)
     with PushWatchers(gateway, client_of(stack, "operator"), watchers_for(changes)) as watchers:
-        eventually(lambda: _assert_begun(watchers))
+        eventually(watchers.assert_begun)
         with (
             RandomKills(stack, edges, changes_made, lambda edge: _assert_resumed(stack, watchers, edge)) as edge_kills,
             RandomKills(stack, queries, changes_made, lambda _: watchers.check()) as query_kills,
@@ -85,11 +85,6 @@ def test_watchers_go_on_without_gap_or_repeat(
             assert_told_once(order_id, updates, history)
         for customer, range_updates in watcher.ranges.items():
             assert_range_told_once(customer, range_updates, history)
-
-
-def _assert_begun(watchers: PushWatchers) -> None:
-    watchers.check()
-    assert all(watcher.has_begun for watcher in watchers.all)
 
 
 def _assert_placed(watchers: PushWatchers, order_ids: Iterable[str]) -> None:

@@ -6,14 +6,14 @@ of the query service's group first, is THREE_BROKERS_VICTIMS. It is told by `mak
 """
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 from drivers.gateway_client import client_of, gateway_of
 from drivers.lookups import Lookups
-from drivers.order_readers import OrderReader, reading_orders
+from drivers.order_flow import making_changes, until_more
+from drivers.order_readers import reading_orders
 from drivers.order_source import OrderChanges, OrderSource
 from drivers.push_watchers import PushWatcher, PushWatchers
 from drivers.topic_readers import read_history
@@ -22,7 +22,6 @@ from drivers.update_assertions import assert_all_told, assert_range_told_once, a
 from local_stack.running_stack import RunningStack, running_stack
 from local_stack.settings import Settings
 from statecast.state.v1.state_pb2 import StateKey
-from testkit.background import in_background
 from testkit.broker import BrokerCluster, BrokerProcess, running_brokers
 from testkit.waiting import eventually, scaled
 
@@ -110,14 +109,14 @@ def test_brokers_go_one_after_the_other(
         PushWatchers(gateway_of(stack), client_of(stack, "operator"), watchers) as watching,
         reading_orders(addresses, changes.busy, retry=way is killed_with_its_zone) as readers,
     ):
-        eventually(lambda: _assert_begun(watching), timeout_s=60)
-        with in_background(lambda done: _make_changes(changes, done)):
+        eventually(watching.assert_begun, timeout_s=60)
+        with making_changes(changes, CHANGES_PER_S):
             coordinator = brokers.coordinator(GROUP)
             for node in sorted(brokers.brokers, key=lambda node: node != coordinator)[:VICTIMS]:
                 with way(stack, brokers.brokers[node]):
-                    _until_more_changes(changes, readers)
+                    until_more(changes, readers, CHANGES_DURING_OUTAGE)
                 eventually(lambda: _assert_in_sync(brokers), timeout_s=60)
-                _until_more_changes(changes, readers)
+                until_more(changes, readers, CHANGES_DURING_OUTAGE)
         history = read_history(brokers.bootstrap, changes.prefix)
         eventually(lambda: assert_all_told(watching, history), timeout_s=120)
 
@@ -129,27 +128,6 @@ def test_brokers_go_one_after_the_other(
             assert_told_once(order_id, updates, history, placed_first=True)
         for customer, range_updates in watcher.ranges.items():
             assert_range_told_once(customer, range_updates, history)
-
-
-def _make_changes(changes: OrderChanges, done: threading.Event) -> None:
-    while not done.wait(1 / CHANGES_PER_S):
-        changes.make_next()
-
-
-def _until_more_changes(changes: OrderChanges, readers: list[OrderReader]) -> None:
-    """Waits until changes and reads have gone on for a good while."""
-    made, reads = changes.made_count, [reader.reads for reader in readers]
-
-    def gone_on() -> None:
-        assert changes.made_count >= made + CHANGES_DURING_OUTAGE
-        assert all(reader.reads > before + CHANGES_DURING_OUTAGE for reader, before in zip(readers, reads, strict=True))
-
-    eventually(gone_on, timeout_s=90)
-
-
-def _assert_begun(watching: PushWatchers) -> None:
-    watching.check()
-    assert all(watcher.has_begun for watcher in watching.all)
 
 
 def _assert_in_sync(brokers: BrokerCluster) -> None:

@@ -1,13 +1,15 @@
 """Watchers of keys and ranges by the Python client, which reconnects by itself; they keep all updates."""
 
 import asyncio
-import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self, TypeVar
+from typing import TypeVar
+
+from typing_extensions import override
 
 from drivers.gateway_client import Gateway, GatewayClient
+from drivers.loop_thread import LoopThread
 from statecast.push.v1.range_pb2 import Range
 from statecast_client.push import PushClient, RangeSubscription, RangeUpdate, Subscription, Update
 
@@ -55,41 +57,22 @@ class PushWatcher:
         return len(self.subscriptions) == count and all(each.position is not None for each in self.subscriptions)
 
 
-class PushWatchers:
+class PushWatchers(LoopThread):
     """Clients that watch through the gateway, on a thread of their own, while it is entered."""
 
     def __init__(self, gateway: Gateway, phone: GatewayClient, watchers: Sequence[PushWatcher]) -> None:
+        super().__init__("push-watchers")
         self.all = watchers
         self._gateway = gateway
         self._phone = phone
-        self._thread = threading.Thread(target=self._run, name="push-watchers")
-        self._ended: BaseException | None = None
 
-    def __enter__(self) -> Self:
-        self._loop = asyncio.new_event_loop()
-        self._task = self._loop.create_task(self._watch_all())
-        self._thread.start()
-        return self
+    def assert_begun(self) -> None:
+        """Asserts that all subscriptions of all watchers are in force. Raises what has ended the watchers."""
+        self.check()
+        assert all(watcher.has_begun for watcher in self.all)
 
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._task.cancel)
-        self._thread.join()
-        self._loop.close()
-
-    def check(self) -> None:
-        """Raises what has ended the watchers, if anything has."""
-        if self._ended is not None:
-            raise self._ended
-
-    def _run(self) -> None:
-        try:
-            self._loop.run_until_complete(self._task)
-        except asyncio.CancelledError:
-            return
-        except BaseException as error:  # noqa: BLE001  `check` raises it where it is seen
-            self._ended = error
-
-    async def _watch_all(self) -> None:
+    @override
+    async def watch_all(self) -> None:
         async with asyncio.TaskGroup() as watchers:
             for watcher in self.all:
                 watchers.create_task(watcher.watch(self._gateway, self._phone))

@@ -1,12 +1,13 @@
 """Watchers of groups of any store by the Python client, which reconnects by itself; they keep what a screen shows."""
 
 import asyncio
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+
+from typing_extensions import override
 
 from drivers.gateway_client import Gateway, GatewayClient
+from drivers.loop_thread import LoopThread
 from drivers.pipeline_models import canonical_row
 from drivers.query_board import QueryBoard
 from drivers.store_readers import key_text
@@ -61,31 +62,19 @@ class Screen:
         self._seen[member] = position
 
 
-class StoreWatchers:
+class StoreWatchers(LoopThread):
     """Screens and a board that are fed through the gateway, on a thread of its own while it is entered.
 
     There is a socket for the screens of each store, and one for the board.
     """
 
     def __init__(self, gateway: Gateway, phone: GatewayClient, screens: Sequence[Screen], board: QueryBoard) -> None:
+        super().__init__("store-watchers")
         self.screens = screens
         self.board = board
         self.connects = 0
         """How often a socket has been opened, or tried to be."""
         self._gateway, self._phone = gateway, phone
-        self._thread = threading.Thread(target=self._run, name="store-watchers")
-        self._ended: BaseException | None = None
-
-    def __enter__(self) -> Self:
-        self._loop = asyncio.new_event_loop()
-        self._task = self._loop.create_task(self._watch_all())
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._task.cancel)
-        self._thread.join()
-        self._loop.close()
 
     @property
     def waiting(self) -> list[str]:
@@ -94,20 +83,8 @@ class StoreWatchers:
         screens = [f"{screen.store} {screen.group}" for screen in self.screens if not screen.has_begun]
         return screens + ([] if self.board.has_begun else ["the board"])
 
-    def check(self) -> None:
-        """Raises what has ended the watchers, if anything has."""
-        if self._ended is not None:
-            raise self._ended
-
-    def _run(self) -> None:
-        try:
-            self._loop.run_until_complete(self._task)
-        except asyncio.CancelledError:
-            return
-        except BaseException as error:  # noqa: BLE001  `check` raises it where it is seen
-            self._ended = error
-
-    async def _watch_all(self) -> None:
+    @override
+    async def watch_all(self) -> None:
         async with asyncio.TaskGroup() as stores:
             stores.create_task(self._watch_board())
             for store in sorted({screen.store for screen in self.screens}):
