@@ -1,6 +1,8 @@
 """What docs/start/kafka-topic.md says is done to a system that runs, and nobody who reads or watches notices."""
 
+import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -23,8 +25,8 @@ TOWN = "/v1/stores/parcels-by-town/groups/Ghent"
 
 
 @pytest.fixture(scope="module")
-def added(stack: RunningStack, source: OrderSource, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
-    """What has been run of the page: the seconds of each of its parts."""
+def added(stack: RunningStack, source: OrderSource, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the commands of the page have written."""
     order_id = source.place("customer-0001", {"item-a": 1}).order_id
     before = _pids(stack)
     alice = client_of(stack, "alice")
@@ -42,7 +44,7 @@ def added(stack: RunningStack, source: OrderSource, tmp_path_factory: pytest.Tem
     assert _pids(stack) == before, "nothing is started anew"
     assert watchers.connects == 1, "no socket breaks"
     assert reader.failures == []
-    return seconds_of(said)
+    return said
 
 
 def _pids(stack: RunningStack) -> dict[str, int | None]:
@@ -50,15 +52,21 @@ def _pids(stack: RunningStack) -> dict[str, int | None]:
 
 
 @pytest.mark.timeout(600)
-def test_a_topic_of_json_becomes_a_store_and_groups_by_the_page_alone(
-    added: dict[str, int], alice: GatewayClient
-) -> None:
-    sys.stdout.write(f"seconds by step: {added}\n")
+def test_a_topic_of_json_becomes_a_store_and_groups_by_the_page_alone(added: str, alice: GatewayClient) -> None:
+    sys.stdout.write(f"seconds by step: {seconds_of(added)}\n")
     parcel = alice.get("/v1/stores/parcels/parcel-1").json()
     town = alice.get(TOWN).json()
 
     assert parcel["row"] == {"id": "parcel-1", "town": "Bruges", "state": "delivered"}
     assert [state["key"]["member"] for state in town["states"]] == ["parcel-2"]
+
+
+@pytest.mark.timeout(600)
+def test_a_socket_is_told_of_a_row_of_the_topic_as_it_is(added: str) -> None:
+    watched = re.search(r"^parcel-1  @\d+/\d+  (\{.*\})$", added, re.MULTILINE)
+
+    assert watched is not None, added
+    assert json.loads(watched[1]) == {"id": "parcel-1", "town": "Ghent", "state": "on its way"}
 
 
 @pytest.mark.usefixtures("added")
