@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from drivers.change_history import History
 from drivers.pipeline_models import (
     bookings_by_customer,
@@ -20,6 +21,7 @@ from drivers.pipeline_models import (
     orders_by_key,
     plain,
     rewards_by_customer,
+    sales_by_city,
     stores_by_key,
     time_sort,
     us_share_holders,
@@ -32,6 +34,7 @@ from statecast.odds.v1.match_pb2 import Match, MatchChange, MatchStatus
 from statecast.orders.v1.order_pb2 import Order, OrderChange, OrderItem
 from statecast.portfolio.v1.open_position_pb2 import OpenPosition, OpenPositionChange
 from statecast.portfolio.v1.share_holder_pb2 import ShareHolder
+from statecast.sales.v1.city_sales_pb2 import CitySales
 from statecast.sales.v1.customer_rewards_pb2 import CustomerRewards
 from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
@@ -279,6 +282,42 @@ def test_an_invoice_stands_with_its_store_as_it_ever_was_or_without() -> None:
         ]
     }
     assert {key: store.name for key, store in stores_by_key(stores.changes).items()} == {"s1": "Square", "s2": "Plaza"}
+
+
+def stores_of(*rows: Store) -> History:
+    history = History(StoreChange, "stores")
+    for row in rows:
+        history.snapshot(row)
+    return history
+
+
+def test_sales_of_a_city_are_those_of_the_stores_that_stand_there() -> None:
+    stores = stores_of(
+        Store(store_id="s1", city="Pune"), Store(store_id="s2", city="Pune"), Store(store_id="s3", city="Delhi")
+    )
+    stores.update("s1", name="Square")
+    history = invoices()
+    for number, store in enumerate(("s1", "s2", "s3", "s3", "s4")):
+        row = invoice(f"i{number}", 100)
+        row.store_id = store
+        history.create(row)
+    history.update("i1", total_amount_cents=250)
+    history.delete("i3")
+
+    assert sales_by_city([*history.changes, *stores.changes]) == {
+        "Pune": CitySales(city="Pune", invoices=2, amount_cents=350),
+        "Delhi": CitySales(city="Delhi", invoices=1, amount_cents=100),
+    }
+
+
+def test_where_a_store_has_moved_the_log_does_not_say_in_which_city_it_sold() -> None:
+    stores = stores_of(Store(store_id="s1", city="Pune"))
+    stores.update("s1", city="Delhi")
+    history = invoices()
+    history.create(invoice("i1", 100))
+
+    with pytest.raises(AssertionError, match="s1 has moved"):
+        sales_by_city([*history.changes, *stores.changes])
 
 
 def invoice_history() -> History:

@@ -19,6 +19,7 @@ from statecast.odds.v1.match_pb2 import MatchChange, MatchStatus
 from statecast.orders.v1.order_pb2 import Order, OrderChange
 from statecast.portfolio.v1.open_position_pb2 import OpenPositionChange
 from statecast.portfolio.v1.share_holder_pb2 import ShareHolder
+from statecast.sales.v1.city_sales_pb2 import CitySales
 from statecast.sales.v1.customer_rewards_pb2 import CustomerRewards
 from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
@@ -207,6 +208,24 @@ def invoices_with_store(changes: Iterable[InvoiceChange | StoreChange]) -> Mappi
     }
 
 
+def sales_by_city(changes: Iterable[InvoiceChange | StoreChange]) -> Keyed:
+    """What the stores of each city sold: every invoice counts where its store stood when the two were joined.
+
+    When that was is not in the log, so no store of it may move (AssertionError), and each must be known before its
+    first invoice: a simulator makes the stores first, and a first load waits for them.
+    """
+    sales: Keyed = {}
+    for joined in invoices_with_store(changes).values():
+        cities = {each.store.city for each in joined if each.HasField("store")}
+        invoice = joined[0].invoice
+        assert len(cities) <= 1, f"{invoice.store_id} has moved: the log does not say where its invoices count"
+        for city in cities:
+            total = sales.setdefault(city, CitySales(city=city))
+            total.invoices += 1
+            total.amount_cents += invoice.total_amount_cents
+    return sales
+
+
 def hourly_sales_by_store(changes: Iterable[InvoiceChange], lateness: timedelta | None = None) -> Keyed:
     """What each store sold in each hour, under the key of store, beginning and end of the hour.
 
@@ -322,6 +341,7 @@ MODELS = {
     "rewards-by-customer": Model("invoices", INVOICES, rewards_by_customer),
     "hourly-sales-by-store": Model("invoices", INVOICES, hourly_sales_by_store),
     "invoices-with-store": Model("invoices", {**INVOICES, **SHOPS}, invoices_with_store),
+    "sales-by-city": Model("invoices", {**INVOICES, **SHOPS}, sales_by_city),
     "home-delivery": Model("invoices", INVOICES, home_delivery),
     "loyalty-notifications": Model(
         "invoices", INVOICES, loyalty_notifications, running=(LoyaltyNotification, "total_points")

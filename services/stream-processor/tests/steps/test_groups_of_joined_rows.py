@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql import SparkSession
 
+from statecast.sales.v1.city_sales_pb2 import CitySales
 from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
-from statecast.sales.v1.masked_line_pb2 import MaskedLine
 from statecast.sales.v1.store_pb2 import Store
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.definition.pipeline import Pipeline
@@ -36,27 +36,19 @@ def joined(number: str, lines: int, sequence: int, city: str | None) -> tuple[by
 def test_a_row_leaves_the_group_that_it_was_joined_into(
     shipped: Callable[..., Pipeline], spark: SparkSession, functions: Functions
 ) -> None:
-    pipeline = shipped(
-        "rewards-by-customer",
-        source={"topic": "joined", "message": "statecast.sales.v1.InvoiceWithStore", "format": "table"},
-        where=None,
-        group_by="store.city",
-        keep={"aggregate": {"item_price_cents": "sum(invoice.total_amount_cents)"}},
-        sink={"topic": "sales-by-city", "message": "statecast.sales.v1.MaskedLine"},
-        store=None,
-    )
+    pipeline = shipped("sales-by-city")
     records = [
         joined("a", lines=1, sequence=1, city="Pune"),
         joined("b", lines=2, sequence=2, city="Pune"),
         joined("c", lines=4, sequence=3, city=None),
         joined("b", lines=3, sequence=4, city="Delhi"),
     ]
-    rows = [(key, value, "joined", 0, offset, WRITTEN, None) for offset, (key, value) in enumerate(records)]
+    rows = [(*record, "invoices-with-store", 0, offset, WRITTEN, None) for offset, record in enumerate(records)]
 
     written = written_records(spark.createDataFrame(rows, COLUMNS), pipeline, 4, 1, functions).collect()
 
     states = {bytes(line.key).decode(): StateRecord.FromString(bytes(line.value)) for line in written}
-    assert {city: MaskedLine.FromString(state.payload) for city, state in states.items()} == {
-        "Pune": MaskedLine(city="Pune", item_price_cents=250),
-        "Delhi": MaskedLine(city="Delhi", item_price_cents=750),
+    assert {city: CitySales.FromString(state.payload) for city, state in states.items()} == {
+        "Pune": CitySales(city="Pune", invoices=1, amount_cents=250),
+        "Delhi": CitySales(city="Delhi", invoices=1, amount_cents=750),
     }
