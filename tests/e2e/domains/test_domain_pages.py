@@ -85,7 +85,7 @@ async def test_staff_see_holders_shops_and_any_store(visits: Visits) -> None:
 
     await page.get_by_role("link", name="Shops").click()
     await appears(page.get_by_role("img", name="Sales of the last 24 hours"))
-    for region in ("Invoices", "Rewards"):
+    for region in ("Invoices", "Rewards", "Cities"):
         await appears(page.get_by_role("region", name=region).locator("tbody tr"))
     await operator.pictures("shop")
 

@@ -15,6 +15,7 @@ from statecast.bookings.v1.booking_pb2 import Booking
 from statecast.odds.v1.market_pb2 import Market, Outcome
 from statecast.odds.v1.match_pb2 import Match
 from statecast.portfolio.v1.share_holder_pb2 import ShareHolder
+from statecast.sales.v1.city_sales_pb2 import CitySales
 from statecast.sales.v1.customer_rewards_pb2 import CustomerRewards
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from statecast.sales.v1.invoice_pb2 import Invoice
@@ -39,6 +40,7 @@ stores:
   - {name: hourly-sales-by-store, message: statecast.sales.v1.HourlySales, keeps: members, owner: staff}
   - {name: invoices-by-store, message: statecast.sales.v1.Invoice, keeps: members, owner: staff}
   - {name: rewards-by-customer, message: statecast.sales.v1.CustomerRewards, keeps: one, owner: staff}
+  - {name: sales-by-city, message: statecast.sales.v1.CitySales, keeps: one, owner: staff}
 """
 ODDS = Store("odds-by-match", Market, members=True, rule=OwnerRule(None, everyone=True))
 ROWS = {store["name"]: store["message"] for store in yaml.safe_load(STORES)["stores"]}
@@ -95,6 +97,11 @@ def put_booking(edge: RunningEdge, name: str, booked: datetime, destination: str
 def put_holder(edge: RunningEdge, client: str, shares: int) -> None:
     """A client with two positions."""
     edge.query.put(StoreKey("us-share-holders", client), ShareHolder(client=client, positions=2, shares=shares))
+
+
+def put_city(edge: RunningEdge, city: str, cents: int) -> None:
+    """What three invoices of a city sum up to."""
+    edge.query.put(StoreKey("sales-by-city", city), CitySales(city=city, invoices=3, amount_cents=cents))
 
 
 def put_sales(edge: RunningEdge, cents: int) -> None:
@@ -261,7 +268,7 @@ async def test_holders_come_change_and_go_and_one_is_seen_in_detail(edge: Runnin
         await expect(detail).to_be_hidden()
 
 
-async def test_a_shop_is_seen_with_its_hours_invoices_and_rewards(edge: RunningEdge, tabs: Tabs) -> None:
+async def test_a_shop_is_seen_with_its_hours_invoices_and_rewards_and_the_cities(edge: RunningEdge, tabs: Tabs) -> None:
     for number, name in ((1, "Mumbai Plaza"), (2, "Pune Yard")):
         edge.query.put(StoreKey("stores-by-key", f"store-0{number}"), Shop(store_id=f"store-0{number}", name=name))
     invoice = Invoice(invoice_number="invoice-1", store_id="store-01", total_amount_cents=125_000, currency="INR")
@@ -269,12 +276,20 @@ async def test_a_shop_is_seen_with_its_hours_invoices_and_rewards(edge: RunningE
     card = "4000000000004711"
     edge.query.put(StoreKey("rewards-by-customer", card), CustomerRewards(customer_card_no=card, points=1234))
     put_sales(edge, 100_000)
+    put_city(edge, "Mumbai", 125_000)
+    put_city(edge, "Pune", 90_000)
     async with tabs("#shop", "") as page:
         chart = page.get_by_role("img", name="Sales of the last 24 hours: 1,000.00 in all")
         await expect(chart).to_be_visible()
         await expect(page.get_by_role("region", name="Invoices")).to_contain_text("₹1,250.00")
         await expect(page.get_by_role("region", name="Rewards")).to_contain_text("•••• 4711")
         await expect(page.get_by_role("region", name="Rewards").locator("tbody td")).to_have_text(["0", "1,234"])
+        cities = page.get_by_role("region", name="Cities").get_by_role("row")
+        await expect(cities).to_have_text(["CityInvoicesAmount", "Mumbai31,250.00", "Pune3900.00"])
+        put_city(edge, "Pune", 1_000_000)
+        await expect(cities).to_have_text(["CityInvoicesAmount", "Pune310,000.00", "Mumbai31,250.00"])
+        edge.query.delete(StoreKey("sales-by-city", "Mumbai"))
+        await expect(cities).to_have_count(2)
         put_sales(edge, 150_000)
         await expect(page.get_by_role("img", name="1,500.00 in this hour")).to_be_visible()
         await page.get_by_text("As a table").click()

@@ -1,5 +1,6 @@
-/** One shop of the chain, for staff: its sales by the hour, its last invoices, and what customers have earned. */
+/** One shop of the chain, for staff: its sales by the hour, its last invoices, and what all customers and cities have. */
 
+import { CitySales } from "/page/city-sales.js";
 import { flash, make, money, panel, table } from "/page/elements.js";
 import { HourlySales } from "/page/hourly-sales.js";
 import { OrderedList, highestFirst } from "/page/ordered-list.js";
@@ -9,6 +10,7 @@ const SHOPS = "stores-by-key";
 const SALES = "hourly-sales-by-store";
 const INVOICES = "invoices-by-store";
 const REWARDS = "rewards-by-customer";
+const CITIES = "sales-by-city";
 const MOST_SHOPS = 200;
 const MOST_INVOICES = 20;
 const MOST_REWARDS = 300;
@@ -38,17 +40,21 @@ class Shop {
     this.#shopId = shopId;
     this.#choice.onchange = () => (location.hash = `#shop/${encodeURIComponent(this.#choice.value)}`);
     const field = make("div", { className: "field" }, make("label", { for: this.#choice.id }, "Shop"), this.#choice);
-    const [sales, invoices, rewards] = [
+    const [sales, invoices, rewards, cities] = [
       this.#isServed(SALES) && new HourlySales(SALES),
       this.#isServed(INVOICES) && new Invoices(),
       this.#isServed(REWARDS) && new Rewards(),
+      this.#isServed(CITIES) && new CitySales(CITIES),
     ];
     this.#parts = [sales, invoices].filter(Boolean);
-    const lower = [invoices, rewards].filter(Boolean).map(({ element }) => element);
-    const pair = make("div", { className: lower.length > 1 ? "pair" : "" }, ...lower);
+    const ofAllShops = [rewards, cities].filter(Boolean);
+    const columns = [[invoices].filter(Boolean), ofAllShops]
+      .filter((parts) => parts.length)
+      .map((parts) => make("div", {}, ...parts.map(({ element }) => element)));
+    const pair = make("div", { className: columns.length > 1 ? "pair" : "" }, ...columns);
     const form = make("form", { className: "filters" }, field);
     stage.show({ title: "Shops" }, form, ...(sales ? [sales.element] : []), pair);
-    rewards?.watch(stage);
+    for (const part of ofAllShops) part.watch(stage);
     this.#listShops();
     if (shopId) this.#watch(shopId);
   }
