@@ -266,7 +266,11 @@ def test_names_that_yaml_takes_for_values_are_in_quotes(
         ('{"id": 1}', ["--key", "id", "--topic", ".."], "'..' is no topic"),
         ('{"id": 1}', ["--key", "id", "--topic", "x" * 250], "is no topic"),
         ('{"id": 1}', ["--key", "id", "--topic", "x" * 249], "take a --name of at most 56"),
-        ('{"id": 1}', ["--key", "id", "--topic", "x" * 238, "--name", "x"], "has 238 characters, and may have 237"),
+        (
+            '{"id": 1}',
+            ["--key", "id", "--topic", "x" * 238, "--name", "x"],
+            "a source has at most 237: .dead-letter",
+        ),
         ('{"id": 1}', ["--key", "id", "--topic", "push-channels"], "the topic push-channels is the edges' own"),
         ('{"id": 1, "\\ud800": 2}', ["--key", "id"], "document.json: a name has half of a character"),
         ('{"id": 1, "a": ' + '{"a": ' * 800 + "1" + "}" * 801, ["--key", "id"], "document.json: it is nested too deep"),

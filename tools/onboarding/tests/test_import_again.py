@@ -15,24 +15,30 @@ ALL_SHAPES = ["--shape", "latest", "--shape", "members", "--shape", "aggregate",
 
 
 def test_a_second_table_is_added_to_what_was_edited(
-    database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str]
+    database: PostgresProcess, out: Path, check: Callable[[], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["import", database.server.dsn, "--out", str(out)]
     assert statecast([*command, "--table", "shipments"]) == 0
-    edited = (out / "edge-stores.yaml").read_text().replace("staff", "everyone")
-    (out / "edge-stores.yaml").write_text(edited)
+    pipeline = out / "pipelines/shipments-by-key.yaml"
+    edited = pipeline.read_text().replace("readers: staff", "readers: everyone")
+    pipeline.write_text(edited)
     connector = json.loads((out / "connector.json").read_text()) | {"poll.interval.ms": "7"}
     (out / "connector.json").write_text(json.dumps(connector))
 
     assert statecast([*command, "--table", "shipments"]) == 2
     assert "is there already" in capsys.readouterr().err
     assert statecast([*command, "--table", "stock.levels"]) == 0
-    assert (out / "edge-stores.yaml").read_text().startswith(edited)
+    assert pipeline.read_text() == edited
     added = json.loads((out / "connector.json").read_text())
     assert added["table.include.list"] == "public.shipments,stock.levels"
     assert added["poll.interval.ms"] == "7"
+    assert check() == 0
     names = [topic.name for topic in read_topics(out / "topics.yaml")]
     assert len(names) == len(set(names)) == 8
+    stores = {
+        store["name"]: store["owner"] for store in yaml.safe_load((out / "edge-stores.yaml").read_text())["stores"]
+    }
+    assert stores == {"shipments-by-key": "everyone", "levels-by-key": "staff"}
 
 
 def test_a_second_table_takes_the_prefix_of_the_connector(
@@ -71,8 +77,8 @@ def test_all_topics_begin_with_the_prefix_of_kafka_which_further_tables_keep(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--kafka-prefix", "other."], "query-stores.yaml has topics that begin with 'acme.', not 'other.'"),
-        (["--kafka-prefix", ""], "query-stores.yaml has topics that begin with 'acme.', not ''"),
+        (["--kafka-prefix", "other."], "domain.yaml: topic_prefix: is 'acme.', not 'other.'"),
+        (["--kafka-prefix", ""], "domain.yaml: topic_prefix: is 'acme.', not ''"),
         (["--kafka-prefix", "acme/"], "--kafka-prefix 'acme/' begins no topic"),
         (["--kafka-prefix", "x" * 200], "begins no topic"),
     ],
@@ -82,11 +88,11 @@ def test_a_prefix_that_cannot_be_is_refused(
 ) -> None:
     command = ["import", database.server.dsn, "--out", str(out)]
     assert statecast([*command, "--table", "shipments", "--kafka-prefix", "acme."]) == 0
-    before = (out / "topics.yaml").read_text()
+    before = contents(out)
 
     assert statecast([*command, "--table", "stock.levels", *arguments]) == 2
     assert reason in capsys.readouterr().err
-    assert (out / "topics.yaml").read_text() == before
+    assert contents(out) == before
 
 
 def test_a_topic_outside_the_prefix_is_refused(
@@ -133,40 +139,91 @@ def test_messages_of_two_tables_that_clash_are_refused(
 ) -> None:
     command = ["import", database.server.dsn, "--out", str(out), "--table"]
     assert statecast([*command, "order_change"]) == 0
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    before = contents(out)
 
     assert statecast([*command, "order"]) == 2
     error = capsys.readouterr().err
     assert "OrderChange" in error
     assert f"{out}/messages/order" in error
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert contents(out) == before
 
 
-def test_a_file_without_its_last_newline_is_added_to(database: PostgresProcess, out: Path) -> None:
-    command = ["import", database.server.dsn, "--out", str(out), "--table"]
-    assert statecast([*command, "shipments"]) == 0
-    (out / "topics.yaml").write_text((out / "topics.yaml").read_text().rstrip("\n"))
-
-    assert statecast([*command, "stock.levels"]) == 0
-    assert len(read_topics(out / "topics.yaml")) == 8
+TOPIC = "{name: statecast.stock.levels, partitions: 4, writers: [debezium]}"
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("before", "after"),
     [
-        ("topics:\n- name: a\n", "topics.yaml cannot be added to: give each entry"),
-        ("topics: " + "[" * 10_000, "topics.yaml is no list of entries with names any more"),
-        ("topics: [", "topics.yaml is no list of entries with names any more"),
-        ("topics:\n  - a\n", "topics.yaml is no list of entries with names any more"),
+        ("topics:\n  - name: a\n", f"topics:\n  - name: a\n  - {TOPIC}\n"),
+        ("topics:\n- name: a\n  writers: [b]", f"topics:\n- name: a\n  writers: [b]\n- {TOPIC}"),
+        (
+            "# Ours.\ntopics:\n  - {name: a}  # old\n\nstores: []  # none\n",
+            f"# Ours.\ntopics:\n  - {{name: a}}  # old\n  - {TOPIC}\n\nstores: []  # none\n",
+        ),
+        ("topics: [{name: a}]\n", f"topics: [{{name: a}}, {TOPIC}]\n"),
+        ("topics: [\n  {name: a},  # old\n]\n", f"topics: [\n  {{name: a}}, {TOPIC},  # old\n]\n"),
+        ("topics: []\nstores: []\n", f"topics: [{TOPIC}]\nstores: []\n"),
+        ("description: Ours.", f"description: Ours.\ntopics:\n  - {TOPIC}\n"),
+        ("topics:\n  - name: statecast.stock.levels\n    partitions: 9\n", None),
     ],
 )
-def test_a_file_that_cannot_be_added_to_stays_as_it_is(
-    database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str], text: str, reason: str
+def test_a_topic_is_added_to_domain_yaml_in_the_style_that_it_has(
+    database: PostgresProcess, out: Path, check: Callable[[], int], before: str, after: str | None
 ) -> None:
-    out.mkdir()
-    (out / "topics.yaml").write_text(text)
+    (out / "pipelines").mkdir(parents=True)
+    (out / "pipelines/domain.yaml").write_text(before)
 
-    assert statecast(["import", database.server.dsn, "--out", str(out), "--table", "shipments"]) == 2
-    assert reason in capsys.readouterr().err
-    assert [path.name for path in out.iterdir()] == ["topics.yaml"]
-    assert (out / "topics.yaml").read_text() == text
+    assert statecast(["import", database.server.dsn, "--out", str(out), "--table", "stock.levels"]) == 0
+    assert (out / "pipelines/domain.yaml").read_text() == (after or before)
+    assert check() == 0
+
+
+STORE = "stores: [{name: levels-by-key, topic: b, message: json}]\n"
+PIPELINE = """\
+name: other
+source: {topic: statecast.stock.levels, message: statecast.orders.v1.OrderChange}
+group_by: order_id
+keep: latest
+sink: {topic: c}
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("domain.yaml", "topics: [", "domain.yaml: is not YAML"),
+        ("domain.yaml", "topics: " + "[" * 10_000, "domain.yaml: is not YAML: it is nested too deeply"),
+        ("domain.yaml", "topics:\n  - a\n", "domain.yaml: topics[0]: "),
+        ("domain.yaml", "topic: []\n", "domain.yaml: topic: unknown key; did you mean topics?"),
+        ("domain.yaml", "{description: Ours.}", "domain.yaml: topics: there is no place for another one: add the line"),
+        ("domain.yaml", "topics: [{name: levels-by-key}]\n", "the topic levels-by-key is also that of "),
+        ("domain.yaml", "topics: [{name: b}]\n" + STORE, "stores[0].name: there is another store levels-by-key"),
+        ("other.yaml", PIPELINE.replace("{topic: s", "{topic: S"), "other.yaml: source.topic: no pipeline writes S"),
+        (
+            "other.yaml",
+            PIPELINE.replace("{topic: c", "{topic: levels-by-key"),
+            "the topic levels-by-key is also that",
+        ),
+        (
+            "other.yaml",
+            PIPELINE.replace("name: other", "name: levels-by-key"),
+            "other.yaml: name: levels-by-key is ",
+        ),
+    ],
+)
+def test_what_conflicts_with_a_table_is_named_by_file_and_key_and_nothing_is_written(
+    database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str], file: str, text: str, reason: str
+) -> None:
+    (out / "pipelines").mkdir(parents=True)
+    (out / "pipelines" / file).write_text(text)
+    before = contents(out)
+
+    assert statecast(["import", database.server.dsn, "--out", str(out), "--table", "stock.levels"]) == 2
+    error = capsys.readouterr().err
+    assert f"{out}/pipelines/" in error
+    assert reason in error
+    assert contents(out) == before
+
+
+def contents(out: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}

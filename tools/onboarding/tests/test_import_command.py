@@ -113,7 +113,7 @@ def test_an_owner_of_digits_becomes_a_text(database: PostgresProcess, out: Path)
 
     note = "  // Who has ordered it. Digits as text, because the edge compares them with the consumer's id.\n"
     assert f"{note}  string customer_id = 2;" in proto
-    assert "field: customer_id, group: true" in (out / "edge-stores.yaml").read_text()
+    assert "readers: {field: customer_id, group: true}" in (out / "pipelines/shipments-by-customer.yaml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_the_password_is_in_no_file(database: PostgresProcess, out: Path) -> Non
         (["--table", "shipments", "--name", "Shipments"], "--name 'Shipments' is no name: it has small letters"),
         (["--table", "shipments", "--name", ""], "--name '' is no name"),
         (["--table", "shipments", "--name", "größe"], "--name 'größe' is no name"),
-        (["--table", "shipments", "--topic-prefix", "p" * 230], "has 247 characters, and may have 237"),
+        (["--table", "shipments", "--topic-prefix", "p" * 230], "has 247 characters, and a source has at most 237"),
         (["--table", "two\nlines"], r"'two\nlines' has characters that cannot be printed: rename the table"),
         (
             ["--table", "2024_orders", "--shape", "latest", "--shape", "members", "--group", "key"],

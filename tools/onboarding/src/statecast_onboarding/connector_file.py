@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from statecast_onboarding.errors import OnboardingError
+from statecast_onboarding.postgres_table import split_name, topic_of
 
+CONNECTOR = "connector.json"
 TABLES = "table.include.list"
+PASSWORD_REFERENCE = "${file:/etc/connect/database.properties:password}"  # noqa: S105  where the password is
+"""Kafka Connect replaces it by what its FileConfigProvider reads; a password in the file would be in every backup."""
 _COMMA = re.compile(r"(?<!\\),")
 
 
@@ -68,6 +73,93 @@ def include_entries(settings: Mapping[str, str]) -> list[str]:
 def include_entry(table: str) -> str:
     """The entry of a table, as schema.table. A dot stays: it fits itself, and people read it."""
     return re.sub(r"[^\w\s.-]", r"\\\g<0>", table)
+
+
+def topic_prefix(url: str, wanted: str, former: Mapping[str, str], kafka_prefix: str) -> str:
+    """The prefix of the table's topic: that of the `former` settings, or else the wanted one; empty for the default.
+    Behind a `kafka_prefix` it is the database's name.
+
+    Raises OnboardingError when the former one reads another database, or has another prefix than the wanted one. A
+    wanted prefix that is the same says that it is the same server, which Connect may reach by another name.
+    """
+    prefix = former.get("topic.prefix", "")
+    if not prefix:
+        return wanted or (f"{kafka_prefix}{_address(url)[1]}" if kafka_prefix else "")
+    hostname, database = _address(url)
+    compared = {"topic.prefix": wanted or prefix, "database.dbname": database}
+    if not wanted:
+        compared["database.hostname"] = hostname
+    for name, value in compared.items():
+        if former.get(name, value) != value:
+            same = f", or confirm with --topic-prefix {prefix} that it is one server" if "hostname" in name else ""
+            raise OnboardingError(
+                f"connector.json has {name} {former[name]}, not {value}: take another --out for another connector{same}"
+            )
+    return prefix
+
+
+def _address(url: str) -> tuple[str, str]:
+    """The host and the database that the URL names."""
+    parts = _parts(url)
+    return parts.hostname or "127.0.0.1", unquote(parts.path.removeprefix("/")) or "postgres"
+
+
+def _parts(url: str) -> SplitResult:
+    """The parts of the URL, whose port is a number. Raises OnboardingError for what psycopg takes beside such URLs."""
+    if not url.startswith(("postgres://", "postgresql://")):
+        raise OnboardingError("the database is no URL: write postgres://user:password@host/name")
+    try:
+        parts = urlsplit(url)
+        single = "," not in parts.netloc.rpartition("@")[2] and parts.port != 0
+    except ValueError:  # the port is no number
+        single = False
+    if not single:
+        raise OnboardingError("the URL of the database must name one host and one port")
+    return parts
+
+
+def connector(url: str, name: str, topic: str, former: ConnectorFile | None) -> str:
+    """The connector's file. A new one is the configuration as `PUT /connectors/NAME/config` takes it.
+
+    A `former` one keeps its form and what somebody has edited, and gets the table beside those that it has; without a
+    list it reads all tables, and goes on doing so.
+    """
+    schema, table = split_name(name)
+    file = former or ConnectorFile({})
+    config = dict(file.config or _new_connector(url, topic.removesuffix(topic_of("", schema, table))))
+    tables = include_entries(settings_of(config))
+    if tables or not file.config:
+        config[TABLES] = ",".join(dict.fromkeys([*tables, include_entry(f"{schema}.{table}")]))
+    return file.text_with(config)
+
+
+def _new_connector(url: str, prefix: str) -> dict[str, str]:
+    parts, (hostname, database) = _parts(url), _address(url)
+    identifier = "".join(sign if sign.isalnum() else "_" for sign in prefix.lower())
+    converter = "org.apache.kafka.connect.json.JsonConverter"
+    return {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "plugin.name": "pgoutput",
+        "database.hostname": hostname,
+        "database.port": str(parts.port or 5432),
+        "database.user": unquote(parts.username or "postgres"),
+        "database.password": PASSWORD_REFERENCE,
+        "database.dbname": database,
+        "topic.prefix": prefix,
+        "slot.name": f"statecast_{identifier}"[:63],
+        "publication.name": f"statecast_{identifier}"[:63],
+        "publication.autocreate.mode": "filtered",
+        "table.include.list": "",
+        "decimal.handling.mode": "string",
+        "interval.handling.mode": "string",
+        "skipped.operations": "t",
+        "tombstones.on.delete": "true",
+        "poll.interval.ms": "50",
+        "key.converter": converter,
+        "key.converter.schemas.enable": "false",
+        "value.converter": converter,
+        "value.converter.schemas.enable": "true",
+    }
 
 
 def read_json(path: Path) -> Any:

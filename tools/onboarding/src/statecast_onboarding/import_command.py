@@ -6,17 +6,17 @@ import re
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from statecast.descriptors import DescriptorsError, MessageTypes
 from statecast_domains.directories import DOMAIN_FILE
-from statecast_onboarding import service_files
-from statecast_onboarding.connector_file import ConnectorFile, read_connector
+from statecast_domains.errors import DomainFileError
+from statecast_onboarding.connector_file import CONNECTOR, ConnectorFile, connector, read_connector, topic_prefix
 from statecast_onboarding.document_table import read_avro, read_sample
-from statecast_onboarding.entry_files import entry_of, with_entries
+from statecast_onboarding.domain_directory import PIPELINES, check_domain, domain_text, former_prefix
 from statecast_onboarding.errors import FileExistsAlready, OnboardingError
 from statecast_onboarding.message_file import proto_file
 from statecast_onboarding.pipeline_files import MAX_NAME, SHAPES, Choice, group_of, pipelines
@@ -25,13 +25,13 @@ from statecast_onboarding.table import INTEGERS, Table
 from statecast_service.errors import ServiceError
 from statecast_service.topic_names import is_topic_name
 
-TOPICS, QUERY_STORES, EDGE_STORES = "topics.yaml", "query-stores.yaml", "edge-stores.yaml"
+MESSAGES = "messages"
 _NEXT = """\
 look at the files in {out}, edit them, then:
   export STATECAST_DESCRIPTORS={out}/messages      # for every service and client
-{prefixed}  stream-processor check {out}/pipelines/*.yaml
-  kafka-topics {out}/topics.yaml
-  stream-processor run {out}/pipelines/*.yaml
+{prefixed}  stream-processor check {out}/pipelines
+  statecast apply {out}/pipelines --kafka HOST:PORT --out {out}      # creates topics, writes what the next two read
+  stream-processor run {out}/pipelines
   QUERY_SERVICE_STORES={out}/query-stores.yaml query-service run
   WS_EDGE_STORES={out}/edge-stores.yaml ws-edge run
 """
@@ -56,10 +56,10 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"statecast: {error}\n")
         return error.exit_status
     sys.stdout.writelines(f"wrote {path}\n" for path in written)
-    prefix = _former_prefix(options.out)
+    prefix = former_prefix(options.out / PIPELINES)
     sys.stdout.write(_NEXT.format(out=options.out, prefixed=_PREFIXED.format(prefix=prefix) if prefix else ""))
     if options.database:
-        former = read_connector(options.out / "connector.json")
+        former = read_connector(options.out / CONNECTOR)
         put = _NESTED_CONNECTOR if former and former.beside is not None else _CONNECTOR
         sys.stdout.write(put.format(out=options.out))
     return 0
@@ -87,64 +87,55 @@ def _files(options: Namespace) -> Mapping[Path, str]:
     if options.name is not None and not _NAME.fullmatch(options.name):
         raise OnboardingError(f"--name {options.name!r} is no name: it has small letters, digits and - only")
     prefix = _kafka_prefix(options)
-    former = read_connector(out / "connector.json") if options.database else None
-    table = _table(options, former, prefix)
-    if options.owner is not None:
-        if options.sort == options.owner and table.column(options.owner).type in INTEGERS:
-            raise OnboardingError(f"--sort {options.sort}: the owner's digits are a text, whose order is not theirs")
-        table = table.with_owner(options.owner)
-    if options.name is not None:
-        table = replace(table, name=options.name)
-    choice = Choice(
-        tuple(dict.fromkeys(options.shape or ["latest"])),
-        options.group,
-        options.sort,
-        prefix,
-        options.owner,
-        options.partitions,
-    )
-    package = options.package or f"{_package(table)}.v1"
-    group = group_of(table, choice)
-    keyed = pipelines(table, package, choice)
-    message = out / "messages" / f"{table.slug}.proto"
-    new = {message: proto_file(table, package, group if "aggregate" in choice.shapes else None)}
-    new |= {out / "pipelines" / f"{each.name}.yaml": each.text for each in keyed}
+    former = read_connector(out / CONNECTOR) if options.database else None
+    table = _as_wanted(_table(options, former, prefix), options)
+    new = _new_files(table, options, prefix)
     for path in new:
         if path.exists():
             raise FileExistsAlready(
                 f"{path} is there already, and may have been edited: remove it, or take another --out or --name"
             )
-    _check_message(message, new[message])
-    domain = out / "pipelines" / DOMAIN_FILE
-    head, entries = service_files.domain_head(prefix), service_files.domain_entries(table, options.partitions)
-    new[domain] = with_entries(domain, head, entries)
-    topics = service_files.topic_entries(table, keyed, options.partitions, prefix)
-    new[out / TOPICS] = with_entries(out / TOPICS, service_files.TOPICS_HEAD, topics)
-    query = service_files.query_store_entries(keyed, options.owner, choice.group)
-    new[out / QUERY_STORES] = with_entries(out / QUERY_STORES, service_files.query_stores_head(prefix), query)
-    edge = service_files.edge_store_entries(keyed, options.owner, choice.group)
-    new[out / EDGE_STORES] = with_entries(out / EDGE_STORES, service_files.EDGE_STORES_HEAD, edge)
+    new[out / PIPELINES / DOMAIN_FILE] = domain_text(out / PIPELINES, prefix, table.topic, options.partitions)
+    _check(out / MESSAGES, new, MessageTypes.read)
+    _check(out / PIPELINES, new, check_domain)
     if options.database:
-        text = service_files.connector(options.database, options.table, table.topic, former)
-        new[out / "connector.json"] = text
+        new[out / CONNECTOR] = connector(options.database, options.table, table.topic, former)
     return new
+
+
+def _as_wanted(table: Table, options: Namespace) -> Table:
+    """The table as it is wanted: its owner's column a text, and under another name."""
+    if options.owner is not None:
+        if options.sort == options.owner and table.column(options.owner).type in INTEGERS:
+            raise OnboardingError(f"--sort {options.sort}: the owner's digits are a text, whose order is not theirs")
+        table = table.with_owner(options.owner)
+    return table if options.name is None else replace(table, name=options.name)
+
+
+def _new_files(table: Table, options: Namespace, prefix: str) -> dict[Path, str]:
+    """The message and the pipelines of the table."""
+    shapes = tuple(dict.fromkeys(options.shape or ["latest"]))
+    choice = Choice(shapes, options.group, options.sort, prefix, options.owner, options.partitions)
+    package = options.package or f"{_package(table)}.v1"
+    group = group_of(table, choice)
+    keyed = pipelines(table, package, choice)
+    message = proto_file(table, package, group if "aggregate" in choice.shapes else None)
+    directory = options.out / PIPELINES
+    return {options.out / MESSAGES / f"{table.slug}.proto": message} | {
+        directory / f"{each.name}.yaml": each.text for each in keyed
+    }
 
 
 def _kafka_prefix(options: Namespace) -> str:
     """What the names of all topics begin with. Raises OnboardingError for another than that of the former tables."""
-    wanted, former = options.kafka_prefix, _former_prefix(options.out)
+    directory = options.out / PIPELINES
+    wanted, former = options.kafka_prefix, former_prefix(directory)
     if wanted and not is_topic_name(f"{wanted}{'x' * MAX_NAME}"):
         raise OnboardingError(f"--kafka-prefix {wanted!r} begins no topic: it has letters, digits, dots, _ and - only")
     if former is not None and wanted not in (None, former):
-        text = f"{options.out / QUERY_STORES} has topics that begin with {former!r}, not {wanted!r}"
+        text = f"{directory / DOMAIN_FILE}: topic_prefix: is {former!r}, not {wanted!r}"
         raise OnboardingError(f"{text}: take another --out, or leave out --kafka-prefix")
     return wanted or former or ""
-
-
-def _former_prefix(out: Path) -> str | None:
-    """The prefix of the tables that are there already; None when there are none, or when it was edited away."""
-    topic = str(entry_of(out / QUERY_STORES, service_files.CHANNELS).get("topic", ""))
-    return topic.removesuffix(service_files.CHANNELS) if topic.endswith(service_files.CHANNELS) else None
 
 
 def _table(options: Namespace, former: ConnectorFile | None, kafka_prefix: str) -> Table:
@@ -155,7 +146,7 @@ def _table(options: Namespace, former: ConnectorFile | None, kafka_prefix: str) 
         if not options.table:
             raise OnboardingError("--table is missing: name it as schema.table")
         settings = former.settings if former else {}
-        prefix = service_files.topic_prefix(options.database, options.topic_prefix, settings, kafka_prefix)
+        prefix = topic_prefix(options.database, options.topic_prefix, settings, kafka_prefix)
         return read_table(options.database, options.table, prefix)
     if not options.topic:
         raise OnboardingError("--topic is missing: the topic that holds the changes")
@@ -172,19 +163,23 @@ def _package(table: Table) -> str:
     return name if name[:1].isalpha() and name not in ("statecast", "google") else f"team_{name}".rstrip("_")
 
 
-def _check_message(path: Path, text: str) -> None:
-    """Compiles the file beside those that are there. Raises OnboardingError with what the services would say of it."""
+def _check(directory: Path, files: Mapping[Path, str], read: Callable[[Path], object]) -> None:
+    """Reads the directory as it would be. Raises OnboardingError with what services would say of it."""
     with TemporaryDirectory() as temporary:
-        beside = Path(temporary) / path.parent.name
-        if path.parent.is_dir():
-            shutil.copytree(path.parent, beside)
-        beside.mkdir(exist_ok=True)
-        (beside / path.name).write_text(text, encoding="utf-8")
+        copy = Path(temporary) / directory.name
+        if directory.is_dir():
+            shutil.copytree(directory, copy)
+        copy.mkdir(exist_ok=True)
+        for path in files:
+            if path.parent == directory:
+                (copy / path.name).write_text(files[path], encoding="utf-8")
         try:
-            MessageTypes.read(beside)
-        except DescriptorsError as error:
-            reason = str(error).replace(str(beside), str(path.parent))
-            raise OnboardingError(f"nothing is written, because the messages would be refused: {reason}") from error
+            read(copy)
+        except (DescriptorsError, DomainFileError) as error:
+            reason = str(error).replace(str(copy), str(directory))
+            raise OnboardingError(
+                f"nothing is written, because the {directory.name} would be refused: {reason}"
+            ) from error
 
 
 def _write(files: Mapping[Path, str]) -> list[Path]:
@@ -204,7 +199,7 @@ def _options(arguments: Sequence[str]) -> Namespace:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="statecast import",
-        description="Writes message, pipelines, topics, stores and connector of a table, with comments, ready to edit.",
+        description="Writes message, pipelines and connector of a table, with comments, ready to edit.",
     )
     add = parser.add_argument
     add("database", nargs="?", metavar="URL", help="postgres://user:password@host/name [$STATECAST_DATABASE]")

@@ -21,13 +21,10 @@ _YAML_WORDS = ("true", "false", "yes", "no", "on", "off", "y", "n", "null")
 
 @dataclass(frozen=True)
 class Keyed:
-    """A pipeline, the store of the same name, and the keyed topic that it fills: the name after the prefix, if any."""
+    """A pipeline, which fills the keyed topic and the store of its name."""
 
     name: str
-    topic: str
     shape: str
-    message: str
-    """The full name of the message of its values."""
     text: str
     """The pipeline's file."""
 
@@ -91,10 +88,10 @@ def _pipeline(shape: str, table: Table, package: str, choice: Choice) -> Keyed:
     key = _paths(table.key)
     source = f"source: {{topic: {in_yaml(table.topic)}, message: {row}Change, format: debezium-json, key: {key}}}"
     if shape == "latest" or group is None:
-        name, about, message = f"{table.slug}-by-key", "The newest row of each key.", row
+        name, about = f"{table.slug}-by-key", "The newest row of each key."
         keep = [f"group_by: {key}", "keep: latest", _sink(choice, name)]
     elif shape == "members":
-        name, message, sort = f"{table.slug}-by-{_slug(group)}", row, _sort(table, choice)
+        name, sort = f"{table.slug}-by-{_slug(group)}", _sort(table, choice)
         about = f"The rows of each {group.name}, in the order of {sort}."
         keep = [
             f"group_by: {in_yaml(group.name)}",
@@ -108,18 +105,18 @@ def _pipeline(shape: str, table: Table, package: str, choice: Choice) -> Keyed:
         sums = [f"    {in_yaml(column.name)}: sum(`{column.name}`)" for column in summed(table, group)]
         keep = [f"group_by: {in_yaml(group.name)}", "keep:", "  aggregate:", "    rows: count(*)", *sums]
         keep.append(_sink(choice, name, f", message: {message}"))
-    keep.append(f"store: {{readers: {readers(shape, choice.owner, choice.group)}}}")
+    keep.append(f"store: {{readers: {_readers(shape, choice.owner, choice.group)}}}")
     head = [f"# {about}", *_warnings(table), f"name: {in_yaml(name)}", source]
     more = ['# where: "…"                      # a SQL condition on the row: others leave', *keep]
     end = ["trigger: {mode: realtime, checkpoint: 60s}", "dead_letters: {limit: 1000}"]
-    return Keyed(name, choice.prefix + name, shape, message, "\n".join([*head, *more, *end]) + "\n")
+    return Keyed(name, shape, "\n".join([*head, *more, *end]) + "\n")
 
 
 def _sink(choice: Choice, name: str, more: str = "") -> str:
     return f"sink: {{topic: {in_yaml(choice.prefix + name)}, partitions: {choice.partitions}{more}}}"
 
 
-def readers(shape: str, owner: str | None, group: str | None) -> str:
+def _readers(shape: str, owner: str | None, group: str | None) -> str:
     """Who may read what a shape keeps. An aggregate has no column but its group."""
     if owner is None or (shape == "aggregate" and owner != group):
         return "staff"

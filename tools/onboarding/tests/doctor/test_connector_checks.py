@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from statecast_onboarding.connector_file import connector
 from statecast_onboarding.doctor.connector_checks import (
     BINLOG_CLASSES,
     CONNECTOR_CLASS,
@@ -13,7 +14,6 @@ from statecast_onboarding.doctor.connector_checks import (
     check_sources,
     table_of,
 )
-from statecast_onboarding.service_files import connector
 
 SOUND = {
     "connector.class": CONNECTOR_CLASS,

@@ -51,7 +51,7 @@ def test_how_a_keyed_topic_is_kept_is_told(kafka: str, name: str) -> None:
     findings = lines(at(kafka), keyed(name))
 
     for start in (
-        f"FAIL  topic {name}: has 2 partitions, the topics file says 4",
+        f"FAIL  topic {name}: has 2 partitions, the files say 4",
         f"FAIL  topic {name}: cleanup.policy is delete",
         f"FAIL  topic {name}: has 1 replicas and min.insync.replicas 2",
         f"WARN  topic {name}: delete.retention.ms is 1000",
@@ -73,9 +73,7 @@ def test_a_missing_topic_and_a_missing_broker_are_named(kafka: str, name: str) -
 
 
 @pytest.mark.parametrize(("partitioner", "level"), [("murmur2", "FAIL"), ("crc32", "ok")])
-def test_another_partitioner_than_the_stores_file_says_is_found(
-    kafka: str, name: str, partitioner: str, level: str
-) -> None:
+def test_another_partitioner_than_the_store_says_is_found(kafka: str, name: str, partitioner: str, level: str) -> None:
     create_topic(kafka, name, config={"cleanup.policy": "compact"})
     producer = Producer({"bootstrap.servers": kafka, "partitioner": "consistent_random"})
     for number in range(20):
@@ -86,7 +84,7 @@ def test_another_partitioner_than_the_stores_file_says_is_found(
 
     [line] = [line for line in findings if "keys are" in line]
     assert line.startswith(f"{level:<4}")
-    assert level == "ok" or line.endswith("set partitioner: crc32 in the stores file")
+    assert level == "ok" or line.endswith("set partitioner: crc32 in its store")
 
 
 def test_what_a_service_may_not_do_to_its_groups_is_named_with_their_prefix(tmp_path: Path) -> None:

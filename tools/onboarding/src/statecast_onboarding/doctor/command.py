@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--files", type=Path, metavar="DIR", help="what `statecast import` wrote: topics, stores, pipelines, connector")
+    add("--files", type=Path, metavar="DIR", help="what `statecast import` wrote: pipelines and connector")
     add("--kafka", metavar="HOST:PORT", help="brokers, with commas")
     add("--kafka-properties", type=Path, metavar="FILE", help="properties of the client, such as security.protocol")
     add(

@@ -55,7 +55,7 @@ class KafkaChecks:
     """The checks of one cluster. No call takes longer than GROUP_TIMEOUT_S, or changes anything."""
 
     def __init__(self, kafka: KafkaSettings, files: TeamFiles, services: Sequence[str]) -> None:
-        """`services` names whose access, to topics by the topics file and to groups, this client must have."""
+        """`services` names whose access, to topics by the files and to groups, this client must have."""
         self._kafka, self._files, self._services = kafka, files, services
         self._heard: list[KafkaError] = []
         self._admin = connect(AdminClient, kafka, on_error=self._heard.append)
@@ -95,7 +95,7 @@ class KafkaChecks:
             topic = described.result()
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                return fail(f"topic {name}", "does not exist: kafka-topics FILES/topics.yaml creates it")
+                return fail(f"topic {name}", "does not exist: `statecast apply FILES/pipelines` creates it")
             if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 return fail(f"topic {name}", f"{denied('Describe', 'topic', name)}, or it does not exist")
             return fail(f"topic {name}", error.args[0].str())
@@ -115,7 +115,7 @@ class KafkaChecks:
         subject, declared = f"topic {name}", self._files.topics[name]
         findings = [*self._access(subject, declared, facts), *self._copies(subject, facts)]
         if declared.get("partitions") not in (None, facts.partitions):
-            text = f"has {facts.partitions} partitions, the topics file says {declared['partitions']}"
+            text = f"has {facts.partitions} partitions, the files say {declared['partitions']}"
             findings.append(fail(subject, f"{text}: correct the file; partitions of a keyed topic must never change"))
         if facts.config is None:
             findings.append(warn(subject, f"{denied('DescribeConfigs', 'topic', name)}: how it is kept is not known"))
@@ -196,9 +196,7 @@ class KafkaChecks:
         fitting = [each for each in PARTITIONERS if all(_fits(each, group, partitions, at) for group, at in groups)]
         declared = store.get("partitioner", "murmur2")
         if groups and declared not in fitting:
-            other = (
-                f"set partitioner: {fitting[0]} in the stores file" if fitting else "no partitioner that is known fits"
-            )
+            other = f"set partitioner: {fitting[0]} in its store" if fitting else "no partitioner that is known fits"
             yield fail(f"topic {name}", f"its keys are not where {declared} puts them, so lookups miss them: {other}")
         elif groups:
             yield ok(f"topic {name}", f"{len(groups)} of its keys are where {declared} puts them")
