@@ -92,7 +92,7 @@ status: ## Show what runs, where, and whether it is ready
 ## Checks
 
 .PHONY: test
-test: lint types contract unit e2e ## Install, then every check that CI has time for: lint, types, contract, unit and end-to-end tests
+test: lint types contract unit e2e e2e-containers ## Install, then every check that CI has time for: lint, types, contract, unit and end-to-end tests
 
 .PHONY: lint
 lint: install ## Lint and format check of Python, import rules, Dockerfiles, Kubernetes manifests
