@@ -9,11 +9,11 @@ from drivers.rest_reader import RestReader
 from statecast.orders.v1.order_pb2 import OrderStatus
 from testkit.background import in_background
 from testkit.containers.stack import ContainerStack
-from testkit.waiting import eventually
+from testkit.waiting import eventually, scaled
 
 SERVERS = ("cdc-simulator", "stream-processor", "query-service-1", "query-service-2", "ws-edge-1", "ws-edge-2")
-READS_UNTIL_FOUND = 100
-"""In so many reads, five seconds, the edges find an instance that came back with another address."""
+READS_UNTIL_FOUND = round(scaled(100))
+"""In so many reads, five seconds of an idle machine, the edges find an instance that came back with another address."""
 NO_CAPABILITIES = "0000000000000000"
 
 pytestmark = pytest.mark.timeout(600)
