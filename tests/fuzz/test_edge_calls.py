@@ -37,7 +37,15 @@ ranges = st.fixed_dictionaries(
     optional={"sort_from": sorts, "sort_to": sorts, "limit": intervals, "reverse": st.booleans()},
 )
 range_subscriptions = st.fixed_dictionaries({"range": ranges}, optional={"interval_ms": intervals})
-ADDED = st.fixed_dictionaries({"subscriptions": st.lists(key_subscriptions | range_subscriptions, max_size=3)})
+steps = st.fixed_dictionaries(
+    {"store": stores, "group_field": sound_or_odd(st.just("order_id"), odd_texts)},
+    optional={"sort_from": sorts, "limit": intervals, "reverse": st.booleans()},
+)
+names = sound_or_odd(st.just("q"), odd_texts)
+queries = st.fixed_dictionaries({"name": names, "first": ranges, "steps": st.lists(steps, max_size=4)})
+query_subscriptions = st.fixed_dictionaries({"query": queries}, optional={"interval_ms": intervals})
+subscriptions = key_subscriptions | range_subscriptions | query_subscriptions
+ADDED = st.fixed_dictionaries({"subscriptions": st.lists(subscriptions, max_size=3)})
 REVOKED = st.fixed_dictionaries({"consumer": sound_or_odd(st.just("mallory"), odd_texts)})
 
 
@@ -71,6 +79,7 @@ CHANGES = (
     Operation("POST", "/v1/channels/{channel}/subscriptions", body=ADDED),
     Operation("DELETE", "/v1/channels/{channel}/subscriptions", KEY_NAMES),
     Operation("DELETE", "/v1/channels/{channel}/subscriptions/range", RANGE_NAMES),
+    Operation("DELETE", "/v1/channels/{channel}/subscriptions/query", ("name",)),
     Operation("POST", "/v1/revocations", body=REVOKED),
     Operation("DELETE", "/v1/revocations/{consumer}"),
 )
@@ -95,6 +104,7 @@ PARAMETERS: dict[str, st.SearchStrategy[Any]] = {
     "member": st.just(ORDER),
     "sort_from": st.just("03"),
     "sort_to": st.just("05"),
+    "name": st.just("q"),
 }
 
 

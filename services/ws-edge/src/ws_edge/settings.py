@@ -109,7 +109,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     max_subscriptions: int = Field(1000, ge=1)
     """Keys that one socket may watch."""
     max_ranges: int = Field(20, ge=1)
-    """Ranges that one socket may watch, and that one channel may have."""
+    """Ranges that one socket may watch, and that one channel may have together with its queries."""
     max_query_ranges: int = Field(500, ge=1)
     """Ranges and keys that the queries of one socket may watch."""
     max_members: int = Field(1000, ge=1, le=1000)

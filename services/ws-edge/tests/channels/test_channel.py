@@ -14,13 +14,16 @@ from ws_edge.channels.channel import (
 )
 from ws_edge.channels.kafka_writer import record_key
 from ws_edge.errors import UnknownChannelError
-from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
+from ws_edge.query_specs import QuerySpec, StepSpec, Subject
+from ws_edge.states import KeyState, Position, RangeKey, StoreKey
 
 ID = "AAAAAAAAAAAAAAAAAAAAAA"
 ORDER = StoreKey("orders-by-key", "12345")
 MEMBER = StoreKey("orders-by-customer", "customer-0001", "2024-08-28", "order-1")
 RANGE = RangeKey("orders-by-customer", "customer-0001", "", "", 0, False)
 WINDOW = RANGE._replace(sort_from="2024", sort_to="2025", limit=5, reverse=True)
+STEPS = (StepSpec("odds-by-match", "match_id", "", "", 0, False), StepSpec("a", "b", "c", "d", 5, True))
+BOARD = QuerySpec("board", RANGE, STEPS)
 AT = Position(7, 9)
 
 
@@ -31,7 +34,7 @@ def head() -> KeyState:
     return KeyState(StoreKey(CHANNELS.name, ID), Position(7, 1), record)
 
 
-def subscription(key: AnyKey, interval_ms: int | None = None) -> KeyState:
+def subscription(key: Subject, interval_ms: int | None = None) -> KeyState:
     return KeyState(subscription_key(ID, key), Position(7, 2), subscription_record(key, interval_ms))
 
 
@@ -49,6 +52,18 @@ def test_a_range_is_kept_beside_keys_with_all_of_its_fields() -> None:
 
     assert channel is not None
     assert channel.subscriptions == {RANGE: 0, WINDOW: None, MEMBER: None}
+
+
+def test_a_query_is_kept_beside_them_with_all_of_its_steps() -> None:
+    channel = channel_of(ID, [head(), subscription(BOARD, 0), subscription(RANGE)], AT)
+
+    assert channel is not None
+    assert channel.subscriptions == {BOARD: 0, RANGE: None}
+
+
+def test_the_record_of_a_query_goes_by_its_name() -> None:
+    assert subscription_key(ID, BOARD._replace(first=WINDOW)) == subscription_key(ID, BOARD)
+    assert record_key(subscription_key(ID, BOARD)).split(b"\0")[:2] == [ID.encode(), b"query"]
 
 
 def test_a_record_that_only_a_newer_edge_knows_is_ignored() -> None:
@@ -73,6 +88,8 @@ def test_each_subscription_has_a_record_of_its_own_in_the_channels_group() -> No
         RANGE,
         WINDOW,
         RANGE._replace(limit=1),
+        BOARD,
+        BOARD._replace(name="other"),
     )
     keys = [subscription_key(ID, key) for key in named]
 

@@ -18,6 +18,7 @@ async def test_the_openapi_document_is_valid_and_lists_every_call(edge: RunningE
         "/v1/channels",
         "/v1/channels/{channel}",
         "/v1/channels/{channel}/subscriptions",
+        "/v1/channels/{channel}/subscriptions/query",
         "/v1/channels/{channel}/subscriptions/range",
         "/v1/revocations",
         "/v1/revocations/{consumer}",

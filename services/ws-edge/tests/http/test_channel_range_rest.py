@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from statecast.query.v1.query_pb2 import State
 from testkit.ws_edge.channels import add, channel_of, order, orders_of
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.http.channel_rest import ChannelDocument, key_or_range
+from ws_edge.http.channel_rest import ChannelDocument, subject_of
 from ws_edge.states import RangeKey
 
 ME, STORE = "customer-0001", "orders-by-customer"
@@ -131,7 +131,7 @@ async def test_staff_may_have_any_group(edge: RunningEdge, operator: AsyncClient
     channel = await channel_of(operator, orders_of("customer-0002"), orders_of("item", store="orders-by-item"))
     document = ChannelDocument.model_validate((await operator.get(channel)).json())
 
-    assert [key_or_range(each) for each in document.subscriptions] == [
+    assert [subject_of(each) for each in document.subscriptions] == [
         RangeKey(STORE, "customer-0002", "", "", 0, False),
         RangeKey("orders-by-item", "item", "", "", 0, False),
     ]

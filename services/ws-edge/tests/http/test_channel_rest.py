@@ -8,7 +8,7 @@ import pytest
 from httpx import AsyncClient
 
 from testkit.ws_edge.edge import RunningEdge
-from ws_edge.http.channel_rest import ChannelDocument, key_or_range
+from ws_edge.http.channel_rest import ChannelDocument, subject_of
 from ws_edge.states import StoreKey
 
 KEY = {"store": "orders-by-key", "group": "12345"}
@@ -43,7 +43,7 @@ async def test_a_channel_holds_what_was_added_to_it(alice: AsyncClient) -> None:
     answer = await alice.get(f"/v1/channels/{channel}")
 
     document = ChannelDocument.model_validate(answer.json())
-    assert [(key_or_range(each), each.interval_ms) for each in document.subscriptions] == [
+    assert [(subject_of(each), each.interval_ms) for each in document.subscriptions] == [
         (StoreKey(**MEMBER), None),
         (StoreKey(**KEY), 250),
     ]

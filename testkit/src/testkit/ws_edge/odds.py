@@ -63,6 +63,11 @@ def put_market(edge: RunningEdge, match_id: str, market_id: str, name: str = "")
     edge.query.put(market_key(match_id, market_id), Market(market_id=market_id, match_id=match_id, name=name))
 
 
+def board(name: str = "q", interval_ms: int = 0, **first: Any) -> dict[str, Any]:
+    """A subscription of a channel: football matches and the markets of each, with more fields of the `first` range."""
+    return {"query": {"name": name, "first": FIRST | first, "steps": [MARKETS]}, "interval_ms": interval_ms}
+
+
 class QueryReader:
     """A socket that watches a query named `q`, and what it is told."""
 

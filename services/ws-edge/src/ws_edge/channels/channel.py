@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from statecast.push.v1.channel_pb2 import ChannelRange, ChannelRecord, ChannelSubscription
+from statecast.push.v1.channel_pb2 import ChannelQuery, ChannelRange, ChannelRecord, ChannelSubscription
 from statecast.push.v1.range_pb2 import Range
 from statecast.state.v1.state_pb2 import StateKey
 from ws_edge.channels import CHANNELS
 from ws_edge.errors import UnknownChannelError
-from ws_edge.states import AnyKey, KeyState, Position, RangeKey, StoreKey
+from ws_edge.query_specs import QuerySpec, Subject, query_message, query_spec, range_key
+from ws_edge.states import KeyState, Position, RangeKey, StoreKey
 
 ID_FORMAT = re.compile(r"[A-Za-z0-9_-]{22}")
 ID_BYTES = 16
@@ -28,8 +29,8 @@ class Channel:
     owner: str
     expires_at: float
     """In seconds since 1970."""
-    subscriptions: Mapping[AnyKey, int | None]
-    """The keys and ranges, each with its interval in milliseconds; None means the default."""
+    subscriptions: Mapping[Subject, int | None]
+    """Each with its interval in milliseconds; None means the default. No two queries have one name."""
     position: Position
     """The last record of the partition that has been taken into account."""
 
@@ -50,16 +51,23 @@ def revision_key(channel_id: str) -> StoreKey:
     return StoreKey(CHANNELS.name, channel_id, "revision", "latest")
 
 
-def subscription_key(channel_id: str, key: AnyKey) -> StoreKey:
-    digest = blake2b("\0".join(map(str, key)).encode(), digest_size=ID_BYTES).hexdigest()
-    return StoreKey(CHANNELS.name, channel_id, "subscription", digest)
+def subscription_key(channel_id: str, subject: Subject) -> StoreKey:
+    if isinstance(subject, QuerySpec):
+        return query_key(channel_id, subject.name)
+    return StoreKey(CHANNELS.name, channel_id, "subscription", _digest("\0".join(map(str, subject))))
 
 
-def subscription_record(key: AnyKey, interval_ms: int | None) -> ChannelRecord:
-    if isinstance(key, RangeKey):
-        return ChannelRecord(range=ChannelRange(range=Range(**key._asdict()), interval_ms=interval_ms))
-    state_key = StateKey(group=key.group, sort=key.sort, member=key.member)
-    return ChannelRecord(subscription=ChannelSubscription(store=key.store, key=state_key, interval_ms=interval_ms))
+def query_key(channel_id: str, name: str) -> StoreKey:
+    return StoreKey(CHANNELS.name, channel_id, "query", _digest(name))
+
+
+def subscription_record(subject: Subject, interval_ms: int | None) -> ChannelRecord:
+    if isinstance(subject, QuerySpec):
+        return ChannelRecord(query=ChannelQuery(query=query_message(subject), interval_ms=interval_ms))
+    if isinstance(subject, RangeKey):
+        return ChannelRecord(range=ChannelRange(range=Range(**subject._asdict()), interval_ms=interval_ms))
+    key = StateKey(group=subject.group, sort=subject.sort, member=subject.member)
+    return ChannelRecord(subscription=ChannelSubscription(store=subject.store, key=key, interval_ms=interval_ms))
 
 
 def channel_of(channel_id: str, states: Iterable[KeyState], position: Position) -> Channel | None:
@@ -68,18 +76,22 @@ def channel_of(channel_id: str, states: Iterable[KeyState], position: Position) 
     head = next((row.channel for row in rows if row.HasField("channel")), None)
     if head is None:
         return None
-    subscriptions: dict[AnyKey, int | None] = {}
+    subscriptions: dict[Subject, int | None] = {}
     for row in rows:
         if row.HasField("subscription"):
             key = row.subscription.key
             store_key = StoreKey(row.subscription.store, key.group, key.sort, key.member)
             subscriptions[store_key] = _interval_ms(row.subscription)
         elif row.HasField("range"):
-            value = row.range.range
-            range_key = RangeKey(value.store, value.group, value.sort_from, value.sort_to, value.limit, value.reverse)
-            subscriptions[range_key] = _interval_ms(row.range)
+            subscriptions[range_key(row.range.range)] = _interval_ms(row.range)
+        elif row.HasField("query"):
+            subscriptions[query_spec(row.query.query)] = _interval_ms(row.query)
     return Channel(channel_id, head.owner, head.expires_at.ToNanoseconds() / 1e9, subscriptions, position)
 
 
-def _interval_ms(subscription: ChannelSubscription | ChannelRange) -> int | None:
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=ID_BYTES).hexdigest()
+
+
+def _interval_ms(subscription: ChannelSubscription | ChannelRange | ChannelQuery) -> int | None:
     return subscription.interval_ms if subscription.HasField("interval_ms") else None

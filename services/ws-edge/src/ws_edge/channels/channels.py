@@ -1,6 +1,6 @@
 """Creates, changes and reads channels: written to Kafka, read from the query service, the same at every edge."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from statecast.push.v1.channel_pb2 import ChannelRecord, ChannelRevision
@@ -11,13 +11,15 @@ from ws_edge.channels.channel import (
     channel_of,
     check_id,
     new_id,
+    query_key,
     revision_key,
     subscription_key,
     subscription_record,
 )
 from ws_edge.channels.kafka_writer import Rows, Writer, configured
-from ws_edge.errors import ForbiddenError, TooManySubscriptionsError, UnknownChannelError
-from ws_edge.states import AnyKey, Position, RangeKey, StoreKey
+from ws_edge.errors import ForbiddenError, MalformedFrameError, TooManySubscriptionsError, UnknownChannelError
+from ws_edge.query_specs import QuerySpec, Subject, check_rights, steps_of
+from ws_edge.states import AnyKey, Position, StoreKey
 from ws_edge.stores import Stores, find
 from ws_edge.upstream.queries import Scan
 from ws_edge.upstream.query_client import QueryClient
@@ -36,8 +38,9 @@ class Channels:
     wall_clock: Callable[[], float]
     lifetime_s: float
     max_subscriptions: int
-    """Of one channel; ranges count too."""
+    """Of one channel, of whatever kind."""
     max_ranges: int
+    """Of one channel; a query counts as the range that it begins with."""
 
     async def create(self, consumer: Consumer) -> Channel:
         channel_id = new_id()
@@ -56,38 +59,56 @@ class Channels:
             raise ForbiddenError(f"the channel {channel_id} belongs to somebody else")
         return channel
 
-    async def add(self, channel_id: str, consumer: Consumer, wanted: Mapping[AnyKey, int | None]) -> Channel:
+    async def add(self, channel_id: str, consumer: Consumer, wanted: Mapping[Subject, int | None]) -> Channel:
         """Adds subscriptions, or changes the intervals of existing ones: all of them, or none.
 
-        Raises what `open` does, what the stores and the consumer's rights forbid, and TooManySubscriptionsError.
+        A query replaces the one of its name. Raises what `open` does, what the stores and the consumer's rights forbid,
+        and TooManySubscriptionsError.
         """
-        for key in wanted:
-            store = find(self.stores, key.store)
-            store.check(key)
-            check_key(consumer, store.rule, key)
+        for subject in wanted:
+            self._check(consumer, subject)
+        rows: Rows = {subscription_key(channel_id, each): subscription_record(each, wanted[each]) for each in wanted}
+        if len(rows) < len(wanted):
+            raise MalformedFrameError("two queries have one name: give each its own")
         channel = await self.open(channel_id, consumer)
-        keys = channel.subscriptions.keys() | wanted.keys()
-        if len(keys) > self.max_subscriptions:
-            text = f"a channel may have {self.max_subscriptions} subscriptions: create another one"
-            raise TooManySubscriptionsError(text)
-        if sum(isinstance(key, RangeKey) for key in keys) > self.max_ranges:
-            text = f"a channel may have {self.max_ranges} ranges, as many as a socket: create another one"
-            raise TooManySubscriptionsError(text)
-        rows: Rows = {subscription_key(channel_id, key): subscription_record(key, wanted[key]) for key in wanted}
+        kept = [each for each in channel.subscriptions if subscription_key(channel_id, each) not in rows]
+        self._check_size([*kept, *wanted])
         return await self._change(channel_id, consumer, {**rows, revision_key(channel_id): REVISION})
 
-    async def remove(self, channel_id: str, consumer: Consumer, keys: Iterable[AnyKey]) -> Channel:
-        """Removes subscriptions; ignores those that do not exist."""
-        await self.open(channel_id, consumer)
-        rows: Rows = {subscription_key(channel_id, key): None for key in keys}
-        return await self._change(channel_id, consumer, {**rows, revision_key(channel_id): REVISION})
+    async def remove(self, channel_id: str, consumer: Consumer, key: AnyKey) -> Channel:
+        """Removes the subscription of a key or a range; does nothing when there is none."""
+        return await self._remove(channel_id, consumer, subscription_key(channel_id, key))
+
+    async def remove_query(self, channel_id: str, consumer: Consumer, name: str) -> Channel:
+        """Removes a query; does nothing when there is none."""
+        return await self._remove(channel_id, consumer, query_key(channel_id, name))
 
     async def delete(self, channel_id: str, consumer: Consumer) -> None:
         """Deletes the channel; the sockets that are attached to it are closed."""
         channel = await self.open(channel_id, consumer)
-        subscriptions = [subscription_key(channel_id, key) for key in channel.subscriptions]
+        subscriptions = [subscription_key(channel_id, each) for each in channel.subscriptions]
         keys = (StoreKey(CHANNELS.name, channel_id), *subscriptions, revision_key(channel_id))
         await self._writer().write(dict.fromkeys(keys))
+
+    def _check(self, consumer: Consumer, subject: Subject) -> None:
+        if isinstance(subject, QuerySpec):
+            check_rights(consumer, subject.first, steps_of(subject, self.stores), self.stores)
+            return
+        store = find(self.stores, subject.store)
+        store.check(subject)
+        check_key(consumer, store.rule, subject)
+
+    def _check_size(self, subjects: Sequence[Subject]) -> None:
+        if len(subjects) > self.max_subscriptions:
+            text = f"a channel may have {self.max_subscriptions} subscriptions: create another one"
+            raise TooManySubscriptionsError(text)
+        if sum(not isinstance(each, StoreKey) for each in subjects) > self.max_ranges:
+            text = f"a channel may have {self.max_ranges} ranges and queries: create another one"
+            raise TooManySubscriptionsError(text)
+
+    async def _remove(self, channel_id: str, consumer: Consumer, record: StoreKey) -> Channel:
+        await self.open(channel_id, consumer)
+        return await self._change(channel_id, consumer, {record: None, revision_key(channel_id): REVISION})
 
     async def _change(self, channel_id: str, consumer: Consumer, rows: Rows) -> Channel:
         offset = await self._writer().write(rows)

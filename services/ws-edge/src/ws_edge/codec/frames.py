@@ -11,8 +11,8 @@ from ws_edge.channels.channel import Channel
 from ws_edge.errors import EdgeError, MalformedFrameError
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription
-from ws_edge.states import AnyKey, KeyState, Path, Place, Position, RangeKey, StoreKey
-from ws_edge.stores import Store
+from ws_edge.query_specs import QuerySpec
+from ws_edge.states import AnyKey, KeyState, Path, Place, Position
 
 Reply = dict[str, Any]
 """An encoded frame, as an ASGI `websocket.send` event; it is sent as it is, and may be shared by many sockets."""
@@ -36,31 +36,15 @@ class CancelRequest(NamedTuple):
     reference: str
 
 
-class Step(NamedTuple):
-    """What is watched for each row of the step before: a range, or a key in stores with one value per group."""
-
-    store: Store
-    field: str
-    """The field of the row before that holds the group."""
-    sort_from: str
-    sort_to: str
-    limit: int
-    reverse: bool
-
-    def key_for(self, group: str) -> AnyKey:
-        """What is watched for a row that names the group."""
-        if not self.store.members:
-            return StoreKey(self.store.name, group)
-        return RangeKey(self.store.name, group, self.sort_from, self.sort_to, self.limit, self.reverse)
+Held = Mapping[tuple[Path, str], Position]
+"""What a client has of a query, by the path and the group of each range."""
 
 
 class QueryRequest(NamedTuple):
-    """Watch a range, and for each of its rows the next step, after what the client has by group and path."""
+    """Watch a range, and for each of its rows the next step, after what the client has."""
 
-    name: str
-    first: RangeKey
-    steps: tuple[Step, ...]
-    after: Mapping[tuple[Path, str], Position]
+    spec: QuerySpec
+    after: Held
     interval_ms: int | None
     reference: str
 
@@ -83,6 +67,8 @@ class BeginRequest(NamedTuple):
     """Start the subscriptions of the channel to which the socket is attached, each after what the client has."""
 
     after: Mapping[AnyKey, Position]
+    queries: Mapping[str, Held]
+    """The same for queries, by their names."""
     reference: str
 
 

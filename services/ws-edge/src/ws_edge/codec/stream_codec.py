@@ -1,6 +1,6 @@
 """The frames of `/v1/stream`: statecast.push.v1.ClientFrame and ServerFrame, as proto3 JSON or binary."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from google.protobuf import json_format
@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from statecast.json_documents import document_of
 from statecast.push.v1.push_pb2 import Authenticated, Begin, ChannelAttached, ClientFrame, Error, Reconnect, ServerFrame
-from statecast.push.v1.query_pb2 import QueryPlace, QueryUnwatched
+from statecast.push.v1.query_pb2 import QueryPlace, QueryPosition, QueryUnwatched, WatchQuery
 from statecast.push.v1.range_pb2 import MemberChange as ChangeKind
 from statecast.push.v1.range_pb2 import Range, RangeChanged, RangeUnwatched, RangeWatched, WatchRange
 from statecast.push.v1.subscription_pb2 import Changed, Removed, Start, Subscribe, Subscribed, Unsubscribed
@@ -22,15 +22,17 @@ from ws_edge.codec.frames import (
     CancelQueryRequest,
     CancelRequest,
     FrameCodec,
+    Held,
+    QueryRequest,
     RefreshRequest,
     Reply,
     Request,
     WatchRequest,
 )
-from ws_edge.codec.query_requests import check_name, query_request
 from ws_edge.errors import EdgeError, MalformedFrameError, RequestError
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscription
+from ws_edge.query_specs import check_name, query_spec, range_key
 from ws_edge.states import AnyKey, KeyState, Place, Position, RangeKey, StoreKey
 from ws_edge.stores import Stores, find
 from ws_edge.upstream.queries import key_message, position_message
@@ -167,15 +169,15 @@ class StreamCodec(FrameCodec):
             case "unwatch_range":
                 return CancelRequest(self._range_key(frame.unwatch_range.range), frame.id)
             case "watch_query":
-                query = frame.watch_query
-                return query_request(query, self._range_key(query.query.first), self._stores, frame.id)
+                return _query_request(frame.watch_query, frame.id)
             case "unwatch_query":
                 check_name(frame.unwatch_query.name)
                 return CancelQueryRequest(frame.unwatch_query.name, frame.id)
             case "auth_refresh":
                 return RefreshRequest(frame.auth_refresh.ticket, frame.id)
             case "begin":
-                return BeginRequest(self._positions(frame.begin), frame.id)
+                queries = {each.name: _held(each.after) for each in frame.begin.after_queries}
+                return BeginRequest(self._positions(frame.begin), queries, frame.id)
         fields = ", ".join(field.name for field in frame.DESCRIPTOR.oneofs_by_name["request"].fields)
         raise MalformedFrameError(f"the frame asks for nothing: set one of {fields}")
 
@@ -191,7 +193,7 @@ class StreamCodec(FrameCodec):
         return store_key
 
     def _range_key(self, value: Range) -> RangeKey:
-        key = RangeKey(value.store, value.group, value.sort_from, value.sort_to, value.limit, value.reverse)
+        key = range_key(value)
         find(self._stores, value.store).check(key)
         return key
 
@@ -237,6 +239,18 @@ def _watch_request(key: AnyKey, message: Subscribe | WatchRange, reference: str)
     interval_ms = message.interval_ms if message.HasField("interval_ms") else None
     repeat = isinstance(message, Subscribe) and message.repeat
     return frames.watch_request(key, position, interval_ms, reference, repeat)
+
+
+def _query_request(message: WatchQuery, reference: str) -> QueryRequest:
+    interval_ms = message.interval_ms if message.HasField("interval_ms") else None
+    frames.check_interval(interval_ms)
+    return QueryRequest(query_spec(message.query), _held(message.after), interval_ms, reference)
+
+
+def _held(after: Iterable[QueryPosition]) -> Held:
+    return {
+        (tuple(each.path), each.group): frames.check_position(each.through.epoch, each.through.offset) for each in after
+    }
 
 
 def _kind_of(change: MemberChange) -> "ChangeKind.ValueType":

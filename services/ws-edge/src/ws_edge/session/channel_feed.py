@@ -10,9 +10,10 @@ from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.channels import EDGE_CONSUMER
 from ws_edge.channels.channel import Channel, revision_key
 from ws_edge.channels.channels import Channels
-from ws_edge.codec.frames import BeginRequest, CancelRequest, WatchRequest
+from ws_edge.codec.frames import BeginRequest, CancelQueryRequest, CancelRequest, Held, QueryRequest, WatchRequest
 from ws_edge.errors import CLOSE_CHANNEL_ENDED, ForbiddenError, RequestError, UnknownChannelError
 from ws_edge.hub.watch import Subscriber, Subscription
+from ws_edge.query_specs import QuerySpec, Subject
 from ws_edge.session.session import Session
 from ws_edge.states import AnyKey, KeyState, Position
 
@@ -32,9 +33,11 @@ class ChannelFeed(Subscriber):
         self._channel = channel.id
         self._context = session.context
         self._session = session
-        self._fed: dict[AnyKey, int | None] = {}
-        """The keys that come from the channel, with their intervals."""
+        self._fed: dict[Subject, int | None] = {}
+        """What comes from the channel, with intervals."""
         self._after: dict[AnyKey, Position] = {}
+        self._held: dict[str, Held] = {}
+        """What the client has of queries that have not begun, by their names."""
         self._reference = ""
         self._unread: Position | None = None
         """The position of a revision that has not been read."""
@@ -49,6 +52,7 @@ class ChannelFeed(Subscriber):
         """Starts the subscriptions; a second time it changes nothing."""
         if self._subscription is None:
             self._after = {self._context.granted(key): position for key, position in request.after.items()}
+            self._held = dict(request.queries)
             self._reference = request.reference
             key = revision_key(self._channel)
             # The interval 0 makes the hub watch the key by long poll.
@@ -88,17 +92,31 @@ class ChannelFeed(Subscriber):
 
     def _apply(self, channel: Channel) -> None:
         """Makes what is watched on the socket follow the channel; what the client watches itself stays as it is."""
-        session = self._session
-        # Two ranges may be one when their limits are capped.
-        wanted = {self._context.granted(key): interval for key, interval in channel.subscriptions.items()}
-        for key in self._fed.keys() - wanted.keys():
-            del self._fed[key]
-            session.act(CancelRequest(key, ""))
-        for key, interval in wanted.items():
-            if key in self._fed and self._fed[key] == interval:
+        wanted = {self._granted(subject): interval for subject, interval in channel.subscriptions.items()}
+        for subject in self._fed.keys() - wanted.keys():
+            del self._fed[subject]
+            self._session.act(_cancelling(subject))
+        for subject, interval in wanted.items():
+            if subject in self._fed and self._fed[subject] == interval:
                 continue
-            if key in self._fed or not session.watches(key):
-                after = session.position_of(key) or self._after.get(key)
-                session.act(WatchRequest(key, after, interval, self._reference))
-            self._fed[key] = interval
+            if subject in self._fed or not self._session.watches(subject):
+                self._session.act(self._request(subject, interval))
+            self._fed[subject] = interval
         self._after.clear()
+        self._held.clear()
+
+    def _granted(self, subject: Subject) -> Subject:
+        """What is watched on the socket: two ranges may be one when their limits are capped."""
+        return subject if isinstance(subject, QuerySpec) else self._context.granted(subject)
+
+    def _request(self, subject: Subject, interval: int | None) -> WatchRequest | QueryRequest:
+        """Asks for what is newer than what the client has."""
+        if isinstance(subject, QuerySpec):
+            held = self._session.held_of(subject) or self._held.get(subject.name, {})
+            return QueryRequest(subject, held, interval, self._reference)
+        after = self._session.position_of(subject) or self._after.get(subject)
+        return WatchRequest(subject, after, interval, self._reference)
+
+
+def _cancelling(subject: Subject) -> CancelRequest | CancelQueryRequest:
+    return CancelQueryRequest(subject.name, "") if isinstance(subject, QuerySpec) else CancelRequest(subject, "")

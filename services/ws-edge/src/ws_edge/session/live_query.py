@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from ws_edge.authorization import check_key, seen_by
-from ws_edge.codec.frames import QueryRequest
+from ws_edge.codec.frames import Held, QueryRequest
 from ws_edge.errors import ForbiddenError, MalformedFrameError, RequestError
 from ws_edge.hub.member_changes import MemberChange
 from ws_edge.hub.watch import Subscriber, Subscription
+from ws_edge.query_specs import Step
 from ws_edge.states import AnyKey, KeyState, Path, Place, Position, name_of, rows_of
 from ws_edge.stores import find
 
@@ -36,8 +37,10 @@ class LiveQuery(Subscriber):
     So what a slow client has not been told of costs nothing but the ranges that it was told of.
     """
 
-    def __init__(self, request: QueryRequest, session: "Session") -> None:
-        self.name = request.name
+    def __init__(self, request: QueryRequest, steps: tuple[Step, ...], session: "Session") -> None:
+        """Nothing is watched before `begin`; `steps` are those of the request."""
+        self.spec = request.spec
+        self._steps = steps
         self._request = request
         self._session = session
         self._interval = session.context.interval(request.interval_ms)
@@ -53,6 +56,13 @@ class LiveQuery(Subscriber):
     def ranges(self) -> int:
         """How many ranges and keys are watched."""
         return len(self._branches)
+
+    @property
+    def held(self) -> Held:
+        """What the client has been sent of each range of which it has been sent everything."""
+        begun = ((path, branch.key.group, branch.subscription) for path, branch in self._branches.items())
+        positions = {(path, group): each.position for path, group, each in begun if each is not None}
+        return {place: position for place, position in positions.items() if position is not None}
 
     def begin(self, first: AnyKey) -> None:
         """Starts the first range, as it was granted. Raises TooManySubscriptionsError."""
@@ -98,7 +108,7 @@ class LiveQuery(Subscriber):
 
     def _follow(self, path: Path, row: KeyState, resumes: bool) -> None:
         """Makes what is watched for a row of the range at `path` be what the row names now."""
-        if len(path) == len(self._request.steps) or path not in self._branches:
+        if len(path) == len(self._steps) or path not in self._branches:
             return
         child = (*path, name_of(row.key))
         if row.row is None:
@@ -118,7 +128,7 @@ class LiveQuery(Subscriber):
     def _next(self, path: Path, row: KeyState) -> AnyKey | None:
         """What the next step watches for a row; None when the row names nothing that the consumer could see."""
         before = find(self._session.context.stores, row.key.store)
-        step = self._request.steps[len(path)]
+        step = self._steps[len(path)]
         group = before.text_of(seen_by(self._session.caller.consumer, row).row, step.field)
         key = self._session.context.granted(step.key_for(group))
         try:
@@ -150,7 +160,7 @@ class LiveQuery(Subscriber):
             self._interval,
             reference,
             sees_all,
-            place=Place(self.name, path),
+            place=Place(self.spec.name, path),
         )
         if self._branches.get(path) is branch:
             branch.subscription = subscription
@@ -170,7 +180,7 @@ class LiveQuery(Subscriber):
             self._branches[path[:-1]].rows.discard(path[-1])
         if branch.subscription is not None:
             self._session.context.hub.unsubscribe(branch.subscription)
-        self._session.writer.outbox.withdraw(Place(self.name, path))
+        self._session.writer.outbox.withdraw(Place(self.spec.name, path))
         self._session.count()
 
     def _end(self, path: Path) -> None:
@@ -178,12 +188,11 @@ class LiveQuery(Subscriber):
         branch = self._branches.get(path)
         if branch is not None:
             self._prune(path)
-            self._session.reply(self._session.codec.cancelled(branch.key, "", Place(self.name, path)))
+            self._session.reply(self._session.codec.cancelled(branch.key, "", Place(self.spec.name, path)))
 
     def _fail(self, error: RequestError) -> None:
         """Ends the query: a part of it would look like all of it."""
-        self._session.drop_query(self.name)
-        self._session.fail(error, self._request.reference)
+        self._session.end_query(self._request, error)
 
 
 def _path(subscription: Subscription) -> Path:

@@ -11,12 +11,13 @@ from typing_extensions import override
 from ws_edge.auth.expiry import ExpiryTimer
 from ws_edge.auth.gateway import Caller, Tickets
 from ws_edge.auth.quotas import QuotaReservation
-from ws_edge.authorization import check_key, check_store
+from ws_edge.authorization import check_key
 from ws_edge.codec.frames import (
     BeginRequest,
     CancelQueryRequest,
     CancelRequest,
     FrameCodec,
+    Held,
     QueryRequest,
     RefreshRequest,
     Reply,
@@ -36,6 +37,7 @@ from ws_edge.errors import (
 from ws_edge.hub.hub import Hub
 from ws_edge.hub.watch import Subscriber, Subscription
 from ws_edge.metrics import Metrics
+from ws_edge.query_specs import QuerySpec, Subject, check_rights, steps_of
 from ws_edge.session.live_query import LiveQuery
 from ws_edge.session.writer import Send, SocketWriter
 from ws_edge.settings import Settings
@@ -126,26 +128,35 @@ class Session(Subscriber):
             self._unsubscribe_all()
             self.writer.end(code, reason)
 
-    def act(self, request: WatchRequest | CancelRequest) -> None:
+    def act(self, request: WatchRequest | CancelRequest | QueryRequest | CancelQueryRequest) -> None:
         """Starts, changes or ends a subscription, unless the session has ended; the client is told of a failure."""
         if self.writer.end_code is not None:
             return
-        key = self.context.granted(request.key)
-        if isinstance(request, CancelRequest):
-            self._drop(key)
-            self.reply(self.codec.cancelled(key, request.reference))  # also when it was not watched
-            return
-        try:
-            self._watch(key, request)
-        except RequestError as error:
-            self.fail(error, request.reference)
+        match request:
+            case WatchRequest():
+                self._watch_or_refuse(self.context.granted(request.key), request)
+            case CancelRequest():
+                key = self.context.granted(request.key)
+                self._drop(key)
+                self.reply(self.codec.cancelled(key, request.reference))  # also when it was not watched
+            case QueryRequest():
+                self._watch_query(request)
+            case CancelQueryRequest():
+                self._drop_query(request.name)
+                self.reply(self.codec.query_cancelled(request.name, request.reference))  # also when there was none
 
     def watches_any(self, stores: Collection[str]) -> bool:
         """Whether it watches a key or a range of one of the stores."""
         return any(key.store in stores for key in chain(self._keys, self._ranges))
 
-    def watches(self, key: AnyKey) -> bool:
-        return key in self._like(key)
+    def watches(self, subject: Subject) -> bool:
+        """Whether it watches the key or range, or a query of the name."""
+        return subject.name in self._queries if isinstance(subject, QuerySpec) else subject in self._like(subject)
+
+    def held_of(self, spec: QuerySpec) -> Held:
+        """What the client has been sent of each range of a query; nothing when it watches another one by this name."""
+        query = self._queries.get(spec.name)
+        return query.held if query is not None and query.spec == spec else {}
 
     def position_of(self, key: AnyKey) -> Position | None:
         """The position up to which the client has been sent everything; None when that is nothing, or not all."""
@@ -177,26 +188,10 @@ class Session(Subscriber):
     def delayed(self, subscription: Subscription, /) -> None:
         self.tell_delay(subscription.watch.key, subscription.reference)
 
-    def watch_query(self, request: QueryRequest) -> None:
-        """Starts a query, in place of one of the same name. Raises RequestError."""
-        stores, consumer = self.context.stores, self.caller.consumer
-        for step in request.steps:
-            check_store(consumer, step.store.rule, step.store.name)
-        first = self.context.granted(request.first)
-        check_key(consumer, find(stores, first.store).rule, first)
-        self.drop_query(request.name)
-        query = self._queries[request.name] = LiveQuery(request, self)
-        try:
-            query.begin(first)
-        except RequestError:
-            self.drop_query(request.name)
-            raise
-
-    def drop_query(self, name: str) -> None:
-        """Ends a query, if there is one, and forgets what is unsent of it."""
-        query = self._queries.pop(name, None)
-        if query is not None:
-            query.close()
+    def end_query(self, request: QueryRequest, error: RequestError) -> None:
+        """Ends a query, and tells the client why."""
+        self._drop_query(request.spec.name)
+        self._refuse_query(request, error)
 
     def check_query_range(self, key: AnyKey) -> None:
         """Raises TooManySubscriptionsError when a query may not watch one more range or key."""
@@ -222,11 +217,6 @@ class Session(Subscriber):
                 self.caller = replace(self.caller, credential=credential)
                 expiry.renew(credential.expires_at)
                 self.reply(self.codec.authenticated(credential.expires_at, reference))
-            elif isinstance(request, QueryRequest):
-                self.watch_query(request)
-            elif isinstance(request, CancelQueryRequest):
-                self.drop_query(request.name)
-                self.reply(self.codec.query_cancelled(request.name, reference))  # also when there was none
             elif not isinstance(request, BeginRequest):
                 self.act(request)
             elif feed is None:
@@ -251,6 +241,40 @@ class Session(Subscriber):
         limit = self.context.settings.max_outbox_bytes
         if self.writer.outbox.size > limit:
             self.end(CLOSE_SLOW, f"more than {limit} bytes wait for you: read faster, or watch less on a socket")
+
+    def _watch_query(self, request: QueryRequest) -> None:
+        stores, spec = self.context.stores, request.spec
+        try:
+            steps = steps_of(spec, stores)
+            check_rights(self.caller.consumer, spec.first, steps, stores)
+        except RequestError as error:
+            self._refuse_query(request, error)
+            return
+        self._drop_query(spec.name)  # it is replaced
+        query = self._queries[spec.name] = LiveQuery(request, steps, self)
+        try:
+            query.begin(self.context.granted(spec.first))
+        except RequestError as error:
+            self.end_query(request, error)
+
+    def _refuse_query(self, request: QueryRequest, error: RequestError) -> None:
+        name, reference = request.spec.name, request.reference
+        self.fail(error, reference)
+        if name not in self._queries:
+            # Queries of a channel have one reference in common.
+            self.reply(self.codec.query_cancelled(name, reference))
+
+    def _drop_query(self, name: str) -> None:
+        """Ends a query, if there is one, and forgets what is unsent of it."""
+        query = self._queries.pop(name, None)
+        if query is not None:
+            query.close()
+
+    def _watch_or_refuse(self, key: AnyKey, request: WatchRequest) -> None:
+        try:
+            self._watch(key, request)
+        except RequestError as error:
+            self.fail(error, request.reference)
 
     def _watch(self, key: AnyKey, request: WatchRequest) -> None:
         context, consumer = self.context, self.caller.consumer
@@ -287,7 +311,7 @@ class Session(Subscriber):
                 self.context.hub.unsubscribe(subscription)
             subscriptions.clear()
         for name in tuple(self._queries):
-            self.drop_query(name)
+            self._drop_query(name)
         self.count()
 
     def _like(self, key: AnyKey) -> dict[AnyKey, Subscription]:
