@@ -1,21 +1,25 @@
 """Reads do not stop when the owner of a key dies."""
 
+import os
+import sys
 import threading
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import grpc
 import pytest
-from drivers.gateway_client import GatewayClient, client_of
+from drivers.gateway_client import GatewayClient
 from drivers.lookups import Lookups
 from drivers.order_source import OrderSource
 
 from local_stack.running_stack import RunningStack
 from statecast.orders.v1.order_pb2 import OrderStatus
-from statecast.partitioning import PARTITIONERS, partition_of
 from statecast.state.v1.state_pb2 import StateKey
 from testkit.background import in_background
+from testkit.tutorial import DONE, run_script, script_of
 from testkit.waiting import eventually
 
+PROXY_PAGE = Path(__file__).parents[2] / "docs" / "start" / "proxy.md"
 ALICE = "customer-0001"
 READ_EVERY_S = 0.01
 
@@ -68,26 +72,21 @@ def test_a_lookup_that_lands_on_the_wrong_instance_is_forwarded(
     eventually(every_instance_answers_the_same)
 
 
-def test_a_proxy_that_reads_the_shard_map_sends_each_call_to_its_owner(
-    stack: RunningStack, source: OrderSource, all_lookups: dict[str, Lookups]
+def test_a_proxy_made_by_the_page_alone_sends_each_call_to_its_owner(
+    stack: RunningStack, source: OrderSource, all_lookups: dict[str, Lookups], tmp_path: Path
 ) -> None:
     orders = [source.place(ALICE, {"item-a": 1}).order_id for _ in range(8)]
+    lookups = next(iter(all_lookups.values()))
     for order_id in orders:
-        next(iter(all_lookups.values())).wait_for("orders-by-key", StateKey(group=order_id))
-    shard_map = client_of(stack, "operator").get("/v1/shards").json()
-    [store] = [each for each in shard_map["stores"] if each["store"] == "orders-by-key"]
-    owners = {
-        shard["partition"]: replica["address"]
-        for shard in shard_map["shards"]
-        for replica in shard["replicas"]
-        if shard["store"] == "orders-by-key" and replica["rank"] == 1
-    }
-    by_address = {lookups.address: lookups for lookups in all_lookups.values()}
-    hash_group = PARTITIONERS[store["partitioner"].removeprefix("PARTITIONER_").lower()]
+        lookups.wait_for("orders-by-key", StateKey(group=order_id))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    stack_of_the_page = {"PATH": path, "STACK": str(stack.directory.root), "ORDERS": " ".join(orders)}
+    said = run_script(script_of(PROXY_PAGE), tmp_path, {**os.environ, **stack_of_the_page})
 
-    answers = [by_address[owners[partition_of(each, store["partitions"], hash_group)]].order(each) for each in orders]
-    assert {partition_of(each, store["partitions"], hash_group) for each in orders} <= owners.keys()
-    assert [answer.freshness.forwarded for answer in answers] == [False] * len(orders)
+    assert said.endswith(f"{DONE}\n"), said
+    answers = [line for line in said.splitlines() if "forwarded: " in line]
+    assert [line.partition(":")[0] for line in answers] == orders
+    assert all(line.endswith("forwarded: False") for line in answers), said
 
 
 @pytest.mark.timeout(240)
