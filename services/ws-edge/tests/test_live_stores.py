@@ -35,7 +35,9 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 async def edge(file: Path) -> AsyncIterator[RunningEdge]:
     """An edge that looks at the file often, and a row in each store."""
-    async with RunningEdge(stores=file, stores_interval_ms=100, rows={"late": ORDER, "other": "json"}) as running:
+    async with RunningEdge(
+        stores=file, stores_interval_ms=100, shard_refresh_ms=100, rows={"late": ORDER, "other": "json"}
+    ) as running:
         for key in [*KEYS, StoreKey("late", "1")]:
             running.query.put(key, Order(order_id="1", customer_id="customer-0001"))
         yield running
@@ -119,3 +121,7 @@ async def test_a_store_that_the_query_service_has_otherwise_is_left_out_and_the_
 
     assert "other" not in edge.parts.live_stores.stores
     assert edge.parts.shard_watch.reason is None
+
+    edge.query.rows["other"] = ORDER
+    await until(lambda: "other" in edge.parts.live_stores.stores)
+    await until(lambda: is_ok(edge))

@@ -1,8 +1,12 @@
-"""Notices that files have changed which a service reads while it runs."""
+"""Notices that files have changed which a service reads while it runs, and hands over what they hold."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
+
+from statecast_service.errors import ServiceError
 
 T = TypeVar("T")
 
@@ -47,3 +51,46 @@ def state_of(directory: Path | None) -> frozenset[tuple[str, int, int]]:
         return frozenset((str(path), status.st_size, status.st_mtime_ns) for path, status in files)
     except FileNotFoundError:  # it went while it was looked at, and the next look finds that
         return frozenset()
+
+
+def changes_of(file: Path, directory: Path | None, read: Callable[[], T]) -> Callable[[], T | None]:
+    """What calls `read` once the file, or one below the directory, has changed; it returns None without a change."""
+    settled = Settled(lambda: (content_of(file), state_of(directory)))
+    return lambda: None if settled.news() is None else read()
+
+
+@dataclass(eq=False)
+class FollowedFile(Generic[T]):
+    """One task on the event loop that looks at a file every `interval_s` seconds, and hands over what it holds.
+
+    `read` returns that when it has changed since the last time, None without a change; it blocks, and raises
+    ServiceError for a file that is wrong, which changes nothing. `take` takes it at each look, since what hinders it
+    may pass, and returns why some of it cannot be taken. `report` is called at each look, with all that is wrong and
+    with what of that is new.
+    """
+
+    read: Callable[[], T | None]
+    take: Callable[[T], Set[str]]
+    report: Callable[[Set[str], Set[str]], None]
+    interval_s: float
+    _wanted: list[T] = field(default_factory=list, init=False)
+    _wrong: frozenset[str] = field(default=frozenset(), init=False)
+    _reported: frozenset[str] = field(default=frozenset(), init=False)
+
+    async def run(self) -> None:
+        """Looks until it is cancelled."""
+        while True:
+            await asyncio.sleep(self.interval_s)
+            await self.look()
+
+    async def look(self) -> None:
+        try:
+            changed = await asyncio.to_thread(self.read)
+        except ServiceError as error:
+            self._wrong = frozenset({f"all stays as it is: {error}"})
+        else:
+            if changed is not None:
+                self._wanted, self._wrong, self._reported = [changed], frozenset(), frozenset()
+        problems = self._wrong.union(*map(self.take, self._wanted))
+        self.report(problems, problems - self._reported)
+        self._reported = problems

@@ -49,7 +49,7 @@ from query_service.storage.topic_facts import TopicFacts
 from statecast.descriptors import MessageTypes
 from statecast_service.health import HealthServer
 from statecast_service.kafka import connect
-from statecast_service.watched_files import Settled, content_of, state_of
+from statecast_service.watched_files import changes_of
 
 _UPDATE_S = 0.1
 _SEEN_BY_PEERS_S = 0.5
@@ -125,7 +125,7 @@ class Instance:
         self._topic_watch.start()
         self._membership.start()
         placing = asyncio.create_task(self._placement.run())
-        watching = asyncio.create_task(self._live_stores.run())
+        watching = asyncio.create_task(self._live_stores.file.run())
         _log.info("started", address=self._view.me.address, shard_address=self._view.me.shard_address)
         try:
             return await self._serve(stop, placing, watching)
@@ -244,15 +244,12 @@ def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics:
 
 
 def stores_reader(settings: Settings) -> Callable[[], Sequence[StoreDefinition] | None]:
-    """Returns what reads the stores file, when that or what is mounted has changed, as LiveStores takes it."""
-    settled = Settled(lambda: (content_of(settings.stores), state_of(settings.descriptors)))
+    """Returns what reads the stores file, when that or what is mounted has changed, as FollowedFile takes it."""
 
-    def read() -> Sequence[StoreDefinition] | None:
-        if settled.news() is None:
-            return None
+    def read() -> Sequence[StoreDefinition]:
         return read_stores(settings.stores, settings.with_descriptors(MessageTypes.read))
 
-    return read
+    return changes_of(settings.stores, settings.descriptors, read)
 
 
 def _consumer(settings: Settings) -> Consumer:

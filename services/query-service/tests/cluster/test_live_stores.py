@@ -47,8 +47,8 @@ class Scene:
         """Changes the file, and returns what was logged as an error."""
         self._content.append(content)
         with capture_logs() as logs:
-            await self.live.look()
-            await self.live.look()
+            await self.live.file.look()
+            await self.live.file.look()
         return [str(entry["reason"]) for entry in logs if entry["log_level"] == "error"]
 
     @property
@@ -91,7 +91,7 @@ async def test_a_store_that_is_gone_is_not_served_any_more(scene: Scene) -> None
 async def test_a_wrong_file_changes_nothing(scene: Scene) -> None:
     errors = await scene.write(StoresFileError("stores.yaml: stores[1].name `a` is there twice"))
 
-    assert errors == ["the stores stay as they are: stores.yaml: stores[1].name `a` is there twice"]
+    assert errors == ["all stays as it is: stores.yaml: stores[1].name `a` is there twice"]
     assert list(scene.view.stores) == [STORE]
     assert not scene.is_sound
 
@@ -134,7 +134,7 @@ async def test_a_topic_gets_another_store_once_its_old_one_is_closed(
     assert not scene.view.stores
 
     scene.view.replicas.clear()
-    await scene.live.look()
+    await scene.live.file.look()
 
     assert list(scene.view.stores) == ["rows"]
 

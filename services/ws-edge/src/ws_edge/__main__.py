@@ -19,7 +19,7 @@ from statecast_service.collector import collect_seldom
 from statecast_service.errors import ServiceError
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
-from statecast_service.watched_files import Settled, content_of, state_of
+from statecast_service.watched_files import changes_of
 from ws_edge.auth.admission import Admission, Pace
 from ws_edge.auth.gateway import Gateway, Tickets
 from ws_edge.auth.page_tokens import PageTokens
@@ -96,7 +96,7 @@ async def serve(settings: Settings, listener: socket.socket) -> None:
 async def run(edge: Edge, listener: socket.socket) -> None:
     try:
         async with asyncio.TaskGroup() as group:
-            parts = (edge.shard_watch.run, edge.live_stores.run, edge.poller.run, edge.sockets.reap)
+            parts = (edge.shard_watch.run, edge.live_stores.file.run, edge.poller.run, edge.sockets.reap)
             background = [group.create_task(part()) for part in parts]
             await edge.server.serve(sockets=[listener])
             for task in background:
@@ -160,15 +160,12 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
 
 
 def stores_reader(settings: Settings) -> Callable[[], Stores | None]:
-    """Returns what reads the stores file, when that or what is mounted has changed, as LiveStores takes it."""
-    settled = Settled(lambda: (content_of(settings.stores), state_of(settings.descriptors)))
+    """Returns what reads the stores file, when that or what is mounted has changed, as FollowedFile takes it."""
 
-    def read() -> Stores | None:
-        if settled.news() is None:
-            return None
+    def read() -> Stores:
         return read_stores(settings.stores, settings.with_descriptors(MessageTypes.read))
 
-    return read
+    return changes_of(settings.stores, settings.descriptors, read)
 
 
 def revoke(settings: Settings, principal: str, *, lift: bool) -> int:

@@ -1,13 +1,12 @@
 """The stores that clients may read now: they follow the stores file while the edge runs."""
 
-import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 import structlog
 from typing_extensions import override
 
-from statecast_service.errors import ServiceError
+from statecast_service.watched_files import FollowedFile
 from ws_edge.metrics import Metrics
 from ws_edge.stores import Store, Stores
 
@@ -46,13 +45,12 @@ class CurrentStores(Mapping[str, Store]):
 
 @dataclass(eq=False)
 class LiveStores:
-    """One task that looks at the file every `interval_s` seconds.
+    """Takes what the stores file holds, whose `file.run` is one task that looks at it every `interval_s` seconds.
 
     A store that is new can be read and watched at once. One that is gone or has changed, be it who may see its rows,
     ends all that was granted by what it was: `end_watchers` takes the names of such stores and ends what watches them.
     A store of which the query service has another notion is not served, until both agree: `disagreement` says of some
-    stores what that is. A file that is wrong changes nothing. `read` returns the stores of a file that has changed
-    since the last time, None without a change; it blocks, and raises ServiceError.
+    stores what that is. `read` is that of FollowedFile.
     """
 
     stores: CurrentStores
@@ -61,28 +59,12 @@ class LiveStores:
     end_watchers: Callable[[Collection[str]], None]
     metrics: Metrics
     interval_s: float
-    _wanted: Stores | None = field(default=None, init=False)
-    _told: frozenset[str] = field(default=frozenset(), init=False)
+    file: FollowedFile[Stores] = field(init=False)
 
-    async def run(self) -> None:
-        """Looks until it is cancelled."""
-        while True:
-            await asyncio.sleep(self.interval_s)
-            await self.look()
+    def __post_init__(self) -> None:
+        self.file = FollowedFile(self.read, self._take, self._report, self.interval_s)
 
-    async def look(self) -> None:
-        try:
-            changed = await asyncio.to_thread(self.read)
-        except ServiceError as error:
-            self._tell({f"the stores stay as they are: {error}"})
-            return
-        if changed is not None:
-            self._wanted, self._told = changed, frozenset()
-            self.metrics.stores_file.set(1)
-        if self._wanted is not None:
-            self._take(self._wanted)
-
-    def _take(self, wanted: Stores) -> None:
+    def _take(self, wanted: Stores) -> Set[str]:
         reasons = {name: self.disagreement({name: store}) for name, store in wanted.items()}
         served = {name: store for name, store in wanted.items() if reasons[name] is None}
         came = served.keys() - self.stores.keys()
@@ -91,11 +73,9 @@ class LiveStores:
             log.info("stores_changed", new=sorted(came), gone_or_changed=sorted(left))
         if left:
             self.end_watchers(left)
-        self._tell({reason for reason in reasons.values() if reason is not None})
+        return {reason for reason in reasons.values() if reason is not None}
 
-    def _tell(self, problems: set[str]) -> None:
-        for problem in sorted(problems - self._told):
+    def _report(self, problems: Set[str], new: Set[str]) -> None:
+        for problem in sorted(new):
             log.error("stores_file_refused", reason=problem)
-        if problems:
-            self.metrics.stores_file.set(0)
-        self._told = frozenset(problems)
+        self.metrics.stores_file.set(0 if problems else 1)

@@ -1,7 +1,6 @@
 """Follows the stores file while the instance runs: takes what can be taken live, and says what cannot."""
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import structlog
@@ -9,7 +8,7 @@ import structlog
 from query_service.cluster.view import View
 from query_service.metrics import Metrics
 from query_service.storage.stores_file import StoreDefinition
-from statecast_service.errors import ServiceError
+from statecast_service.watched_files import FollowedFile
 
 _LIVE = {"owner"}
 """Keys of a store that are passed on and decide nothing here."""
@@ -19,13 +18,12 @@ _log = structlog.get_logger()
 
 @dataclass(eq=False)
 class LiveStores:
-    """One task on the event loop that looks at the file every `interval_s` seconds.
+    """Takes what the file holds, whose `file.run` is one task that looks at it every `interval_s` seconds.
 
     A store that is new is taken, and one that is gone is no longer served; its files stay on disk. What another
-    definition of a store that is served would change is refused until a restart, and the store stays as it is. A file
-    that is wrong changes nothing. `read` returns the stores of a file that has changed since the last time, None
-    without a change; it blocks, and raises ServiceError. `set_stores` takes all stores that are served from now on,
-    and `announce` the topics of those that do not have the names of their topics, as Member does.
+    definition of a store that is served would change is refused until a restart, and the store stays as it is. `read`
+    is that of FollowedFile. `set_stores` takes all stores that are served from now on, and `announce` the topics of
+    those that do not have the names of their topics, as Member does.
     """
 
     view: View
@@ -34,32 +32,15 @@ class LiveStores:
     announce: Callable[[tuple[tuple[str, str], ...]], None]
     metrics: Metrics
     interval_s: float
-    _wanted: Sequence[StoreDefinition] | None = field(default=None, init=False)
-    _told: frozenset[str] = field(default=frozenset(), init=False)
+    file: FollowedFile[Sequence[StoreDefinition]] = field(init=False)
     _topics: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
         self._topics = {name: store.topic for name, store in self.view.stores.items()}
+        self.file = FollowedFile(self.read, self._take, self._report, self.interval_s)
 
-    async def run(self) -> None:
-        """Looks until it is cancelled."""
-        while True:
-            await asyncio.sleep(self.interval_s)
-            await self.look()
-
-    async def look(self) -> None:
-        try:
-            changed = await asyncio.to_thread(self.read)
-        except ServiceError as error:
-            self._tell({f"the stores stay as they are: {error}"})
-            return
-        if changed is not None:
-            self._wanted, self._told = changed, frozenset()
-            self.metrics.stores_file.set(1)
-        if self._wanted is not None:
-            self._take({store.name: store for store in self._wanted})
-
-    def _take(self, wanted: Mapping[str, StoreDefinition]) -> None:
+    def _take(self, stores: Sequence[StoreDefinition]) -> Set[str]:
+        wanted = {store.name: store for store in stores}
         served, refusals = dict(self.view.stores), set[str]()
         for name in served.keys() - wanted.keys():
             _log.info("a store is gone from the file; it is not served any more, its files stay", store=name)
@@ -82,14 +63,12 @@ class LiveStores:
         if served != self.view.stores:
             self.announce(tuple(sorted((name, topic) for name, topic in self._topics.items() if topic != name)))
             self.set_stores(dict(sorted(served.items())))
-        self._tell(refusals)
+        return refusals
 
-    def _tell(self, refusals: set[str]) -> None:
-        for refusal in sorted(refusals - self._told):
-            _log.error("the stores file is not as it is served", reason=refusal)
-        if refusals:
-            self.metrics.stores_file.set(0)
-        self._told = frozenset(refusals)
+    def _report(self, problems: Set[str], new: Set[str]) -> None:
+        for problem in sorted(new):
+            _log.error("the stores file is not as it is served", reason=problem)
+        self.metrics.stores_file.set(0 if problems else 1)
 
 
 def _merged(served: StoreDefinition, wanted: StoreDefinition) -> tuple[StoreDefinition, list[str]]:
