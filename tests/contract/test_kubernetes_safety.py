@@ -61,15 +61,15 @@ Way = tuple[str, str, str]
 
 def ways(direction: str, peers: str, files: list[Manifest]) -> set[Way]:
     """What the policies of one direction allow between the pods of the files."""
-    found: set[Way] = set()
+    allowed: set[Way] = set()
     for policy in every("NetworkPolicy", files):
         own = pods(policy["spec"]["podSelector"], files)
         for rule in policy["spec"].get(direction, []):
             selectors = [each["podSelector"] for each in rule.get(peers, []) if "podSelector" in each]
             others = [pod for selector in selectors for pod in pods(selector, files)]
             pairs = [(pod, other) if direction == "egress" else (other, pod) for pod in own for other in others]
-            found |= {(*pair, port["port"]) for pair in pairs for port in rule["ports"]}
-    return found
+            allowed |= {(*pair, port["port"]) for pair in pairs for port in rule["ports"]}
+    return allowed
 
 
 def pods(selector: Manifest, files: list[Manifest]) -> list[str]:

@@ -39,9 +39,9 @@ OTHERS = ("postgres", "connect")
 
 
 def dockerfile_words(instruction: str) -> list[str]:
-    found = re.search(rf"^{instruction} (\[.*\])$", (IMAGE / "Dockerfile").read_text(), re.MULTILINE)
-    assert found is not None
-    words: list[str] = json.loads(found[1])
+    line = re.search(rf"^{instruction} (\[.*\])$", (IMAGE / "Dockerfile").read_text(), re.MULTILINE)
+    assert line is not None
+    words: list[str] = json.loads(line[1])
     return words
 
 

@@ -166,9 +166,9 @@ def test_only_who_has_a_credential_is_answered(alice: GatewayClient, order_id: s
 def test_a_pod_reaches_what_a_policy_says_and_nothing_else(
     deployment: Deployment, namespace: str, pod: str, host: str, port: int, answer: str
 ) -> None:
-    told = deployment.cluster.execute(namespace, pod, [PYTHON, "-c", CONNECT, host, str(port)])
+    printed = deployment.cluster.execute(namespace, pod, [PYTHON, "-c", CONNECT, host, str(port)])
 
-    assert told.strip() == answer
+    assert printed.strip() == answer
 
 
 def test_a_pipeline_in_a_config_map_is_looked_up_behind_the_gateway(
@@ -184,10 +184,10 @@ def test_a_pipeline_in_a_config_map_is_looked_up_behind_the_gateway(
     tracking_number = f"1Z-{order_id}"
 
     source.advance(order_id, OrderStatus.ORDER_STATUS_SHIPPED, tracking_number)
-    found = eventually(lambda: _only_state(alice, tracking_number), timeout_s=60)
+    state = eventually(lambda: _only_state(alice, tracking_number), timeout_s=60)
 
-    assert found["row"]["order_id"] == order_id
-    assert found["row"]["tracking_number"] == tracking_number
+    assert state["row"]["order_id"] == order_id
+    assert state["row"]["tracking_number"] == tracking_number
 
 
 def _add_topic(deployment: Deployment) -> None:
@@ -219,5 +219,5 @@ def _only_state(client: GatewayClient, tracking_number: str) -> Object:
     assert answer.status_code == httpx.codes.OK, answer.text
     [state] = answer.json()["states"] or [None]
     assert state is not None, json.dumps(answer.json())
-    found: Object = state
-    return found
+    shown: Object = state
+    return shown

@@ -67,8 +67,8 @@ def driver(deployment: Deployment) -> Object:
     """How the container of the driver is."""
     [pod] = deployment.pods(DRIVER, EXECUTORS_NAMESPACE)
     [container] = pod["status"]["containerStatuses"]
-    found: Object = container
-    return found
+    status: Object = container
+    return status
 
 
 def wait_caught_up(deployment: Deployment) -> None:
@@ -118,8 +118,8 @@ def test_an_executor_is_killed_and_nothing_is_missed_or_told_twice(deployment: D
         deployment.cluster.run("-n", EXECUTORS_NAMESPACE, "delete", "pod", victim, "--grace-period=0", "--force")
 
         def is_back() -> bool:
-            told = driver(deployment)
-            return told["restartCount"] > restarts and bool(told["ready"])
+            status = driver(deployment)
+            return status["restartCount"] > restarts and bool(status["ready"])
 
         wait_until(is_back, lambda: deployment.cluster.report(EXECUTORS_NAMESPACE), REPLACED_S, interval_s=1)
         load.wait_changes()

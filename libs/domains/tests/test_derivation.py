@@ -79,7 +79,7 @@ def test_a_keyed_topic_is_a_store_for_staff_unless_it_says_otherwise(derived: Ca
     )
 
     [store] = derived(BESIDE, PIPELINE, ROUTE).edge_stores
-    [told] = derived(BESIDE, PIPELINE + said).edge_stores
+    [chosen] = derived(BESIDE, PIPELINE + said).edge_stores
 
     assert store.query_entry == {
         "name": "readings-by-sensor",
@@ -92,15 +92,15 @@ def test_a_keyed_topic_is_a_store_for_staff_unless_it_says_otherwise(derived: Ca
         "keeps": "members",
         "owner": "staff",
     }
-    assert told.query_entry == {
+    assert chosen.query_entry == {
         **store.query_entry,
         "store": {"engine": "memory"},
         "replicas": 3,
         "history": {"age": "1h"},
         "owner": "owner_id",
     }
-    assert told.edge_entry["owner"] == {"field": "owner_id"}
-    assert told.edge_entry["private"] == [{"path": "code", "owner": "owner_id"}]
+    assert chosen.edge_entry["owner"] == {"field": "owner_id"}
+    assert chosen.edge_entry["private"] == [{"path": "code", "owner": "owner_id"}]
 
 
 def test_a_plain_topic_is_served_as_it_is_and_bytes_by_the_query_service_alone(

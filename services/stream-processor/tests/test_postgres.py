@@ -191,8 +191,8 @@ def test_a_truncation_amid_changes_is_exact(
 
     is_exact()
 
-    told = 'stream_processor_truncated_rows_total{query="pg-members"}'
-    wait_until(lambda: told in processor.get("/metrics")[1], lambda: processor.get("/metrics")[1])
+    counter = 'stream_processor_truncated_rows_total{query="pg-members"}'
+    wait_until(lambda: counter in processor.get("/metrics")[1], lambda: processor.get("/metrics")[1])
     assert "the source's table was truncated" in processor.log
 
 

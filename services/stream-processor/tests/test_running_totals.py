@@ -19,7 +19,7 @@ from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import invoice_change
-from testkit.stream_processor.loyalty import Loyalty, Told, invoice_of, loyalty_history
+from testkit.stream_processor.loyalty import Loyalty, Notifications, invoice_of, loyalty_history
 from testkit.stream_processor.micro_batches import MicroBatches, pieces
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import Record, count_records, read_topic
@@ -31,11 +31,11 @@ PIPELINE = "loyalty-notifications"
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-def by_card(records: list[Record]) -> Told:
-    told: Told = defaultdict(list)
+def by_card(records: list[Record]) -> Notifications:
+    notifications: Notifications = defaultdict(list)
     for record in records:
-        told[record.key.decode()].append(LoyaltyNotification.FromString(record.value or b""))
-    return dict(told)
+        notifications[record.key.decode()].append(LoyaltyNotification.FromString(record.value or b""))
+    return dict(notifications)
 
 
 def sent(changes: list[InvoiceChange], chance: Random) -> list[InvoiceChange]:
@@ -59,11 +59,11 @@ def test_each_record_says_the_total_then_and_says_it_again_after_a_crash(
     played.run(crash_at=crash)
     played.run()
 
-    loyalty, wanted = Loyalty(), Told()
+    loyalty, wanted = Loyalty(), Notifications()
     for number, batch in enumerate(batches):
-        told = loyalty.tell(batch)
+        wanted_of_batch = loyalty.tell(batch)
         for _ in range(2 if number == crash else 1):
-            for card, notifications in told.items():
+            for card, notifications in wanted_of_batch.items():
                 wanted.setdefault(card, []).extend(notifications)
     assert by_card(played.written) == wanted
 
@@ -73,7 +73,7 @@ def test_a_correction_counts_from_then_on(
 ) -> None:
     first, second, third = (invoice_of(f"i{number}", "card", 1_000) for number in (1, 2, 3))
     corrected, moved = invoice_of("i1", "card", 3_000), invoice_of("i2", "other", 1_000)
-    told: list[list[tuple[str, str, int]]] = []
+    totals: list[list[tuple[str, str, int]]] = []
     played = MicroBatches(tmp_path, shipped(PIPELINE), spark, functions)
     for batch in (
         [(None, first), (None, second)],
@@ -82,16 +82,16 @@ def test_a_correction_counts_from_then_on(
         [(corrected, None), (third, None)],
         [(None, invoice_of("i4", "card", 200))],
     ):
-        start = 10 * len(told) + 1
+        start = 10 * len(totals) + 1
         played.add(invoice_change(*rows, sequence=start + at).SerializeToString() for at, rows in enumerate(batch))
         before = len(played.written)
         played.run()
         notifications = by_card(played.written[before:])
-        told.append(
+        totals.append(
             [(each.invoice_number, card, each.total_points) for card in notifications for each in notifications[card]]
         )
 
-    assert told == [[("i1", "card", 10), ("i2", "card", 20)], [], [("i3", "card", 40)], [], [("i4", "card", 2)]]
+    assert totals == [[("i1", "card", 10), ("i2", "card", 20)], [], [("i3", "card", 40)], [], [("i4", "card", 2)]]
 
 
 def test_an_update_that_is_passed_on_says_the_total_with_it(
@@ -105,8 +105,8 @@ def test_an_update_that_is_passed_on_says_the_total_with_it(
     played.add(invoice_change(*rows, sequence=at).SerializeToString() for at, rows in enumerate(changes, 1))
     played.run()
 
-    totals_told = {card: [each.total_points for each in told] for card, told in by_card(played.written).items()}
-    assert totals_told == {"card": [2], "other": [1]}
+    points = {card: [each.total_points for each in received] for card, received in by_card(played.written).items()}
+    assert points == {"card": [2], "other": [1]}
 
 
 @pytest.mark.kafka
@@ -129,25 +129,27 @@ def test_kills_change_no_total_that_was_told(
         processor.kill()
         processor.start()
         flow.join()
-        entered |= {version(each) for told in loyalty.tell(part).values() for each in told}
-    told = partial(totals_told, kafka, prefix + PIPELINE)
-    wait_until(lambda: told().keys() >= entered, lambda: f"{len(told())} of {len(entered)}")
+        entered |= {version(each) for notifications in loyalty.tell(part).values() for each in notifications}
+    totals_now = partial(read_totals, kafka, prefix + PIPELINE)
+    wait_until(lambda: totals_now().keys() >= entered, lambda: f"{len(totals_now())} of {len(entered)}")
     probes = {f"card-{number}": invoice_of(f"probe-{number}", f"card-{number}", 100) for number in range(CARDS)}
     send(kafka, f"{prefix}invoices", [invoice_change(None, row, 9_999) for row in probes.values()])
-    wait_until(lambda: len(told()) == len(entered) + CARDS, lambda: f"{len(told())} of {len(entered) + CARDS}")
+    wait_until(
+        lambda: len(totals_now()) == len(entered) + CARDS, lambda: f"{len(totals_now())} of {len(entered) + CARDS}"
+    )
 
-    totals = told()
+    totals = totals_now()
     assert {each for each, said in totals.items() if len(said) > 1} == set()
     assert totals.keys() == entered | {(row.invoice_number, 100) for row in probes.values()}
     for card, row in probes.items():
         assert totals[row.invoice_number, 100] == {loyalty.points(card) + 1}
 
 
-def version(told: LoyaltyNotification) -> tuple[str, int]:
-    return told.invoice_number, told.total_amount_cents
+def version(notification: LoyaltyNotification) -> tuple[str, int]:
+    return notification.invoice_number, notification.total_amount_cents
 
 
-def totals_told(bootstrap: str, topic: str) -> dict[tuple[str, int], set[int]]:
+def read_totals(bootstrap: str, topic: str) -> dict[tuple[str, int], set[int]]:
     """By version of an invoice, the totals that its records say."""
     totals: dict[tuple[str, int], set[int]] = defaultdict(set)
     for notifications in by_card(read_topic(bootstrap, topic)).values():

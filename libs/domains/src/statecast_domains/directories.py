@@ -26,5 +26,5 @@ def pipeline_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def _inside(directory: Path) -> list[Path]:
-    found = [*directory.glob("*.yaml"), *directory.glob("*/*.yaml")]
-    return sorted(file for file in found if not any(part[0] == "." for part in file.relative_to(directory).parts))
+    files = [*directory.glob("*.yaml"), *directory.glob("*/*.yaml")]
+    return sorted(file for file in files if not any(part[0] == "." for part in file.relative_to(directory).parts))

@@ -34,8 +34,8 @@ def read_domains(directories: Iterable[Path]) -> list[Domain]:
     Raises DomainFileError, or PipelineFileError, naming the file, the key and the nearest valid name. Whether names
     are in the contract is not known here.
     """
-    found = dict.fromkeys(each for directory in directories for each in _domain_directories(directory))
-    return [_read(directory) for directory in found]
+    domain_directories = dict.fromkeys(each for directory in directories for each in _domain_directories(directory))
+    return [_read(directory) for directory in domain_directories]
 
 
 def _domain_directories(directory: Path) -> Sequence[Path]:

@@ -202,10 +202,10 @@ def test_files_that_change_or_go_are_told_and_their_pipelines_go_on(run: Run) ->
 def test_a_query_that_ends_before_it_has_started_ends_no_other(run: Run) -> None:
     run.error = ValueError("no such plan")
     run.copy("orders-by-item")
-    told = run.look()
+    problems = run.look()
 
-    assert len(told) == 2
-    assert all("an added pipeline has ended; the others go on" in each for each in told)
+    assert len(problems) == 2
+    assert all("an added pipeline has ended; the others go on" in each for each in problems)
     assert run.running == BEFORE
 
 

@@ -29,15 +29,15 @@ class PrivateField:
         message: Any = row.DESCRIPTOR
         owners = message
         for depth, name in enumerate(self.path, 1):
-            found = message.fields_by_name.get(name)
-            if found is None:
+            descriptor = message.fields_by_name.get(name)
+            if descriptor is None:
                 raise ValueError(f"{message.full_name} has no field {name!r}; {suggest(name, message.fields_by_name)}")
             if depth < len(self.path):
-                if found.message_type is None or found.is_repeated:
+                if descriptor.message_type is None or descriptor.is_repeated:
                     raise ValueError(f"{name!r} holds no single message, so nothing of it can be private alone")
-                message = found.message_type
-            elif found.is_repeated and found.message_type is not None:
-                owners = found.message_type
+                message = descriptor.message_type
+            elif _holds_messages(descriptor):
+                owners = descriptor.message_type
         if owners.GetOptions().map_entry:
             raise ValueError(f"{self.path[-1]!r} is a map: use a repeated message with a field for its owner")
         texts = {each.name for each in owners.fields if each.type == each.TYPE_STRING and not each.is_repeated}
@@ -101,8 +101,12 @@ def _container(row: Message, private: PrivateField) -> Message | None:
 
 
 def _is_list_of_messages(message: Message, name: str) -> bool:
-    found = message.DESCRIPTOR.fields_by_name[name]
-    return bool(found.is_repeated and found.message_type is not None)
+    return _holds_messages(message.DESCRIPTOR.fields_by_name[name])
+
+
+def _holds_messages(descriptor: Any) -> bool:
+    """Whether a field, by its descriptor, is a list of messages."""
+    return bool(descriptor.is_repeated and descriptor.message_type is not None)
 
 
 def _text(message: Message, name: str) -> str:

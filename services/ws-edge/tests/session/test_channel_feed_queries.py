@@ -43,7 +43,7 @@ async def test_a_query_of_a_channel_follows_rows_and_ends_with_its_removal(
     channel = await channel_of(alice, board())
     async with begun(edge, channel) as reader:
         await reader.until(("entered", "m1", "a"))
-        start = list(reader.told)
+        start = list(reader.events)
         put_match(edge, "m2")
         put_market(edge, "m2", "b")
         await reader.until(("entered", "", "m2"), ("entered", "m2", "b"))
@@ -90,7 +90,7 @@ async def test_a_query_goes_on_at_another_edge_with_positions(
     ):
         await after.until(("changed", "m1", "b"), ("snapshot", "m2", "m2"), ("snapshot", "", "tennis"))
 
-    assert set(after.told) == {
+    assert set(after.events) == {
         ("recovered", "", "football"),
         ("recovered", "m1", "m1"),
         ("changed", "m1", "b"),
@@ -98,7 +98,7 @@ async def test_a_query_goes_on_at_another_edge_with_positions(
         ("snapshot", "m2", "m2"),
         ("snapshot", "", "tennis"),
     }
-    assert len(after.told) == 6
+    assert len(after.events) == 6
 
 
 def of_query(frame: dict[str, Any]) -> str:
@@ -112,7 +112,7 @@ async def test_another_interval_repeats_nothing(edge: RunningEdge, alice: AsyncC
         await reader.until(("entered", "m1", "a"))
         await add(alice, channel, board(interval_ms=50))
         await reader.until(("recovered", "m1", "m1"))
-        again = list(reader.told)
+        again = list(reader.events)
         put_market(edge, "m1", "b")
         await reader.until(("entered", "m1", "b"))
 
@@ -130,7 +130,7 @@ async def test_another_query_of_the_same_name_takes_the_place_of_the_first(
         await reader.until(("entered", "m1", "a"))
         watched = reader.frames[-4]["range_watched"]
 
-    assert reader.told[:2] == [("query_unwatched", "", ""), ("snapshot", "", "football")]
+    assert reader.events[:2] == [("query_unwatched", "", ""), ("snapshot", "", "football")]
     assert watched["range"]["limit"] == 5
 
 

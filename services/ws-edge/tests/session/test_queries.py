@@ -33,7 +33,7 @@ async def test_markets_follow_their_matches_in_and_out(tmp_path: Path) -> None:
         reader = QueryReader(socket)
         await reader.watch()
         await reader.until(("entered", "m1", "a"))
-        begun = list(reader.told)
+        begun = list(reader.events)
         put_match(edge, "m2")
         put_market(edge, "m2", "b")
         await reader.until(("entered", "", "m2"), ("entered", "m2", "b"))
@@ -44,7 +44,7 @@ async def test_markets_follow_their_matches_in_and_out(tmp_path: Path) -> None:
         put_market(edge, "m1", "c")
         put_market(edge, "m2", "d")
         await reader.until(("entered", "m2", "d"))
-        after_the_end = list(reader.told)
+        after_the_end = list(reader.events)
         hub = edge.parts.hub
         assert hub.unique_keys == 2  # the matches, and the markets of m2
 
@@ -89,7 +89,7 @@ async def test_a_row_that_names_another_group_changes_what_is_below_it(tmp_path:
         await reader.until(("entered", "m1", "a"))
         put_match(edge, "m1", of="y")
         await reader.until(("entered", "m1", "b"))
-        moved = list(reader.told)
+        moved = list(reader.events)
         put_match(edge, "m1", of="")
         await reader.until(("unwatched", "m1", "y"))
 
@@ -130,7 +130,7 @@ async def test_a_query_is_resumed_with_what_was_missed_at_every_level(tmp_path: 
             await resumed.watch(after=before.after)
             await resumed.until(("changed", "m1", "of-m1"), ("entered", "m4", "of-m4"), ("recovered", "m3", "m3"))
 
-    assert set(resumed.told) == {
+    assert set(resumed.events) == {
         ("recovered", "", "football"),
         ("recovered", "m1", "m1"),
         ("changed", "m1", "of-m1"),
@@ -141,7 +141,7 @@ async def test_a_query_is_resumed_with_what_was_missed_at_every_level(tmp_path: 
         ("snapshot", "m4", "m4"),
         ("entered", "m4", "of-m4"),
     }
-    assert len(resumed.told) == 9
+    assert len(resumed.events) == 9
 
 
 async def test_where_the_first_range_is_told_anew_all_below_it_is(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ async def test_where_the_first_range_is_told_anew_all_below_it_is(tmp_path: Path
             await resumed.until(("entered", "m1", "a"))
 
     assert len(below) == 1
-    assert ("snapshot", "m1", "m1") in resumed.told
+    assert ("snapshot", "m1", "m1") in resumed.events
 
 
 async def test_a_position_of_another_group_is_no_position(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ async def test_a_step_shows_what_its_consumer_may_see(tmp_path: Path) -> None:
         bets = QueryReader(socket)
         await bets.watch({"store": "bets-by-customer", "group_field": "match_id"})
         await bets.until(("entered", "", "customer-0002"), ("entered", "customer-0001", "bet"))
-        seen = list(bets.told)
+        seen = list(bets.events)
         await bets.watch({"store": "hidden-by-match", "group_field": "match_id"})
         await bets.until(("entered", "customer-0002", "customer-0002"))
         edge.query.put(hidden, Market(name="customer-0002"))

@@ -56,8 +56,8 @@ class Cluster:
 
     def get(self, kind: str, name: str, namespace: str) -> Object:
         """One object. Raises KubectlError when there is none."""
-        found: Object = json.loads(self.run("-n", namespace, "get", kind, name, "-o", "json"))
-        return found
+        named: Object = json.loads(self.run("-n", namespace, "get", kind, name, "-o", "json"))
+        return named
 
     def pods(self, namespace: str, selector: str = "") -> list[Object]:
         """The pods that a label selector selects; without one, all of the namespace."""
@@ -66,8 +66,8 @@ class Cluster:
     def objects(self, kinds: str, namespace: str, selector: str = "") -> list[Object]:
         """All objects of one or more kinds, `kind,kind`, that a label selector selects."""
         answer = json.loads(self.run("-n", namespace, "get", kinds, "--selector", selector, "-o", "json"))
-        found: list[Object] = answer["items"]
-        return found
+        items: list[Object] = answer["items"]
+        return items
 
     def wait_rolled(self, namespace: str, workload: str) -> None:
         """Returns when all pods of the workload are of its newest template and ready.

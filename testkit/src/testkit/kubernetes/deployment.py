@@ -113,8 +113,8 @@ class Deployment:
         kind, _, name = workload.partition("/")
 
         def is_settled() -> bool:
-            found = self.cluster.get(kind, name, namespace)
-            return is_ready(found) and len(self.pods(name, namespace)) == found["spec"]["replicas"]
+            deployed = self.cluster.get(kind, name, namespace)
+            return is_ready(deployed) and len(self.pods(name, namespace)) == deployed["spec"]["replicas"]
 
         wait_until(is_settled, partial(self.cluster.report, namespace), READY_S, POLL_S)
 

@@ -85,9 +85,9 @@ class PolicyEnforcer:
             self._changed.wait()
             time.sleep(TOGETHER_S)
             self._changed.clear()
-            found = {path: watch.objects for path, watch in self._watches.items()}
-            if all(each is not None for each in found.values()):
-                self._apply({path: list((objects or {}).values()) for path, objects in found.items()})
+            seen = {path: watch.objects for path, watch in self._watches.items()}
+            if all(each is not None for each in seen.values()):
+                self._apply({path: list((objects or {}).values()) for path, objects in seen.items()})
 
     def _apply(self, objects: dict[str, list[Object]]) -> None:
         labels = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in objects[NAMESPACES]}

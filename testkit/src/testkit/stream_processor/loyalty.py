@@ -9,7 +9,7 @@ from statecast.sales.v1.invoice_pb2 import CUSTOMER_TYPE_NON_PRIME, CUSTOMER_TYP
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
 from testkit.stream_processor.changes import invoice, invoice_change
 
-Told = dict[str, list[LoyaltyNotification]]
+Notifications = dict[str, list[LoyaltyNotification]]
 """By the customer's card, in their order."""
 NEW = (OPERATION_CREATE, OPERATION_SNAPSHOT)
 
@@ -47,9 +47,9 @@ class Loyalty:
     def __init__(self) -> None:
         self._rows: dict[str, tuple[int, Invoice | None]] = {}
 
-    def tell(self, batch: Iterable[InvoiceChange]) -> Told:
+    def tell(self, batch: Iterable[InvoiceChange]) -> Notifications:
         """What customers are told of a batch, in the order of the log. An older change of a row tells nothing."""
-        told: Told = defaultdict(list)
+        notifications: Notifications = defaultdict(list)
         for change in sorted(batch, key=lambda each: each.source.log_sequence_number):
             row = change.after if change.HasField("after") else change.before
             last, known = self._rows.get(row.invoice_number, (0, None))
@@ -59,8 +59,8 @@ class Loyalty:
             self._rows[row.invoice_number] = change.source.log_sequence_number, now
             entered = known is None or (now is not None and known.customer_card_no != now.customer_card_no)
             if now is not None and entered and change.operation in NEW:
-                told[now.customer_card_no].append(self._notification(now))
-        return dict(told)
+                notifications[now.customer_card_no].append(self._notification(now))
+        return dict(notifications)
 
     def points(self, card: str) -> int:
         """What the customer has now."""

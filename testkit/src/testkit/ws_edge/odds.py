@@ -26,7 +26,7 @@ FIRST: dict[str, Any] = {"store": "matches-by-sport", "group": "football"}
 MARKETS: dict[str, Any] = {"store": "odds-by-match", "group_field": "match_id"}
 PRICES: dict[str, Any] = {"store": "market-by-key", "group_field": "market_id"}
 
-Told = tuple[str, str, str]
+Event = tuple[str, str, str]
 """What has happened, at which path, and to which row."""
 
 
@@ -69,11 +69,11 @@ def board(name: str = "q", interval_ms: int = 0, **first: Any) -> dict[str, Any]
 
 
 class QueryReader:
-    """A socket that watches a query named `q`, and what it is told."""
+    """A socket that watches a query named `q`, and the events that it receives."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
-        self.told: list[Told] = []
+        self.events: list[Event] = []
         self.frames: list[dict[str, Any]] = []
         self.through: dict[tuple[str, str], dict[str, str]] = {}
         """The last position of each range by its path and group, which a client would resume from."""
@@ -93,17 +93,17 @@ class QueryReader:
         """Receives a frame, and keeps what it says."""
         frame: dict[str, Any] = json.loads(await self.socket.recv())
         self.frames.append(frame)
-        self.told.append(told(frame))
+        self.events.append(event_of(frame))
         event = frame.get("range_watched") or frame.get("range_changed") or {}
         if "through" in event:
             path = "/".join(frame["query"].get("path", []))
             self.through[path, event["range"]["group"]] = event["through"]
         return frame
 
-    async def until(self, *expected: Told) -> None:
+    async def until(self, *expected: Event) -> None:
         """Receives frames until all of these have come since the last call, in whatever order."""
-        self.told.clear()
-        while not set(expected) <= set(self.told):
+        self.events.clear()
+        while not set(expected) <= set(self.events):
             await self.next()
 
     @property
@@ -115,7 +115,7 @@ class QueryReader:
         ]
 
 
-def told(frame: dict[str, Any]) -> Told:
+def event_of(frame: dict[str, Any]) -> Event:
     """What a frame says, in three words."""
     path = "/".join(frame.get("query", {}).get("path", []))
     if "range_watched" in frame:

@@ -99,12 +99,12 @@ def _named_type(column: Column, name: object, parameters: object) -> Column | No
     if not isinstance(name, str) or not name.startswith(_PACKAGES):
         return None
     short = name.rpartition(".")[2]
-    given = parameters if isinstance(parameters, dict) else {}
+    constraints = parameters if isinstance(parameters, dict) else {}
     if short == "Enum":
-        labels = str(given.get("allowed") or "")
+        labels = str(constraints.get("allowed") or "")
         return enum_column(column, labels.split(",") if labels else ())
     if short in ("Decimal", "VariableScaleDecimal"):
-        return _decimal(column, given.get("connect.decimal.precision", MAX_PRECISION), given.get("scale"))
+        return _decimal(column, constraints.get("connect.decimal.precision", MAX_PRECISION), constraints.get("scale"))
     return _of_type(column, _LOGICAL[short]) if short in _LOGICAL else None
 
 

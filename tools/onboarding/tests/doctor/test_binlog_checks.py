@@ -89,7 +89,7 @@ def test_a_database_that_lets_nobody_in_is_one_failure(database: MariaDbProcess,
 def test_the_command_takes_the_address_of_a_mysql(database: MariaDbProcess, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["--database", database.server.url, "--table", f"{USER}.notes"])
 
-    told = capsys.readouterr().out
+    findings = capsys.readouterr().out
     assert status == 1
-    assert "ok    binlog_format: is ROW" in told
-    assert f"FAIL  table {USER}.notes: has no primary key" in told
+    assert "ok    binlog_format: is ROW" in findings
+    assert f"FAIL  table {USER}.notes: has no primary key" in findings

@@ -46,14 +46,14 @@ class PipelineDirectories:
         """The files that are not of the run, when anything has changed; None without a change."""
         if (news := self._settled.news()) is None:
             return None
-        found, _ = news
+        contents, _ = news
         for file, content in self._running.items():
-            now = found.get(file)
+            now = contents.get(file)
             if now != content and (file, now) not in self._told:
                 self._told.add((file, now))
                 event = "the file is gone" if now is None else "the file has changed"
                 log.warning(f"{event}; its pipeline goes on as it is until the process is started anew", file=str(file))
-        return [file for file in found if file not in self._running]
+        return [file for file in contents if file not in self._running]
 
     def taken(self, file: Path) -> None:
         """Notes that the pipeline of the file is of the run now."""
@@ -61,11 +61,11 @@ class PipelineDirectories:
 
     @staticmethod
     def _read(directories: Sequence[Path]) -> dict[Path, Content]:
-        found: dict[Path, Content] = {}
+        contents: dict[Path, Content] = {}
         for directory in directories:
             with suppress(DomainFileError):  # it is empty now
-                found |= {file: content_of(file) for file in pipeline_files([directory])}
-        return found
+                contents |= {file: content_of(file) for file in pipeline_files([directory])}
+        return contents
 
 
 def _is_in(file: Path, directories: Sequence[Path]) -> bool:

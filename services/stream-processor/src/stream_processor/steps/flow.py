@@ -30,7 +30,7 @@ from stream_processor.steps.record_keys import (
     single,
     usable_before,
 )
-from stream_processor.steps.running_totals import WHEN_NEW, mark_told, running_lines, told
+from stream_processor.steps.running_totals import WHEN_NEW, mark_told, running_lines, total_records
 from stream_processor.steps.truncation import observe_truncations
 
 MAX_SOURCE = 256
@@ -111,7 +111,7 @@ def written_records(
         projected = project(join(contributions(sound, pipeline), pipeline, functions), pipeline, functions)
         rows = entries(mark_told(projected, pipeline), pipeline, functions, beside=[WHEN_NEW])
         known = observe_truncations(previous_rows(rows, forget, every_change=True))
-        return told(running_lines(known, pipeline), pipeline, functions)
+        return total_records(running_lines(known, pipeline), pipeline, functions)
     if isinstance(pipeline, AggregatePipeline):
         beside = [HORIZON] if pipeline.window is not None else []
         rows = entries(contributions(sound, pipeline), pipeline, functions, beside).drop("payload")

@@ -44,7 +44,7 @@ def running_lines(known: DataFrame, pipeline: TotalsPipeline) -> DataFrame:
     return lines.select("line.*", *place)
 
 
-def told(lines: DataFrame, pipeline: TotalsPipeline, functions: Functions) -> DataFrame:
+def total_records(lines: DataFrame, pipeline: TotalsPipeline, functions: Functions) -> DataFrame:
     """The records to pass on: `key`, the group as text, and `value`, what `select` made with the totals behind it.
 
     Encoded messages that are laid end to end are one message.
