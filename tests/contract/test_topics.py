@@ -156,6 +156,7 @@ def test_each_service_may_do_to_topics_what_it_needs_and_no_more() -> None:
     needed["cdc-simulator"] = {table.topic: {"Write"} for table in tables}
     needed["query-service"] = {store.topic: {"Read", "DescribeConfigs"} for store in STORES.values()}
     needed["ws-edge"] = {name: {"Write"} for name in OWN_OF_EDGES}
+    needed["statecast-jobs"] = {"job-runs": {"Read", "Write"}}
 
     for service, access in needed.items():
         assert {name: set(topic.access[service]) for name, topic in TOPICS.items() if service in topic.access} == access

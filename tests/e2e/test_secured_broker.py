@@ -54,6 +54,19 @@ def test_a_change_reaches_a_socket_when_all_sign_in_by_password(running: Secured
     assert "password-of-" not in running.logs()
 
 
+def test_a_job_handles_each_row_with_no_more_than_its_acls(running: SecuredStack, broker: SecuredBroker) -> None:
+    eventually(lambda: seen_from(running, ""), timeout_s=60)
+    ended = running.each_local("orders-by-key", "true")
+
+    assert ended.returncode == 0, ended.stderr
+    assert "run all-of-them of orders-by-key complete" in ended.stdout
+    assert " 0 handled" not in ended.stdout
+    with broker.without("statecast-jobs", "Describe", "group", "statecast-jobs"):
+        refused = running.each_local("orders-by-key", "true")
+    assert refused.returncode == 3
+    assert "the ACLs of Kafka do not allow Describe on the group statecast-jobs" in refused.stderr
+
+
 def test_passwords_are_changed_while_the_services_run(running: SecuredStack, broker: SecuredBroker) -> None:
     before = running.newest_order()
     for service in ("cdc-simulator", "stream-processor", "query-service", "ws-edge"):

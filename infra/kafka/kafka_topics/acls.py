@@ -9,6 +9,7 @@ GROUPS = (
     ("query-service", "Read", "query-service"),
     ("query-service", "Describe", "stream-processor"),
     ("stream-processor", "Read", "stream-processor"),
+    ("statecast-jobs", "Describe", "statecast-jobs"),
 )
 """What each service may do to the groups whose names begin so; one that it never joins is looked for, too."""
 OWN = ("Create", "Describe", "DescribeConfigs")

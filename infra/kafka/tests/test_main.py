@@ -80,7 +80,7 @@ def test_the_acls_of_groups_have_the_prefix_of_the_properties(
 
     assert status == 0
     groups = [line for line in capsys.readouterr().out.splitlines() if "--group" in line]
-    assert len(groups) == 3
+    assert len(groups) == 4
     assert all("--group acme." in line for line in groups)
 
 

@@ -24,13 +24,13 @@ def stores(file: Path) -> set[str]:
     return {each["name"] for each in yaml.safe_load(file.read_text())["stores"]}
 
 
-def test_topics_and_stores_are_those_of_the_chosen_domains_and_the_edges_own(tmp_path: Path) -> None:
+def test_topics_and_stores_are_those_of_the_chosen_domains_and_of_every_system(tmp_path: Path) -> None:
     settings = Settings(directory=tmp_path, domain="odds,positions")
     write_domain_files(settings)
     topics = {topic.name for topic in read_topics(system_file(settings, TOPICS))}
     served = {"odds-by-match", "matches-about-to-start", "us-share-holders"}
 
-    assert {"matches", "markets", "markets.dead-letter", "open-positions"} | served | OF_EDGES <= topics
+    assert {"matches", "markets", "markets.dead-letter", "open-positions"} | served | OF_EDGES | {"job-runs"} <= topics
     assert not any(name.startswith(("orders", "bookings", "invoices")) for name in topics)
     assert served | OF_EDGES <= stores(system_file(settings, QUERY_STORES))
     assert served <= stores(system_file(settings, EDGE_STORES))

@@ -61,7 +61,7 @@ def test_topics_have_what_each_service_needs_of_them(derived: Callable[..., Deri
 
     assert list(topics) == [
         *("readings", "readings.dead-letter", "rooms", "readings-by-sensor", "alarms"),
-        *("push-channels", "revoked-consumers"),
+        *("push-channels", "revoked-consumers", "job-runs"),
     ]
     assert topics["readings"].access == {"gateway": ("Write",), "stream-processor": ("Read",)}
     assert topics["readings"].config["retention.ms"] == "604800000"
@@ -70,6 +70,8 @@ def test_topics_have_what_each_service_needs_of_them(derived: Callable[..., Deri
     assert topics["readings-by-sensor"].partitions == 2
     assert topics["readings-by-sensor"].access["query-service"] == ("Read", "DescribeConfigs")
     assert "query-service" not in topics["alarms"].access
+    assert topics["job-runs"].access == {"statecast-jobs": ("Read", "Write")}
+    assert topics["job-runs"].config == {"cleanup.policy": "delete", "retention.ms": "2592000000"}
 
 
 def test_a_keyed_topic_is_a_store_for_staff_unless_it_says_otherwise(derived: Callable[..., Derivation]) -> None:
@@ -126,10 +128,12 @@ stores:
     assert by_name["rooms"].edge_entry == {"name": "rooms", "message": "json", "keeps": "one", "owner": "everyone"}
 
 
-def test_the_edges_own_topics_begin_with_the_prefix(derived: Callable[..., Derivation]) -> None:
+def test_the_topics_of_every_system_begin_with_the_prefix(derived: Callable[..., Derivation]) -> None:
     derivation = derived("topic_prefix: acme.\ntopics: [{name: readings}]", PIPELINE)
 
-    assert [topic.name for topic in derivation.topics][-2:] == ["acme.push-channels", "acme.revoked-consumers"]
+    assert [topic.name for topic in derivation.topics][-3:] == [
+        *("acme.push-channels", "acme.revoked-consumers", "acme.job-runs")
+    ]
     assert [(store.name, store.topic) for store in derivation.stores][-2:] == [
         ("push-channels", "acme.push-channels"),
         ("revoked-consumers", "acme.revoked-consumers"),
@@ -153,7 +157,8 @@ def test_each_file_is_yaml_with_what_was_derived(derived: Callable[..., Derivati
         (BESIDE, [PIPELINE, ROUTE.replace("topic: alarms", "topic: readings-by-sensor")], "p1.yaml: sink.topic: .*p0"),
         (BESIDE, [PIPELINE, ROUTE.replace("name: alarms", "name: readings-by-sensor")], "p1.yaml: name: .*p0"),
         (f"{BESIDE}  - {{name: rooms}}", [PIPELINE], r"domain.yaml: topics\[2\].name: the topic rooms is also"),
-        (f"{BESIDE}  - {{name: push-channels}}", [PIPELINE], "domain.yaml: the topic push-channels is the edges' own"),
+        (f"{BESIDE}  - {{name: push-channels}}", [PIPELINE], "domain.yaml: every system has a topic push-channels"),
+        (f"{BESIDE}  - {{name: job-runs}}", [PIPELINE], "domain.yaml: every system has a topic job-runs of its own"),
         (
             f"{BESIDE}stores: [{{name: a, topic: romms, message: json}}]",
             [PIPELINE],

@@ -1,5 +1,6 @@
 """The services on a broker with ACLs, each as the process that a user would start, with what it signs in by."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -56,7 +57,7 @@ class SecuredStack:
             gateway_secret=SECRET,
             kafka_timeout_ms=3000,
         )
-        self._edge = f"127.0.0.1:{edge_port}"
+        self._query, self._edge = f"127.0.0.1:{query_port}", f"127.0.0.1:{edge_port}"
         self.simulator = self.new_simulator("orders")
         self.processor = self.new_processor("orders-by-key")
 
@@ -115,6 +116,14 @@ class SecuredStack:
         answer = httpx.post(url, json=body, headers=STAFF, timeout=scaled(20))
         assert answer.status_code != 503, answer.text
         return answer.is_success
+
+    def each_local(self, store: str, *command: str) -> "subprocess.CompletedProcess[str]":
+        """Runs a command for every row of a store to its end, as a job beside the instance."""
+        settings = self._sign_in("statecast-jobs").items()
+        environment = {**os.environ, **{f"STATECAST_JOBS_{name}".upper(): str(value) for name, value in settings}}
+        options = [store, "--run", "all-of-them", "--address", self._query]
+        words = [sys.executable, "-m", "statecast_client", "each-local", *options, "--", *command]
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=scaled(60))
 
     def logs(self) -> str:
         """Everything that any of the services has logged."""

@@ -271,7 +271,7 @@ def test_names_that_yaml_takes_for_values_are_in_quotes(
             ["--key", "id", "--topic", "x" * 238, "--name", "x"],
             "a source has at most 237: .dead-letter",
         ),
-        ('{"id": 1}', ["--key", "id", "--topic", "push-channels"], "the topic push-channels is the edges' own"),
+        ('{"id": 1}', ["--key", "id", "--topic", "push-channels"], "every system has a topic push-channels"),
         ('{"id": 1, "\\ud800": 2}', ["--key", "id"], "document.json: a name has half of a character"),
         ('{"id": 1, "a": ' + '{"a": ' * 800 + "1" + "}" * 801, ["--key", "id"], "document.json: it is nested too deep"),
         ('{"rows": 1, "id": 1}', ["--key", "id", "--group", "rows", "--shape", "aggregate"], "nothing is written"),

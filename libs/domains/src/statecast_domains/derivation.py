@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from statecast_domains.derived import EDGE, PROCESSOR, QUERY_SERVICE, Store, Topic, keyed_store, plain_store
 from statecast_domains.domain import Domain
 from statecast_domains.domain_file import TopicSection
-from statecast_domains.edge_topics import edge_stores, edge_topics
 from statecast_domains.errors import DomainFileError, PipelineFileError
+from statecast_domains.own_topics import edge_stores, own_topics
 from statecast_domains.pipeline_file import PipelineFile
 from statecast_service.settings import suggest
 from statecast_service.topic_names import MAX_TOPIC_NAME, is_topic_name
@@ -21,7 +21,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True)
 class Derivation:
-    """All topics and stores of a system: those of its domains in their order, then those of the edges."""
+    """All topics and stores of a system: those of its domains in their order, then those that every system has."""
 
     topics: Sequence[Topic]
     stores: Sequence[Store]
@@ -40,11 +40,10 @@ def derive(domains: Sequence[Domain]) -> Derivation:
     for domain in domains:
         system.connect(domain)
     prefix = _prefix(domains)
-    for topic in edge_topics(prefix):
+    for topic in own_topics(prefix):
         if topic.name in system.topics:
-            raise DomainFileError(
-                system.named_in[topic.name], "", f"the topic {topic.name} is the edges' own: rename it"
-            )
+            problem = f"every system has a topic {topic.name} of its own: take this one out, or rename it"
+            raise DomainFileError(system.named_in[topic.name], "", problem)
         system.topics[topic.name] = topic
     for store in edge_stores(prefix):
         system.add_store(store, f"what {EDGE} keeps", "name")

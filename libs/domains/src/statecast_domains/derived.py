@@ -11,7 +11,7 @@ from statecast_domains.values import human
 
 Operation = Literal["Read", "Write", "DescribeConfigs"]
 OPERATIONS: tuple[Operation, ...] = ("Read", "Write", "DescribeConfigs")
-PROCESSOR, QUERY_SERVICE, EDGE = "stream-processor", "query-service", "ws-edge"
+PROCESSOR, QUERY_SERVICE, EDGE, JOBS = "stream-processor", "query-service", "ws-edge", "statecast-jobs"
 
 
 @dataclass(frozen=True)

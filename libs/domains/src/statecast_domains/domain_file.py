@@ -55,7 +55,7 @@ class DomainFile(Section):
 
     description: str | None = Field(None, description="One line, for the files that are made of this one.")
     topic_prefix: Annotated[str, AfterValidator(_prefix)] = Field(
-        "", description="What the edges' own topics begin with, where Kafka lets its user have no others."
+        "", description="What the topics that every system has begin with, where Kafka lets its user have no others."
     )
     topics: list[TopicSection] = Field([], description="Topics that others write.")
     stores: list[PlainStoreSection] = Field([], description="Plain topics that are served as they are.")

@@ -15,6 +15,8 @@ from statecast_service.kafka import KafkaSettings, connect, reason
 
 TIMEOUT_S = 10
 READ_S = 0.1
+GROUP = "statecast-jobs"
+"""It has no members and commits nothing; librdkafka wants the name of one, and looks for its coordinator."""
 READ_RECORDS = 1000
 
 
@@ -36,12 +38,11 @@ class KafkaJobTopic(JobTopic):
 
     def __init__(self, kafka: KafkaSettings, topic: str, run: str, store: str) -> None:
         """Raises KafkaLostError when the topic cannot be reached."""
-        self._topic, self._run, self._store = topic, run, store
+        self._topic, self._run, self._store, self._group = topic, run, store, kafka.group(GROUP)
         options = {"enable.idempotence": True, "acks": "all", "linger.ms": 0, "message.timeout.ms": TIMEOUT_S * 1000}
         self._producer = connect(Producer, kafka, options)
         consuming = {
-            # The group has no members and commits nothing; librdkafka wants the name of one.
-            "group.id": "statecast-jobs",
+            "group.id": GROUP,
             "enable.auto.commit": False,
             "fetch.wait.max.ms": 10,
             "enable.partition.eof": True,
@@ -107,5 +108,8 @@ class KafkaJobTopic(JobTopic):
         return record if (record.run, record.store) == (self._run, self._store) else None
 
     def _lost(self, error: KafkaError, operation: str) -> KafkaLostError:
-        why = reason(error, operation, self._topic)
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            why = reason(error, "Describe", self._group)
+        else:
+            why = reason(error, operation, self._topic)
         return KafkaLostError(f"the topic {self._topic} cannot be used: {why}; start the run again to go on with it")
