@@ -177,7 +177,8 @@ class Supervisor:
                 for name, process in self._processes.items()
                 if not process.was_ready.is_set()
             )
-            raise LocalStackError(f"not ready within {self._settings.start_timeout_s:g} s: {reasons}") from None
+            waited = f"not ready within {self._settings.start_timeout_s:g} s (LOCAL_STACK_START_TIMEOUT_S)"
+            raise LocalStackError(f"{waited}: {reasons}") from None
         self._announced = True
         self._changed()
         log.info("stack is ready", after_s=round(time.monotonic() - began, 1))

@@ -289,7 +289,8 @@ async def test_one_that_is_not_ready_in_time_is_named_with_its_reason(tmp_path: 
     spec = ProcessSpec("server", (sys.executable, "-c", SLEEPS), probe=Answer("two partitions to go"))
 
     with pytest.raises(
-        LocalStackError, match=r"not ready within 0.5 s: server: two partitions to go \(log: .*server.log"
+        LocalStackError,
+        match=r"not ready within 0.5 s .*_START_TIMEOUT_S.: server: two partitions to go .log: .*server.log",
     ):
         await supervisor(tmp_path, [spec], start_timeout_s=0.5).run(asyncio.Event())
 
