@@ -23,6 +23,7 @@ from drivers.pipeline_models import (
     rewards_by_customer,
     sales_by_city,
     stores_by_key,
+    stores_with_sales,
     time_sort,
     us_share_holders,
 )
@@ -50,6 +51,8 @@ from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
 from statecast.sales.v1.masked_line_pb2 import MaskedLine
 from statecast.sales.v1.store_pb2 import Store, StoreChange
+from statecast.sales.v1.store_sales_pb2 import StoreSales
+from statecast.sales.v1.store_with_sales_pb2 import StoreWithSales
 
 BOOKED = Timestamp(seconds=1_724_848_496)
 START = Timestamp(seconds=1_724_848_496)
@@ -318,6 +321,24 @@ def test_where_a_store_has_moved_the_log_does_not_say_in_which_city_it_sold() ->
 
     with pytest.raises(AssertionError, match="s1 has moved"):
         sales_by_city([*history.changes, *stores.changes])
+
+
+def test_a_store_stands_with_all_that_it_has_sold_or_with_nothing() -> None:
+    stores = History(StoreChange, "stores")
+    stores.snapshot(Store(store_id="s1", name="Corner"))
+    stores.snapshot(Store(store_id="s2", name="Plaza"))
+    stores.update("s1", name="Square")
+    history = invoices()
+    history.create(invoice("i1", 100))
+    history.create(invoice("i2", 200))
+    history.update("i1", total_amount_cents=150)
+
+    assert stores_with_sales([*history.changes, *stores.changes]) == {
+        "s1": StoreWithSales(
+            store=Store(store_id="s1", name="Square"), sales=StoreSales(store_id="s1", invoices=2, amount_cents=350)
+        ),
+        "s2": StoreWithSales(store=Store(store_id="s2", name="Plaza")),
+    }
 
 
 def invoice_history() -> History:

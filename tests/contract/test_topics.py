@@ -58,16 +58,16 @@ def test_the_simulator_writes_to_declared_topics(domain: str) -> None:
 def test_a_pipeline_reads_and_writes_declared_topics(name: str) -> None:
     pipeline = PIPELINES[name]
 
-    assert pipeline.source.topic in TOPICS
     assert pipeline.sink.topic in TOPICS
-    assert f"{pipeline.source.topic}.dead-letter" in TOPICS
+    for source in pipeline.sources.values():
+        assert {source.topic, f"{source.topic}.dead-letter"} <= TOPICS.keys()
     assert {join.topic for join in pipeline.joins} <= TOPICS.keys()
 
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_pipelines_name_is_its_files_and_its_message_is_in_the_contract(name: str) -> None:
     assert PIPELINES[name].name == name
-    assert PIPELINES[name].source.message in messages_of_the_contract()
+    assert {source.message for source in PIPELINES[name].sources.values()} <= messages_of_the_contract()
 
 
 @pytest.mark.parametrize("name", [name for name in TOPICS if name.endswith(".dead-letter")])

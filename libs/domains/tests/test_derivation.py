@@ -56,6 +56,27 @@ def test_a_topic_that_is_read_as_a_table_keeps_what_a_restart_reads(derived: Cal
     assert "readings-by-sensor.dead-letter" in topics
 
 
+def test_both_tables_of_a_join_keep_what_a_restart_reads(derived: Callable[..., Derivation]) -> None:
+    join = """\
+name: rooms-with-readings
+source: {topic: rooms, message: house.v1.Room, format: table, values: json}
+table_join: {topic: readings-by-sensor, message: house.v1.Reading, as: reading}
+select: {room: row, reading: reading}
+group_by: room_id
+keep: latest
+sink: {topic: rooms-with-readings, message: house.v1.RoomWithReading}
+trigger: {mode: micro-batch}
+"""
+    topics = {topic.name: topic for topic in derived(BESIDE, PIPELINE, join).topics}
+
+    for table in ("rooms", "readings-by-sensor"):
+        assert topics[table].config["min.compaction.lag.ms"] == "86400000"
+        assert {"Read", "DescribeConfigs"} <= set(topics[table].access["stream-processor"])
+        assert f"{table}.dead-letter" in topics
+    with pytest.raises(DomainFileError, match=r"p1.yaml: table_join.topic: no pipeline writes readings-by-senso,"):
+        derived(BESIDE, PIPELINE, join.replace("{topic: readings-by-sensor,", "{topic: readings-by-senso,"))
+
+
 def test_topics_have_what_each_service_needs_of_them(derived: Callable[..., Derivation]) -> None:
     topics = {topic.name: topic for topic in derived(BESIDE, PIPELINE, ROUTE).topics}
 

@@ -164,6 +164,7 @@ def test_a_missing_file_is_named(file: Path) -> None:
 POSITIONS = {"topic": "open-positions", "message": "statecast.portfolio.v1.OpenPositionChange"}
 MESSAGE = "statecast.orders.v1.OrderChange"
 STORE = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "key": "store_id", "as": "store"}
+STORES = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "format": "table"}
 
 
 @pytest.mark.parametrize(
@@ -217,6 +218,23 @@ STORE = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "key":
             {"joins": [STORE]},
             "joins: are not exact with keep: aggregate, for after a crash a row",
         ),
+        *(
+            ("stores-with-sales", replaced, problem)
+            for replaced, problem in [
+                ({"source": {**STORES, "format": "protobuf"}}, "source.format: must be table with table_join"),
+                ({"source": {**STORES, "key": "store_id"}}, "source.key: has no meaning with table_join"),
+                ({"source": {**STORES, "starting_offsets": "latest"}}, "source.starting_offsets: must be earliest"),
+                ({"source": {**STORES, "topic": "sales-by-store"}}, "table_join.topic: is sales-by-store, as source."),
+                ({"trigger": {}}, "trigger.mode: must be micro-batch with table_join"),
+                ({"joins": [STORE]}, "joins: cannot stand beside table_join"),
+                ({"select": None}, "select: is missing: without it nothing of the joined table is written"),
+                ({"sink": {"topic": "t"}}, "sink.message: is missing: select fills its fields"),
+                ({"keep": {"members": {"key": "a", "sort": "b"}}}, "table_join: has no meaning with keep: members"),
+                ({"keep": {"aggregate": {"invoices": "count(*)"}}}, "table_join: has no meaning with keep: aggregate"),
+                ({"keep": "route"}, "table_join: has no meaning with keep: route; it goes with: latest"),
+                ({"explode": "lines"}, "explode: has no meaning with keep: latest"),
+            ]
+        ),
         ("us-share-holders", {"sink": {"topic": "t"}}, "sink.message: is missing: an aggregate needs a message"),
     ],
 )
@@ -252,6 +270,7 @@ def test_a_shipped_pipeline_fits_the_schema_that_it_names(file: Path) -> None:
         ("keep", "newest"),
         ("keep", {"members": {"key": "a", "sort": "b"}, "route": {}}),
         ("joins", [{"topic": "a", "message": "b", "on": "c", "as": "d"}]),
+        ("table_join", {"topic": "a", "message": "b", "as": "d", "type": "right"}),
         ("forget_deleted", "soon"),
         ("groupby", "order_id"),
     ],

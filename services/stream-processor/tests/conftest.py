@@ -139,7 +139,8 @@ def prefixed(file: Path, directory: Path, prefix: str, replaced: dict[str, objec
     content = yaml.safe_load(file.read_text())
     content.pop("store", None)  # its readers would have to fit the replaced keys
     content |= replaced
-    for section in (content["source"], content["sink"], *content.get("joins", ())):
+    joined = [content["table_join"]] if content.get("table_join") else []
+    for section in (content["source"], content["sink"], *content.get("joins", ()), *joined):
         section["topic"] = prefix + section["topic"]
     written = directory / file.name
     written.write_text(yaml.safe_dump(content))

@@ -37,7 +37,7 @@ def test_the_same_changes_in_either_format_are_the_same_records(
     def written(encoding: str, encode: Callable[[OrderChange], bytes]) -> list[tuple[object, ...]]:
         pipeline = shipped(name, source={"topic": "orders", "message": message, "format": encoding})
         rows = [(b"key", bytearray(encode(each)), "orders", 0, at, None) for at, each in enumerate(CHANGES)]
-        lines = written_records(spark.createDataFrame(rows, KAFKA_COLUMNS), pipeline, 4, 1, functions).collect()
+        lines = written_records([spark.createDataFrame(rows, KAFKA_COLUMNS)], pipeline, 4, 1, functions).collect()
         return sorted(((bytes(line.key), line.partition, *record(line)) for line in lines), key=str)
 
     assert written("debezium-json", debezium) == written("protobuf", OrderChange.SerializeToString) != []

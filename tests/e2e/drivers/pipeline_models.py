@@ -28,6 +28,8 @@ from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
 from statecast.sales.v1.masked_line_pb2 import MaskedLine
 from statecast.sales.v1.store_pb2 import StoreChange
+from statecast.sales.v1.store_sales_pb2 import StoreSales
+from statecast.sales.v1.store_with_sales_pb2 import StoreWithSales
 
 Keyed = dict[str, Any]
 """The live records of a keyed topic: the text of the key, and the payload's message."""
@@ -226,6 +228,24 @@ def sales_by_city(changes: Iterable[InvoiceChange | StoreChange]) -> Keyed:
     return sales
 
 
+def sales_by_store(changes: Iterable[InvoiceChange]) -> Keyed:
+    """What the invoices of each store sum up to; nothing of a store without them."""
+    sales: Keyed = {}
+    for row in rows_after(changes):
+        store = sales.setdefault(row.store_id, StoreSales(store_id=row.store_id))
+        store.invoices += 1
+        store.amount_cents += row.total_amount_cents
+    return sales
+
+
+def stores_with_sales(changes: Iterable[InvoiceChange | StoreChange]) -> Keyed:
+    """Each store with its sales, if it has any."""
+    both = list(changes)
+    sales = sales_by_store(change for change in both if isinstance(change, InvoiceChange))
+    stores = stores_by_key(change for change in both if isinstance(change, StoreChange))
+    return {key: StoreWithSales(store=store, sales=sales.get(key)) for key, store in stores.items()}
+
+
 def hourly_sales_by_store(changes: Iterable[InvoiceChange], lateness: timedelta | None = None) -> Keyed:
     """What each store sold in each hour, under the key of store, beginning and end of the hour.
 
@@ -342,6 +362,8 @@ MODELS = {
     "hourly-sales-by-store": Model("invoices", INVOICES, hourly_sales_by_store),
     "invoices-with-store": Model("invoices", {**INVOICES, **SHOPS}, invoices_with_store),
     "sales-by-city": Model("invoices", {**INVOICES, **SHOPS}, sales_by_city),
+    "sales-by-store": Model("invoices", INVOICES, sales_by_store),
+    "stores-with-sales": Model("invoices", {**INVOICES, **SHOPS}, stores_with_sales),
     "home-delivery": Model("invoices", INVOICES, home_delivery),
     "loyalty-notifications": Model(
         "invoices", INVOICES, loyalty_notifications, running=(LoyaltyNotification, "total_points")

@@ -94,10 +94,11 @@ class _System:
             self.pipelines[pipeline.name] = str(file)
             for key, topic in _read(pipeline):
                 self._allow(topic, str(file), key, PROCESSOR, "Read")
-            if pipeline.source.table is not None:
-                self._allow(pipeline.source.topic, str(file), "source.topic", PROCESSOR, "DescribeConfigs")
-                self._delay_compaction(pipeline.source.topic)
-            self._add_dead_letters(pipeline.source.topic)
+            for section, source in pipeline.sources.items():
+                if source.table is not None:
+                    self._allow(source.topic, str(file), f"{section}.topic", PROCESSOR, "DescribeConfigs")
+                    self._delay_compaction(source.topic)
+                self._add_dead_letters(source.topic)
             if pipeline.keep.shape != "route":
                 self.add_store(keyed_store(pipeline, about), str(file), "name")
         for index, plain in enumerate(domain.file.stores):
@@ -175,7 +176,8 @@ def _sink(pipeline: PipelineFile, about: str) -> Topic:
 
 
 def _read(pipeline: PipelineFile) -> Iterator[tuple[str, str]]:
-    yield "source.topic", pipeline.source.topic
+    for section, source in pipeline.sources.items():
+        yield f"{section}.topic", source.topic
     for index, join in enumerate(pipeline.joins):
         yield f"joins[{index}].topic", join.topic
 

@@ -25,6 +25,7 @@ class PipelineFile(Section):
         "Debezium's it sees the values' text.",
     )
     joins: list[sections.JoinSection] = Field([], description="Keyed topics that are looked up as tables.")
+    table_join: sections.TableJoinSection | None = None
     select: dict[str, Sql] | None = Field(
         None, min_length=1, description="Per field of the sink's message: a SQL expression on the row."
     )
@@ -56,6 +57,26 @@ class PipelineFile(Section):
         return self.source.message if self.source.table else self.source.message.removesuffix("Change")
 
     @property
+    def sources(self) -> dict[str, sections.SourceSection]:
+        """All that is read as changes or as a table, by the section of the file that says so."""
+        joined = {} if self.table_join is None else {"table_join": self.table_join.source}
+        return {"source": self.source, **joined}
+
+    @property
+    def sides(self) -> "tuple[PipelineFile, PipelineFile]":
+        """The source and the table of table_join, each as in a file that keeps the latest of its rows alone."""
+        if self.table_join is None:
+            raise ValueError(f"{self.name} joins no tables")
+        alone = self.model_copy(update={"table_join": None, "select": None, "store": None})
+        other = {
+            "source": self.table_join.source,
+            "group_by": self.table_join.key or self.group_by,
+            "where": None,
+            "sink": self.sink.model_copy(update={"message": None}),
+        }
+        return alone, alone.model_copy(update=other)
+
+    @property
     def kept_as(self) -> sections.StoreSection:
         """How the keyed topic is kept, and who may read it."""
         return self.store or sections.StoreSection.model_validate({})
@@ -66,6 +87,7 @@ _SHAPES_WITH: dict[str, tuple[sections.Shape, ...]] = {
     "insert_only": ("aggregate",),
     "explode": ("route",),
     "joins": ("latest", "members", "route"),
+    "table_join": ("latest",),
     "select": ("latest", "members", "route"),
     "store": ("latest", "members", "aggregate"),
 }
@@ -82,6 +104,7 @@ def misplaced(definition: PipelineFile) -> Iterator[tuple[str, str]]:
     source, select, message = definition.source, definition.select, definition.sink.message
     yield from _of_other_formats(definition)
     yield from _of_a_late_start(definition)
+    yield from _of_a_table_join(definition)
     if definition.sink.partition_by is not None and (problem := _no_partition_by(definition)) is not None:
         yield "sink.partition_by", problem
     shape = definition.keep.shape
@@ -134,6 +157,27 @@ def _of_other_formats(definition: PipelineFile) -> Iterator[tuple[str, str]]:
         yield "keep.route.operations", "has no meaning for a table, of which every row that is not null is passed on"
     if keep.route is not None and keep.route.totals:
         yield "keep.route.totals", "has no meaning for a table, whose records do not tell which rows are new"
+
+
+def _of_a_table_join(definition: PipelineFile) -> Iterator[tuple[str, str]]:
+    source, joined = definition.source, definition.table_join
+    if joined is None:
+        return
+    if source.format != "table":
+        yield "source.format", f"must be table with table_join, which joins two tables: it is {source.format}"
+    if joined.topic == source.topic:
+        yield "table_join.topic", f"is {joined.topic}, as source.topic is: a table is not joined with itself"
+    if source.key is not None:
+        yield "source.key", "has no meaning with table_join, which tells rows apart by the records' keys"
+    if source.starting_offsets != EARLIEST:
+        yield "source.starting_offsets", "must be earliest with table_join: rows from before would be joined with none"
+    if definition.joins:
+        yield "joins", "cannot stand beside table_join: look rows up in a pipeline that reads what this one writes"
+    if definition.select is None:
+        yield "select", "is missing: without it nothing of the joined table is written"
+    if definition.trigger.mode != "micro-batch":
+        problem = "must be micro-batch with table_join: after a crash a batch must give the rows that it gave before"
+        yield "trigger.mode", problem
 
 
 def _of_a_late_start(definition: PipelineFile) -> Iterator[tuple[str, str]]:

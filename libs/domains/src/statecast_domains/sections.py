@@ -99,6 +99,31 @@ class JoinSection(Section):
     as_: Name = Field(alias="as", description="The name of the joined row, for `select`.")
 
 
+JoinType = Literal["inner", "left", "outer"]
+
+
+class TableJoinSection(Section):
+    """Another table, joined with the source by the records' keys: a change of either side writes the row anew."""
+
+    topic: Topic
+    message: str = Field(description="The full name of the message of its rows.")
+    values: TableValues | None = Field(None, description="What its values are, as source.values says of the source's.")
+    key: Paths | None = Field(
+        None, description="The path in its rows, or list of paths, that is the record's key. Default: group_by."
+    )
+    as_: Name = Field(alias="as", description="The name of its row, for `select`.")
+    type: JoinType = Field(
+        "inner",
+        description="Which keys have a joined row: those in both tables, in the source (`left`), in either (`outer`).",
+    )
+
+    @property
+    def source(self) -> SourceSection:
+        """The table as the source of a pipeline that reads it alone."""
+        content = {"topic": self.topic, "message": self.message, "format": "table", "values": self.values}
+        return SourceSection.model_validate(content)
+
+
 MAX_WINDOWS = 100
 """In how many windows a row may stand: each is a record, and an amount in the state."""
 
@@ -335,7 +360,8 @@ class TriggerSection(Section):
     max_records: int = Field(
         MAX_BATCH_RECORDS,
         ge=1,
-        description="Of micro-batch mode: how many records of the source a batch takes at most.",
+        description="Of micro-batch mode: how many records of the source a batch takes at most; with table_join so "
+        "many of each of the two tables.",
     )
 
     @model_validator(mode="after")

@@ -114,6 +114,19 @@ def running_totals(lines: DataFrame, numbers: Sequence[str]) -> DataFrame:
     return DataFrame(_jvm(spark).io.statecast.spark.RunningTotals.apply(cast(Any, lines)._jdf, names), spark)
 
 
+def table_join(lines: DataFrame, forget: timedelta, source_alone: bool, joined_alone: bool) -> DataFrame:
+    """`key`, `deleted`, `sequence`, `source_row`, `joined_row` and `source` of joined rows, by TableJoin.java.
+
+    `lines` has `key`, `side` (0 of the source, 1 of the joined table), `epoch`, `sequence`, `payload`, `source` and
+    `committed`. A key has one line per micro-batch that changes it. `source_alone` and `joined_alone` say which side's
+    row is a joined row without one of the other. A key whose rows are both gone is remembered for `forget`. Shuffles by
+    `key`.
+    """
+    spark = lines.sparkSession
+    arguments = round(forget.total_seconds()), source_alone, joined_alone
+    return DataFrame(_jvm(spark).io.statecast.spark.TableJoin.apply(cast(Any, lines)._jdf, *arguments), spark)
+
+
 def partition_keys(spark: SparkSession) -> list[str]:
     """A `primary_key` for each partition of the state, by which a truncation's line reaches it in previous_rows.
 

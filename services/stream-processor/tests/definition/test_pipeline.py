@@ -40,6 +40,15 @@ def test_a_route_tells_that_it_keeps_nothing(shipped: Callable[..., Pipeline]) -
     assert "remember" not in text
 
 
+def test_both_tables_of_a_join_are_told(shipped: Callable[..., Pipeline]) -> None:
+    lines = explain(shipped("stores-with-sales"))
+
+    assert "  read        sales-by-store: statecast.sales.v1.StoreSales as table of state-record values" in lines
+    assert "  join        sales-by-store as sales, by the records' keys: left" in lines
+    assert "  remember    per key of both tables' records: the rows of both; for 7d after both are gone" in lines
+    assert sum("set aside" in each for each in lines) == 2
+
+
 def test_a_joined_table_is_told(shipped: Callable[..., Pipeline]) -> None:
     table = "stores-by-key as store, by store_id: statecast.sales.v1.Store, followed as a table"
 

@@ -12,6 +12,7 @@ from stream_processor.definition.pipeline import (
     MembersPipeline,
     Pipeline,
     RoutePipeline,
+    TableJoinPipeline,
     TotalsPipeline,
     explain,
 )
@@ -310,6 +311,40 @@ def test_names_and_paths_that_do_not_fit_are_told(
 ) -> None:
     with pytest.raises(PipelineFileError, match=f"{name}.yaml: .*{problem}"):
         shipped(name, **replaced)
+
+
+SALES = {"topic": "sales-by-store", "message": "statecast.sales.v1.StoreSales", "as": "sales"}
+
+
+def test_both_sides_of_a_table_join_are_resolved(shipped: Callable[..., Pipeline]) -> None:
+    pipeline = shipped("stores-with-sales", where="city <> 'closed'", table_join={**SALES, "values": "json"})
+
+    assert isinstance(pipeline, TableJoinPipeline)
+    assert (pipeline.joined_as, pipeline.join_type) == ("sales", "inner")
+    read = [(each.source_topic, each.row.name, each.table, each.definition.where) for each in pipeline.sides]
+    assert read == [
+        ("stores-by-key", "Store", "state-record", "city <> 'closed'"),
+        ("sales-by-store", "StoreSales", "json", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("replaced", "problem"),
+    [
+        ({"message": "statecast.sales.v1.StoreSale"}, "table_join.message: no message .* did you mean .*StoreSales?"),
+        ({"as": "city"}, "table_join.as: city already names something else"),
+        ({"as": "row"}, "table_join.as: row already names something else"),
+        ({"as": "sale"}, "select.sales: no field .sales. .* did you mean sale?"),
+        ({"key": "store"}, "table_join.key: no field 'store' .* did you mean store_id?"),
+        ({"message": "statecast.sales.v1.CustomerRewards"}, "table_join.key: no field 'store_id'"),
+        ({"message": "statecast.sales.v1.InvoiceChange"}, "table_join.key: no field 'store_id'"),
+    ],
+)
+def test_a_table_that_cannot_be_joined_is_refused(
+    shipped: Callable[..., Pipeline], replaced: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(PipelineFileError, match=f"stores-with-sales.yaml: {problem}"):
+        shipped("stores-with-sales", table_join={**SALES, **replaced})
 
 
 def test_an_exploded_element_can_be_the_group(shipped: Callable[..., Pipeline]) -> None:

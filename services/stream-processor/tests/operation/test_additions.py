@@ -221,7 +221,7 @@ def test_a_pipeline_keeps_its_own_dead_letters_after_a_restart(
     shipped: Callable[..., Any],
 ) -> None:
     pipelines = [shipped("orders-by-key"), shipped("orders-by-item")]
-    plans = plan(pipelines, dict.fromkeys(topics_of(pipelines), 4), apart=["orders-by-item"])
+    plans = plan(pipelines, dict.fromkeys(topics_of(pipelines), 4), apart=["orders.dead-letter.orders-by-item"])
 
     assert {each.name: [one.name for one in each.pipelines] for each in plans if each.sets_aside} == {
         "orders.dead-letter": ["orders-by-key"],

@@ -65,30 +65,30 @@ def test_what_was_written_is_published_once_a_checkpoint_holds_what_it_was_made_
     run.topics.ends_of |= {"orders": {0: 50, 1: 7}, "orders-by-key": {0: 40}}
     run.look()
     run.topics.ends_of |= {"orders": {0: 90, 1: 9}, "orders-by-key": {0: 80}}
-    run.query.checkpointed = {0: 49, 1: 9}
+    run.query.checkpointed = {"orders": {0: 49, 1: 9}}
     assert run.look() == [{0: 0}]
-    run.query.checkpointed = {0: 50, 1: 9}
+    run.query.checkpointed = {"orders": {0: 50, 1: 9}}
 
     assert run.look() == [{0: 0}, {0: 40}]
     assert run.topics.committed[1][0] == "orders-by-key"
-    run.query.checkpointed = {0: 90, 1: 9}
+    run.query.checkpointed = {"orders": {0: 90, 1: 9}}
     assert run.look() == [{0: 0}, {0: 40}, {0: 80}]
 
 
 def test_what_a_process_before_wrote_counts_only_when_this_one_has_come_as_far(run: Run) -> None:
     """The first checkpoint after a kill may end before what the killed process had read and written."""
     run.topics.ends_of |= {"orders": {0: 100, 1: 0}, "orders-by-key": {0: 100}}
-    run.query.checkpointed = {0: 60}
+    run.query.checkpointed = {"orders": {0: 60}}
     run.look()
     assert run.look() == [{0: 0}]
-    run.query.checkpointed = {0: 100}
+    run.query.checkpointed = {"orders": {0: 100}}
 
     assert run.look() == [{0: 0}, {0: 100}]
 
 
 def test_it_asks_the_broker_from_time_to_time_only(run: Run) -> None:
     run.look()
-    run.query.checkpointed = {0: 0, 1: 0}
+    run.query.checkpointed = {"orders": {0: 0, 1: 0}}
 
     assert len(run.look(after_s=INTERVAL_S / 2)) == 1
     assert len(run.look(after_s=INTERVAL_S / 2)) == 2

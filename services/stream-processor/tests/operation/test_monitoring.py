@@ -121,7 +121,16 @@ def test_it_knows_where_a_replay_would_begin(watched: Callable[..., WatchedQuery
 
     assert watched_query.checkpointed == {}
     watched_query.look()
-    assert watched_query.checkpointed == {0: 60, 1: 6}
+    assert watched_query.checkpointed == {"orders": {0: 60, 1: 6}}
+
+
+def test_it_knows_this_of_both_tables_of_a_join(watched: Callable[..., WatchedQuery]) -> None:
+    sources = [{"endOffset": '{"stores": {"0": 7}}'}, {"endOffset": '{"sales": {"0": 9}}'}]
+    joining = watched(FakeQuery([{**progress_of(5), "sources": sources}]), FakeTasks(8))
+    joining.look()
+
+    assert joining.has_checkpointed({"stores": {0: 7}, "sales": {0: 9}})
+    assert not joining.has_checkpointed({"stores": {0: 7}, "sales": {0: 10}})
 
 
 def test_a_report_without_offsets_says_nothing_of_a_replay(watched: Callable[..., WatchedQuery]) -> None:

@@ -128,6 +128,57 @@ def test_what_a_pipeline_writes_may_be_anothers_table(shipped: Callable[..., Pip
     assert plan([by_offset], dict.fromkeys(topics_of([by_offset]), 1))[0].counts
 
 
+def test_a_table_join_reads_two_topics_in_one_query(shipped: Callable[..., Pipeline]) -> None:
+    join = shipped("stores-with-sales")
+    partitions = {"stores-by-key": 2, "sales-by-store": 3, "stores-with-sales": 4}
+    topics = topics_of([join])
+
+    plans = plan([join], {**dict.fromkeys(topics, 1), **partitions})
+
+    assert topics == {*partitions, "stores-by-key.dead-letter", "sales-by-store.dead-letter"}
+    assert [(each.name, each.source_topics, each.tasks, each.counts, each.sets_aside) for each in plans] == [
+        ("stores-with-sales", ("stores-by-key", "sales-by-store"), 2 + 3 + 4, True, False),
+        ("stores-by-key.dead-letter", ("stores-by-key",), 2, False, True),
+        ("sales-by-store.dead-letter", ("sales-by-store",), 3, False, True),
+    ]
+    access = access_of([join])
+    assert [access[each] for each in ("stores-by-key", "sales-by-store")] == [{"Read", "DescribeConfigs"}] * 2
+    assert access["sales-by-store.dead-letter"] == {"Read", "Write", "DescribeConfigs"}
+
+
+def test_the_dead_letters_of_each_side_of_a_join_may_be_written_apart(shipped: Callable[..., Pipeline]) -> None:
+    join = shipped("stores-with-sales")
+    apart = ["sales-by-store.dead-letter.stores-with-sales"]
+
+    plans = plan([join], dict.fromkeys(topics_of([join]), 1), apart=apart)
+
+    assert [each.name for each in plans] == ["stores-with-sales", "stores-by-key.dead-letter", *apart]
+
+
+def test_both_sides_of_a_join_must_be_what_their_writers_write(shipped: Callable[..., Pipeline]) -> None:
+    sales = {"topic": "sales-by-store", "message": "statecast.sales.v1.StoreSales", "as": "sales"}
+    chain = [shipped("stores-by-key"), shipped("sales-by-store")]
+    check_together([*chain, shipped("stores-with-sales")])
+
+    for wrong, problem in (
+        ({**sales, "values": "json"}, r"table_join\.values: is json, but sales-by-store writes state-records there"),
+        ({**sales, "message": "statecast.sales.v1.Store"}, r"table_join\.message: is .*Store, but sales-by-store wri"),
+        ({**sales, "topic": "stores"}, r"table_join\.message: is .* of stores, by another file"),
+    ):
+        with pytest.raises(PipelineFileError, match=problem):
+            check_together([*chain, shipped("stores-with-sales", table_join=wrong, select={"store": "row"})])
+
+
+def test_a_cycle_through_a_joined_table_is_named(shipped: Callable[..., Pipeline]) -> None:
+    sink = {"topic": "sales-by-store", "message": "statecast.sales.v1.StoreSales"}
+    table = {"topic": "stores-with-sales", "message": "statecast.sales.v1.StoreWithSales", "format": "table"}
+    select = {"store_id": "store.store_id"}
+    back = shipped("stores-by-key", name="back", source=table, group_by="store.store_id", select=select, sink=sink)
+
+    with pytest.raises(PipelineFileError, match="own sink: back → stores-with-sales → back"):
+        check_together([shipped("stores-with-sales"), back])
+
+
 def test_a_cycle_is_named(shipped: Callable[..., Pipeline]) -> None:
     names = [("one", "c", "a"), ("two", "a", "b"), ("three", "b", "c")]
 

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize(
-    ("name", "shuffles"), [("invoices-with-store", 1), ("us-share-holders", 2), ("masked-lines", 0)]
+    ("name", "shuffles"),
+    [("invoices-with-store", 1), ("stores-with-sales", 1), ("us-share-holders", 2), ("masked-lines", 0)],
 )
 def test_each_shape_is_planned_with_its_shuffles(
     shipped: Callable[..., Pipeline], spark: SparkSession, contract: Contract, name: str, shuffles: int

@@ -70,9 +70,9 @@ def test_a_new_query_starts_once_a_checkpoint_holds_what_its_table_had_to_read(b
     assert run.starts.start() == [REASON]
     assert run.starts.start() == [REASON]
     assert run.running == {TABLE, "invoices.dead-letter", "stores.dead-letter"}
-    run.query(TABLE).checkpointed = {0: 9}
+    run.query(TABLE).checkpointed = {"stores": {0: 9}}
     assert run.starts.start() == [REASON]
-    run.query(TABLE).checkpointed = {0: 10}
+    run.query(TABLE).checkpointed = {"stores": {0: 10}}
     assert run.starts.start() == []
     assert JOIN in run.running
     assert run.starts.held == []
@@ -137,7 +137,7 @@ def test_two_that_join_each_other_do_not_wait_for_ever(shipped: Callable[..., Pi
 
     run.starts.start()
     for each in run.starts.running:
-        each.checkpointed = {0: 10}
+        each.checkpointed = {topic: {0: 10} for topic in each.plan.source_topics}
     run.starts.start()
 
     assert {JOIN, TABLE} <= run.running

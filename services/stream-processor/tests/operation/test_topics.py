@@ -8,10 +8,16 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from statecast_service.kafka import KafkaSettings
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline, TableJoinPipeline
 from stream_processor.errors import ConfigurationError
 from stream_processor.operation import topics as module
-from stream_processor.operation.topics import Topics, read_records, wait_while_missing, with_record_limits
+from stream_processor.operation.topics import (
+    Topics,
+    check_tables,
+    read_records,
+    wait_while_missing,
+    with_record_limits,
+)
 from testkit.stream_processor.fakes import FakeTopics
 from testkit.stream_processor.process import wait_until
 
@@ -45,6 +51,28 @@ def test_a_topic_for_small_records_only_is_refused(shipped: Callable[..., Pipeli
         ConfigurationError, match=r"orders-by-key .* 10000 bytes: set its max\.message\.bytes to at least"
     ):
         with_record_limits([shipped("orders-by-key")], sizes)
+
+
+def test_each_side_of_a_join_knows_how_large_its_letters_may_be(shipped: Callable[..., Pipeline]) -> None:
+    def sizes(topics: Iterable[str]) -> dict[str, int]:
+        return {topic: 100_000 + len(topic) for topic in topics}
+
+    [join] = with_record_limits([shipped("stores-with-sales")], sizes)
+
+    assert isinstance(join, TableJoinPipeline)
+    letters = ["stores-by-key.dead-letter", "sales-by-store.dead-letter"]
+    assert [each.max_dead_letter_bytes for each in join.sides] == [100_000 + len(each) for each in letters]
+    assert {each.max_payload_bytes for each in join.sides} == {join.max_payload_bytes}
+
+
+def test_a_joined_table_that_may_forget_too_soon_is_refused(shipped: Callable[..., Pipeline]) -> None:
+    def lags(topics: Iterable[str], _: str) -> dict[str, str]:
+        return {topic: "0" if topic == "sales-by-store" else "3600000" for topic in topics}
+
+    with pytest.raises(
+        ConfigurationError, match=r"^sales-by-store is read as a table, and may be compacted after 0 ms"
+    ):
+        check_tables([shipped("stores-with-sales")], lags)
 
 
 @pytest.fixture

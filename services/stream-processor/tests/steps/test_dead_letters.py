@@ -175,7 +175,7 @@ def test_a_selected_row_that_its_topic_would_not_take_is_a_letter_and_no_record(
     changes = records(change(None, order(), 1), change(None, large, 2))
 
     [letter] = dead_letters(changes, [sized], functions).collect()
-    [record] = written_records(changes, sized, 4, 1, functions).collect()
+    [record] = written_records([changes], sized, 4, 1, functions).collect()
 
     assert headers(letter)[OFFSET] == "1"
     assert headers(letter)[REASON] == "what select makes has 410 bytes, orders-by-key takes 350 (max.message.bytes)"
@@ -191,7 +191,7 @@ def test_of_exploded_elements_the_largest_decides(
     lines = records(*[each.SerializeToString() for each in changes])
 
     [letter] = dead_letters(lines, [sized], functions).collect()
-    routed = written_records(lines, sized, 4, 1, functions).collect()
+    routed = written_records([lines], sized, 4, 1, functions).collect()
 
     assert headers(letter)[OFFSET] == "1"
     assert headers(letter)[REASON].startswith("what select makes has 4")

@@ -270,7 +270,7 @@ def test_a_row_whose_group_is_null_is_in_no_group(
 
     assert checked is not None
     assert (checked.problem, checked.after.customer_id) == (None, None)
-    assert written_records(records(nobody), pipeline, 4, 1, functions).collect() == []
+    assert written_records([records(nobody)], pipeline, 4, 1, functions).collect() == []
 
 
 def test_what_a_delete_may_have_made_up_is_no_value(

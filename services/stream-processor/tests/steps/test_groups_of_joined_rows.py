@@ -45,7 +45,7 @@ def test_a_row_leaves_the_group_that_it_was_joined_into(
     ]
     rows = [(*record, "invoices-with-store", 0, offset, WRITTEN, None) for offset, record in enumerate(records)]
 
-    written = written_records(spark.createDataFrame(rows, COLUMNS), pipeline, 4, 1, functions).collect()
+    written = written_records([spark.createDataFrame(rows, COLUMNS)], pipeline, 4, 1, functions).collect()
 
     states = {bytes(line.key).decode(): StateRecord.FromString(bytes(line.value)) for line in written}
     assert {city: CitySales.FromString(state.payload) for city, state in states.items()} == {

@@ -30,4 +30,4 @@ def test_what_only_spark_can_tell_is_told_of_the_key(
     pipeline = shipped("masked-lines", select=select)
 
     with pytest.raises(PipelineFileError, match=f"masked-lines.yaml: {problem}"):
-        written_records(records(b""), pipeline, 4, 1, functions)
+        written_records([records(b"")], pipeline, 4, 1, functions)

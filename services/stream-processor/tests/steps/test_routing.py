@@ -26,7 +26,7 @@ def routed(functions: Functions, records: Callable[..., DataFrame]) -> Routed:
 
     def run(pipeline: Pipeline, *changes: InvoiceChange) -> list[tuple[str, bytes]]:
         values = [each.SerializeToString() for each in changes]
-        frame = written_records(records(*values), pipeline, 4, 1, functions)
+        frame = written_records([records(*values)], pipeline, 4, 1, functions)
         assert frame.columns == ["key", "value"]
         return [(bytes(line.key).decode(), bytes(line.value)) for line in frame.collect()]
 
@@ -94,7 +94,7 @@ def test_an_expression_chooses_the_partition(
     sink = {"topic": "t", "message": "statecast.sales.v1.HomeDelivery", "partition_by": partition_by}
     numbers = [f"invoice-{number}" for number in range(5)]
     values = [invoice_change(None, invoice(each)).SerializeToString() for each in numbers]
-    lines = written_records(records(*values), shipped("home-delivery", sink=sink), 4, 1, functions).collect()
+    lines = written_records([records(*values)], shipped("home-delivery", sink=sink), 4, 1, functions).collect()
 
     placed = {HomeDelivery.FromString(bytes(line.value)).invoice_number: line.partition for line in lines}
     assert placed == {each: partition(each) for each in numbers}
@@ -108,7 +108,7 @@ def test_an_element_chooses_the_partition(
         sink={"topic": "t", "message": "statecast.sales.v1.MaskedLine", "partition_by": "element.item_code"},
     )
     change = invoice_change(None, invoice(items=["a", "b"])).SerializeToString()
-    lines = written_records(records(change), pipeline, 4, 1, functions).collect()
+    lines = written_records([records(change)], pipeline, 4, 1, functions).collect()
 
     assert [line.partition for line in lines] == [partition_of(code, 4) for code in ("a", "b")]
 

@@ -231,7 +231,7 @@ def _sequences(records: Iterable[Record], key: str) -> list[int]:
 def test_a_state_of_another_number_of_partitions_is_refused(
     spark: SparkSession, functions: Functions, records: Callable[..., DataFrame], positions: Making
 ) -> None:
-    written = written_records(records(*encoded([truncated(32)])), positions("latest"), 2, 1, functions)
+    written = written_records([records(*encoded([truncated(32)]))], positions("latest"), 2, 1, functions)
     spark.conf.set("spark.sql.shuffle.partitions", 3)
     try:
         with pytest.raises(Py4JJavaError, match="as many shuffle partitions as its checkpoint has"):
@@ -261,7 +261,7 @@ def test_a_route_passes_nothing_on_of_a_truncation(
     [line] = checked_changes(decode(changes, pipeline, functions), pipeline).collect()
 
     assert line.problem is None
-    assert written_records(changes, pipeline, 2, 1, functions).collect() == []
+    assert written_records([changes], pipeline, 2, 1, functions).collect() == []
 
 
 def test_a_row_whose_key_begins_with_a_nul_is_a_problem(

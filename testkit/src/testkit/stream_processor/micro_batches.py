@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline, source_topics_of
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from testkit.topics import Record
@@ -45,12 +46,16 @@ class MicroBatches:
 
     def add_records(self, records: Iterable[Record]) -> None:
         """The same with keys, headers and null values. Offsets count from 0, whatever the records say."""
+        self.add_tables(("t", record) for record in records)
+
+    def add_tables(self, records: Iterable[tuple[str, Record]]) -> None:
+        """The same with the topic that each record is of, which a table join reads apart."""
         self._added += 1
         lines = []
-        for record in records:
+        for topic, record in records:
             headers = [{"key": name, "value": _base64(value)} for name, value in record.headers.items()]
             line = {"key": _base64(record.key), "value": record.value and _base64(record.value), "headers": headers}
-            lines.append({**line, "topic": "t", "partition": 0, "offset": self._offset})
+            lines.append({**line, "topic": topic, "partition": 0, "offset": self._offset})
             self._offset += 1
         hidden, file = self._source / f"_{self._added}", self._source / f"{self._added}.json"
         hidden.write_text("\n".join(map(json.dumps, lines)))
@@ -65,8 +70,7 @@ class MicroBatches:
             if number == crash_at:
                 raise _Crash
 
-        reader = self._spark.readStream.schema(KAFKA_COLUMNS).option("maxFilesPerTrigger", 1)
-        records = written_records(reader.json(str(self._source)), self._pipeline, 2, EPOCH, self._functions)
+        records = written_records(self._sources(), self._pipeline, 2, EPOCH, self._functions)
         writer = records.writeStream.foreachBatch(write).outputMode("update")
         query = writer.option("checkpointLocation", str(self._checkpoint)).trigger(availableNow=True).start()
         try:
@@ -76,6 +80,15 @@ class MicroBatches:
         except StreamingQueryException as error:
             if _Crash.__name__ not in str(error):
                 raise
+
+    def _sources(self) -> list[DataFrame]:
+        """All that was added, or of a table join what was added of each topic."""
+        reader = self._spark.readStream.schema(KAFKA_COLUMNS).option("maxFilesPerTrigger", 1)
+        topics = source_topics_of(self._pipeline)
+        sources = [reader.json(str(self._source)) for _ in topics]
+        if len(topics) == 1:
+            return sources
+        return [records.where(F.col("topic") == topic) for records, topic in zip(sources, topics, strict=True)]
 
     def changelog_bytes(self, operator: int, batch: int) -> int:
         """What the checkpoint holds of the state that a stateful operator changed in one batch; both count from 0."""

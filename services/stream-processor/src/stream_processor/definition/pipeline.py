@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from statecast_domains.pipeline_file import PipelineFile
-from statecast_domains.sections import TableValues
+from statecast_domains.sections import JoinType, TableValues
 from statecast_domains.values import EARLIEST, human
 from stream_processor.definition.contract import FieldPath, KeyPaths
 
@@ -69,8 +69,9 @@ class PipelineBase:
     """What pipelines of all shapes have.
 
     `row` is the message of a row before and after a `change`, and both are that of a table's rows; `sink` is the
-    message that is written. The sink's topic takes payloads, and the dead-letter topic records, of at most so many
-    bytes; None until Kafka was asked. Rows are exchanged between tasks `shuffles` times on the way to the sink.
+    message that is written. The `section` of the file says what is read. The sink's topic takes payloads, and the
+    dead-letter topic records, of at most so many bytes; None until Kafka was asked. Rows are exchanged between tasks
+    `shuffles` times on the way to the sink.
     """
 
     shuffles: ClassVar[int]
@@ -80,6 +81,7 @@ class PipelineBase:
     change: Descriptor
     row: Descriptor
     sink: Descriptor
+    section: str = "source"
     max_payload_bytes: int | None = None
     max_dead_letter_bytes: int | None = None
 
@@ -144,6 +146,20 @@ class LatestPipeline(RowPipeline):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JoinSide(LatestPipeline):
+    """A table of a join as what reads it alone: the keys of its records are those at `primary_key` in its rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableJoinPipeline(LatestPipeline):
+    """Keeps a row per key of two tables, made of the rows that they have under it; the source's side is the first."""
+
+    sides: tuple[JoinSide, JoinSide]
+    joined_as: str
+    join_type: JoinType
+
+
+@dataclass(frozen=True, kw_only=True)
 class MembersPipeline(RowPipeline):
     """Keeps the rows of each group, by their `sort` value."""
 
@@ -205,6 +221,16 @@ StatefulPipeline: TypeAlias = KeyPipeline | SummingPipeline
 Pipeline: TypeAlias = StatefulPipeline | RoutePipeline
 
 
+def inputs_of(pipeline: Pipeline) -> tuple[Pipeline, ...]:
+    """The pipeline as the reader of each of its source topics."""
+    return pipeline.sides if isinstance(pipeline, TableJoinPipeline) else (pipeline,)
+
+
+def source_topics_of(pipeline: Pipeline) -> tuple[str, ...]:
+    """The topics whose records the pipeline takes up one by one; the tables of `joins` are none of them."""
+    return tuple(each.source_topic for each in inputs_of(pipeline))
+
+
 def dead_letter_topic(source_topic: str) -> str:
     """The topic of a source topic's dead letters."""
     return f"{source_topic}.dead-letter"
@@ -220,13 +246,18 @@ def explain(pipeline: Pipeline) -> list[str]:
 
 def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     definition, source, trigger = pipeline.definition, pipeline.definition.source, pipeline.definition.trigger
-    form = source.format if source.table is None else f"table of {source.table} values"
     since = "" if source.starting_offsets == EARLIEST else f", from {source.starting_offsets} on"
-    yield "read", f"{source.topic}: {source.message} as {form}{since}"
+    for each in inputs_of(pipeline):
+        read = each.definition.source
+        form = read.format if read.table is None else f"table of {read.table} values"
+        yield "read", f"{read.topic}: {read.message} as {form}{since}"
     if definition.where_key is not None:
         yield "where key", f"matches {definition.where_key}"
     if definition.where is not None:
         yield "where", definition.where
+    if isinstance(pipeline, TableJoinPipeline):
+        _, other = pipeline.sides
+        yield "join", f"{other.source_topic} as {pipeline.joined_as}, by the records' keys: {pipeline.join_type}"
     if isinstance(pipeline, RowPipeline):
         for join in pipeline.joins:
             yield "join", f"{join.topic} as {join.name}, by {join.key}: {join.message.full_name}, followed as a table"
@@ -238,7 +269,8 @@ def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     placed = "" if definition.sink.partition_by is None else f", in the partition by {definition.sink.partition_by}"
     yield "write", f"{pipeline.sink_topic}: {pipeline.sink.full_name} under {_key(pipeline)}{placed}"
     limit = definition.dead_letters.limit
-    yield "set aside", f"{dead_letter_topic(source.topic)}: what cannot be used; {limit} at most"
+    for topic in map(dead_letter_topic, source_topics_of(pipeline)):
+        yield "set aside", f"{topic}: what cannot be used; {limit} at most"
     realtime = f"realtime, a checkpoint every {human(trigger.checkpoint)}"
     batches = f"micro-batch, a batch every {human(trigger.interval)}, of {trigger.max_records} records at most"
     yield "run", realtime if trigger.mode == "realtime" else batches
@@ -260,6 +292,9 @@ def _state(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     sums = isinstance(pipeline, AggregatePipeline | TotalsPipeline)
     what = "what the row adds to its groups" if sums else "the keys that the row stands under"
     forget = human(pipeline.definition.forget_deleted)
+    if isinstance(pipeline, TableJoinPipeline):
+        yield "remember", f"per key of both tables' records: the rows of both; for {forget} after both are gone"
+        return
     of_record = "key of the table's records" if pipeline.table else "key of the connector's records"
     key = of_record if pipeline.table or pipeline.keyed_by_record else str(pipeline.primary_key)
     yield "remember", f"per {key}: {what}; for {forget} after it is gone"

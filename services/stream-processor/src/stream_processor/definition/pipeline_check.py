@@ -1,7 +1,7 @@
 """Checks a pipeline's file against the contract: every name resolved, every type fit for its use."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from statecast_domains import pipeline_file
 from statecast_domains.errors import PipelineFileError
 from statecast_domains.pipeline_file import PipelineFile, misplaced
-from statecast_domains.sections import MembersSection, OwnerSection, RouteSection
+from statecast_domains.sections import MembersSection, OwnerSection, RouteSection, TableJoinSection
 from statecast_service.settings import suggest
 from stream_processor.definition.contract import (
     Contract,
@@ -34,11 +34,13 @@ from stream_processor.definition.pipeline import (
     AggregateFunction,
     AggregatePipeline,
     Join,
+    JoinSide,
     LatestPipeline,
     MembersPipeline,
     Pipeline,
     PipelineBase,
     RoutePipeline,
+    TableJoinPipeline,
     TotalsPipeline,
     Window,
 )
@@ -51,6 +53,9 @@ KEY_KINDS: tuple[Kind, ...] = ("string", "integer", "enum", "bool", "decimal")
 PARTITION_KINDS: tuple[Kind, ...] = ("string", "integer", "enum")
 _AGGREGATE = re.compile(r"(\w+)\s*\((.*)\)")
 SORT_KINDS: tuple[Kind, ...] = ("timestamp", "integer", "string", "decimal")
+_OWN_KEYS: Mapping[str, str] = {}
+_JOINED_KEYS: Mapping[str, str] = {"source.message": "table_join.message", "group_by": "table_join.key"}
+"""What the file calls the keys of the definition by which a joined table is checked alone."""
 
 
 def read(file: Path, contract: Contract) -> Pipeline:
@@ -66,8 +71,12 @@ def check(file: str, definition: PipelineFile, contract: Contract) -> Pipeline:
 class _Check:
     """The parts of one file's check, which share what was resolved."""
 
-    def __init__(self, file: str, definition: PipelineFile, contract: Contract) -> None:
+    def __init__(
+        self, file: str, definition: PipelineFile, contract: Contract, names: Mapping[str, str] = _OWN_KEYS
+    ) -> None:
+        """`names` has the keys that the file calls otherwise than the definition."""
         self._file = file
+        self._names = names
         self._definition = definition
         self._contract = contract
         for key, problem in misplaced(definition):
@@ -108,8 +117,27 @@ class _Check:
         if set(key.texts) != set(group.texts):
             problem = f"{group} is not the row's key {key}: latest keeps one row per key; others go with members"
             raise self._wrong("group_by", problem)
+        if self._definition.table_join is not None:
+            return self._table_join(base, group, self._definition.table_join)
         self._check_select(joins)
         return LatestPipeline(**vars(base), primary_key=group, joins=joins)
+
+    def _table_join(self, base: PipelineBase, key: KeyPaths, section: TableJoinSection) -> TableJoinPipeline:
+        own, others = self._definition.sides
+        other = _Check(self._file, others, self._contract, _JOINED_KEYS).pipeline()
+        if section.as_ in (*self._row.fields_by_name, "row"):
+            raise self._wrong("table_join.as", f"{section.as_} already names something else")
+        self._check_fields(scope_of(self._row, {section.as_: Type("message", declared=other.row)}))
+        return TableJoinPipeline(
+            **vars(base),
+            primary_key=key,
+            sides=(
+                JoinSide(**{**vars(base), "definition": own}, primary_key=key),
+                JoinSide(**{**vars(other), "section": "table_join"}),
+            ),
+            joined_as=section.as_,
+            join_type=section.type,
+        )
 
     def _members(self, base: PipelineBase, keep: MembersSection, joins: tuple[Join, ...]) -> MembersPipeline:
         group = self._group()
@@ -159,7 +187,7 @@ class _Check:
         )
 
     def _wrong(self, key: str, problem: str) -> PipelineFileError:
-        return PipelineFileError(self._file, key, problem)
+        return PipelineFileError(self._file, self._names.get(key, key), problem)
 
     @contextmanager
     def _at(self, key: str) -> Iterator[None]:
@@ -221,7 +249,9 @@ class _Check:
                 raise ContractError(f"is of type {result}; it must be an integer or a text")
 
     def _check_select(self, joins: tuple[Join, ...], explode: FieldPath | None = None) -> None:
-        scope = self._scope(joins, explode)
+        self._check_fields(self._scope(joins, explode))
+
+    def _check_fields(self, scope: Scope) -> None:
         for name, sql in (self._definition.select or {}).items():
             with self._at(f"select.{name}"):
                 check_field(sql, field_in(self._sink, name), scope)

@@ -18,12 +18,21 @@ from statecast_service.errors import ServiceError
 from statecast_service.watched_files import Settled, content_of, state_of
 from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
+from stream_processor.definition.pipeline import Pipeline, dead_letter_topic, inputs_of, source_topics_of
 from stream_processor.errors import CheckpointsUnusableError, TooFewSlotsError, TopicsMissingError
 from stream_processor.metrics import Metrics
 from stream_processor.operation.checkpoints import Checkpoints, claim
 from stream_processor.operation.dead_letters import DeadLetterLimits
-from stream_processor.operation.plan import QueryPlan, access_of, begun, check_together, plan, slots_needed, topics_of
+from stream_processor.operation.plan import (
+    QueryPlan,
+    access_of,
+    begun,
+    check_together,
+    letters_apart,
+    plan,
+    slots_needed,
+    topics_of,
+)
 from stream_processor.operation.starts import Starts
 from stream_processor.operation.topics import Topics, check_tables, with_record_limits
 from stream_processor.settings import Settings
@@ -120,7 +129,7 @@ class Additions:
         [pipeline] = with_record_limits([pipeline], self.topics.max_record_bytes)
         check_tables([pipeline], self.topics.config)
         names = topics_of([pipeline])
-        apart = [pipeline.name] if self._is_checked(pipeline.source_topic) else []
+        apart = [letters_apart(each) for each in inputs_of(pipeline) if self._is_checked(each.source_topic)]
         plans = plan([pipeline], self.topics.partitions(names), self.settings.checkpoint_interval, apart)
         plans = begun(plans, self.topics.starts)
         needed, offered = slots_needed([*self.plans, *plans]), self.slots()
@@ -136,7 +145,7 @@ class Additions:
 
     def _is_checked(self, source: str) -> bool:
         """Whether a query that writes the dead letters of the source has read some of it."""
-        is_read = any(each.source_topic == source for each in self.pipelines)
+        is_read = any(source in source_topics_of(each) for each in self.pipelines)
         return is_read or self.checkpoints.exists(dead_letter_topic(source))
 
     def _note(self, file: Path, pipeline: Pipeline, plans: Sequence[QueryPlan]) -> None:

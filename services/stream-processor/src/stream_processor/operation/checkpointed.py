@@ -5,7 +5,7 @@ all records before the offset were made from changes that a completed checkpoint
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -61,7 +61,7 @@ class CheckpointedOffsets:
 
     `ends` are those of a topic; `clock` gives seconds.
 
-    The end of the topic is noted first and then the end of the source. Whatever stands before the first was made from
+    The end of the topic is noted first and then those of the sources. Whatever stands before the first was made from
     changes before the second, by this process or one before it. Once a checkpoint holds those, the first is published.
     A run begins by taking back what was published before it: its checkpoint may be an older one, or none.
     """
@@ -70,7 +70,7 @@ class CheckpointedOffsets:
     commit: Callable[[str, Ends], object]
     queries: Sequence[WatchedQuery]
     clock: Callable[[], float] = time.monotonic
-    _noted: dict[str, tuple[Ends, Ends]] = field(default_factory=dict, init=False)
+    _noted: dict[str, tuple[Ends, Mapping[str, Ends]]] = field(default_factory=dict, init=False)
     _due: float = field(default=0.0, init=False)
 
     def look(self) -> None:
@@ -86,8 +86,9 @@ class CheckpointedOffsets:
             log.warning("checkpointed offsets cannot be published now", reason=str(error))
 
     def _look_at(self, query: WatchedQuery) -> None:
-        source, sink = query.plan.source_topic, query.plan.sink_topic
+        sink = query.plan.sink_topic
         sink_ends, source_ends = self._noted.get(sink) or (dict.fromkeys(self.ends(sink), 0), {})
         if query.has_checkpointed(source_ends):
             self.commit(sink, sink_ends)
-            self._noted[sink] = self.ends(sink), self.ends(source)
+            written = self.ends(sink)
+            self._noted[sink] = written, {topic: self.ends(topic) for topic in query.plan.source_topics}

@@ -251,7 +251,10 @@ def _said(meaning: Mapping[str, object]) -> dict[str, object]:
 
 
 def _meaning(plan: QueryPlan, topic_ids: Mapping[str, str]) -> dict[str, object]:
-    source = {"source.topic": plan.source_topic, "source.topic.id": topic_ids[plan.source_topic]}
+    first, *others = plan.source_topics
+    source = {"source.topic": first, "source.topic.id": topic_ids[first]}
+    if others:
+        source["table_join.topic.id"] = topic_ids[others[0]]
     if plan.sets_aside:
         return dict(source)
     written = plan.pipelines[0].definition.model_dump(mode="json", by_alias=True, exclude=MAY_CHANGE)

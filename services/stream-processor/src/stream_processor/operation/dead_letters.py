@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from statecast_service.kafka import KafkaSettings
-from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
+from stream_processor.definition.pipeline import Pipeline, dead_letter_topic, source_topics_of
 from stream_processor.metrics import Metrics
 from stream_processor.operation.checkpoints import Checkpoints
 from stream_processor.operation.topics import read_records
@@ -144,10 +144,10 @@ class DeadLetterLimits:
         self._stopping = stopping
 
     def add(self, pipeline: Pipeline) -> None:
-        """Counts the letters of one more pipeline: its topic is read from where the count began."""
-        topic = dead_letter_topic(pipeline.source_topic)
-        self.by_topic.setdefault(topic, {})[pipeline.name] = pipeline.definition.dead_letters.limit
-        self._letters.pop(topic, None)
+        """Counts the letters of one more pipeline: their topics are read from where the count began."""
+        for topic in map(dead_letter_topic, source_topics_of(pipeline)):
+            self.by_topic.setdefault(topic, {})[pipeline.name] = pipeline.definition.dead_letters.limit
+            self._letters.pop(topic, None)
 
     def check(self, metrics: Metrics) -> dict[str, str]:
         """Updates `too_many` and returns it; what `stopping` has interrupted changes nothing and goes on next time."""

@@ -32,11 +32,14 @@ def _checkpoint_ms(progress: Mapping[str, Any]) -> float:
     return float(logs + stores)
 
 
-def _end_offsets(progress: Mapping[str, Any]) -> dict[int, int]:
-    """Where the batch ended in its one source, a topic; nothing when Spark does not say."""
-    [source] = progress["sources"]
-    [partitions] = (json.loads(source["endOffset"]) or {"": {}}).values()
-    return {int(number): offset for number, offset in partitions.items()}
+def _end_offsets(progress: Mapping[str, Any]) -> dict[str, dict[int, int]]:
+    """Where the batch ended in its sources, each a topic; nothing of one of which Spark does not say."""
+    ends = [json.loads(source["endOffset"]) or {} for source in progress["sources"]]
+    return {
+        topic: {int(number): offset for number, offset in partitions.items()}
+        for topics in ends
+        for topic, partitions in topics.items()
+    }
 
 
 def running_tasks(tracker: StatusTracker, query: StreamingQuery) -> int:
@@ -64,13 +67,17 @@ class WatchedQuery:
     added: bool = False
     """Whether it was added to a run that goes on, whose readiness does not wait for it."""
     started: bool = field(default=False, init=False)
-    checkpointed: Mapping[int, int] = field(default_factory=dict, init=False)
-    """The offset of each partition of the source at which a replay would begin, by the last checkpoint of this run."""
+    checkpointed: Mapping[str, Ends] = field(default_factory=dict, init=False)
+    """The offset of each partition of a source at which a replay would begin, by the last checkpoint of this run."""
     _batch: int = field(default=-1, init=False)
 
-    def has_checkpointed(self, ends: Ends) -> bool:
-        """Whether the last checkpoint of this run holds the source up to these ends."""
-        return all(self.checkpointed.get(partition, 0) >= end for partition, end in ends.items())
+    def has_checkpointed(self, sources: Mapping[str, Ends]) -> bool:
+        """Whether the last checkpoint of this run holds the sources up to these ends."""
+        return all(
+            self.checkpointed.get(topic, {}).get(partition, 0) >= end
+            for topic, ends in sources.items()
+            for partition, end in ends.items()
+        )
 
     def failure(self) -> str | None:
         """Why the query has ended; None while it is active. Raises QueryFailedError when all of Spark has ended."""

@@ -8,7 +8,15 @@ from datetime import timedelta
 from statecast_domains.errors import PipelineFileError
 from statecast_domains.sections import MAX_BATCH_RECORDS, SourceSection, TriggerSection
 from statecast_domains.values import EARLIEST
-from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RowPipeline, dead_letter_topic
+from stream_processor.definition.pipeline import (
+    AggregatePipeline,
+    Pipeline,
+    RowPipeline,
+    TableJoinPipeline,
+    dead_letter_topic,
+    inputs_of,
+    source_topics_of,
+)
 from stream_processor.errors import TooFewSlotsError
 
 MICRO_BATCH_SLOTS = 2
@@ -21,7 +29,8 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 class QueryPlan:
     """One streaming query.
 
-    `pipelines` is the one that it runs, or those of a source topic whose dead letters it writes. `shuffles` of
+    `pipelines` is the one that it runs, or those of a source topic whose dead letters it writes. A table join has two
+    `source_topics`; `source_partitions` are those of all. `shuffles` of
     `shuffle_partitions` each follow upon the source: one by the rows, of an aggregate another by the groups, none of
     what keeps no state. `tasks` run at once, for good in real-time mode. `epoch` is the life of the checkpoint. Without
     one the query begins at `starts`, offsets by partition, or at the beginning.
@@ -29,7 +38,7 @@ class QueryPlan:
 
     name: str
     pipelines: tuple[Pipeline, ...]
-    source_topic: str
+    source_topics: tuple[str, ...]
     sink_topic: str
     trigger: TriggerSection
     source_partitions: int
@@ -46,13 +55,14 @@ class QueryPlan:
     @property
     def sets_aside(self) -> bool:
         """Whether it writes dead letters, and not what a pipeline makes."""
-        return self.sink_topic == dead_letter_topic(self.source_topic)
+        return self.sink_topic in map(dead_letter_topic, self.source_topics)
 
     @property
     def counts(self) -> bool:
-        """Whether its sequences are counts or offsets, whose epoch begins anew with each checkpoint."""
+        """Whether its sequences are its own or offsets, whose epoch begins anew with each checkpoint."""
         by_offset = self.shuffles > 0 and any(each.ordered_by_offset for each in self.pipelines)
-        return by_offset or (isinstance(self.pipelines[0], AggregatePipeline) and not self.sets_aside)
+        own = isinstance(self.pipelines[0], AggregatePipeline | TableJoinPipeline) and not self.sets_aside
+        return by_offset or own
 
     @property
     def realtime(self) -> bool:
@@ -61,7 +71,7 @@ class QueryPlan:
 
 def topics_of(pipelines: Sequence[Pipeline]) -> set[str]:
     """Every topic that must exist before the pipelines start."""
-    sources = {pipeline.source_topic for pipeline in pipelines}
+    sources = {topic for pipeline in pipelines for topic in source_topics_of(pipeline)}
     sinks = {pipeline.sink_topic for pipeline in pipelines}
     tables = {join.topic for pipeline in pipelines if isinstance(pipeline, RowPipeline) for join in pipeline.joins}
     return sources | sinks | tables | {dead_letter_topic(topic) for topic in sources}
@@ -73,9 +83,10 @@ def access_of(pipelines: Sequence[Pipeline]) -> dict[str, set[str]]:
     access = {topic: {"Read"} for topic in topics_of(pipelines)}
     for each in pipelines:
         access[each.sink_topic] |= {"Write", "DescribeConfigs"}
-        access[dead_letter_topic(each.source_topic)] |= {"Write", "DescribeConfigs"}
-        if each.table is not None:
-            access[each.source_topic] |= {"DescribeConfigs"}
+        for read in inputs_of(each):
+            access[dead_letter_topic(read.source_topic)] |= {"Write", "DescribeConfigs"}
+            if read.table is not None:
+                access[read.source_topic] |= {"DescribeConfigs"}
     return access
 
 
@@ -83,20 +94,16 @@ def check_together(pipelines: Sequence[Pipeline]) -> None:
     """Raises PipelineFileError if pipelines that are fine alone cannot run side by side."""
     names: dict[str, str] = {}
     sinks: dict[str, str] = {}
-    sources: dict[str, SourceSection] = {}
     for pipeline in pipelines:
-        source, sink = pipeline.definition.source, pipeline.definition.sink
+        sink = pipeline.definition.sink
         if (other := names.setdefault(pipeline.name, pipeline.file)) != pipeline.file:
             raise PipelineFileError(pipeline.file, "name", f"{pipeline.name} is also the name of {other}")
         if (other := sinks.setdefault(sink.topic, pipeline.file)) != pipeline.file:
             raise PipelineFileError(pipeline.file, "sink.topic", f"{sink.topic} is also written by {other}")
-        first = sources.setdefault(source.topic, source)
-        for key in ("message", "format", "values", "epoch"):
-            if (agreed := getattr(first, key)) != getattr(source, key):
-                problem = f"is {agreed} of {source.topic}, by another file"
-                raise PipelineFileError(pipeline.file, f"source.{key}", problem)
+    readings = [read for pipeline in pipelines for read in inputs_of(pipeline)]
+    _check_one_form(readings)
     for pipeline in pipelines:
-        readers = [each for each in pipelines if each.source_topic == pipeline.sink_topic]
+        readers = [each for each in readings if each.source_topic == pipeline.sink_topic]
         if any(each.table is None for each in readers):
             problem = "is a source topic; a keyed topic holds no changes: its readers say source.format: table"
             raise PipelineFileError(pipeline.file, "sink.topic", problem)
@@ -105,29 +112,45 @@ def check_together(pipelines: Sequence[Pipeline]) -> None:
     _check_no_cycle(pipelines)
 
 
+def _check_one_form(readings: Sequence[Pipeline]) -> None:
+    """Raises PipelineFileError if two read the same topic as different things."""
+    sources: dict[str, SourceSection] = {}
+    for each in readings:
+        source = each.definition.source
+        first = sources.setdefault(source.topic, source)
+        for key in ("message", "format", "values", "epoch"):
+            if (agreed := getattr(first, key)) != getattr(source, key):
+                problem = f"is {agreed} of {source.topic}, by another file"
+                raise PipelineFileError(each.file, f"{each.section}.{key}", problem)
+
+
 def _check_chained(writer: Pipeline, reader: Pipeline) -> None:
     """Raises PipelineFileError if `reader` cannot read as its table what `writer` writes."""
     if not writer.shuffles:
         problem = f"is a plain topic, which {writer.name} writes: it holds no table"
-        raise PipelineFileError(reader.file, "source.topic", problem)
+        raise PipelineFileError(reader.file, f"{reader.section}.topic", problem)
     if reader.table != "state-record":
         problem = f"is {reader.table}, but {writer.name} writes state-records there"
-        raise PipelineFileError(reader.file, "source.values", problem)
+        raise PipelineFileError(reader.file, f"{reader.section}.values", problem)
     if reader.row.full_name != writer.sink.full_name:
         problem = f"is {reader.row.full_name}, but {writer.name} writes {writer.sink.full_name} there"
-        raise PipelineFileError(reader.file, "source.message", problem)
+        raise PipelineFileError(reader.file, f"{reader.section}.message", problem)
 
 
 def _check_no_cycle(pipelines: Sequence[Pipeline]) -> None:
     """Raises PipelineFileError, which names the cycle, if a pipeline reads what comes of what it writes."""
     writers = {each.sink_topic: each for each in pipelines}
     for pipeline in pipelines:
-        chain = [pipeline]
-        while (before := writers.get(chain[0].source_topic)) is not None and before not in chain:
-            chain.insert(0, before)
-        if before is pipeline:
-            names = " → ".join(each.name for each in (*chain, chain[0]))
-            raise PipelineFileError(pipeline.file, "source.topic", f"is what comes of its own sink: {names}")
+        chains = [[pipeline]]
+        while chains:
+            chain = chains.pop()
+            for read in inputs_of(chain[0]):
+                before = writers.get(read.source_topic)
+                if before is pipeline:
+                    names = " → ".join(each.name for each in (*chain, chain[0]))
+                    raise PipelineFileError(pipeline.file, "source.topic", f"is what comes of its own sink: {names}")
+                if before is not None and before not in chain:
+                    chains.append([before, *chain])
 
 
 def starts_late(pipeline: Pipeline) -> bool:
@@ -136,7 +159,7 @@ def starts_late(pipeline: Pipeline) -> bool:
 
 
 def letters_apart(pipeline: Pipeline) -> str:
-    """The query that writes the dead letters of a pipeline apart from those of its source's other pipelines."""
+    """The query that writes the dead letters of one reader of a source apart from those of its other readers."""
     return f"{dead_letter_topic(pipeline.source_topic)}.{pipeline.name}"
 
 
@@ -148,27 +171,29 @@ def plan(
 ) -> list[QueryPlan]:
     """The queries, by the number of partitions of each topic; `checkpoint` overrides the files' intervals.
 
-    `apart` names the pipelines that came while others of their source ran. Each has a query for its dead letters, which
-    begins where the pipeline does and goes on from its own checkpoint: that of the others has read the source already.
-    So has each that does not begin at the source's beginning: what was there before is none of its letters.
+    `apart` has the names, by letters_apart, of those who came while others of their source ran. Each has a query for
+    its dead letters, which begins where the pipeline does and goes on from its own checkpoint: that of the others has
+    read the source already. So has each that does not begin at the source's beginning: what was there before is none of
+    its letters.
     """
     plans = []
     for pipeline in pipelines:
-        source, sink = pipeline.source_topic, pipeline.sink_topic
-        counts = partitions[source], partitions[sink] if pipeline.shuffles else 0, pipeline.shuffles
-        planned = QueryPlan(pipeline.name, (pipeline,), source, sink, _trigger(pipeline, checkpoint), *counts)
+        sources, sink = source_topics_of(pipeline), pipeline.sink_topic
+        taken = sum(partitions[each] for each in sources)
+        counts = taken, partitions[sink] if pipeline.shuffles else 0, pipeline.shuffles
+        planned = QueryPlan(pipeline.name, (pipeline,), sources, sink, _trigger(pipeline, checkpoint), *counts)
         plans.append(replace(planned, sink_partitions=partitions[sink]))
     readers: dict[str, list[Pipeline]] = {}
-    for pipeline in pipelines:
-        alone = pipeline.name in apart or starts_late(pipeline)
-        name = letters_apart(pipeline) if alone else dead_letter_topic(pipeline.source_topic)
-        readers.setdefault(name, []).append(pipeline)
+    for read in [read for pipeline in pipelines for read in inputs_of(pipeline)]:
+        alone = letters_apart(read) in apart or starts_late(read)
+        name = letters_apart(read) if alone else dead_letter_topic(read.source_topic)
+        readers.setdefault(name, []).append(read)
     for name, checked in readers.items():
         source = checked[0].source_topic
         # What is read for others, too, goes in batches of the usual size.
         trigger = _trigger(checked[0], checkpoint).model_copy(update={"max_records": MAX_BATCH_RECORDS})
         sink = dead_letter_topic(source)
-        plans.append(QueryPlan(name, tuple(checked), source, sink, trigger, partitions[source], 0))
+        plans.append(QueryPlan(name, tuple(checked), (source,), sink, trigger, partitions[source], 0))
     return plans
 
 
@@ -189,7 +214,7 @@ def begun(plans: Sequence[QueryPlan], starts: Callable[[str, str], dict[int, int
 
 
 def _way(plan: QueryPlan) -> tuple[str, str]:
-    return plan.source_topic, plan.pipelines[0].definition.source.starting_offsets
+    return plan.source_topics[0], plan.pipelines[0].definition.source.starting_offsets
 
 
 def choose_master(master: str, slots: int, cores: int, spare: int = 0) -> str:

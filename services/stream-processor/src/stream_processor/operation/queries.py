@@ -66,7 +66,7 @@ def start(plan: QueryPlan, prepared: DataStreamWriter) -> StreamingQuery:
 
 def physical_plan(pipeline: Pipeline, spark: SparkSession, contract: Contract) -> str:
     """How Spark would run a pipeline, without Kafka: nothing is read. Raises PipelineFileError as `prepare` does."""
-    [planned, _] = plan_queries([pipeline], dict.fromkeys(topics_of([pipeline]), EXPLAINED_PARTITIONS))
+    [planned, *_] = plan_queries([pipeline], dict.fromkeys(topics_of([pipeline]), EXPLAINED_PARTITIONS))
     return _DESCRIPTORS.sub("descriptors", plan_text(_written(planned, spark, contract, NO_KAFKA)))
 
 
@@ -76,11 +76,12 @@ def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Ma
         session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     for name, value in state_settings(plan).items():
         session.conf.set(f"{ROCKSDB}.{name}", value)
-    records = read_changes(session, kafka, plan.source_topic, plan.trigger, plan.starts)
+    sources = [read_changes(session, kafka, topic, plan.trigger, plan.starts) for topic in plan.source_topics]
     functions = Functions(session, contract, kafka)
     if plan.sets_aside:
+        [records] = sources
         return dead_letters(records, plan.pipelines, functions)
-    return written_records(records, plan.pipelines[0], plan.sink_partitions, plan.epoch, functions)
+    return written_records(sources, plan.pipelines[0], plan.sink_partitions, plan.epoch, functions)
 
 
 def state_settings(plan: QueryPlan) -> dict[str, str]:

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from statecast_domains.errors import PipelineFileError
 from statecast_service.kafka import KafkaSettings, connect
-from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
+from stream_processor.definition.pipeline import Pipeline, dead_letter_topic, inputs_of
 from stream_processor.operation.checkpoints import Checkpoints, open_checkpoints
 from stream_processor.operation.dead_letters import DeadLetter, DeadLetterLimits, Header, read_dead_letters
 from stream_processor.operation.session import start_session
@@ -140,14 +140,15 @@ def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, d
 
     Raises KafkaException, and PipelineFileError for a table whose order is the offset.
     """
-    for each in pipelines:
+    readings = [read for each in pipelines for read in inputs_of(each)]
+    for each in readings:
         if each.ordered_by_offset:
             problem = f"is a table of {each.table} values: a letter that goes back would hide the row's newer records"
-            raise PipelineFileError(each.file, "source.topic", f"{problem}; write the row anew")
+            raise PipelineFileError(each.file, f"{each.section}.topic", f"{problem}; write the row anew")
     topics, producer = Topics(settings), ReplayProducer(settings)
     notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
     limits = DeadLetterLimits(pipelines, topics.ends, partial(read_dead_letters, settings), notes)
-    for source in dict.fromkeys(pipeline.source_topic for pipeline in pipelines):
+    for source in dict.fromkeys(each.source_topic for each in readings):
         topic = dead_letter_topic(source)
         note = ReplayNote(notes, f"{topic}.replayed.json", topics.ids([topic])[topic])
         letters = read_dead_letters(settings, topic, note.starts())

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from statecast_service.kafka import java_options
 from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline, inputs_of
 from stream_processor.errors import BrokerLostError, CheckpointsUnusableError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.additions import Additions, PipelineDirectories
@@ -85,10 +85,11 @@ class Runner:
             return
         planned = partial(plan, pipelines, partitions, self.settings.checkpoint_interval)
         # Which dead letters are written apart stands beside the checkpoints: Spark, if it reads them, starts for all.
-        most = planned([each.name for each in pipelines])
+        alone = [letters_apart(read) for each in pipelines for read in inputs_of(each)]
+        most = planned(alone)
         checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, most))
         with checkpoints.hold():
-            plans = planned([each.name for each in pipelines if checkpoints.exists(letters_apart(each))])
+            plans = planned([name for name in alone if checkpoints.exists(name)])
             with self._broker():
                 plans = begun(plans, topics.starts)
                 plans = [replace(each, epoch=claim(checkpoints, each, ids, topics.highest_epoch)) for each in plans]

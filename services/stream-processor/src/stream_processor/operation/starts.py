@@ -32,7 +32,7 @@ class FirstLoads:
         `is_new` tells of a query's name whether it has no checkpoint; `ends` are those that readers of a topic reach.
         """
         self._writers: dict[str, QueryPlan] = {}
-        self._waits: dict[str, dict[str, Ends]] = {}
+        self._waits: dict[str, dict[str, Mapping[str, Ends]]] = {}
         self.add(plans, is_new, ends)
 
     def add(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
@@ -43,7 +43,8 @@ class FirstLoads:
             for table in [writers[topic] for topic in _tables(each) if topic in writers and is_new(each.name)]:
                 # Two that join each other would wait for ever.
                 if each.name not in self._all_before(table.name):
-                    self._waits.setdefault(each.name, {})[table.name] = ends(table.source_topic)
+                    read = {topic: ends(topic) for topic in table.source_topics}
+                    self._waits.setdefault(each.name, {})[table.name] = read
 
     def missing(self, name: str, running: Sequence[WatchedQuery], held: Collection[str]) -> str | None:
         """What the query waits for, None when it may start."""
@@ -117,7 +118,7 @@ class Starts:
             is_added = plan.name in self._added
             watched = WatchedQuery(plan, start(plan, prepared), self.tasks, self.metrics, added=is_added)
             self.running.append(watched)
-            log.info("started", query=plan.name, source=plan.source_topic, sink=plan.sink_topic)
+            log.info("started", query=plan.name, source=", ".join(plan.source_topics), sink=plan.sink_topic)
         self.held = [each for each in self.held if reasons[each[0].name] is not None]
         missing = [reason for reason in reasons.values() if reason is not None]
         for reason in missing:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
@@ -14,7 +14,14 @@ from google.protobuf.message import DecodeError
 from statecast.state.v1.state_pb2 import StateRecord
 from statecast_domains.values import EARLIEST, LATEST
 from statecast_service.kafka import KafkaSettings, connect, denied, reason
-from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
+from stream_processor.definition.pipeline import (
+    Pipeline,
+    PipelineBase,
+    TableJoinPipeline,
+    dead_letter_topic,
+    inputs_of,
+    source_topics_of,
+)
 from stream_processor.errors import ConfigurationError
 from stream_processor.steps.keyed_topic import BESIDE_PAYLOAD, MAX_REQUEST_BYTES, TOMBSTONE_HEADER
 
@@ -212,21 +219,30 @@ def with_record_limits(
     pipelines: Sequence[Pipeline], max_record_bytes: Callable[[Iterable[str]], dict[str, int]]
 ) -> list[Pipeline]:
     """The pipelines, knowing how large records their topics take. Raises KafkaException, ConfigurationError."""
-    topics = {topic for each in pipelines for topic in (each.sink_topic, dead_letter_topic(each.source_topic))}
+    topics = {each.sink_topic for each in pipelines}
+    topics |= {dead_letter_topic(topic) for each in pipelines for topic in source_topics_of(each)}
     sizes = {topic: min(size, MAX_REQUEST_BYTES) for topic, size in max_record_bytes(topics).items()}
     for topic, size in sizes.items():
         if size < MIN_RECORD_BYTES:
             raise ConfigurationError(
                 f"{topic} takes records of {size} bytes: set its max.message.bytes to at least {MIN_RECORD_BYTES}"
             )
-    return [
-        replace(
-            each,
-            max_payload_bytes=sizes[each.sink_topic] - BESIDE_PAYLOAD,
-            max_dead_letter_bytes=sizes[dead_letter_topic(each.source_topic)],
-        )
-        for each in pipelines
-    ]
+    return [_limited(each, sizes) for each in pipelines]
+
+
+LimitedPipeline = TypeVar("LimitedPipeline", bound=PipelineBase)
+
+
+def _limited(pipeline: LimitedPipeline, sizes: Mapping[str, int]) -> LimitedPipeline:
+    limited = replace(
+        pipeline,
+        max_payload_bytes=sizes[pipeline.sink_topic] - BESIDE_PAYLOAD,
+        max_dead_letter_bytes=sizes[dead_letter_topic(pipeline.source_topic)],
+    )
+    if isinstance(limited, TableJoinPipeline):
+        source, joined = limited.sides
+        return replace(limited, sides=(_limited(source, sizes), _limited(joined, sizes)))
+    return limited
 
 
 def check_tables(pipelines: Sequence[Pipeline], config: Callable[[Iterable[str], str], dict[str, str]]) -> None:
@@ -235,7 +251,8 @@ def check_tables(pipelines: Sequence[Pipeline], config: Callable[[Iterable[str],
     After a crash a query reads on from its last checkpoint. If the record has been compacted away by which a row came
     into a group, of which readers know, nothing would tell them that it left. May raise KafkaException.
     """
-    tables = {each.source_topic for each in pipelines if each.table and each.shuffles}
+    readings = [read for each in pipelines for read in inputs_of(each)]
+    tables = {each.source_topic for each in readings if each.table and each.shuffles}
     for topic, text in (config(tables, COMPACTION_LAG) if tables else {}).items():
         if int(text) < MIN_COMPACTION_LAG_MS:
             raise ConfigurationError(

@@ -1,10 +1,20 @@
 """Composes the steps: from a topic's records to those of the sink's topic, and to the dead letters among them."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.definition.contract import FieldPath, Kind, kind
-from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, RoutePipeline, RowPipeline, TotalsPipeline
+from stream_processor.definition.pipeline import (
+    AggregatePipeline,
+    Pipeline,
+    RoutePipeline,
+    RowPipeline,
+    TableJoinPipeline,
+    TotalsPipeline,
+    inputs_of,
+)
 from stream_processor.spark_internals import previous_rows
 from stream_processor.steps.aggregation import aggregate, contributions, differences
 from stream_processor.steps.decode import change_problems, decode, knows_before, stated_before
@@ -31,6 +41,7 @@ from stream_processor.steps.record_keys import (
     usable_before,
 )
 from stream_processor.steps.running_totals import WHEN_NEW, mark_told, running_lines, total_records
+from stream_processor.steps.table_join import joined_lines
 from stream_processor.steps.truncation import observe_truncations
 
 MAX_SOURCE = 256
@@ -96,13 +107,18 @@ def _too_large(what: str, size: Column, pipeline: Pipeline) -> Column:
 
 
 def written_records(
-    records: DataFrame, pipeline: Pipeline, partitions: int, epoch: int, functions: Functions
+    sources: Sequence[DataFrame], pipeline: Pipeline, partitions: int, epoch: int, functions: Functions
 ) -> DataFrame:
-    """The records that the pipeline writes to its topic, which has so many partitions; `epoch` is its checkpoint's."""
-    decoded = decode(records, pipeline, functions)
-    if pipeline.ordered_by_offset:
-        decoded = decoded.withColumn("epoch", F.lit(epoch).cast("long"))
-    checked = checked_changes(decoded, pipeline)
+    """The records that the pipeline writes to its topic, which has so many partitions; `epoch` is its checkpoint's.
+
+    `sources` are the records of each of its source topics.
+    """
+    pairs = zip(sources, inputs_of(pipeline), strict=True)
+    changes = [_checked_records(records, reader, epoch, functions) for records, reader in pairs]
+    if isinstance(pipeline, TableJoinPipeline):
+        sides = [each.where(F.col("problem").isNull()) for each in changes]
+        return to_records(joined_lines(sides, pipeline, epoch, functions), partitions, functions)
+    [checked] = changes
     if isinstance(pipeline, RoutePipeline):
         return route(checked, pipeline, partitions, functions)
     sound = checked.where(F.col("problem").isNull())
@@ -123,6 +139,13 @@ def written_records(
         known = observe_truncations(previous_rows(rows, forget, every_change=False))
         lines = to_lines(retract(known), functions)
     return to_records(lines, partitions, functions)
+
+
+def _checked_records(records: DataFrame, reader: Pipeline, epoch: int, functions: Functions) -> DataFrame:
+    decoded = decode(records, reader, functions)
+    if reader.ordered_by_offset:
+        decoded = decoded.withColumn("epoch", F.lit(epoch).cast("long"))
+    return checked_changes(decoded, reader)
 
 
 def route(changes: DataFrame, pipeline: RoutePipeline, partitions: int, functions: Functions) -> DataFrame:

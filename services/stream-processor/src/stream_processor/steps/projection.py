@@ -106,14 +106,22 @@ def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> 
     if not pipeline.select:
         return changes
     scoped = in_scope(changes, "after", _beside(pipeline))
-    selected = {name: _selected(scoped, pipeline, name, sql) for name, sql in pipeline.select.items()}
-    message = functions.encode(filled(pipeline.sink, selected), pipeline.sink.full_name)
+    message = message_of(scoped, pipeline, functions)
     columns = {name: F.col(f"{KEPT}.{name}") for name in changes.columns}
     columns["payload"] = F.when(columns["after"].isNotNull(), message)
     projected = scoped.select(*[each.alias(name) for name, each in columns.items()])
     if pipeline.max_payload_bytes is None:
         return projected
     return projected.where(F.col("payload").isNull() | (F.octet_length("payload") <= pipeline.max_payload_bytes))
+
+
+def message_of(scoped: DataFrame, pipeline: RowPipeline, functions: Functions) -> Column:
+    """The encoded message that `select` makes in the scope of `scoped`.
+
+    Raises PipelineFileError for an expression that Spark cannot compute.
+    """
+    selected = {name: _selected(scoped, pipeline, name, sql) for name, sql in pipeline.select.items()}
+    return functions.encode(filled(pipeline.sink, selected), pipeline.sink.full_name)
 
 
 def place(changes: DataFrame, pipeline: RoutePipeline, partitions: int, functions: Functions) -> DataFrame:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from stream_processor.definition.contract import FieldPath, KeyPaths
 from stream_processor.definition.pipeline import (
     AggregatePipeline,
+    JoinSide,
     KeyPipeline,
     LatestPipeline,
     MembersPipeline,
@@ -141,7 +142,7 @@ def _record_key_problems(pipeline: StatefulPipeline) -> list[Column]:
 
 
 def _table_key_problems(pipeline: StatefulPipeline) -> list[Column]:
-    """Why two rows of the table might be one: their records' keys are not the file's key, and it has no source.key."""
+    """Why two rows of the table might be one, or joined with another key's: the record's key is not the file's."""
     if isinstance(pipeline, AggregatePipeline) or pipeline.definition.source.key is not None:
         return []
     key, what = pipeline.group, "group_by"
@@ -149,6 +150,9 @@ def _table_key_problems(pipeline: StatefulPipeline) -> list[Column]:
         key, what = pipeline.member, "keep.members.key"
     other = ~F.col("key").cast("string").eqNullSafe(key_text(F.col("after"), key))
     problem = f"the record's key is not {what}, {key}: two rows could be one; say source.key if no two have the same"
+    if isinstance(pipeline, JoinSide):
+        what = what if pipeline.section == "source" else "table_join.key"
+        problem = f"the record's key is not {what}, {key}: the rows of two tables are joined by it"
     return [F.when(F.col("after").isNotNull() & other, problem)]
 
 

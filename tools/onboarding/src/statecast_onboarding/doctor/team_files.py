@@ -42,7 +42,7 @@ def read_files(directory: Path) -> TeamFiles:
     return TeamFiles(
         topics={topic.name: topic.entry for topic in derivation.topics},
         stores={store.topic: store.query_entry for store in derivation.stores},
-        sources=frozenset(each.source.topic for each in pipelines),
+        sources=frozenset(source.topic for each in pipelines for source in each.sources.values()),
         sinks=frozenset(each.sink.topic for each in pipelines if each.keep.shape != "route"),
         connector=settings,
     )

@@ -1,0 +1,47 @@
+package io.statecast.spark;
+
+import java.time.Duration;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.TimeMode;
+import org.apache.spark.sql.types.StructType;
+
+/** Joins the rows that two tables have under one key, and tells each change of either; the door for Python. */
+public final class TableJoin {
+  private TableJoin() {}
+
+  /**
+   * Of each key that a batch has touched, and that has a joined row or had one before, one line: `key`, `deleted` (whether
+   * it has none now), `sequence`, the rows `source_row` and `joined_row`, and the `source` of the change that came last.
+   *
+   * <p>A line counts when its (`epoch`, `sequence`) is higher than what its side has under the key. The `sequence` of what is
+   * told rises with every batch that tells of the key: it is the batch's time, in milliseconds since 1970, or one more than
+   * the one before. A batch that runs again has the same time, and tells the same.
+   *
+   * @param lines with `key` (text), `side` (int: 0 of the source, 1 of the joined table), `epoch` and `sequence` (bigint),
+   *     none of them null, `payload` (binary, null where the row is gone), `source` (binary) and `committed` (bigint, may be
+   *     null; decides which of two changes came last)
+   * @param forgetSeconds how long a key is remembered that neither table has a row of
+   * @param sourceAlone whether a row of the source is a joined row without one of the joined table
+   * @param joinedAlone the same of a row of the joined table
+   */
+  public static Dataset<Row> apply(Dataset<Row> lines, long forgetSeconds, boolean sourceAlone, boolean joinedAlone) {
+    StructType input = lines.schema();
+    StructType output =
+        new StructType()
+            .add("key", "string", false)
+            .add("deleted", "boolean", false)
+            .add("sequence", "bigint", false)
+            .add("source_row", "binary", true)
+            .add("joined_row", "binary", true)
+            .add("source", "binary", true);
+    TableJoinProcessor processor =
+        new TableJoinProcessor(input, Duration.ofSeconds(forgetSeconds), sourceAlone, joinedAlone);
+    return lines
+        .groupBy("key")
+        .as(Encoders.STRING(), Encoders.row(input))
+        .transformWithState(processor, TimeMode.ProcessingTime(), OutputMode.Update(), Encoders.row(output));
+  }
+}

@@ -1,0 +1,159 @@
+package io.statecast.spark;
+
+import java.time.Duration;
+import java.util.List;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.StatefulProcessor;
+import org.apache.spark.sql.streaming.TTLConfig;
+import org.apache.spark.sql.streaming.TimeMode;
+import org.apache.spark.sql.streaming.TimerValues;
+import org.apache.spark.sql.streaming.ValueState;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.Iterator;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * The state behind {@link TableJoin}: of each key the last row of both sides.
+ *
+ * <p>A key is in one of two places: `rows` while a side has a row of it, `gone` for a while after. A side without a row keeps
+ * its place as long as the key is there, so that an older record which comes again is found out.
+ */
+final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
+  private static final long serialVersionUID = 1L;
+
+  /** A side of a state is (epoch, sequence, payload), those of the source first; the sequence told last follows. */
+  private static final int SIDE_FIELDS = 3;
+
+  private static final int PAYLOAD = 2;
+  private static final int TOLD = 2 * SIDE_FIELDS;
+
+  private final StructType state =
+      new StructType()
+          .add("source_epoch", "bigint", false)
+          .add("source_sequence", "bigint", false)
+          .add("source_row", "binary", true)
+          .add("joined_epoch", "bigint", false)
+          .add("joined_sequence", "bigint", false)
+          .add("joined_row", "binary", true)
+          .add("told", "bigint", false);
+  private final int side;
+  private final int epoch;
+  private final int sequence;
+  private final int payload;
+  private final int source;
+  private final int committed;
+  private final Duration forget;
+  private final boolean[] alone;
+  private transient ValueState<Row> rows;
+  private transient ValueState<Row> gone;
+
+  TableJoinProcessor(StructType input, Duration forget, boolean sourceAlone, boolean joinedAlone) {
+    this.side = input.fieldIndex("side");
+    this.epoch = input.fieldIndex("epoch");
+    this.sequence = input.fieldIndex("sequence");
+    this.payload = input.fieldIndex("payload");
+    this.source = input.fieldIndex("source");
+    this.committed = input.fieldIndex("committed");
+    this.forget = forget;
+    this.alone = new boolean[] {sourceAlone, joinedAlone};
+  }
+
+  @Override
+  public void init(OutputMode mode, TimeMode time) {
+    rows = getHandle().getValueState("rows", Encoders.row(state), TTLConfig.NONE());
+    gone = getHandle().getValueState("gone", Encoders.row(state), new TTLConfig(forget));
+  }
+
+  @Override
+  public Iterator<Row> handleInputRows(String key, Iterator<Row> lines, TimerValues timers) {
+    Row live = rows.get();
+    Row known = live == null ? gone.get() : live;
+    Object[] now = known == null ? nothing() : values(known);
+    boolean stood = stands(now);
+    Row[] applied = new Row[2];
+    while (lines.hasNext()) {
+      Row line = lines.next();
+      int at = line.getInt(side);
+      if (isNewer(line, now, at * SIDE_FIELDS)) {
+        put(line, now, at * SIDE_FIELDS);
+        applied[at] = line;
+      }
+    }
+    if (applied[0] == null && applied[1] == null) {
+      return CollectionConverters.asScala(List.<Row>of().iterator());
+    }
+    boolean tells = stood || stands(now);
+    if (tells) {
+      now[TOLD] = Math.max((Long) now[TOLD] + 1, timers.getCurrentProcessingTimeInMs());
+    }
+    remember(now, live != null, known != null);
+    List<Row> told = tells ? List.of(line(key, now, last(applied))) : List.of();
+    return CollectionConverters.asScala(told.iterator());
+  }
+
+  /** The state of a key of which nothing is known: any place is higher. */
+  private static Object[] nothing() {
+    return new Object[] {Long.MIN_VALUE, Long.MIN_VALUE, null, Long.MIN_VALUE, Long.MIN_VALUE, null, 0L};
+  }
+
+  private static Object[] values(Row row) {
+    Object[] values = new Object[row.size()];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = row.get(i);
+    }
+    return values;
+  }
+
+  private boolean isNewer(Row line, Object[] now, int at) {
+    int byEpoch = Long.compare(line.getLong(epoch), (Long) now[at]);
+    return byEpoch > 0 || (byEpoch == 0 && line.getLong(sequence) > (Long) now[at + 1]);
+  }
+
+  private void put(Row line, Object[] now, int at) {
+    now[at] = line.getLong(epoch);
+    now[at + 1] = line.getLong(sequence);
+    now[at + PAYLOAD] = line.get(payload);
+  }
+
+  private static boolean has(Object[] now, int side) {
+    return now[side * SIDE_FIELDS + PAYLOAD] != null;
+  }
+
+  /** Whether the key has a joined row. */
+  private boolean stands(Object[] now) {
+    return (has(now, 0) && has(now, 1)) || (has(now, 0) && alone[0]) || (has(now, 1) && alone[1]);
+  }
+
+  /** Of the newest change of each side the one that was committed last. */
+  private Row last(Row[] applied) {
+    if (applied[0] == null || applied[1] == null) {
+      return applied[0] == null ? applied[1] : applied[0];
+    }
+    return commit(applied[1]) > commit(applied[0]) ? applied[1] : applied[0];
+  }
+
+  private long commit(Row line) {
+    return line.isNullAt(committed) ? Long.MIN_VALUE : line.getLong(committed);
+  }
+
+  private void remember(Object[] now, boolean wasLive, boolean wasKnown) {
+    boolean lives = has(now, 0) || has(now, 1);
+    (lives ? rows : gone).update(RowFactory.create(now));
+    if (!lives && wasLive) {
+      rows.clear();
+    }
+    if (lives && wasKnown && !wasLive) {
+      gone.clear();
+    }
+  }
+
+  private Row line(String key, Object[] now, Row change) {
+    boolean stands = stands(now);
+    Object sourceRow = stands ? now[PAYLOAD] : null;
+    Object joinedRow = stands ? now[SIDE_FIELDS + PAYLOAD] : null;
+    return RowFactory.create(key, !stands, now[TOLD], sourceRow, joinedRow, change.get(source));
+  }
+}

@@ -1,0 +1,73 @@
+"""Joins two tables by the keys of their records: a change of either side writes the joined row anew (ADR 0040).
+
+A Java operator (TableJoin.java) holds the encoded rows of both sides, and tells a key once per micro-batch. What it
+tells is the same when a batch runs again after a crash: Spark writes down what a batch takes, and its time, before it
+begins.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+
+from stream_processor.definition.pipeline import TableJoinPipeline
+from stream_processor.spark_internals import table_join
+from stream_processor.steps.functions import Functions
+from stream_processor.steps.keyed_topic import encode_record, encode_source
+from stream_processor.steps.projection import KEPT, in_scope, message_of
+
+_JOINED, _MESSAGE = "__joined", "__message"
+
+
+def joined_lines(
+    changes: Sequence[DataFrame], pipeline: TableJoinPipeline, epoch: int, functions: Functions
+) -> DataFrame:
+    """The lines of keyed_topic.to_lines, from the sound changes of both sides; `epoch` is that of all.
+
+    The query ends where `select` makes a message that the topic does not take: to leave it out would leave an older row
+    in its place. Raises PipelineFileError for an expression that Spark cannot compute.
+    """
+    source, joined = (_lines(each, side, functions) for side, each in enumerate(changes))
+    kind = pipeline.join_type
+    told = table_join(source.union(joined), pipeline.definition.forget_deleted, kind != "inner", kind == "outer")
+    rows = [_row(F.col(name), side.row.full_name, functions) for name, side in zip(_ROWS, pipeline.sides, strict=True)]
+    scoped = in_scope(
+        told.withColumns(dict(zip(("after", _JOINED), rows, strict=True))), "after", {pipeline.joined_as: _JOINED}
+    )
+    message = message_of(scoped, pipeline, functions)
+    made = scoped.select(f"{KEPT}.*", message.alias(_MESSAGE))
+    payload = F.when(~F.col("deleted"), _fitting(F.col(_MESSAGE), pipeline))
+    record = encode_record(F.lit(epoch).cast("long"), F.col("sequence"), F.col("source"), payload, functions)
+    return made.select("key", "deleted", record.alias("record"))
+
+
+_ROWS = ("source_row", "joined_row")
+
+
+def _lines(changes: DataFrame, side: int, functions: Functions) -> DataFrame:
+    return changes.select(
+        F.col("key").cast("string").alias("key"),
+        F.lit(side).alias("side"),
+        "epoch",
+        "sequence",
+        F.when(F.col("after").isNotNull(), F.col("payload")).alias("payload"),
+        encode_source(F.col("change.source"), functions).alias("source"),
+        F.unix_micros("change.source.commit_time").alias("committed"),
+    )
+
+
+def _row(payload: Column, message: str, functions: Functions) -> Column:
+    """The row of an encoded one that was sound when it came; the query ends if its message has changed since."""
+    decoded = functions.decode_row(payload, message)
+    problem = decoded.getField("problem")
+    return F.when(problem.isNull(), decoded.getField("row")).otherwise(F.raise_error(problem))
+
+
+def _fitting(message: Column, pipeline: TableJoinPipeline) -> Column:
+    room = pipeline.max_payload_bytes
+    if room is None:
+        return message
+    size = F.octet_length(message)
+    takes = f" bytes, {pipeline.sink_topic} takes {room}: raise its max.message.bytes"
+    problem = F.concat(F.lit(f"{pipeline.name}: what select makes of "), "key", F.lit(" has "), size, F.lit(takes))
+    return F.when(size <= room, message).otherwise(F.raise_error(problem))
