@@ -4,7 +4,10 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from statecast_client.argument_types import seconds, whole_number
+
 DEFAULT_ADDRESS = "127.0.0.1:50051"
+_COUNT, _SECONDS = whole_number(), seconds(3600)
 
 _EPILOG = """\
 `statecast import` and `statecast doctor` come with the distribution statecast-onboarding; each has its own --help.
@@ -35,7 +38,7 @@ def parse(arguments: Sequence[str] | None, environment: Mapping[str, str]) -> ar
     store = argparse.ArgumentParser(add_help=False)
     store.add_argument("store", metavar="STORE")
     lag = argparse.ArgumentParser(add_help=False)
-    lag.add_argument("--max-lag-ms", type=_count, metavar="MS", help="the highest lag that is accepted")
+    lag.add_argument("--max-lag-ms", type=_COUNT, metavar="MS", help="the highest lag that is accepted")
     reading = [connection, store, lag]
     get = commands.add_parser("get", help="show the value of one key", parents=reading)
     get.add_argument("key", metavar="KEY")
@@ -44,7 +47,7 @@ def parse(arguments: Sequence[str] | None, environment: Mapping[str, str]) -> ar
     shards.add_argument("store", metavar="STORE", nargs="?", default="", help="leave it out for all")
     watch = commands.add_parser("watch", help="show what keys hold, and every change", parents=[connection, store])
     watch.add_argument("keys", metavar="KEY", nargs="*")
-    watch.add_argument("--limit", type=_count, metavar="N", help="stop after so many changes")
+    watch.add_argument("--limit", type=_COUNT, metavar="N", help="stop after so many changes")
     _add_push(watch.add_argument_group("over the gateway's WebSocket"), environment)
     options = parser.parse_args(arguments)
     if options.command == "watch":
@@ -65,7 +68,7 @@ def _connection(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     ):
         file = environment.get(f"STATECAST_TLS_{name.upper()}")
         add(f"--tls-{name}", type=Path, default=Path(file) if file else None, metavar="FILE", help=what)
-    add("--timeout", type=_seconds, default=5.0, metavar="SECONDS", help="the longest that a call may take [5]")
+    add("--timeout", type=_SECONDS, default=5.0, metavar="SECONDS", help="the longest that a call may take [5]")
     add("--json", action="store_true", help="write one JSON object a line")
     descriptors = environment.get("STATECAST_DESCRIPTORS")
     what = "a directory of .proto files and descriptor sets, beside the contract [$STATECAST_DESCRIPTORS]"
@@ -83,7 +86,7 @@ def _add_scan(parser: argparse.ArgumentParser) -> None:
     add("--to", dest="sort_to", default="", metavar="SORT", help="the sort value to stop before in each group")
     add("--prefix", dest="sort_prefix", default="", metavar="TEXT", help="only sort values that begin with this")
     add("--reverse", action="store_true", help="begin with the highest key")
-    add("--limit", type=_count, metavar="N", help="stop after so many rows")
+    add("--limit", type=_COUNT, metavar="N", help="stop after so many rows")
     add("--local-only", action="store_true", help="only what the first instance of --address owns")
 
 
@@ -102,8 +105,8 @@ def _add_push(group: argparse._ArgumentGroup, environment: Mapping[str, str]) ->
     add("--from", dest="sort_from", default="", metavar="SORT", help="from this sort value on")
     add("--to", dest="sort_to", default="", metavar="SORT", help="the sort value to stop before")
     add("--reverse", action="store_true", help="the members with the highest sort values")
-    add("--members", type=_count, default=0, metavar="N", help="so many members at the most")
-    add("--interval-ms", type=_count, metavar="MS", help="the shortest time between two lines of a key")
+    add("--members", type=_COUNT, default=0, metavar="N", help="so many members at the most")
+    add("--interval-ms", type=_COUNT, metavar="MS", help="the shortest time between two lines of a key")
 
 
 def _check_watch(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -113,19 +116,3 @@ def _check_watch(parser: argparse.ArgumentParser, options: argparse.Namespace) -
         parser.error("name at least one KEY, or with --push a --group")
     if options.push and not options.gateway:
         parser.error("--push needs --gateway, or $STATECAST_GATEWAY")
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a number of 1 or more")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a number of seconds above 0, and at most 3600")
-    return seconds

@@ -15,6 +15,7 @@ import grpc.aio
 from pydantic_settings import SettingsConfigDict
 
 from statecast_client import tls
+from statecast_client.argument_types import seconds, whole_number
 from statecast_client.command_line import DEFAULT_ADDRESS
 from statecast_client.errors import StatecastError
 from statecast_client.rendering import decoder
@@ -40,8 +41,7 @@ exit status:
   3  Kafka or the instance cannot be reached
   4  it was stopped before the run was complete
 """
-MAX_COUNT = 1000
-MAX_SECONDS = 86_400
+_COUNT, _SECONDS = whole_number(1000), seconds(86_400)
 LIMIT = 20
 """Rows that are named at the end."""
 
@@ -126,17 +126,17 @@ def _parse(arguments: Sequence[str]) -> Namespace:
     add("--kafka", metavar="HOST:PORT", help="brokers, with commas [$STATECAST_JOBS_KAFKA_BOOTSTRAP, 127.0.0.1:9092]")
     add("--kafka-properties", type=Path, metavar="FILE", help="properties of the client, such as security.protocol")
     add("--topic", default="job-runs", help="where the runners hear of each other [job-runs]")
-    add("--parallel", type=_count, default=4, metavar="N", help="rows in work at the same time [4]")
-    add("--attempts", type=_count, default=3, metavar="N", help="how often a row is tried that fails [3]")
-    add("--command-timeout", type=_seconds, default=60.0, metavar="S", help="the longest for one row [60]")
-    add("--lease", type=_seconds, default=15.0, metavar="S", help="a silent runner is dead after this [15]")
+    add("--parallel", type=_COUNT, default=4, metavar="N", help="rows in work at the same time [4]")
+    add("--attempts", type=_COUNT, default=3, metavar="N", help="how often a row is tried that fails [3]")
+    add("--command-timeout", type=_SECONDS, default=60.0, metavar="S", help="the longest for one row [60]")
+    add("--lease", type=_SECONDS, default=15.0, metavar="S", help="a silent runner is dead after this [15]")
     add(
         "--in-doubt",
         choices=["report", "repeat"],
         default="report",
         help="a row whose runner died while it was handled: name it at the end, or handle it again [report]",
     )
-    add("--timeout", type=_seconds, default=10.0, metavar="S", help="the longest for a call of the instance [10]")
+    add("--timeout", type=_SECONDS, default=10.0, metavar="S", help="the longest for a call of the instance [10]")
     add("--tls", action="store_true", help="encrypt, trusting the system's authorities unless --tls-ca is given")
     for name, what in (
         ("ca", "whose certificates to trust"),
@@ -165,19 +165,3 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         return words, []
     place = words.index("--")
     return words[:place], words[place + 1 :]
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= MAX_COUNT:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number from 1 to {MAX_COUNT}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= MAX_SECONDS:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a number of seconds above 0, and at most {MAX_SECONDS}")
-    return seconds

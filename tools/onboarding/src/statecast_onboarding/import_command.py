@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from statecast.descriptors import DescriptorsError, MessageTypes
+from statecast_client.argument_types import whole_number
 from statecast_domains.directories import DOMAIN_FILE
 from statecast_domains.errors import DomainFileError
 from statecast_onboarding.connector_file import CONNECTOR, ConnectorFile, connector, read_connector, topic_prefix
@@ -26,6 +27,7 @@ from statecast_service.errors import ServiceError
 from statecast_service.topic_names import is_topic_name
 
 MESSAGES = "messages"
+MAX_PARTITIONS = 10_000
 _NEXT = """\
 look at the files in {out}, edit them, then:
   export STATECAST_DESCRIPTORS={out}/messages      # for every service and client
@@ -226,12 +228,6 @@ def _parser() -> argparse.ArgumentParser:
         help="in files, messages, stores and keyed topics [the table's, or the topic's last part]",
     )
     add("--package", metavar="NAME", help="the messages' package [the topic's first part, and .v1]")
-    add("--partitions", type=_partitions, default=4, metavar="N", help="of the topics [4]")
+    add("--partitions", type=whole_number(MAX_PARTITIONS), default=4, metavar="N", help="of the topics [4]")
     add("--out", type=Path, default=Path("statecast"), metavar="DIR", help="where to write [statecast]")
     return parser
-
-
-def _partitions(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 10_000:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a number from 1 to 10000")
-    return int(text)

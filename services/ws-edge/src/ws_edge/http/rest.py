@@ -143,6 +143,10 @@ class TicketDocument(Document):
     )
 
 
+COPIED: Responses = {304: {"description": "The copy named by If-None-Match still holds."}}
+"""The answer to a caller whose copy still holds, for OpenAPI."""
+
+
 def failures(*statuses: int) -> Responses:
     """The error answers of a call, for OpenAPI."""
     return {status: {"model": ErrorReply} for status in (*statuses, 403, 422, 503)}
@@ -163,8 +167,7 @@ class Rest:
 
     def router(self) -> APIRouter:
         router = APIRouter(responses=failures())
-        copied: Responses = {304: {"description": "The copy named by If-None-Match still holds."}}
-        one, page = {**copied, **failures(404)}, {**copied, **failures(400, 404)}
+        one, page = COPIED | failures(404), COPIED | failures(400, 404)
         for method, path, call, model, responses in (
             ("GET", "/update/orders/{order_id}", self.get_order, OrderUpdatesReply, one),
             ("GET", "/v1/consumer", self.get_consumer, ConsumerDocument, None),

@@ -9,13 +9,13 @@ from ws_edge.authorization import check_all_rows, seen_by
 from ws_edge.errors import MalformedFrameError
 from ws_edge.http.caching import PublicCaching, conditional, page_etag
 from ws_edge.http.rest import (
+    COPIED,
     GroupFrom,
     GroupTo,
     Identify,
     IfNoneMatch,
     Limit,
     PageDocument,
-    Responses,
     SortFrom,
     SortTo,
     failures,
@@ -40,8 +40,7 @@ class StoreRest:
 
     def router(self) -> APIRouter:
         router = APIRouter(responses=failures())
-        copied: Responses = {304: {"description": "The copy named by If-None-Match still holds."}}
-        responses = {**copied, **failures(400, 404)}
+        responses = COPIED | failures(400, 404)
         router.add_api_route("/v1/stores/{store}", self.scan_store, response_model=PageDocument, responses=responses)
         return router
 

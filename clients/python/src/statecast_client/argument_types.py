@@ -1,0 +1,32 @@
+"""Types of arguments of the commands of `statecast`, for argparse."""
+
+import argparse
+from collections.abc import Callable
+
+
+def whole_number(maximum: int | None = None) -> Callable[[str], int]:
+    """What reads a number of 1 or more, at most the maximum; it raises ArgumentTypeError for any other text."""
+    limits = "of 1 or more" if maximum is None else f"from 1 to {maximum}"
+
+    def read(text: str) -> int:
+        number = int(text) if text.isascii() and text.isdigit() else 0
+        if number < 1 or (maximum is not None and number > maximum):
+            raise argparse.ArgumentTypeError(f"`{text}` is not a number {limits}")
+        return number
+
+    return read
+
+
+def seconds(maximum: int) -> Callable[[str], float]:
+    """What reads a number of seconds above 0, at most the maximum; it raises ArgumentTypeError for any other text."""
+
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = 0.0
+        if not 0 < number <= maximum:
+            raise argparse.ArgumentTypeError(f"`{text}` is not a number of seconds above 0, and at most {maximum}")
+        return number
+
+    return read
