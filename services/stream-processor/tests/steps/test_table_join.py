@@ -177,8 +177,9 @@ def test_a_key_that_was_forgotten_stands_behind_its_deletion(
     joining: Callable[..., Pipeline], batches_of: Callable[[Pipeline], MicroBatches]
 ) -> None:
     played = batches_of(joining("outer", forget_deleted="1s"))
+    there: list[Change] = [(STORES, "s", (9, 800), store("s")), (SALES, "s", (9, 800), sales("s", 1))]
     gone: list[Change] = [(STORES, "s", (9, 900), None), (SALES, "s", (9, 900), None)]
-    played.add_tables(map(record, [(STORES, "s", (9, 800), store("s")), (SALES, "s", (9, 800), sales("s", 1))]))
+    played.add_tables(map(record, there))
     played.add_tables(map(record, gone))
     played.run()
     again: Change = (SALES, "s", (1, 1), sales("s", 3))
