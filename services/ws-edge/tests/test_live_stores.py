@@ -12,6 +12,7 @@ from websockets.asyncio.client import ClientConnection
 
 from statecast.orders.v1.order_pb2 import Order
 from testkit.ws_edge.edge import RunningEdge, until
+from testkit.ws_edge.odds import MARKETS, QueryReader, odds_edge, put_market, put_match
 from ws_edge.errors import CLOSE_RESTART
 from ws_edge.states import StoreKey
 
@@ -87,6 +88,29 @@ async def test_a_narrower_rule_ends_the_sockets_that_watch_the_store_and_no_othe
         assert watching.close_code == CLOSE_RESTART
         assert "error" in await watch(other, "orders-by-item")
         assert await get(edge, "orders-by-item") == 403
+
+
+async def test_a_narrower_rule_ends_the_sockets_whose_queries_watch_the_store(tmp_path: Path) -> None:
+    async with (
+        odds_edge(tmp_path, stores_interval_ms=100) as edge,
+        edge.socket("/v1/stream") as watching,
+        edge.socket("/v1/stream") as other,
+    ):
+        put_match(edge, "m1")
+        put_market(edge, "m1", "a")
+        reader, unconcerned = QueryReader(watching), QueryReader(other)
+        await reader.watch(MARKETS)
+        await reader.until(("entered", "m1", "a"))
+        await unconcerned.watch({"store": "market-by-key", "group_field": "match_id"})
+        await unconcerned.until(("snapshot", "m1", "m1"))
+        file = tmp_path / "stores.yaml"
+        markets = "{name: odds-by-match, message: statecast.odds.v1.Market, keeps: members, owner: "
+        file.write_text(file.read_text().replace(f"{markets}everyone", f"{markets}staff"))
+        await watching.wait_closed()
+
+        assert watching.close_code == CLOSE_RESTART
+        put_match(edge, "m2")
+        await unconcerned.until(("entered", "", "m2"))
 
 
 async def test_a_wider_rule_shows_what_was_hidden(edge: RunningEdge, file: Path) -> None:

@@ -58,6 +58,11 @@ class LiveQuery(Subscriber):
         return len(self._branches)
 
     @property
+    def stores(self) -> frozenset[str]:
+        """The names of the stores of all steps."""
+        return frozenset((self.spec.first.store, *(step.store.name for step in self._steps)))
+
+    @property
     def held(self) -> Held:
         """What the client has been sent of each range of which it has been sent everything."""
         begun = ((path, branch.key.group, branch.subscription) for path, branch in self._branches.items())

@@ -146,8 +146,10 @@ class Session(Subscriber):
                 self.reply(self.codec.query_cancelled(request.name, request.reference))  # also when there was none
 
     def watches_any(self, stores: Collection[str]) -> bool:
-        """Whether it watches a key or a range of one of the stores."""
-        return any(key.store in stores for key in chain(self._keys, self._ranges))
+        """Whether it watches a key, a range or a query of one of the stores."""
+        in_queries = chain.from_iterable(query.stores for query in self._queries.values())
+        watched = chain((key.store for key in chain(self._keys, self._ranges)), in_queries)
+        return any(store in stores for store in watched)
 
     def watches(self, subject: Subject) -> bool:
         """Whether it watches the key or range, or a query of the name."""
