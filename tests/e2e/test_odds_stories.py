@@ -1,114 +1,254 @@
-"""Matches about to start and their markets, told by a real query service and an edge: what can go wrong does."""
+"""Matches about to start and their markets, through the gateway: what can go wrong does, and everybody goes on."""
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from uuid import uuid4
 
 import pytest
-from drivers.odds_board import FIRST, MATCHES, MESSAGES, Board, OddsWriter
-from httpx import AsyncClient
+from drivers.gateway_client import Frame, OrderSocket
+from drivers.odds_board import MARKETS, Board, OddsWriter, matches_of
+from drivers.odds_stack import CREDENTIALS, OddsStack, odds_stack
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from statecast.push.v1.range_pb2 import RangeChanged
+from statecast.push.v1.range_pb2 import Range, RangeChanged
 from statecast_client.push import PushClient
 from testkit.broker import BrokerProcess
-from testkit.query_cluster import QueryCluster, query_cluster
 from testkit.relay import Relay
-from testkit.ws_edge.edge import RunningEdge
-from ws_edge.channels import EDGE_STORES
+from testkit.service_process import ServiceProcess
+from testkit.waiting import wait_until_async
+from testkit.ws_edge.channels import channel_of
+from testkit.ws_edge.odds import QueryReader
 
 pytestmark = pytest.mark.timeout(300)
-SOCKETS = 100
-STORES = "stores:\n" + "".join(
-    f"  - {{name: {name}, message: {message}, keeps: members, owner: everyone}}\n" for name, message in MESSAGES.items()
-)
+SOCKETS, WATCHERS = 100, 6
+LARGE = ("winner", "goals", "corners")
+ROUNDS, ROW_BYTES = 40, 30_000
+MAX_ON_THE_WAY = 1_000_000
+"""What gateway, kernels and the edge's send buffers hold for one socket, in bytes, at the very most."""
 
 
-class OddsRig:
-    """What a story works with."""
-
-    def __init__(self, cluster: QueryCluster, edge: RunningEdge, relay: Relay) -> None:
-        self.cluster, self.edge, self.relay = cluster, edge, relay
-        self.odds = OddsWriter(cluster.bootstrap)
-
-    def board(self) -> Board:
-        """A board of a customer, whose connection the relay can cut."""
-        return Board(self.relay.address, self.edge.headers())
+@pytest.fixture(scope="module")
+def stack(query_broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OddsStack]:
+    """What all stories share; who kills a part starts it again."""
+    with odds_stack(query_broker.bootstrap, tmp_path_factory.mktemp("odds")) as running:
+        yield running
 
 
 @pytest.fixture
-async def rig(query_broker: BrokerProcess, tmp_path: Path) -> AsyncIterator[OddsRig]:
-    """Two query instances, an edge, and a relay before it."""
-    (tmp_path / "edge-stores.yaml").write_text(STORES)
-    with query_cluster(query_broker.bootstrap, tmp_path / "cluster") as cluster:
-        for name, message in MESSAGES.items():
-            cluster.add_keyed_store(name, message)
-        for name, store in EDGE_STORES.items():
-            cluster.add_plain_store(name, store.kind)
-        cluster.start("query-1", "query-2")
-        settings: dict[str, Any] = {
-            "stores": tmp_path / "edge-stores.yaml",
-            "query_addresses": tuple(instance.address for instance in cluster.instances.values()),
-        }
-        async with RunningEdge(**settings) as edge, Relay(edge.address) as relay:
-            yield OddsRig(cluster, edge, relay)
+def odds(stack: OddsStack) -> OddsWriter:
+    """The matches of a sport of the story's own."""
+    return OddsWriter(stack.cluster.bootstrap, f"sport-{uuid4().hex[:8]}")
 
 
-async def test_what_can_go_wrong_with_a_board_of_odds(rig: OddsRig) -> None:
-    """A market that is not there yet, a service that is lost, a page from a cache, and everybody at once."""
-    async with rig.board() as board:
-        await the_unknown_market_appears(rig, board)
-        await a_service_is_lost(rig, board)
-    await what_is_newer_than_a_page_follows(rig)
-    await everybody_comes_back_with_positions(rig)
+@asynccontextmanager
+async def boards_of(stack: OddsStack, odds: OddsWriter, count: int, *rows: str) -> AsyncIterator[list[Board]]:
+    """Boards of so many customers, which show these rows."""
+    async with AsyncExitStack() as opened:
+        boards = [Board(stack.address, CREDENTIALS, odds.sport) for _ in range(count)]
+        for board in boards:
+            await opened.enter_async_context(board)
+        for board in boards:
+            await board.until(*rows)
+        yield boards
 
 
-async def the_unknown_market_appears(rig: OddsRig, board: Board) -> None:
-    rig.odds.put_match("m1")
-    await board.until("m1")
-    rig.odds.put_market("m1", "winner")
-    await board.until("m1", "m1/winner")
+def killed_with_sockets(stack: OddsStack) -> ServiceProcess:
+    """Kills the edge that has the most sockets."""
+    sockets = stack.sockets()
+    edge = stack.edges[max(sockets, key=lambda name: sockets[name])]
+    edge.kill()
+    return edge
 
 
-async def a_service_is_lost(rig: OddsRig, board: Board) -> None:
-    """Each of the two has been the owner of some partition: the other one answers for it."""
-    lost = rig.cluster.instances["query-1"]
-    lost.kill()
-    rig.odds.put_match("m2")
-    rig.odds.put_market("m2", "winner")
-    await board.until("m1", "m1/winner", "m2", "m2/winner")
-    rig.odds.remove_match("m1")
-    await board.until("m2", "m2/winner")
-
-    assert board.snapshots == 1
+async def test_a_market_that_is_not_there_yet_appears(stack: OddsStack, odds: OddsWriter) -> None:
+    async with boards_of(stack, odds, 1) as (board,):
+        odds.put_match("unknown")
+        await board.until("unknown")
+        odds.put_market("unknown", "winner")
+        await board.until("unknown", "unknown/winner")
 
 
-async def what_is_newer_than_a_page_follows(rig: OddsRig) -> None:
-    headers = rig.edge.headers()
-    async with AsyncClient(base_url=f"http://{rig.edge.address}", headers=headers, timeout=60) as client:
-        answer = await client.get(f"/v1/stores/{MATCHES}/groups/{FIRST.group}", params={"limit": FIRST.limit})
+async def test_the_query_service_is_lost_and_comes_back(stack: OddsStack, odds: OddsWriter) -> None:
+    """First one instance, which has been the owner of some partition; then both, and what is written waits for them."""
+    one, both = stack.cluster.instances["query-1"], tuple(stack.cluster.instances.values())
+    odds.put_match("lost")
+    async with boards_of(stack, odds, 1, "lost") as (board,):
+        one.kill()
+        odds.put_market("lost", "winner")
+        await board.until("lost", "lost/winner")
+        await stack.revive(one)
+        for instance in both:
+            instance.kill()
+        odds.put_match("meanwhile")
+        odds.put_market("meanwhile", "winner")
+        odds.remove_match("lost")
+        await stack.revive(*both)
+        await board.until("meanwhile", "meanwhile/winner")
+
+    assert board.snapshots == 1, "the socket has stayed, and nothing was told anew"
+
+
+async def test_what_is_newer_than_a_page_of_a_cache_follows(stack: OddsStack, odds: OddsWriter) -> None:
+    first = matches_of(odds.sport)
+    odds.put_match("cached")
+    async with boards_of(stack, odds, 1, "cached"), stack.calls() as client:
+        answer = await client.get(f"/v1/stores/{first['store']}/groups/{odds.sport}", params={"limit": first["limit"]})
     page = answer.json()
-    rig.odds.put_match("m3")
-    async with PushClient(f"ws://{rig.relay.address}/v1/stream", credentials=headers) as push:
-        newer = await push.watch_range(FIRST, after=page["through"], interval_ms=0)
+    odds.put_match("newer")
+    async with PushClient(f"ws://{stack.address}/v1/stream", credentials=CREDENTIALS) as push:
+        newer = await push.watch_range(Range(**first), after=page["through"], interval_ms=0)
         change = await anext(newer)
 
-    assert [row["row"]["match_id"] for row in page["states"]] == ["m2"]
+    assert [row["row"]["match_id"] for row in page["states"]] == ["cached"]
     assert isinstance(change, RangeChanged)
-    assert (change.key.member, newer.recovered) == ("m3", True)
+    assert (change.key.member, newer.recovered) == ("newer", True)
     assert answer.headers["Cache-Control"].startswith("public")
 
 
-async def everybody_comes_back_with_positions(rig: OddsRig) -> None:
-    async with AsyncExitStack() as open_boards:
-        boards = [await open_boards.enter_async_context(rig.board()) for _ in range(SOCKETS)]
+async def test_everybody_comes_back_at_once_with_positions(stack: OddsStack, odds: OddsWriter) -> None:
+    odds.put_match("storm")
+    odds.put_market("storm", "winner")
+    async with Relay(stack.address) as relay, AsyncExitStack() as opened:
+        boards = [Board(relay.address, CREDENTIALS, odds.sport) for _ in range(SOCKETS)]
         for board in boards:
-            await board.until("m2", "m2/winner", "m3")
-        await rig.relay.cut()
-        rig.odds.put_market("m2", "winner", "another name")
-        rig.odds.put_market("m3", "goals")
+            await opened.enter_async_context(board)
         for board in boards:
-            await board.until("m2", "m2/winner", "m3", "m3/goals")
-            await board.until_named("m2/winner", "another name")
+            await board.until("storm", "storm/winner")
+        await relay.cut()
+        odds.put_market("storm", "winner", "another name")
+        odds.put_market("storm", "goals")
+        for board in boards:
+            await board.until("storm", "storm/winner", "storm/goals")
+            await board.until_named("storm/winner", "another name")
 
     assert {board.snapshots for board in boards} == {1}, "each has resumed"
+
+
+async def test_an_edge_is_killed_and_its_clients_resume_at_the_other(stack: OddsStack, odds: OddsWriter) -> None:
+    odds.put_match("killed")
+    odds.put_market("killed", "winner")
+    async with boards_of(stack, odds, WATCHERS, "killed", "killed/winner") as boards:
+        edge = killed_with_sockets(stack)
+        odds.put_market("killed", "winner", "another name")
+        odds.put_match("later")
+        for board in boards:
+            await board.until("killed", "killed/winner", "later")
+            await board.until_named("killed/winner", "another name")
+        (sockets,) = stack.sockets().values()
+        await stack.revive_edge(edge)
+
+    assert sockets == WATCHERS
+    assert {board.snapshots for board in boards} == {1}, "each has resumed"
+
+
+async def test_a_query_of_a_channel_goes_on_at_the_other_edge_without_a_gap(stack: OddsStack, odds: OddsWriter) -> None:
+    odds.put_match("told")
+    odds.put_market("told", "winner")
+    query = {"name": "q", "first": matches_of(odds.sport), "steps": [MARKETS]}
+    async with stack.calls() as client:
+        channel = await channel_of(client, {"query": query, "interval_ms": 0})
+    async with attached(stack, channel) as before:
+        await before.until(("entered", "told", "winner"))
+        edge = killed_with_sockets(stack)
+        odds.put_market("told", "winner", "another name")
+        odds.put_match("missed")
+        odds.put_market("missed", "goals")
+        with pytest.raises(ConnectionClosed):
+            await before.until(("never", "", ""))
+    async with attached(stack, channel, [{"name": "q", "after": before.after}]) as after:
+        await after.until(("changed", "told", "winner"), ("entered", "missed", "goals"))
+        resumed = list(after.told)
+        async with stack.calls() as client:
+            await client.delete(f"{channel}/subscriptions/query", params={"name": "q"})
+        await after.until(("query_unwatched", "", ""))
+    await stack.revive_edge(edge)
+
+    assert sorted(resumed) == [
+        ("changed", "", "missed"),
+        ("changed", "told", "winner"),
+        ("entered", "missed", "goals"),
+        ("recovered", "", odds.sport),
+        ("recovered", "told", "told"),
+        ("snapshot", "missed", "missed"),
+    ]
+
+
+@asynccontextmanager
+async def attached(stack: OddsStack, channel: str, after: Sequence[Frame] = ()) -> AsyncIterator[QueryReader]:
+    """A socket of the channel that has begun after what a client has of its queries."""
+    async with await socket_of(stack, channel) as socket:
+        reader = QueryReader(socket)
+        await reader.until(("channel_attached", "", ""))
+        await reader.say(id="b", begin={"after_queries": list(after)})
+        yield reader
+
+
+async def socket_of(stack: OddsStack, channel: str) -> ClientConnection:
+    """A socket of the channel, opened as soon as the gateway leads to an edge that lives."""
+    opened = list[ClientConnection]()
+
+    async def opens() -> bool:
+        with suppress(InvalidStatus):
+            opened.append(await stack.socket(f"{channel}/stream"))
+        return bool(opened)
+
+    await wait_until_async(opens, "the gateway leads to an edge")
+    return opened[0]
+
+
+async def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_of_each_market(
+    stack: OddsStack, odds: OddsWriter
+) -> None:
+    odds.put_match("slow")
+    for market in LARGE:
+        odds.put_market("slow", market, name_in(0))
+    async with boards_of(stack, odds, WATCHERS, "slow", *(f"slow/{market}" for market in LARGE)) as boards:
+        assert all(stack.sockets().values()), "at each edge somebody reads"
+        with stack.phone().open_unread("/v1/stream") as phone:
+            await asyncio.to_thread(watch_until_shown, phone, odds.sport)
+            for number in range(1, ROUNDS + 1):
+                await change_until_shown(odds, boards, number)
+            await asyncio.to_thread(read_until_shown, phone, ROUNDS)
+            changes = [frame["range_changed"] for frame in phone.frames if "range_changed" in frame]
+
+    told = {market: [each for each in changes if each["key"]["member"] == market][1:] for market in LARGE}
+    # Only what was on the way before it stalled is old; of the rest there was one version of each market.
+    assert (sum(map(len, told.values())) - len(LARGE)) * ROW_BYTES < MAX_ON_THE_WAY
+    for late in told.values():
+        offsets = [int(each["position"]["offset"]) for each in late]
+        assert offsets == sorted(set(offsets))
+        # An edge has shown each version to those who read beside it: what this one is not told, it is told of.
+        assert len(late) + sum(int(each.get("skipped", 0)) for each in late) == ROUNDS
+        assert late[-1]["row"]["name"] == name_in(ROUNDS)
+
+
+def name_in(number: int) -> str:
+    """The name of a market in a round: a long one."""
+    return f"{number}-{'x' * ROW_BYTES}"
+
+
+async def change_until_shown(odds: OddsWriter, boards: Sequence[Board], number: int) -> None:
+    """Changes each large market, and returns when all boards show it."""
+    for market in LARGE:
+        odds.put_market("slow", market, name_in(number))
+    for board in boards:
+        for market in LARGE:
+            await board.until_named(f"slow/{market}", name_in(number))
+
+
+def watch_until_shown(phone: OrderSocket, sport: str) -> None:
+    """Asks for the query and reads on until it shows each large market."""
+    query = {"name": "q", "first": matches_of(sport), "steps": [MARKETS]}
+    phone.send({"id": "1", "watch_query": {"query": query, "interval_ms": 0}})
+    read_until_shown(phone, 0)
+
+
+def read_until_shown(phone: OrderSocket, number: int) -> None:
+    """Reads on until each large market is shown as it is in the round."""
+    waiting = set(LARGE)
+    while waiting:
+        changed = phone.next().get("range_changed", {})
+        if changed.get("row", {}).get("name") == name_in(number):
+            waiting.discard(changed["key"]["member"])

@@ -1,11 +1,11 @@
-"""Matches and their markets on keyed topics of their own, and a board that shows them to one client."""
+"""Matches and their markets on keyed topics of their own, and what shows them to a client."""
 
 import asyncio
 import itertools
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Self
+from typing import Any, Self
 
 from confluent_kafka import Producer
 from google.protobuf.message import Message
@@ -25,25 +25,29 @@ from testkit.waiting import scaled
 MATCHES, ODDS = "matches-about-to-start", "odds-by-match"
 MESSAGES: Mapping[str, str] = {MATCHES: "statecast.odds.v1.Match", ODDS: "statecast.odds.v1.Market"}
 FLUSH_S = 60
-SPORT = "football"
-FIRST = Range(store=MATCHES, group=SPORT, limit=50)
-MARKETS = QueryStep(store=ODDS, group_field="match_id", limit=20)
+MARKETS: dict[str, Any] = {"store": ODDS, "group_field": "match_id", "limit": 20}
+
+
+def matches_of(sport: str) -> dict[str, Any]:
+    """The range of the matches of a sport that are about to start."""
+    return {"store": MATCHES, "group": sport, "limit": 50}
 
 
 class OddsWriter:
-    """Writes what the pipelines of the odds would, and returns when Kafka has acknowledged it."""
+    """Writes what the pipelines of the odds would of one sport, and returns when Kafka has acknowledged it."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, sport: str) -> None:
+        self.sport = sport
         self._producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER_SETTINGS})
         self._sequence = itertools.count(1)
 
     def put_match(self, match_id: str) -> None:
         """A match is about to start."""
-        self._write(MATCHES, (SPORT, match_id, match_id), Match(match_id=match_id, sport=SPORT))
+        self._write(MATCHES, (self.sport, match_id, match_id), Match(match_id=match_id, sport=self.sport))
 
     def remove_match(self, match_id: str) -> None:
         """It has started."""
-        self._write(MATCHES, (SPORT, match_id, match_id), None)
+        self._write(MATCHES, (self.sport, match_id, match_id), None)
 
     def put_market(self, match_id: str, market_id: str, name: str = "match winner") -> None:
         """A market of a match is there, or has changed."""
@@ -65,7 +69,8 @@ class OddsWriter:
 class Board:
     """One client that watches the query, as a page would: `rows` has the paths of all that it shows."""
 
-    def __init__(self, address: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, address: str, headers: Mapping[str, str], sport: str) -> None:
+        self._first = Range(**matches_of(sport))
         self.rows: set[str] = set()
         self.names: dict[str, str] = {}
         self.snapshots = 0
@@ -74,7 +79,7 @@ class Board:
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
-        self._query = await self._client.watch_query("board", FIRST, MARKETS, interval_ms=0)
+        self._query = await self._client.watch_query("board", self._first, QueryStep(**MARKETS), interval_ms=0)
         self._reading = asyncio.create_task(self._read())
         return self
 
