@@ -18,9 +18,10 @@ from statecast.sales.v1.store_pb2 import Store
 from statecast.sales.v1.store_sales_pb2 import StoreSales
 from statecast.sales.v1.store_with_sales_pb2 import StoreWithSales
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline, inputs_of
+from stream_processor.steps.dead_letters import REASON, dead_letters
 from stream_processor.steps.functions import Functions
-from testkit.stream_processor.micro_batches import EPOCH, MicroBatches, pieces
+from testkit.stream_processor.micro_batches import EPOCH, KAFKA_COLUMNS, MicroBatches, pieces
 from testkit.stream_processor.model import read_fenced
 from testkit.topics import Record
 from testkit.waiting import wait_until
@@ -205,3 +206,23 @@ def test_what_is_too_large_for_the_topic_ends_the_query(
         PySparkException, match=r"stores-with-sales: what select makes of s has .* takes 100: raise its"
     ):
         played.run()
+
+
+def test_a_record_whose_key_is_not_in_its_row_is_set_aside_on_either_side(
+    joining: Callable[..., Pipeline], spark: SparkSession, functions: Functions
+) -> None:
+    reasons = []
+    for side, change in zip(
+        inputs_of(joining("left")),
+        [(STORES, "other", (1, 1), store("s")), (SALES, "other", (1, 1), sales("s", 1))],
+        strict=True,
+    ):
+        topic, written = record(change)
+        line = (written.key, written.value, topic, 0, 0, None, None)
+        [letter] = dead_letters(spark.createDataFrame([line], KAFKA_COLUMNS), [side], functions).collect()
+        reasons.append({each.key: bytes(each.value).decode() for each in letter.headers}[REASON])
+
+    assert reasons == [
+        f"the record's key is not {key}, store_id: the rows of two tables are joined by it"
+        for key in ("group_by", "table_join.key")
+    ]
