@@ -156,11 +156,13 @@ def _within(apart: Sequence[Pause], samples: Sequence[Sample]) -> list[Pause]:
 RATES = (1_000, 10_000)
 STARTED = (1, len(pipeline_files([PIPELINES])))  # pipelines in one process
 Job = Callable[[], list[Metric]]
+MODES = [(name, mode) for name, shape in SHAPES.items() for mode in shape.modes]
+IN_REAL_TIME = [name for name, mode in MODES if mode == "realtime"]
 NAMES = (
-    *(f"latency.{shape}.{mode}.{rate}" for shape, mode, rate in product(SHAPES, TRIGGERS, RATES)),
-    *(f"state.{shape}" for shape in SHAPES),
-    *(f"pauses.{shape}" for shape in SHAPES),
-    *(f"sustained.{shape}" for shape in SHAPES),
+    *(f"latency.{shape}.{mode}.{rate}" for (shape, mode), rate in product(MODES, RATES)),
+    *(f"state.{shape}" for shape in IN_REAL_TIME),
+    *(f"pauses.{shape}" for shape in IN_REAL_TIME),
+    *(f"sustained.{shape}" for shape in IN_REAL_TIME),
     *(f"drain.{mode}" for mode in TRIGGERS),
     *(f"starts.{count}" for count in STARTED),
 )
@@ -176,13 +178,13 @@ def measure(names: Sequence[str], checkpoints: int) -> Measured:
 
 def _jobs(measurements: Measurements, names: set[str]) -> Iterator[tuple[str, Job]]:
     """What must be called for the names: all rates of a shape and a mode share a processor, and its state is theirs."""
-    for shape, mode in product(SHAPES, TRIGGERS):
+    for shape, mode in MODES:
         rates = [rate for rate in RATES if f"latency.{shape}.{mode}.{rate}" in names]
         state = mode == "realtime" and f"state.{shape}" in names
         if rates or state:
             yield f"latency.{shape}.{mode}", partial(measurements.latency, shape, mode, rates, state)
-    single: dict[str, Job] = {f"pauses.{shape}": partial(measurements.pauses, shape) for shape in SHAPES}
-    single |= {f"sustained.{shape}": partial(measurements.sustained, shape) for shape in SHAPES}
+    single: dict[str, Job] = {f"pauses.{shape}": partial(measurements.pauses, shape) for shape in IN_REAL_TIME}
+    single |= {f"sustained.{shape}": partial(measurements.sustained, shape) for shape in IN_REAL_TIME}
     single |= {f"drain.{mode}": partial(measurements.drain, mode) for mode in TRIGGERS}
     single |= {f"starts.{count}": partial(measurements.starts, count) for count in STARTED}
     yield from ((name, job) for name, job in single.items() if name in names)

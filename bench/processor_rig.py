@@ -1,5 +1,6 @@
 """One broker, and on it for each measurement a processor: with one pipeline, its load and a reader, or with many."""
 
+import copy
 import tempfile
 import time
 from array import array
@@ -13,8 +14,9 @@ import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.processor_workload import Bank, Sent, Shape
-from statecast.state.v1.state_pb2 import StateRecord
+from statecast_domains.derivation import derive
 from statecast_domains.directories import pipeline_files
+from statecast_domains.domain import read_domains
 from testkit.ports import free_ports
 from testkit.stream_processor.process import Processor
 from testkit.topics import create_topic
@@ -75,7 +77,8 @@ SILENT_S = 120.0
 class Sink:
     """Follows the topic from its beginning; appends are stamped by the broker, so it may read as late as it likes."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, index_of: Callable[[bytes], int]) -> None:
+        self._index_of = index_of
         self._consumer = Consumer(
             {"bootstrap.servers": bootstrap, "group.id": "bench", "fetch.wait.max.ms": 50, "queued.min.messages": 1000}
         )
@@ -122,20 +125,19 @@ class Sink:
         if value is None:
             assert isinstance(headers, list)
             value = next(bytes(content) for name, content in headers if name == TOMBSTONE_HEADER)
-        change = StateRecord.FromString(value).source.log_sequence_number - 1
-        self.at_ms[change] = stamp_ms
+        self.at_ms[self._index_of(value)] = stamp_ms
         self.times_ms.setdefault(partition or 0, []).append(stamp_ms)
 
 
 PARTITIONS = 4
-TABLE = {"min.compaction.lag.ms": "86400000"}
-"""What a topic needs that a pipeline reads as a table; no other minds it."""
 CHECKPOINT_S = 10  # a sixth of what pipelines ship with, so that a short measurement meets checkpoints too
 TRIGGERS: dict[str, dict[str, str]] = {
     "realtime": {"mode": "realtime", "checkpoint": f"{CHECKPOINT_S}s"},
     "microbatch": {"mode": "micro-batch", "interval": "100ms"},
 }
 PIPELINES = Path(__file__).parents[1] / "domains"
+WRITTEN = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact", "min.compaction.lag.ms": "86400000"}
+"""Of a topic that a pipeline writes. The broker stamps records as it appends them, when readers can have them."""
 
 
 @dataclass(frozen=True)
@@ -170,42 +172,53 @@ class Rig:
         self.sink.read_until(complete)
 
     def commits_ms(self) -> list[float]:
-        """When each checkpoint of the pipeline was complete, in milliseconds since 1970."""
-        files = sorted((self._checkpoints / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
-        return [file.stat().st_mtime * 1000 for file in files]
+        """When each checkpoint of the shape's pipelines was complete, in milliseconds since 1970."""
+        files = [file for each in self._checkpoints for file in (each / "commits").glob("[0-9]*")]
+        return sorted(file.stat().st_mtime * 1000 for file in files)
 
     def cpu_s(self) -> float:
         times = self.processor.jvm().cpu_times()
         return float(times.user + times.system)
 
     def changelog_bytes(self) -> int:
-        """What the checkpoints of the pipeline hold of its state, as far as they are written change by change."""
-        return sum(file.stat().st_size for file in (self._checkpoints / "state").rglob("*.changelog"))
+        """What the shape's checkpoints hold of the state, as far as they are written change by change."""
+        files = [file for each in self._checkpoints for file in (each / "state").rglob("*.changelog")]
+        return sum(file.stat().st_size for file in files)
 
     @property
-    def _checkpoints(self) -> Path:
-        return self.directory / "checkpoints" / self.shape.pipeline
+    def _checkpoints(self) -> list[Path]:
+        return [self.directory / "checkpoints" / name for name in self.shape.pipelines]
+
+
+def _files(shape: Shape, mode: str, directory: Path) -> list[Path]:
+    """The shape's pipelines, with their topics after a prefix of their own, in the order of the data."""
+    prefix, files = f"{uuid4().hex[:6]}.", []
+    for name in shape.pipelines:
+        [shipped] = PIPELINES.rglob(f"{name}.yaml")
+        replaced = shape.replaced if name == shape.pipeline else {}
+        content = copy.deepcopy({**yaml.safe_load(shipped.read_text()), **replaced, "trigger": TRIGGERS[mode]})
+        for section in ("source", "sink"):
+            content[section]["topic"] = prefix + content[section]["topic"]
+        file = directory / shipped.name
+        file.write_text(yaml.safe_dump(content))
+        files.append(file)
+    return files
 
 
 @contextmanager
 def rig(bootstrap: str, shape: Shape, mode: str, bank: Bank, count: int) -> Iterator[Rig]:
-    """Topics, a load of the shape's first `count` changes, and a processor of its pipeline alone."""
-    prefix = f"{uuid4().hex[:6]}."
+    """Topics, a load of the shape's first `count` changes, and a processor of its pipelines alone."""
     with tempfile.TemporaryDirectory(prefix="statecast-bench-") as temporary:
         directory = Path(temporary)
-        [shipped] = PIPELINES.rglob(f"{shape.pipeline}.yaml")
-        content = {**yaml.safe_load(shipped.read_text()), **shape.replaced, "trigger": TRIGGERS[mode]}
-        for section in ("source", "sink"):
-            content[section]["topic"] = prefix + content[section]["topic"]
-        source, sink = content["source"]["topic"], content["sink"]["topic"]
+        files = _files(shape, mode, directory)
+        contents = [yaml.safe_load(file.read_text()) for file in files]
+        source, sink = contents[0]["source"]["topic"], contents[-1]["sink"]["topic"]
         create_topic(bootstrap, source, PARTITIONS)
-        create_topic(bootstrap, f"{source}.dead-letter", 1)
-        # The broker stamps the sink's records as it appends them: that is when a reader can have them.
-        create_topic(bootstrap, sink, PARTITIONS, {"message.timestamp.type": "LogAppendTime"})
-        file = directory / shipped.name
-        file.write_text(yaml.safe_dump(content))
-        processor = Processor(directory, bootstrap, free_ports(1)[0], [file])
-        reader = Sink(bootstrap, sink)
+        for content in contents:
+            create_topic(bootstrap, f"{content['source']['topic']}.dead-letter", 1)
+            create_topic(bootstrap, content["sink"]["topic"], PARTITIONS, WRITTEN)
+        processor = Processor(directory, bootstrap, free_ports(1)[0], files)
+        reader = Sink(bootstrap, sink, shape.index_of)
         try:
             yield Rig(shape, directory, Load(bootstrap, source, bank.changes(shape, count)), reader, processor)
         except (TimeoutError, RuntimeError) as error:
@@ -223,15 +236,10 @@ def empty_pipelines(bootstrap: str, count: int) -> Iterator[Processor]:
     files = pipeline_files([PIPELINES])[:count]
     if len(files) < count:
         raise RuntimeError(f"{count} pipelines were asked for, {len(files)} ship")
-    topics: dict[str, int] = {}
-    for file in files:
-        content = yaml.safe_load(file.read_text())
-        read = [content[section]["topic"] for section in ("source", "table_join") if section in content]
-        names = [*read, content["sink"]["topic"], *(each["topic"] for each in content.get("joins", ()))]
-        topics |= dict.fromkeys(names, PARTITIONS) | {f"{each}.dead-letter": 1 for each in read}
     existing = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"}).list_topics(timeout=10).topics
-    for name in topics.keys() - existing.keys():
-        create_topic(bootstrap, name, topics[name], TABLE)
+    for topic in derive(read_domains([PIPELINES])).topics:
+        if topic.name not in existing:
+            create_topic(bootstrap, topic.name, topic.partitions, topic.config)
     with tempfile.TemporaryDirectory(prefix="statecast-bench-") as temporary:
         processor = Processor(Path(temporary), bootstrap, free_ports(1)[0], files)
         try:

@@ -82,11 +82,16 @@ class Suite:
     measure: Callable[..., Measured]  # takes the names of measurements, and the options by name
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
-        """Measures what is chosen; writes it down only when that is everything. Returns 1 when one has failed."""
+        """Measures what is chosen; writes it down when that is everything, or under another name if one is given.
+
+        Returns 1 when one has failed.
+        """
         parser = ArgumentParser(prog=f"python -m bench.{self.name}", description=self.description)
         parser.add_argument("--list", action="store_true", help="name the measurements, and measure nothing")
         only = "measure this, or what begins so"
         parser.add_argument("--only", action="append", default=[], metavar="NAME", help=only)
+        into = "write results/NAME.json, whatever is measured; what could not be measured is left out"
+        parser.add_argument("--into", metavar="NAME", help=into)
         for name, default in self.options.items():
             parser.add_argument(f"--{name}", type=type(default), default=default, help="(%(default)s)")
         chosen = vars(parser.parse_args(arguments))
@@ -103,8 +108,9 @@ class Suite:
             print(table(metrics))
         for name in failed:
             print(f"{name} could not be measured; see above", file=sys.stderr)
-        if not failed and len(names) == len(self.measurements) and options == self.options:
-            write(self.name, metrics, {**self.options, **self.settings})
+        whole = not failed and len(names) == len(self.measurements) and options == self.options
+        if chosen["into"] or whole:
+            write(chosen["into"] or self.name, metrics, {**options, **self.settings})
         return 1 if failed else 0
 
 

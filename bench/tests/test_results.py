@@ -117,6 +117,14 @@ def test_a_whole_suite_is_written_with_the_facts_of_the_machine(suite: Given) ->
     assert json.loads((directory / "query.machine.json").read_text())["settings"] == {"rows": 5, "x": 1}
 
 
+def test_a_part_is_written_under_a_name_of_its_own(suite: Given) -> None:
+    tested, _, directory = suite
+
+    assert tested.main(["--only", "gets", "--rows", "7", "--into", "query-part"]) == 0
+    assert sorted(file.name for file in directory.iterdir()) == ["query-part.json", "query-part.machine.json"]
+    assert json.loads((directory / "query-part.machine.json").read_text())["settings"] == {"rows": 7, "x": 1}
+
+
 def test_an_unknown_measurement_is_refused(suite: Given) -> None:
     with pytest.raises(SystemExit):
         suite[0].main(["--only", "nothing"])
