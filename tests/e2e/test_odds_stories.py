@@ -159,7 +159,7 @@ async def test_a_query_of_a_channel_goes_on_at_the_other_edge_without_a_gap(stac
             await before.until(("never", "", ""))
     async with attached(stack, channel, [{"name": "q", "after": before.after}]) as after:
         await after.until(("changed", "told", "winner"), ("entered", "missed", "goals"))
-        resumed = list(after.told)
+        resumed = list(after.events)
         async with stack.calls() as client:
             await client.delete(f"{channel}/subscriptions/query", params={"name": "q"})
         await after.until(("query_unwatched", "", ""))
@@ -213,10 +213,10 @@ async def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_of_ea
             await asyncio.to_thread(read_until_shown, phone, ROUNDS)
             changes = [frame["range_changed"] for frame in phone.frames if "range_changed" in frame]
 
-    told = {market: [each for each in changes if each["key"]["member"] == market][1:] for market in LARGE}
+    shown = {market: [each for each in changes if each["key"]["member"] == market][1:] for market in LARGE}
     # Only what was on the way before it stalled is old; of the rest there was one version of each market.
-    assert (sum(map(len, told.values())) - len(LARGE)) * ROW_BYTES < MAX_ON_THE_WAY
-    for late in told.values():
+    assert (sum(map(len, shown.values())) - len(LARGE)) * ROW_BYTES < MAX_ON_THE_WAY
+    for late in shown.values():
         offsets = [int(each["position"]["offset"]) for each in late]
         assert offsets == sorted(set(offsets))
         # An edge has shown each version to those who read beside it: what this one is not told, it is told of.
