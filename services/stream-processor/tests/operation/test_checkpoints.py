@@ -12,7 +12,7 @@ from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import PipelineChangedError
 from stream_processor.operation.checkpoints import Checkpoints, LocalFiles, claim
-from stream_processor.operation.plan import QueryPlan, plan
+from stream_processor.operation.plan import QueryPlan, plan, topics_of
 from testkit.stream_processor import sales
 from testkit.stream_processor.changes import POSITION_CHANGES
 
@@ -154,6 +154,25 @@ def test_a_topic_that_was_made_anew_is_refused(
         claim(
             Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key")), {**IDS, topic: "C"}, no_epochs
         )
+
+
+def test_a_joined_table_that_was_made_anew_or_is_joined_otherwise_is_refused(
+    tmp_path: Path, shipped: Callable[..., Pipeline]
+) -> None:
+    join = shipped("stores-with-sales")
+    ids = dict.fromkeys(topics_of([join]), "A")
+    [query, *_] = plan([join], dict.fromkeys(ids, 4))
+    checkpoints = Checkpoints(str(tmp_path), LocalFiles())
+    claim(checkpoints, query, ids, no_epochs)
+    (tmp_path / "stores-with-sales").mkdir()
+    claim(checkpoints, query, ids, no_epochs)
+
+    with pytest.raises(PipelineChangedError, match=r"stores-with-sales\.yaml: table_join\.topic\.id: changed since"):
+        claim(checkpoints, query, {**ids, "sales-by-store": "B"}, no_epochs)
+    sales = {"topic": "sales-by-store", "message": "statecast.sales.v1.StoreSales", "as": "sales", "type": "outer"}
+    [outer, *_] = plan([shipped("stores-with-sales", table_join=sales)], dict.fromkeys(ids, 4))
+    with pytest.raises(PipelineChangedError, match=r"stores-with-sales\.yaml: table_join: changed since"):
+        claim(checkpoints, outer, ids, no_epochs)
 
 
 def test_a_checkpoint_keeps_its_epoch_and_the_next_one_has_a_higher(

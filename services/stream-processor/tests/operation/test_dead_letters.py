@@ -79,6 +79,17 @@ def test_those_from_before_the_first_start_do_not_count(
     assert metrics.registry.get_sample_value("stream_processor_dead_letters", {"topic": TOPIC}) == 0
 
 
+def test_a_join_counts_the_letters_of_each_of_its_tables(tmp_path: Path, shipped: Callable[..., Pipeline]) -> None:
+    limits = DeadLetterLimits(
+        [shipped("stores-with-sales")], lambda _: {}, lambda *_: [], Checkpoints(str(tmp_path), LocalFiles())
+    )
+
+    assert limits.by_topic == {
+        "stores-by-key.dead-letter": {"stores-with-sales": 1000},
+        "sales-by-store.dead-letter": {"stores-with-sales": 1000},
+    }
+
+
 def test_each_pipeline_has_a_limit_of_its_own_which_holds_over_a_restart(
     begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
 ) -> None:
