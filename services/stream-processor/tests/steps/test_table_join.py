@@ -211,12 +211,9 @@ def test_what_is_too_large_for_the_topic_ends_the_query(
 def test_a_record_whose_key_is_not_in_its_row_is_set_aside_on_either_side(
     joining: Callable[..., Pipeline], spark: SparkSession, functions: Functions
 ) -> None:
+    changes: list[Change] = [(STORES, "other", (1, 1), store("s")), (SALES, "other", (1, 1), sales("s", 1))]
     reasons = []
-    for side, change in zip(
-        inputs_of(joining("left")),
-        [(STORES, "other", (1, 1), store("s")), (SALES, "other", (1, 1), sales("s", 1))],
-        strict=True,
-    ):
+    for side, change in zip(inputs_of(joining("left")), changes, strict=True):
         topic, written = record(change)
         line = (written.key, written.value, topic, 0, 0, None, None)
         [letter] = dead_letters(spark.createDataFrame([line], KAFKA_COLUMNS), [side], functions).collect()
