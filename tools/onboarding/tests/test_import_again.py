@@ -34,7 +34,7 @@ def test_a_second_table_is_added_to_what_was_edited(
     assert added["poll.interval.ms"] == "7"
     assert check() == 0
     names = [topic.name for topic in read_topics(out / "topics.yaml")]
-    assert len(names) == len(set(names)) == 8
+    assert len(names) == len(set(names)) == 9
     stores = {
         store["name"]: store["owner"] for store in yaml.safe_load((out / "edge-stores.yaml").read_text())["stores"]
     }

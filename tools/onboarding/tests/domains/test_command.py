@@ -70,9 +70,9 @@ def test_a_system_is_what_its_files_say_once_they_were_applied(
     applied = said()
     assert plan(arguments) == 0
 
-    assert said() == ["nothing differs: 5 topics, 3 stores"]
+    assert said() == ["nothing differs: 6 topics, 3 stores"]
     assert plan([str(domain)]) == 0
-    assert said() == ["the files are sound: 5 topics, 3 stores; name --kafka, --query or --out to compare them"]
+    assert said() == ["the files are sound: 6 topics, 3 stores; name --kafka, --query or --out to compare them"]
     assert applied[: len(planned)] == planned
     assert any(
         line.startswith("+ topic ") and "orders-by-key: 2 partitions, cleanup.policy=compact" in line

@@ -24,6 +24,7 @@ SAMPLE = 50
 GROUPS = {
     "query-service": (("Read", "query-service"), ("Describe", "stream-processor.checkpointed")),
     "stream-processor": (("Read", "stream-processor.checkpointed"),),
+    "statecast-jobs": (("Describe", "statecast-jobs"),),
 }
 """What each service must be allowed to do to which consumer groups, by their names without the prefix."""
 _LIBRDKAFKA_TIMEOUT_S = 600.0
