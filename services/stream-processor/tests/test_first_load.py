@@ -13,7 +13,7 @@ from testkit.stream_processor.model import read_fenced
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import create_topic, read_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 STORES = 20_000
 TOPICS = ("stores", "invoices", "stores.dead-letter", "invoices.dead-letter", "stores-by-key", "invoices-with-store")

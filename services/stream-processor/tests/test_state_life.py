@@ -70,6 +70,7 @@ def processor(tmp_path: Path, kafka: str, create_topics: Callable[[str], None]) 
 
 
 @pytest.mark.kafka
+@pytest.mark.long
 def test_rows_that_are_gone_are_forgotten_in_real_time_mode(kafka: str, processor: tuple[Processor, str]) -> None:
     program, source = processor
     producer = Producer({"bootstrap.servers": kafka})

@@ -67,7 +67,10 @@ async def test_a_client_keeps_the_promises_of_the_protocol(edge: RunningEdge, co
         await play(client, ScriptedOrders(edge, relay))
 
 
-@both_clients
+@pytest.mark.parametrize(
+    "connect",
+    [pytest.param(python_client, id="python"), pytest.param(browser_client, id="browser", marks=pytest.mark.long)],
+)
 async def test_a_client_renews_its_access_in_time_and_resumes_when_it_is_too_late(connect: Connect) -> None:
     credentials = ClientCredentials(
         lambda seconds: {"X-Gateway-Claims": claims(exp=time.time() + seconds)}, SHORT_S, LONG_S
