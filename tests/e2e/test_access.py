@@ -48,6 +48,7 @@ def test_an_expired_token_closes_the_socket_that_it_opened(stack: RunningStack, 
     assert closing.value.rcvd.code == EXPIRED
 
 
+@pytest.mark.long
 def test_a_renewed_socket_goes_on_without_a_gap(stack: RunningStack, source: OrderSource) -> None:
     order_id = source.place(ALICE, {"item-a": 1}).order_id
     phone = TokenClient(stack, "alice", SHORT_S)

@@ -38,6 +38,7 @@ def busy_stack(tmp_path: Path) -> Iterator[RunningStack]:
         yield running
 
 
+@pytest.mark.long
 @pytest.mark.timeout(2_400)
 def test_every_instance_equals_the_model_and_no_subscriber_saw_state_go_backwards(busy_stack: RunningStack) -> None:
     bootstrap = busy_stack.file.kafka.bootstrap

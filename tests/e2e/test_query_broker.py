@@ -5,7 +5,7 @@ from drivers.loaded_cluster import LoadedCluster
 
 from testkit.broker import BrokerProcess
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 
 def test_the_broker_is_restarted(query: LoadedCluster, query_broker: BrokerProcess) -> None:

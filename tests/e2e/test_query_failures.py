@@ -19,6 +19,7 @@ def test_each_instance_is_killed_in_turn(query: LoadedCluster) -> None:
         query.assert_all_answered(name)
 
 
+@pytest.mark.long
 def test_an_instance_is_frozen_for_a_while(query: LoadedCluster) -> None:
     query.instance("query-2").pause()
     time.sleep(FROZEN_S)

@@ -67,6 +67,7 @@ def test_a_job_handles_each_row_with_no_more_than_its_acls(running: SecuredStack
     assert "the ACLs of Kafka do not allow Describe on the group statecast-jobs" in refused.stderr
 
 
+@pytest.mark.long
 def test_passwords_are_changed_while_the_services_run(running: SecuredStack, broker: SecuredBroker) -> None:
     before = running.newest_order()
     for service in ("cdc-simulator", "stream-processor", "query-service", "ws-edge"):

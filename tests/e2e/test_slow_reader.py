@@ -106,6 +106,7 @@ def test_who_stops_reading_delays_nobody_and_is_then_told_the_newest_and_what_wa
         assert sum(map(skipped_in, reader.all_frames())) == reader.skipped() - skipped
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_who_reads_nothing_is_cut_off_and_resumes_where_it_was(
     stack: RunningStack, source: OrderSource, operator: GatewayClient
