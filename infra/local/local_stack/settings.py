@@ -44,7 +44,7 @@ class Settings(ServiceSettings):
     checkpoint_interval: str = ""
     driver_memory: str = ""
 
-    start_timeout_s: float = Field(default=300, gt=0)
+    start_timeout_s: float = Field(default=600, gt=0)
     stop_grace_s: float = Field(default=15, gt=0)
     restart_first_s: float = Field(default=0.5, ge=0)
     restart_max_s: float = Field(default=8, gt=0)
