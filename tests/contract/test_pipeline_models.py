@@ -266,10 +266,15 @@ def test_a_change_that_is_too_late_for_its_hour_changes_nothing() -> None:
     assert {key: (hour.invoices, hour.amount_cents) for key, hour in sales.items()} == {FIRST_HOUR: (1, 150)}
 
 
+def stores_of(*rows: Store) -> History:
+    history = History(StoreChange, "stores")
+    for row in rows:
+        history.snapshot(row)
+    return history
+
+
 def test_an_invoice_stands_with_its_store_as_it_ever_was_or_without() -> None:
-    stores = History(StoreChange, "stores")
-    stores.snapshot(Store(store_id="s1", name="Corner"))
-    stores.snapshot(Store(store_id="s2", name="Plaza"))
+    stores = stores_of(Store(store_id="s1", name="Corner"), Store(store_id="s2", name="Plaza"))
     stores.update("s1", name="Square")
     history = invoices()
     history.create(invoice("i1", 100))
@@ -285,13 +290,6 @@ def test_an_invoice_stands_with_its_store_as_it_ever_was_or_without() -> None:
         ]
     }
     assert {key: store.name for key, store in stores_by_key(stores.changes).items()} == {"s1": "Square", "s2": "Plaza"}
-
-
-def stores_of(*rows: Store) -> History:
-    history = History(StoreChange, "stores")
-    for row in rows:
-        history.snapshot(row)
-    return history
 
 
 def test_sales_of_a_city_are_those_of_the_stores_that_stand_there() -> None:
@@ -324,9 +322,7 @@ def test_where_a_store_has_moved_the_log_does_not_say_in_which_city_it_sold() ->
 
 
 def test_a_store_stands_with_all_that_it_has_sold_or_with_nothing() -> None:
-    stores = History(StoreChange, "stores")
-    stores.snapshot(Store(store_id="s1", name="Corner"))
-    stores.snapshot(Store(store_id="s2", name="Plaza"))
+    stores = stores_of(Store(store_id="s1", name="Corner"), Store(store_id="s2", name="Plaza"))
     stores.update("s1", name="Square")
     history = invoices()
     history.create(invoice("i1", 100))
