@@ -16,6 +16,7 @@ from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import encode_record, encode_source
 from stream_processor.steps.projection import KEPT, in_scope, message_of
 
+_ROWS = ("source_row", "joined_row")
 _JOINED, _MESSAGE = "__joined", "__message"
 
 
@@ -29,19 +30,18 @@ def joined_lines(
     """
     source, joined = (_lines(each, side, functions) for side, each in enumerate(changes))
     kind = pipeline.join_type
-    told = table_join(source.union(joined), pipeline.definition.forget_deleted, kind != "inner", kind == "outer")
+    joined_rows = table_join(source.union(joined), pipeline.definition.forget_deleted, kind != "inner", kind == "outer")
     rows = [_row(F.col(name), side.row.full_name, functions) for name, side in zip(_ROWS, pipeline.sides, strict=True)]
     scoped = in_scope(
-        told.withColumns(dict(zip(("after", _JOINED), rows, strict=True))), "after", {pipeline.joined_as: _JOINED}
+        joined_rows.withColumns(dict(zip(("after", _JOINED), rows, strict=True))),
+        "after",
+        {pipeline.joined_as: _JOINED},
     )
     message = message_of(scoped, pipeline, functions)
     made = scoped.select(f"{KEPT}.*", message.alias(_MESSAGE))
     payload = F.when(~F.col("deleted"), _fitting(F.col(_MESSAGE), pipeline))
     record = encode_record(F.lit(epoch).cast("long"), F.col("sequence"), F.col("source"), payload, functions)
     return made.select("key", "deleted", record.alias("record"))
-
-
-_ROWS = ("source_row", "joined_row")
 
 
 def _lines(changes: DataFrame, side: int, functions: Functions) -> DataFrame:
