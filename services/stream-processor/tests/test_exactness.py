@@ -213,7 +213,11 @@ def encoded(row: Order, values: str) -> bytes:
     return row.SerializeToString()
 
 
-@pytest.mark.parametrize(("window", "hop"), [(HOURLY, SIZE), (EACH_QUARTER, QUARTER)])
+TUMBLING = pytest.param(HOURLY, SIZE, id="tumbling", marks=pytest.mark.long)
+HOPPING = pytest.param(EACH_QUARTER, QUARTER, id="hopping")
+
+
+@pytest.mark.parametrize(("window", "hop"), [TUMBLING, HOPPING])
 @few_but_rich
 @given(chance=st.randoms(use_true_random=False))
 def test_windows_end_with_what_was_committed_before_they_closed(

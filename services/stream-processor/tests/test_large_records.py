@@ -14,7 +14,7 @@ from testkit.stream_processor.model import by_order, model, wait_for_state
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import read_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def test_a_large_row_with_a_large_key_ends_nothing(

@@ -210,6 +210,7 @@ def test_a_replay_in_another_order_ends_with_the_rows_of_the_table(
     assert held(crashed.written + replayed.written, shape) == of_rows(left(events), shape)
 
 
+@pytest.mark.long
 def test_the_sequence_of_a_group_does_not_depend_on_the_order(positions: Making, play: Playing) -> None:
     events = [created(8, "p"), event("u", 16, after=position("p")), event("u", 24, after=position("p", "b"))]
     orders = ([*events, truncated(32)], [truncated(32), *events], [events[0], truncated(32), *events[1:]])

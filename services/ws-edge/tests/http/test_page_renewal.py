@@ -61,6 +61,7 @@ async def tab() -> AsyncIterator[Tab]:
         yield opened
 
 
+@pytest.mark.long
 async def test_a_token_is_renewed_in_time_without_another_socket(tab: Tab) -> None:
     await tab.is_given_a_token(SOON_S)
     await tab.signs_in()
