@@ -197,7 +197,7 @@ def _files(shape: Shape, mode: str, directory: Path) -> list[Path]:
         [shipped] = PIPELINES.rglob(f"{name}.yaml")
         replaced = shape.replaced if name == shape.pipeline else {}
         content = copy.deepcopy({**yaml.safe_load(shipped.read_text()), **replaced, "trigger": TRIGGERS[mode]})
-        for section in ("source", "sink"):
+        for section in content.keys() & {"source", "table_join", "sink"}:
             content[section]["topic"] = prefix + content[section]["topic"]
         file = directory / shipped.name
         file.write_text(yaml.safe_dump(content))
@@ -213,10 +213,12 @@ def rig(bootstrap: str, shape: Shape, mode: str, bank: Bank, count: int) -> Iter
         files = _files(shape, mode, directory)
         contents = [yaml.safe_load(file.read_text()) for file in files]
         source, sink = contents[0]["source"]["topic"], contents[-1]["sink"]["topic"]
+        read = {each[section]["topic"] for each in contents for section in each.keys() & {"source", "table_join"}}
         create_topic(bootstrap, source, PARTITIONS)
-        for content in contents:
-            create_topic(bootstrap, f"{content['source']['topic']}.dead-letter", 1)
-            create_topic(bootstrap, content["sink"]["topic"], PARTITIONS, WRITTEN)
+        for topic in (read | {each["sink"]["topic"] for each in contents}) - {source}:
+            create_topic(bootstrap, topic, PARTITIONS, WRITTEN)
+        for topic in read:
+            create_topic(bootstrap, f"{topic}.dead-letter", 1)
         processor = Processor(directory, bootstrap, free_ports(1)[0], files)
         reader = Sink(bootstrap, sink, shape.index_of)
         try:

@@ -26,6 +26,8 @@ SUMS = {"aggregate": {"positions": "count(*)", "shares": "sum(amount)"}}
 MAXIMA = {"aggregate": {"positions": "count(*)", "shares": "max(amount)"}}
 TOLD = {"operations": ["create", "update", "snapshot"], "totals": {"total_points": "sum(total_amount_cents div 100)"}}
 """Corrections tell the total too, or most changes of the workload would make no record."""
+SALES = {"topic": "sales-by-store", "message": "statecast.sales.v1.StoreSales", "as": "sales", "type": "outer"}
+"""What stores-with-sales joins; no store need be there."""
 HOPS = {"time": "created_at", "size": "1h", "hop": "10m", "lateness": "7d"}
 
 Sent = tuple[bytes, bytes]  # key and value of a record
@@ -121,7 +123,7 @@ def _sealed(change: OrderChange | OpenPositionChange | InvoiceChange, index: int
     """The bytes of the change, which is the one with the log sequence number `index + 1`."""
     change.operation = OPERATION_CREATE if created else OPERATION_UPDATE
     change.source.epoch, change.source.log_sequence_number, change.source.table = 1, index + 1, "rows"
-    change.source.commit_time.seconds = STAMP_S
+    change.source.commit_time.FromMicroseconds(STAMP_S * 1_000_000 + index)
     if not created:
         return change.SerializeToString()
     insertion = type(change)()
@@ -158,6 +160,14 @@ SHAPES = {
     ),
     "windows": Shape("hourly-sales-by-store", _invoice_changes, _groups),
     "hops": Shape("hourly-sales-by-store", _invoice_changes, _groups, {"window": HOPS}),
+    "table_join": Shape(
+        "stores-with-sales",
+        _invoice_changes,
+        _groups,
+        {"table_join": SALES},
+        table="sales-by-store",
+        modes=("microbatch",),
+    ),
     "totals": Shape(
         "loyalty-notifications",
         _invoice_changes,
