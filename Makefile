@@ -147,6 +147,10 @@ long: install ## What CI has no time for: unit and end-to-end tests that take mi
 e2e-brokers: install ## End-to-end: each of three brokers is killed, and each falls silent, under steady load
 	THREE_BROKERS_VICTIMS=3 $(BIN)/pytest tests/e2e/test_three_brokers.py
 
+.PHONY: e2e-domains
+e2e-domains: install ## End-to-end: every domain but the orders is what its model says, after each service was killed, Spark's too
+	$(BIN)/pytest tests/e2e/domains
+
 .PHONY: e2e-adoption
 e2e-adoption: install ## End-to-end: a team's tables, on Kafka with the rights of a prefix, by the commands of the documentation alone
 	$(BIN)/pytest -s tests/e2e/test_adoption.py

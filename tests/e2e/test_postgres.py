@@ -1,6 +1,6 @@
 """Orders live in a real PostgreSQL, and Debezium tells of their changes: what SQL does is what a phone sees."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from drivers.gateway_client import GatewayClient, client_of
@@ -74,11 +74,15 @@ def test_an_update_by_sql_reaches_a_subscriber(table: OrderTable, phone: Gateway
     }
 
 
-@pytest.mark.long
-def test_connect_and_postgresql_are_killed_and_every_instance_holds_what_sql_says(
-    table: OrderTable, postgres_stack: RunningStack
+PROCESSOR = pytest.param(("stream-processor",), id="processor")
+SOURCE = pytest.param(("connect", "postgres", "connect"), id="source", marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("victims", [PROCESSOR, SOURCE])
+def test_after_kills_every_instance_holds_what_sql_says(
+    table: OrderTable, postgres_stack: RunningStack, victims: Sequence[str]
 ) -> None:
-    for victim in ("connect", "postgres", "connect"):
+    for victim in victims:
         _wait_for_changes(table)
         postgres_stack.kill(victim)
         postgres_stack.wait_ready(victim, scaled(120))
@@ -90,6 +94,8 @@ def test_connect_and_postgresql_are_killed_and_every_instance_holds_what_sql_say
     assert moved
     for query in postgres_stack.file.queries:
         eventually(lambda address=query.shard_address: _assert_holds(address, truth), timeout_s=180)  # type: ignore[misc]
+    postgres_stack.start("cdc-simulator")
+    postgres_stack.wait_ready("cdc-simulator", scaled(60))
 
 
 def _wait_for_changes(table: OrderTable) -> None:

@@ -114,8 +114,13 @@ def undisturbed(domains_stack: RunningStack) -> Played:
     return _played(domains_stack, sources)
 
 
-@pytest.fixture(scope="module")
-def disturbed(undisturbed: Played) -> Iterator[Disturbed]:
+PROCESSOR_LIVES = pytest.param((), id="processor-lives")
+ALL_DIE = pytest.param(("stream-processor",), id="all-die", marks=pytest.mark.long)
+"""It needs minutes to start so many pipelines again."""
+
+
+@pytest.fixture(scope="module", params=[PROCESSOR_LIVES, ALL_DIE])
+def disturbed(undisturbed: Played, request: pytest.FixtureRequest) -> Iterator[Disturbed]:
     """After more changes, during which each service has died while staff watched groups of every store."""
     stack, sources = undisturbed.stack, undisturbed.sources
     screens = [screen for name, expected in undisturbed.expected.items() for screen in _screens(name, expected)]
@@ -123,7 +128,7 @@ def disturbed(undisturbed: Played) -> Iterator[Disturbed]:
     with StoreWatchers(gateway_of(stack), client_of(stack, "operator"), screens, board) as watchers:
         wait_until(lambda: not watchers.waiting, lambda: f"still waiting: {watchers.waiting}", timeout_s=120)
         sources.go_on()
-        for victim in (*sources.names, "stream-processor", "query-1", "edge-1", "gateway"):
+        for victim in (*sources.names, *request.param, "query-1", "edge-1", "gateway"):
             _kill(stack, victim, sources)
         watchers.check()
         yield Disturbed(_played(stack, sources), watchers)
