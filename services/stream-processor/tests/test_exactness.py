@@ -184,7 +184,7 @@ def test_a_chain_ends_with_the_newest_rows(
     assert read_sums(sums) == item_sums(row for row in rows if row.order_id < "order-6")
 
 
-@pytest.mark.parametrize("values", ["protobuf", "json"])
+@pytest.mark.parametrize("values", [pytest.param("protobuf", marks=pytest.mark.long), "json"])
 def test_a_table_by_offset_ends_with_the_newest_rows(
     shipped: Callable[..., Pipeline], follow: Chaining, values: str
 ) -> None:

@@ -68,6 +68,7 @@ def test_each_record_says_the_total_then_and_says_it_again_after_a_crash(
     assert by_card(played.written) == wanted
 
 
+@pytest.mark.long
 def test_a_correction_counts_from_then_on(
     shipped: Callable[..., Pipeline], tmp_path: Path, spark: SparkSession, functions: Functions
 ) -> None:

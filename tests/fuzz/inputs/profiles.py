@@ -5,7 +5,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "fuzz-ci", max_examples=200, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+    "fuzz-ci", max_examples=80, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
 )
 settings.register_profile(
     "fuzz-long", max_examples=1_000, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True

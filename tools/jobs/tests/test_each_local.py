@@ -145,6 +145,7 @@ def test_each_client_gets_one_mail_whoever_comes_goes_or_is_killed(
     assert set(handled.values()) == {1}
 
 
+@pytest.mark.long
 def test_a_row_in_doubt_is_handled_again_under_the_same_id_where_that_is_asked_for(
     sink: tuple[MailSink, int], runners: Runners
 ) -> None:
