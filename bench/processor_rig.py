@@ -1,6 +1,5 @@
 """One broker, and on it for each measurement a processor: with one pipeline, its load and a reader, or with many."""
 
-import copy
 import tempfile
 import time
 from array import array
@@ -14,10 +13,12 @@ import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.processor_workload import Bank, Sent, Shape
-from statecast_domains.derivation import derive
+from statecast_domains import pipeline_file
+from statecast_domains.derivation import DEAD_LETTER, derive
 from statecast_domains.directories import pipeline_files
 from statecast_domains.domain import read_domains
 from testkit.ports import free_ports
+from testkit.stream_processor.pipeline_files import write_prefixed
 from testkit.stream_processor.process import Processor
 from testkit.topics import create_topic
 
@@ -196,12 +197,8 @@ def _files(shape: Shape, mode: str, directory: Path) -> list[Path]:
     for name in shape.pipelines:
         [shipped] = PIPELINES.rglob(f"{name}.yaml")
         replaced = shape.replaced if name == shape.pipeline else {}
-        content = copy.deepcopy({**yaml.safe_load(shipped.read_text()), **replaced, "trigger": TRIGGERS[mode]})
-        for section in content.keys() & {"source", "table_join", "sink"}:
-            content[section]["topic"] = prefix + content[section]["topic"]
-        file = directory / shipped.name
-        file.write_text(yaml.safe_dump(content))
-        files.append(file)
+        content = {**yaml.safe_load(shipped.read_text()), **replaced, "trigger": TRIGGERS[mode]}
+        files.append(write_prefixed(directory / shipped.name, content, prefix))
     return files
 
 
@@ -211,14 +208,14 @@ def rig(bootstrap: str, shape: Shape, mode: str, bank: Bank, count: int) -> Iter
     with tempfile.TemporaryDirectory(prefix="statecast-bench-") as temporary:
         directory = Path(temporary)
         files = _files(shape, mode, directory)
-        contents = [yaml.safe_load(file.read_text()) for file in files]
-        source, sink = contents[0]["source"]["topic"], contents[-1]["sink"]["topic"]
-        read = {each[section]["topic"] for each in contents for section in each.keys() & {"source", "table_join"}}
+        pipelines = [pipeline_file.read(file) for file in files]
+        source, sink = pipelines[0].source.topic, pipelines[-1].sink.topic
+        read = {each.topic for pipeline in pipelines for each in pipeline.sources.values()}
         create_topic(bootstrap, source, PARTITIONS)
-        for topic in (read | {each["sink"]["topic"] for each in contents}) - {source}:
+        for topic in (read | {pipeline.sink.topic for pipeline in pipelines}) - {source}:
             create_topic(bootstrap, topic, PARTITIONS, WRITTEN)
         for topic in read:
-            create_topic(bootstrap, f"{topic}.dead-letter", 1)
+            create_topic(bootstrap, f"{topic}{DEAD_LETTER}", 1)
         processor = Processor(directory, bootstrap, free_ports(1)[0], files)
         reader = Sink(bootstrap, sink, shape.index_of)
         try:

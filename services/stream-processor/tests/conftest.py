@@ -22,6 +22,7 @@ from stream_processor.operation.session import start_session
 from stream_processor.settings import Settings
 from stream_processor.steps.functions import Functions
 from testkit.ports import free_ports
+from testkit.stream_processor.pipeline_files import write_prefixed
 from testkit.stream_processor.process import Processor
 
 PIPELINES = Path(__file__).parents[3] / "domains"
@@ -138,13 +139,7 @@ def prefixed(file: Path, directory: Path, prefix: str, replaced: dict[str, objec
     """Writes the pipeline file anew with other topics."""
     content = yaml.safe_load(file.read_text())
     content.pop("store", None)  # its readers would have to fit the replaced keys
-    content |= replaced
-    joined = [content["table_join"]] if content.get("table_join") else []
-    for section in (content["source"], content["sink"], *content.get("joins", ()), *joined):
-        section["topic"] = prefix + section["topic"]
-    written = directory / file.name
-    written.write_text(yaml.safe_dump(content))
-    return written
+    return write_prefixed(directory / file.name, content | replaced, prefix)
 
 
 @pytest.fixture

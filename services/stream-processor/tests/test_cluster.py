@@ -17,6 +17,7 @@ from testkit.ports import free_ports
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.cluster import Cluster
 from testkit.stream_processor.model import by_customer, by_order, model, wait_for_state
+from testkit.stream_processor.pipeline_files import write_prefixed
 from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import read_topic
 
@@ -61,11 +62,7 @@ def prefix(kafka: str) -> str:
 
 def written(name: str, directory: Path, prefix: str) -> Path:
     content = yaml.safe_load(next(PIPELINES.rglob(f"{name}.yaml")).read_text())
-    for section in ("source", "sink"):
-        content[section]["topic"] = prefix + content[section]["topic"]
-    file = directory / f"{name}.yaml"
-    file.write_text(yaml.safe_dump(content))
-    return file
+    return write_prefixed(directory / f"{name}.yaml", content, prefix)
 
 
 def history() -> Iterator[OrderChange]:
