@@ -61,11 +61,16 @@ SHAPES: dict[str, dict[str, Any]] = {
     },
     "aggregate": {},
 }
-EACH_SHAPE = [pytest.param(name, marks=[] if name == "aggregate" else [pytest.mark.long]) for name in SHAPES]
 few_but_rich = settings(
     max_examples=3,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+def each_shape(in_ci: str) -> pytest.MarkDecorator:
+    """A test of each shape, of which CI has time for one."""
+    shapes = [pytest.param(name, marks=[] if name == in_ci else [pytest.mark.long]) for name in SHAPES]
+    return pytest.mark.parametrize("shape", shapes)
 
 
 @pytest.fixture
@@ -97,7 +102,7 @@ def go_on(played: MicroBatches, *batches: Iterable[Event]) -> None:
     played.run()
 
 
-@pytest.mark.parametrize("shape", EACH_SHAPE)
+@each_shape(in_ci="aggregate")
 def test_what_came_before_a_truncation_goes_and_what_comes_after_it_stays(
     positions: Making, play: Playing, shape: str
 ) -> None:
@@ -111,7 +116,7 @@ def test_what_came_before_a_truncation_goes_and_what_comes_after_it_stays(
     assert held(played.written, shape) == of_rows([position("q", "a", 5), position("s", "b", 7)], shape)
 
 
-@pytest.mark.parametrize("shape", EACH_SHAPE)
+@each_shape(in_ci="aggregate")
 def test_rows_from_before_a_truncation_that_are_read_after_it_stay_away(
     positions: Making, play: Playing, shape: str
 ) -> None:
@@ -121,7 +126,7 @@ def test_rows_from_before_a_truncation_that_are_read_after_it_stay_away(
     assert held(played.written, shape) == of_rows([position("q", "b")], shape)
 
 
-@pytest.mark.parametrize("shape", EACH_SHAPE)
+@each_shape(in_ci="aggregate")
 def test_what_a_crash_left_on_the_topic_goes_though_the_replay_reads_the_truncation_first(
     positions: Making, play: Playing, shape: str
 ) -> None:
@@ -138,7 +143,7 @@ def test_a_row_that_a_snapshot_reads_after_a_truncation_comes_in(positions: Maki
     assert held(played.written, "latest") == of_rows([position("new", amount=2)], "latest")
 
 
-@pytest.mark.parametrize("shape", EACH_SHAPE)
+@each_shape(in_ci="aggregate")
 def test_a_truncation_that_comes_again_or_late_writes_nothing(positions: Making, play: Playing, shape: str) -> None:
     played = play(positions(shape), [created(8, "p")], [truncated(32)], [created(40, "q")])
     written = len(played.written)
@@ -190,9 +195,7 @@ def test_windows_that_were_closed_stay(shipped: Making, play: Playing) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "shape", [pytest.param(name, marks=[] if name == "members" else [pytest.mark.long]) for name in SHAPES]
-)
+@each_shape(in_ci="members")
 @pytest.mark.parametrize(
     "full", [pytest.param(False, id="default"), pytest.param(True, id="full", marks=pytest.mark.long)]
 )
