@@ -121,7 +121,10 @@ ALL_DIE = pytest.param(("stream-processor",), id="all-die", marks=pytest.mark.lo
 
 @pytest.fixture(scope="module", params=[PROCESSOR_LIVES, ALL_DIE])
 def disturbed(undisturbed: Played, request: pytest.FixtureRequest) -> Iterator[Disturbed]:
-    """After more changes, during which each service has died while staff watched groups of every store."""
+    """After more changes, during which the services have died while staff watched groups of every store.
+
+    The processor has where the parameter names it.
+    """
     stack, sources = undisturbed.stack, undisturbed.sources
     screens = [screen for name, expected in undisturbed.expected.items() for screen in _screens(name, expected)]
     board = _board_of(undisturbed.expected["matches-by-sport-and-status"])
