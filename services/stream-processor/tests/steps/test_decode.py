@@ -15,7 +15,7 @@ from statecast.change.v1.change_pb2 import (
 )
 from statecast.orders.v1.order_pb2 import OrderChange
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.steps.decode import decode
+from stream_processor.steps.decode import TOMBSTONE, decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import change, order
@@ -81,17 +81,18 @@ def test_an_enum_number_that_only_a_newer_producer_knows_is_a_problem(
 
 
 @pytest.mark.parametrize("encoding", ["protobuf", "debezium-json"])
-def test_a_tombstone_is_left_out_and_a_value_that_is_missing_is_a_problem(
+def test_a_tombstone_is_passed_over_and_a_value_that_is_missing_is_a_problem(
     functions: Functions, records: Callable[..., DataFrame], shipped: Callable[..., Pipeline], encoding: str
 ) -> None:
     message = "statecast.orders.v1.OrderChange"
     pipeline = shipped("orders-by-key", source={"topic": "orders", "message": message, "format": encoding})
     keyless = records(None).withColumn("key", F.lit(None).cast("binary"))
 
-    [line] = decode(records(None).union(keyless), pipeline, functions).collect()
+    decoded = decode(records(None).union(keyless), pipeline, functions)
+    tombstone, missing = checked_changes(decoded, pipeline).orderBy(F.col("key").isNull()).collect()
 
-    assert line.key is None
-    assert line.problem == "the value is null"
+    assert (tombstone.change, tombstone.problem, tombstone.passed_over) == (None, None, TOMBSTONE)
+    assert (missing.change, missing.problem, missing.passed_over) == (None, "the value is null", None)
 
 
 ROW = order()

@@ -45,8 +45,9 @@ END_US = 253_402_300_800_000_000
 def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
     """Adds `change` (the row of the pipeline's change message), `payload` (the encoded row after it) and `problem`.
 
-    `problem` (text) or `change` is null. All changes are of the epoch that the pipeline's file says, because no
-    database counts its incarnations. A column that is NULL is null in the rows, too.
+    `problem` (text) or `change` is null, and both are where `passed_over` says why the record is no row. All changes
+    are of the epoch that the pipeline's file says, because no database counts its incarnations. A column that is NULL
+    is null in the rows, too.
 
     `record_key` is what the connector's record key says: the names of the primary key's columns, and their values as
     one text; null when the key is no JSON object. `sequence` is negative of a row that a snapshot has read, which
@@ -56,8 +57,8 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
     texts = _with_texts(records, row)
     rows = {side: functions.row_from_texts(_columns(row, side), _declared(side), row.full_name) for side in SIDES}
     read = texts.withColumns({f"__{side}_row": column for side, column in rows.items()})
-    checked = read.withColumn("problem", _problem(row))
-    sound = F.col("problem").isNull()
+    checked = read.withColumn("problem", F.when(F.col("passed_over").isNull(), _problem(row)))
+    sound = F.col("problem").isNull() & F.col("passed_over").isNull()
     number = log_position(F.col("__source"), F.col("__envelope.op"))
     change = _change(pipeline.change, pipeline.definition.source.epoch or FIRST_EPOCH)
     changes = checked.withColumns(

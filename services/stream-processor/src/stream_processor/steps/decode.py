@@ -16,6 +16,7 @@ from stream_processor.steps.table_rows import decode_table
 MAY_HAVE_BEFORE = ("OPERATION_UPDATE", "OPERATION_DELETE")
 HAS_AFTER = ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 INSERTS = ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
+TOMBSTONE = "a tombstone: the delete before it says that the row is gone"
 
 
 def read_changes(
@@ -45,25 +46,27 @@ def read_changes(
 
 
 def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
-    """Adds `change` (the row of the pipeline's change message), `payload` and `problem` (text).
+    """Adds `change` (the row of the pipeline's change message), `payload`, `problem` and `passed_over` (texts).
 
-    `change` or `problem` is null. `payload` is the encoded row after the change, with the fields that this build's
-    contract does not know, as far as the format carries them; null when there is no such row. `epoch` and `sequence`
-    are those of the change's log. decode_debezium and decode_table say what they are where a change has none.
+    Exactly one of `change`, `problem` and `passed_over` is set. The last says why a record is known to be no row, such
+    as a tombstone of changes, a record with a key and no value: a connector writes one after each delete so that
+    compaction forgets the row, and says nothing new with it.
 
-    Tombstones of changes, which are records with a key and no value, are left out: a connector writes one after each
-    delete so that compaction forgets the row, and says nothing new with it.
+    `payload` is the encoded row after the change, with the fields that this build's contract does not know, as far as
+    the format carries them; null when there is no such row. `epoch` and `sequence` are those of the change's log.
+    decode_debezium and decode_table say what they are where a change has none.
     """
-    changes = records.where(F.col("value").isNotNull() | F.col("key").isNull())
+    if pipeline.table is not None:
+        return decode_table(records.withColumn("passed_over", F.lit(None).cast("string")), pipeline, functions)
+    changes = records.withColumn("passed_over", F.when(F.col("value").isNull() & F.col("key").isNotNull(), TOMBSTONE))
     if pipeline.definition.source.format == "debezium-json":
         return decode_debezium(changes, pipeline, functions)
-    if pipeline.table is not None:
-        return decode_table(records, pipeline, functions)
     decoded = changes.withColumn("decoded", functions.decode_change(F.col("value"), pipeline.change.full_name))
-    parts = {"change": "row", "payload": "payload", "problem": "problem"}
     return decoded.select(
-        *records.columns,
-        *[F.col(f"decoded.{part}").alias(name) for name, part in parts.items()],
+        *changes.columns,
+        F.col("decoded.row").alias("change"),
+        F.col("decoded.payload").alias("payload"),
+        F.when(F.col("passed_over").isNull(), F.col("decoded.problem")).alias("problem"),
         F.col("decoded.row.source.epoch").alias("epoch"),
         F.col("decoded.row.source.log_sequence_number").alias("sequence"),
     )

@@ -61,8 +61,13 @@ def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
     rows = rows.withColumn("before", usable_before(pipeline))
     problems = [*change_problems(pipeline), *key_problems(pipeline), *_size_problems(pipeline)]
     matching = filter_rows(filter_keys(rows, pipeline), pipeline)
-    checked = matching.withColumn("problem", F.coalesce("problem", *problems))
+    checked = matching.withColumn("problem", F.when(F.col("passed_over").isNull(), F.coalesce("problem", *problems)))
     return check_windows(checked, pipeline)
+
+
+def sound(checked: DataFrame) -> DataFrame:
+    """The changes among checked records: neither set aside nor passed over."""
+    return checked.where(F.col("problem").isNull() & F.col("passed_over").isNull())
 
 
 def check_messages(checked: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
@@ -114,27 +119,27 @@ def written_records(
     `sources` are the records of each of its source topics.
     """
     pairs = zip(sources, inputs_of(pipeline), strict=True)
-    changes = [_checked_records(records, reader, epoch, functions) for records, reader in pairs]
+    records = [_checked_records(read, reader, epoch, functions) for read, reader in pairs]
     if isinstance(pipeline, TableJoinPipeline):
-        sides = [each.where(F.col("problem").isNull()) for each in changes]
-        return to_records(joined_lines(sides, pipeline, epoch, functions), partitions, functions)
-    [checked] = changes
+        lines = joined_lines([sound(each) for each in records], pipeline, epoch, functions)
+        return to_records(lines, partitions, functions)
+    [checked] = records
     if isinstance(pipeline, RoutePipeline):
         return route(checked, pipeline, partitions, functions)
-    sound = checked.where(F.col("problem").isNull())
+    changes = sound(checked)
     forget = pipeline.definition.forget_deleted
     if isinstance(pipeline, TotalsPipeline):
-        projected = project(join(contributions(sound, pipeline), pipeline, functions), pipeline, functions)
+        projected = project(join(contributions(changes, pipeline), pipeline, functions), pipeline, functions)
         rows = entries(mark_told(projected, pipeline), pipeline, functions, beside=[WHEN_NEW])
         known = observe_truncations(previous_rows(rows, forget, every_change=True))
         return total_records(running_lines(known, pipeline), pipeline, functions)
     if isinstance(pipeline, AggregatePipeline):
         beside = [HORIZON] if pipeline.window is not None else []
-        rows = entries(contributions(sound, pipeline), pipeline, functions, beside).drop("payload")
+        rows = entries(contributions(changes, pipeline), pipeline, functions, beside).drop("payload")
         known = observe_truncations(previous_rows(rows, forget, every_change=True))
         lines = aggregate(differences(known, pipeline), pipeline, epoch, functions)
     else:
-        projected = project(join(sound, pipeline, functions), pipeline, functions)
+        projected = project(join(changes, pipeline, functions), pipeline, functions)
         rows = entries(key_entries(projected, pipeline), pipeline, functions)
         known = observe_truncations(previous_rows(rows, forget, every_change=False))
         lines = to_lines(retract(known), functions)
@@ -157,8 +162,7 @@ def route(changes: DataFrame, pipeline: RoutePipeline, partitions: int, function
     since the last checkpoint come again, and nothing in them shows it. A reader to whom that matters compares keys and
     values, or reads a keyed topic.
     """
-    sound = F.col("problem").isNull() & F.col("after").isNotNull()
-    passed = changes.where(sound & F.col("change.operation").isin(*pipeline.operations))
+    passed = sound(changes).where(F.col("after").isNotNull() & F.col("change.operation").isin(*pipeline.operations))
     joined = join(passed, pipeline, functions)
     if pipeline.explode is not None:
         joined = joined.withColumn(ELEMENT, F.explode(elements(F.col("after"), pipeline.explode)))
