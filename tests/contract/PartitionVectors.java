@@ -7,7 +7,7 @@ import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
 import org.apache.kafka.common.utils.Utils;
 
 /**
- * Prints where Kafka's own partitioner puts groups, as the JSON of partition_vectors.json.
+ * Prints where Kafka's own partitioner puts groups, and their FNV-1a, as the JSON of partition_vectors.json.
  *
  * <p>{@code java -cp 'infra/local/kafka/target/libs/*' tests/contract/PartitionVectors.java}
  */
@@ -34,7 +34,17 @@ public final class PartitionVectors {
                 .map(n -> "\"" + n + "\": " + BuiltInPartitioner.partitionForKey(key, n))
                 .collect(Collectors.joining(", "));
         long hash = Integer.toUnsignedLong(Utils.murmur2(key));
-        return "  {\"group\": \"" + escaped(group) + "\", \"murmur2\": " + hash + ", \"partitions\": {" + partitions + "}}";
+        return "  {\"group\": \"" + escaped(group) + "\", \"murmur2\": " + hash + ", \"fnv1a\": " + fnv1a(key)
+                + ", \"partitions\": {" + partitions + "}}";
+    }
+
+    /** FNV-1a with 32 bits, as a signed number: Sarama and kafka-go take its magnitude. */
+    private static int fnv1a(byte[] key) {
+        int hash = 0x811c9dc5;
+        for (byte each : key) {
+            hash = (hash ^ (each & 0xff)) * 0x01000193;
+        }
+        return hash;
     }
 
     private static String escaped(String text) {

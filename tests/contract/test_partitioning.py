@@ -16,7 +16,11 @@ from hypothesis import strategies as st
 
 from statecast.partitioning import (
     PARTITIONERS,
+    count_matches,
     crc32_hash,
+    fnv1a,
+    fnv1a_hash,
+    fnv1a_reference_hash,
     group_of,
     indexes_by_partition,
     interpreted_hash,
@@ -112,6 +116,26 @@ def test_groups_may_be_spread_by_crc_32() -> None:
     assert indexes_by_partition(["123456789"], 9, crc32_hash) == {0xCBF43926 % 9: range(1)}
 
 
+def test_groups_may_be_spread_by_fnv_1a() -> None:
+    assert (fnv1a(""), fnv1a("a"), fnv1a("foobar")) == (0x811C9DC5, 0xE40C292C, 0xBF9CF968)  # of its authors
+    for vector in VECTORS:
+        group, signed = vector["group"], vector["fnv1a"]
+        assert partition_of(group, 12, PARTITIONERS["fnv1a"]) == fnv1a_hash(group) % 12 == abs(signed) % 12, group
+        assert fnv1a_reference_hash(group) == signed & 0x7FFFFFFF, group
+    assert any(
+        partition_of(each["group"], 12, fnv1a_hash) != fnv1a_reference_hash(each["group"]) % 12 for each in VECTORS
+    )
+
+
+@pytest.mark.parametrize("partitioner", PARTITIONERS)
+def test_the_partitioner_that_fits_is_told_from_where_groups_stand(partitioner: str) -> None:
+    groups = [vector["group"] for vector in VECTORS]
+    counts = count_matches([(group, partition_of(group, 12, PARTITIONERS[partitioner])) for group in groups], 12)
+
+    assert counts[partitioner] == len(groups)
+    assert [name for name, matches in counts.items() if matches == len(groups)] == [partitioner]
+
+
 def test_the_group_is_the_first_part_of_a_key() -> None:
     assert group_of(b"customer-1\x002024\x00order-1") == group_of(b"customer-1") == b"customer-1"
 
@@ -131,7 +155,10 @@ def test_long_groups_are_not_kept() -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize(("setting", "partitioner"), [("murmur2_random", "murmur2"), ("consistent_random", "crc32")])
+@pytest.mark.parametrize(
+    ("setting", "partitioner"),
+    [("murmur2_random", "murmur2"), ("consistent_random", "crc32"), ("fnv1a_random", "fnv1a")],
+)
 def test_a_producer_puts_a_group_where_the_partitioner_says(
     kafka: str, create_topic: Callable[..., str], setting: str, partitioner: str
 ) -> None:

@@ -148,6 +148,14 @@ def test_a_store_with_librdkafkas_default_is_spread_by_crc32() -> None:
     assert partition_of(store, "123456789") == 0xCBF43926 % 1000
 
 
+def test_a_store_of_saramas_producers_is_spread_by_fnv1a() -> None:
+    store = query_pb2.Store(partitions=1000, partitioner=query_pb2.PARTITIONER_FNV1A)
+
+    assert partition_of(store, "foobar") == (2**32 - 0xBF9CF968) % 1000
+    store.partitioner = query_pb2.PARTITIONER_FNV1A_REFERENCE
+    assert partition_of(store, "foobar") == (0xBF9CF968 & 0x7FFFFFFF) % 1000
+
+
 def test_an_unknown_partitioner_is_not_guessed() -> None:
     store = query_pb2.Store(partitions=4)
     store.partitioner = 99  # type: ignore[assignment]

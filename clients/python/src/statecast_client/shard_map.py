@@ -10,10 +10,9 @@ from statecast.query.v1 import query_service_pb2 as query
 GroupHashes = tuple[int, ...]
 """The hash of a group by each of PARTITIONERS, in their order. Keep it beside a key that is asked for often."""
 
-_HASH_INDEXES = {
+_HASH_INDEXES: dict[int, int] = {
     query_pb2.PARTITIONER_UNSPECIFIED: [*PARTITIONERS].index("murmur2"),
-    query_pb2.PARTITIONER_MURMUR2: [*PARTITIONERS].index("murmur2"),
-    query_pb2.PARTITIONER_CRC32: [*PARTITIONERS].index("crc32"),
+    **{query_pb2.Partitioner.Value(f"PARTITIONER_{name.upper()}"): index for index, name in enumerate(PARTITIONERS)},
 }
 _HASHES = tuple(PARTITIONERS.values())
 

@@ -41,9 +41,10 @@ class PlainStoreSection(StoreSection):
     name: str = Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="The name by which lookups name the store.")
     topic: sections.Topic
     message: str = Field(description="What the values are: the full name of a message, `json` or `bytes`.")
-    partitioner: Literal["murmur2", "crc32"] = Field(
+    partitioner: Literal["murmur2", "crc32", "fnv1a", "fnv1a_reference"] = Field(
         "murmur2",
-        description="How producers choose a key's partition: as Java clients do, or as librdkafka's do by default.",
+        description="How producers choose a key's partition: `murmur2` as Java clients do, `crc32` as librdkafka's do "
+        "by default, `fnv1a` as Sarama and kafka-go do, `fnv1a_reference` as Sarama's NewReferenceHashPartitioner.",
     )
     retain: Duration | None = Field(
         None, description="Rows are absent once their record is older than this. Default: they stay."

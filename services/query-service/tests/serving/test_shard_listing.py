@@ -1,5 +1,7 @@
 """Which instances serve each shard, and how fresh each of them is."""
 
+from typing import get_args
+
 import pytest
 
 from query_service.cluster.shard_map import Member, ShardMap
@@ -8,6 +10,7 @@ from query_service.errors import NotServedError, UnknownStoreError
 from query_service.serving.shard_listing import ShardListing
 from query_service.storage.progress import Freshness
 from query_service.storage.stores_file import StoreDefinition
+from statecast.partitioning import PARTITIONERS
 from statecast.query.v1 import query_pb2
 from testkit.query_service import FakeLookup, FakePeers, ManualClock, preference_of
 
@@ -130,3 +133,10 @@ async def test_a_store_says_whose_its_rows_are_and_how_its_groups_are_spread(
 
     assert (store.message, store.owner, store.history) == ("json", "customer", True)
     assert store.partitioner == query_pb2.PARTITIONER_CRC32
+
+
+def test_every_partitioner_has_a_name_in_the_contract() -> None:
+    named = {name.removeprefix("PARTITIONER_").lower() for name, _ in query_pb2.Partitioner.items()}
+    choices = get_args(StoreDefinition.model_fields["partitioner"].annotation)
+
+    assert {*choices} == {*PARTITIONERS} == named - {"unspecified"}

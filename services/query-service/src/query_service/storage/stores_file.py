@@ -69,10 +69,11 @@ class StoreDefinition(BaseModel, frozen=True, extra="forbid"):
         description="`state-record` reads the keyed topics of the processor; `plain` takes the newest value of each "
         "record key in any topic.",
     )
-    partitioner: Literal["murmur2", "crc32"] = Field(
+    partitioner: Literal["murmur2", "crc32", "fnv1a", "fnv1a_reference"] = Field(
         default="murmur2",
         description="How the producers of a plain topic choose the partition of a key: `murmur2` as Java clients do, "
-        "`crc32` as librdkafka's do unless they are told otherwise.",
+        "`crc32` as librdkafka's do unless they are told otherwise, `fnv1a` as Sarama and kafka-go do, "
+        "`fnv1a_reference` as Sarama's NewReferenceHashPartitioner does.",
     )
     store: EngineChoice = Field(default=EngineChoice(), description="Where the rows are kept.")
     replicas: int | None = Field(

@@ -5,6 +5,9 @@ from collections.abc import Collection, Iterable
 from statecast.query.v1 import query_pb2
 from ws_edge.stores import Store, Stores
 
+_PARTITIONERS = {number: name.removeprefix("PARTITIONER_").lower() for name, number in query_pb2.Partitioner.items()}
+_MURMUR2 = (query_pb2.PARTITIONER_UNSPECIFIED, query_pb2.PARTITIONER_MURMUR2)
+
 
 def disagreement(stores: Stores, written: Collection[str], listed: Iterable[query_pb2.Store]) -> str | None:
     """Returns what the edge's stores and those of the query service do not agree on; None when they agree.
@@ -13,8 +16,11 @@ def disagreement(stores: Stores, written: Collection[str], listed: Iterable[quer
     count. Staff alone may be shown a store that has an owner there.
     """
     for theirs in listed:
-        if theirs.store in written and theirs.partitioner == query_pb2.PARTITIONER_CRC32:
-            return f"the store {theirs.store} has the partitioner crc32 at the query service; edges write with murmur2"
+        if theirs.store in written and theirs.partitioner not in _MURMUR2:
+            other = _PARTITIONERS.get(theirs.partitioner, "a newer one")
+            return (
+                f"the store {theirs.store} has the partitioner {other} at the query service; edges write with murmur2"
+            )
         difference = _difference(stores[theirs.store], theirs) if theirs.store in stores else None
         if difference is not None:
             return difference
