@@ -293,15 +293,6 @@ def millicores(cpu: str) -> int:
     return int(cpu.removesuffix("m")) if cpu.endswith("m") else 1000 * int(cpu)
 
 
-def test_the_gateway_answers_clients_without_a_host_name_with_its_certificate() -> None:
-    [certificate] = yaml.safe_load((ROOT / "infra" / "kong" / "kong.yaml").read_text())["certificates"]
-    [gateway] = [each for each in SERVERS if service_of(each) == "kong"]
-
-    for variables in (values_of(gateway), in_compose("kong")["environment"]):
-        assert variables["KONG_SSL_CERT"] == certificate["cert"]
-        assert variables["KONG_SSL_CERT_KEY"] == certificate["key"]
-
-
 def test_the_gateways_workers_fit_its_memory_and_its_sockets_end_in_time() -> None:
     [gateway] = [each for each in SERVERS if service_of(each) == "kong"]
     container, workers = container_of(gateway), int(values_of(gateway)["KONG_NGINX_WORKER_PROCESSES"])

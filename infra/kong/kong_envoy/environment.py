@@ -1,8 +1,9 @@
 """Takes from the environment what the file leaves to it, in the two forms that Kong has for it.
 
 `{vault://env/NAME}` is Kong's reference, for fields that it calls referenceable: NAME in upper case with underscores
-is the variable. A template of request-transformer is Lua: only the form that falls back to a literal is carried over,
-because Kong's sandbox has `os.getenv` only where the operator has allowed it.
+is the variable; a name with underscores is another reference to the same one. A template of request-transformer is Lua:
+only the form that falls back to a literal is carried over, because Kong's sandbox has
+`os.getenv` only where the operator has allowed it.
 """
 
 import re
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 
 from kong_envoy.errors import KongEnvoyError, UnsupportedError
 
-REFERENCE = re.compile(r"\{vault://env/([a-z0-9-]+)\}")
+REFERENCE = re.compile(r"\{vault://env/([a-z0-9_-]+)\}")
 TEMPLATE = re.compile(r'\$\(os and os\.getenv\("([A-Z0-9_]+)"\) or "([^"\\$]*)"\)')
 
 Environment = Mapping[str, str]

@@ -9,7 +9,8 @@ TEMPLATE = '$(os and os.getenv("GATEWAY_SECRET") or "for demonstration")'
 
 
 def test_a_reference_names_a_variable_in_small_letters() -> None:
-    assert dereferenced("here", "{vault://env/gateway-tls-key}", {"GATEWAY_TLS_KEY": "pem"}) == "pem"
+    for reference in ("{vault://env/gateway-tls-key}", "{vault://env/gateway_tls_key}"):
+        assert dereferenced("here", reference, {"GATEWAY_TLS_KEY": "pem"}) == "pem"
 
 
 def test_a_value_without_a_reference_stands_for_itself() -> None:

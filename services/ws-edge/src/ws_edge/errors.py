@@ -16,6 +16,7 @@ EdgeError                          any of them; the text says what to do
 │   └── UnavailableError           unavailable             503
 └── HandshakeError                 the socket is not opened, the call is not answered
     ├── GatewayRequiredError       gateway_required        403
+    ├── TooManyHeadersError        too_many_headers        431
     ├── OriginRefusedError         origin_refused          403
     ├── UnknownPathError           unknown_path            404
     ├── TooManySocketsError        too_many_sockets        429
@@ -119,7 +120,11 @@ class HandshakeError(EdgeError):
 
 
 class GatewayRequiredError(HandshakeError, code="gateway_required", http_status=403):
-    """The call did not come through the gateway, or without one of its headers, or the gateway named no consumer."""
+    """The call did not come through the gateway, lacks one of its headers or has it twice, or names no consumer."""
+
+
+class TooManyHeadersError(HandshakeError, code="too_many_headers", http_status=431):
+    """The call has more headers than the edge reads; a handshake with so many is answered 431 without a body."""
 
 
 class OriginRefusedError(HandshakeError, code="origin_refused", http_status=403):

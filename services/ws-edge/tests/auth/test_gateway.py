@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ws_edge.auth.gateway import MAX_TIME_S, Credential, Gateway
+from ws_edge.auth.gateway import MAX_HEADERS, MAX_TIME_S, Credential, Gateway, check_headers
 from ws_edge.authorization import Consumer
-from ws_edge.errors import GatewayRequiredError
+from ws_edge.errors import GatewayRequiredError, TooManyHeadersError
 
 Headers = dict[bytes, bytes]
 
@@ -59,14 +59,34 @@ def test_a_call_without_one_of_the_gateways_headers_is_refused(gateway: Gateway,
         scope(ALICE | NO_ID),
         scope(ALICE | NO_ID | {b"x-consumer-groups": b"staffing"}),
         scope(ALICE | {b"x-forwarded-for": b"203.0.113.7,"}),
-        scope(ALICE, (b"x-gateway-secret", b"the-secret")),
-        scope(ALICE, (b"x-consumer-custom-id", b"customer-0002")),
-        scope(ALICE, (b"x-gateway-claims", b"none")),
+        scope(ALICE | {b"x-consumer-custom-id": b"customer-0001, customer-0002"}),
+        scope(ALICE | {b"x-consumer-username": b"alice,bob"}),
+        scope(ALICE | {b"x-gateway-claims": b"none,none"}),
     ],
 )
 def test_calls_that_did_not_come_through_the_gateway_are_refused(gateway: Gateway, headers: dict[str, Any]) -> None:
     with pytest.raises(GatewayRequiredError):
         gateway.caller(headers)
+
+
+@pytest.mark.parametrize("name", [*ALICE, b"x-consumer-id", b"x-anonymous-consumer", b"x-authenticated-groups"])
+def test_a_header_that_decides_stands_once(name: bytes) -> None:
+    check_headers(ALICE.items())
+    for again in (name, name.replace(b"-", b"_")):
+        headers = [*(ALICE | {name: b"1"}).items(), (again, b"2")]
+        if name == b"x-forwarded-for":
+            check_headers(headers)  # a list, of which the last counts
+        else:
+            with pytest.raises(GatewayRequiredError, match=f"{name.decode()} was sent twice"):
+                check_headers(headers)
+
+
+def test_as_many_headers_are_read_as_can_be_checked() -> None:
+    headers = [(f"x-{number}".encode(), b"") for number in range(MAX_HEADERS)]
+    check_headers(headers)
+
+    with pytest.raises(TooManyHeadersError):
+        check_headers([*headers, (b"x-more", b"")])
 
 
 def test_all_secrets_are_accepted_while_they_are_rotated(gateway: Gateway) -> None:

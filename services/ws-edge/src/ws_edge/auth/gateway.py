@@ -2,9 +2,10 @@
 
 import hmac
 import json
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
@@ -12,7 +13,7 @@ from secrets import token_hex
 from typing import Any
 
 from ws_edge.authorization import STAFF_GROUP, Consumer
-from ws_edge.errors import GatewayRequiredError, TicketRefusedError
+from ws_edge.errors import GatewayRequiredError, TicketRefusedError, TooManyHeadersError
 
 SECRET = b"x-gateway-secret"
 CLAIMS = b"x-gateway-claims"
@@ -21,6 +22,10 @@ USERNAME = b"x-consumer-username"
 GROUPS = b"x-consumer-groups"
 IDENTITY = (CLAIMS, CUSTOM_ID, USERNAME, GROUPS)
 """None of them may be missing: Kong deletes every header that a client names in `Connection`, after its plugins ran."""
+DECIDING = (b"x-gateway-", b"x-consumer-", b"x-credential-", b"x-anonymous-", b"x-authenticated-")
+"""How the names of headers begin that say who calls, by which proof, and what they may."""
+MAX_HEADERS = 128
+"""Of a call, as the library allows for a handshake; a gateway's plugins see far more, so none passes unseen."""
 FORWARDED_FOR = b"x-forwarded-for"
 NOTHING = "none"
 """What such a header holds where there is nothing, for example as claims of a credential that is not a token."""
@@ -29,6 +34,7 @@ TICKET_PURPOSE = b"statecast ws-edge ticket, version 1"
 """Separates the key from the secret itself, and from other keys that may be derived from it."""
 
 MAX_TICKET_LENGTH = 2048
+BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
 
 MAX_TIME_S = 253_402_300_799.0
 """The last second of the year 9999; the contract and JSON cannot express later times."""
@@ -62,10 +68,11 @@ class Gateway:
         """Reads the caller from an ASGI scope.
 
         Raises GatewayRequiredError when the proof is missing or wrong, when one of the gateway's headers is missing,
-        empty, repeated or unreadable, or when neither a customer nor staff is named.
+        empty or unreadable, or when neither a customer nor staff is named.
         """
         headers = self._verified_headers(scope)
-        claims, consumer_id, name, groups = (_value(headers, header) for header in IDENTITY)
+        claims, groups = _value(headers, CLAIMS), _value(headers, GROUPS)
+        consumer_id, name = _only_value(headers, CUSTOM_ID), _only_value(headers, USERNAME)
         consumer = Consumer(consumer_id, name, STAFF_GROUP in {group.strip() for group in groups.split(",")})
         if not consumer.id and not consumer.staff:
             text = "the gateway named no consumer: sign in, and see that the consumer has a custom_id"
@@ -78,16 +85,28 @@ class Gateway:
         return _address(scope)
 
     def _verified_headers(self, scope: Mapping[str, Any]) -> dict[bytes, bytes]:
-        headers: dict[bytes, bytes] = {}
-        for name, value in scope["headers"]:
-            if name == SECRET or name in IDENTITY:
-                if name in headers:
-                    raise GatewayRequiredError(f"the header {name.decode()} was sent twice")
-                headers[name] = value
+        headers: dict[bytes, bytes] = dict(scope["headers"])
         proof = headers.get(SECRET, b"")
         if not any(compare_digest(proof, secret) for secret in self._secrets):
             raise GatewayRequiredError("this address is for the gateway alone: connect through the gateway")
         return headers
+
+
+def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Checks what every call and handshake must fulfil, those that are for everybody too; names are in lower case.
+
+    Raises TooManyHeadersError, or GatewayRequiredError when a header that decides stands twice, be it once with
+    underscores: the gateway sends each once, so the other is the client's, and which is which cannot be told.
+    """
+    decided: set[bytes] = set()
+    for count, (name, _) in enumerate(headers, 1):
+        if count > MAX_HEADERS:
+            raise TooManyHeadersError(f"there are more than {MAX_HEADERS} headers: send fewer")
+        plain = name.replace(b"_", b"-")
+        if plain.startswith(DECIDING):
+            if plain in decided:
+                raise GatewayRequiredError(f"the header {plain.decode('latin-1')} was sent twice: leave it out")
+            decided.add(plain)
 
 
 class Tickets:
@@ -191,7 +210,9 @@ def base64url(content: bytes) -> str:
 
 
 def base64url_bytes(text: str) -> bytes:
-    """Decodes base64url without its padding. Raises ValueError."""
+    """Decodes base64url without its padding, and nothing else. Raises ValueError."""
+    if BASE64URL.fullmatch(text) is None:
+        raise ValueError("it is not base64url")
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
@@ -201,3 +222,11 @@ def _value(headers: Mapping[bytes, bytes], name: bytes) -> str:
     if not text:
         raise GatewayRequiredError(f"the header {name.decode()} is missing or empty: the gateway always sends it")
     return "" if text == NOTHING else text
+
+
+def _only_value(headers: Mapping[bytes, bytes], name: bytes) -> str:
+    """As `_value`, of a header that is no list. A proxy joins two headers of one name by a comma."""
+    value = _value(headers, name)
+    if "," in value:
+        raise GatewayRequiredError(f"the header {name.decode()} holds a comma: it was sent twice, or must have none")
+    return value

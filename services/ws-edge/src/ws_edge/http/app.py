@@ -12,7 +12,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 
 from statecast_service.health import health_answer
-from ws_edge.errors import EdgeError, UnavailableError
+from ws_edge.auth.gateway import check_headers
+from ws_edge.errors import EdgeError, HandshakeError, UnavailableError
 from ws_edge.http import asyncapi
 from ws_edge.http.caching import NOT_KEPT
 from ws_edge.metrics import Metrics
@@ -79,12 +80,26 @@ def http_app(routers: Iterable[APIRouter], metrics: Metrics, not_ready: Callable
 
 def edge_app(http: App, sockets: Sockets) -> App:
     """Calls and sockets in one application; sockets bypass the HTTP framework."""
-    calls = _not_kept(http)
+    calls = _not_kept(_checked(http))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await (sockets if scope["type"] == "websocket" else calls)(scope, receive, send)
 
     return app
+
+
+def _checked(app: App) -> App:
+    """The application; calls that no gateway sends are refused, those of pages for everybody too."""
+
+    async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            check_headers(scope["headers"])
+        except HandshakeError as error:
+            await _error(error.http_status, error.code, str(error))(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return wrapped
 
 
 def _not_kept(app: App) -> App:

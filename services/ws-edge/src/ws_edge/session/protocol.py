@@ -24,7 +24,7 @@ BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: clo
 
 
 class EdgeHttpProtocol(HttpToolsProtocol):
-    """As its base, but a connection whose request does not come whole in time is closed.
+    """As its base, but a connection whose request does not come whole in time is closed, and trailers are no headers.
 
     The base waits for ever for the first request, and for the rest of any (https://github.com/Kludex/uvicorn/issues/157
     and 160).
@@ -40,6 +40,11 @@ class EdgeHttpProtocol(HttpToolsProtocol):
         if self._timer is None:
             self._expect_request()
         super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        # The base would add what trails a body to the same list, after it was checked.
+        self.scope["headers"] = tuple(self.headers)
+        super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         self._forget_timer()

@@ -1,0 +1,74 @@
+"""Kong's own settings go with the file that it reads, in every deployment."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+INFRA = Path(__file__).resolve().parents[2] / "infra"
+REFERENCE = re.compile(r"\{vault://[^}]*\}")
+FILE_OF_KONG = INFRA / "kong" / "kong.yaml"
+
+
+def settings_in(node: Any) -> Iterator[dict[str, str]]:
+    """The variables `KONG_…` of each container in a document, of compose or of Kubernetes."""
+    if isinstance(node, list):
+        if named := {each["name"]: str(each.get("value")) for each in node if _is_setting(each)}:
+            yield named
+        for each in node:
+            yield from settings_in(each)
+    elif isinstance(node, dict):
+        if named := {name: str(value) for name, value in node.items() if str(name).startswith("KONG_")}:
+            yield named
+        for each in node.values():
+            yield from settings_in(each)
+
+
+def _is_setting(node: Any) -> bool:
+    return isinstance(node, dict) and str(node.get("name")).startswith("KONG_")
+
+
+DEPLOYMENTS = {
+    str(path.relative_to(INFRA)): settings
+    for path in sorted(INFRA.rglob("*.yaml"))
+    if "target" not in path.parts and path != FILE_OF_KONG
+    for document in yaml.safe_load_all(path.read_text())
+    for settings in settings_in(document)
+}
+
+
+def test_kong_is_configured_in_compose_and_on_kubernetes() -> None:
+    assert list(DEPLOYMENTS) == ["compose.yaml", "k8s/kong.yaml"]
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS)
+def test_no_reference_of_the_file_stands_in_kongs_own_settings(deployment: str) -> None:
+    """Kong 3.9 takes what it has cached for such a reference for a path: no client that names a host gets TLS."""
+    in_file = set(REFERENCE.findall(FILE_OF_KONG.read_text()))
+    in_settings = set(REFERENCE.findall(" ".join(DEPLOYMENTS[deployment].values())))
+
+    assert in_file
+    assert in_settings
+    assert not in_file & in_settings
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS)
+def test_the_certificate_for_clients_without_a_host_name_is_that_of_the_file(deployment: str) -> None:
+    [certificate] = yaml.safe_load(FILE_OF_KONG.read_text())["certificates"]
+    settings = DEPLOYMENTS[deployment]
+
+    assert _variable(settings["KONG_SSL_CERT"]) == _variable(certificate["cert"])
+    assert _variable(settings["KONG_SSL_CERT_KEY"]) == _variable(certificate["key"])
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS)
+def test_plugins_see_as_many_headers_as_can_be_set(deployment: str) -> None:
+    assert DEPLOYMENTS[deployment]["KONG_LUA_MAX_REQ_HEADERS"] == "1000"
+
+
+def _variable(reference: str) -> str:
+    """The environment variable that a reference names, in either form."""
+    return reference.upper().replace("-", "_")
