@@ -64,6 +64,14 @@ def test_spark_knows_the_settings_that_it_is_given(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
+def test_the_running_session_keeps_the_code_of_many_pipelines(spark: SparkSession) -> None:
+    jvm = cast(Any, spark._jvm)
+    entries = jvm.org.apache.spark.sql.internal.SQLConf.get().codegenCacheMaxEntries()
+
+    assert entries == 20_000
+
+
+@pytest.mark.spark
 def test_a_local_master_gives_the_slots_of_its_name(spark: SparkSession) -> None:
     assert task_slots(spark) == 2
 
