@@ -1,5 +1,10 @@
 """The markers of tests that need much."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 pytest_plugins = ["pytester"]
@@ -52,3 +57,29 @@ def test_the_time_that_a_test_may_take_is_stretched(pytester: pytest.Pytester, m
     )
 
     pytester.runpytest("-p", "testkit.pytest_plugin").assert_outcomes(passed=2)
+
+
+STARTS_A_CHILD = """
+import signal, subprocess, sys
+
+SIGNALS = signal.SIGINT, signal.SIGQUIT, signal.SIGTERM
+CHILD = "import signal, sys; print([n for n in sys.argv[1:] if signal.getsignal(int(n)) is signal.SIG_IGN])"
+
+def test_starts_a_child():
+    child = [sys.executable, "-c", CHILD, *(str(int(each)) for each in SIGNALS)]
+    ignored = subprocess.run(child, capture_output=True, text=True).stdout
+    for each in SIGNALS:
+        signal.raise_signal(each)
+
+    assert ignored == "[]\\n"
+"""
+
+
+def test_what_tests_start_heeds_signals_that_a_background_job_ignores(tmp_path: Path) -> None:
+    (tmp_path / "test_child.py").write_text(STARTS_A_CHILD)
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "testkit.pytest_plugin", "-c", os.devnull, str(tmp_path)]
+
+    shell = ["bash", "-c", 'trap "" INT QUIT TERM; exec "$@"', "bash", *tests]
+    run = subprocess.run(shell, capture_output=True, text=True, check=False)
+
+    assert run.returncode == 0, run.stdout

@@ -3,6 +3,7 @@
 `pytest -m "not kafka and not spark and not stack"` is the fast loop.
 """
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from uuid import uuid4
 
@@ -36,10 +37,22 @@ MARKERS = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the markers, and takes the clock out of property tests: a busy machine makes none of them fail."""
+    give_children_default_signals()
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     settings.register_profile("statecast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("statecast")
+
+
+def give_children_default_signals() -> None:
+    """Makes each process that a test starts heed the signals that this one was started to ignore, and still ignores.
+
+    A shell starts its background jobs with SIGINT and SIGQUIT ignored (`make test &`), and whoever is started inherits
+    it. A handler of a process is no longer there in what it starts. SIGHUP stays ignored in all of them, for nohup.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 @pytest.hookimpl(tryfirst=True)
