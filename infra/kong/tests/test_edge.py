@@ -86,6 +86,23 @@ async def test_calls_and_sockets_of_consumers_are_served(edge: EdgeBehindGateway
     assert value["key"] == {"group": ORDER.group}
 
 
+async def test_an_id_and_a_name_beyond_ascii_reach_the_edge_as_they_are(
+    document: dict[str, Any], tmp_path: Path
+) -> None:
+    [alice] = [each for each in document["consumers"] if each["username"] == "alice"]
+    alice |= {"username": "客户-7", "custom_id": "kundé-ä"}
+    async with running(document, tmp_path) as edge:
+        signed_in = (await edge.http.get("/v1/consumer", headers=KEY)).json()
+        async with edge.socket("/v1/stream", KEY) as socket:
+            await socket.send(SUBSCRIBE)
+            async with asyncio.timeout(scaled(30)):
+                while "error" not in (frame := json.loads(await socket.recv())):
+                    continue
+
+    assert signed_in == {"id": "kundé-ä", "name": "客户-7", "staff": False}
+    assert frame["error"]["code"] == "forbidden", "the order is of customer-0001"
+
+
 async def test_a_browser_opens_a_socket_with_a_ticket(edge: EdgeBehindGateway) -> None:
     ticket = (await edge.http.post("/v1/tickets", headers=KEY)).json()["ticket"]
     offers = ("statecast.push.v1+json", f"statecast.ticket.{ticket}")

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import socket
 import sys
 import time
@@ -191,9 +192,18 @@ def _arguments() -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("run", help="serve until SIGTERM")
     revoking = commands.add_parser("revoke", help="close a consumer's sockets at every edge, and refuse new ones")
-    revoking.add_argument("consumer", metavar="CONSUMER", help="custom id, or username of a consumer without one")
+    meaning = "custom id, or username of a consumer without one, exactly as the gateway has it"
+    revoking.add_argument("consumer", type=_consumer, metavar="CONSUMER", help=meaning)
     revoking.add_argument("--lift", action="store_true", help="let the consumer in again")
     return parser.parse_args()
+
+
+def _consumer(argument: str) -> str:
+    """The consumer that the bytes of the command line name in UTF-8, whatever the locale is."""
+    try:
+        return os.fsencode(argument).decode()
+    except UnicodeDecodeError as error:
+        raise argparse.ArgumentTypeError(f"{argument!a} is not UTF-8, as every id is") from error
 
 
 def _query_client(settings: Settings) -> QueryClient:

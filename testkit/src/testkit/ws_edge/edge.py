@@ -81,8 +81,11 @@ def claims(**times: float | None) -> str:
 
 
 def gateway_headers(secret: str, consumer: str, groups: str, claims: str = NOTHING) -> dict[str, str]:
-    """What the gateway sends to the edge for a consumer at this machine; an empty id is one that it does not have."""
-    return {
+    """What the gateway sends to the edge for a consumer at this machine; an empty id is one that it does not have.
+
+    A gateway sends UTF-8. Clients of Python write headers as Latin-1, so each character here stands for a byte.
+    """
+    headers = {
         "X-Gateway-Secret": secret,
         "X-Gateway-Claims": claims,
         "X-Consumer-Custom-ID": consumer or NOTHING,
@@ -90,6 +93,7 @@ def gateway_headers(secret: str, consumer: str, groups: str, claims: str = NOTHI
         "X-Consumer-Groups": groups,
         "X-Forwarded-For": "127.0.0.1",
     }
+    return {name: value.encode().decode("latin-1") for name, value in headers.items()}
 
 
 SECRET = "throw-away-secret"

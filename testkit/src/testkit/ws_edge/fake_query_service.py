@@ -1,6 +1,7 @@
 """A scripted query service in memory that speaks real gRPC, and a stand-in for Kafka that writes to it."""
 
 import asyncio
+import json
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Self
@@ -8,8 +9,10 @@ from typing import Self
 import grpc
 import grpc.aio
 from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Value
 from typing_extensions import override
 
+from statecast.json_documents import document_of
 from statecast.partitioning import PARTITIONERS, partition_of
 from statecast.query.v1 import query_pb2, query_service_pb2
 from statecast.query.v1.query_service_pb2_grpc import QueryServiceServicer, add_QueryServiceServicer_to_server
@@ -80,8 +83,9 @@ class FakeQueryService(QueryServiceServicer):
         await self._server.stop(None)
 
     def put(self, key: StoreKey, row: Message, commit: datetime | None = None) -> int:
-        """Applies a row and returns its offset."""
-        state = query_pb2.State(key=_key(key), position=self._next(), payload=row.SerializeToString())
+        """Applies a row, a Value as JSON, and returns its offset."""
+        payload = json.dumps(document_of(row)).encode() if isinstance(row, Value) else row.SerializeToString()
+        state = query_pb2.State(key=_key(key), position=self._next(), payload=payload)
         state.commit_time.FromDatetime(commit or datetime.now(UTC))
         self.held[key] = state
         return self.offset

@@ -73,7 +73,7 @@ class Gateway:
         headers = self._verified_headers(scope)
         claims, groups = _value(headers, CLAIMS), _value(headers, GROUPS)
         consumer_id, name = _only_value(headers, CUSTOM_ID), _only_value(headers, USERNAME)
-        consumer = Consumer(consumer_id, name, STAFF_GROUP in {group.strip() for group in groups.split(",")})
+        consumer = Consumer(consumer_id, name, STAFF_GROUP in {group.strip(" \t") for group in groups.split(",")})
         if not consumer.id and not consumer.staff:
             text = "the gateway named no consumer: sign in, and see that the consumer has a custom_id"
             raise GatewayRequiredError(text)
@@ -134,7 +134,7 @@ class Tickets:
             "credential": [credential.expires_at, credential.issued_at],
             "use_by": self._wall_clock() + self._lifetime,
         }
-        body = json.dumps(content, separators=(",", ":")).encode()
+        body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
         signature = hmac.digest(self._keys[0], body, sha256)
         return f"{base64url(body)}.{base64url(signature)}"
 
@@ -217,8 +217,13 @@ def base64url_bytes(text: str) -> bytes:
 
 
 def _value(headers: Mapping[bytes, bytes], name: bytes) -> str:
-    """What the gateway says there; empty where that is nothing. Raises GatewayRequiredError when it says neither."""
-    text = headers.get(name, b"").decode("latin-1").strip()
+    """What the gateway says there in UTF-8; empty where that is nothing. Raises GatewayRequiredError otherwise."""
+    try:
+        text = headers.get(name, b"").strip(b" \t").decode()
+    except UnicodeDecodeError as error:
+        raise GatewayRequiredError(
+            f"the header {name.decode()} is not UTF-8: see the consumer's id and names"
+        ) from error
     if not text:
         raise GatewayRequiredError(f"the header {name.decode()} is missing or empty: the gateway always sends it")
     return "" if text == NOTHING else text

@@ -1,0 +1,152 @@
+"""Ids, names and groups are UTF-8 from the gateway to the rows, and are compared exactly."""
+
+import asyncio
+import json
+import unicodedata
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from google.protobuf import json_format
+from google.protobuf.struct_pb2 import Value
+from httpx import AsyncClient
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import InvalidStatus
+
+from statecast.orders.v1.order_pb2 import Order
+from testkit.ws_edge.edge import RunningEdge
+from testkit.ws_edge.fake_query_service import FakeWriter
+from ws_edge.channels.revocations import RevocationLog
+from ws_edge.states import StoreKey
+
+IDS = ["kundé-ä", "客户-7", "\U0001f682-1", unicodedata.normalize("NFD", "kundé-ä"), "\u00a0a", "Ã¤"]
+ORDER = StoreKey("orders-by-key", "1")
+STORES = """
+stores:
+  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, owner: {field: customer_id}}
+  - {name: orders-by-customer, message: statecast.orders.v1.Order, keeps: members,
+     owner: {field: customer_id, group: true}}
+  - {name: games, message: json, keeps: one, owner: everyone, private: [{path: hands, owner: player}]}
+"""
+
+
+@asynccontextmanager
+async def calls(edge: RunningEdge, consumer: str, groups: str = "customers") -> AsyncIterator[AsyncClient]:
+    headers = {name.encode(): value.encode("latin-1") for name, value in edge.headers(consumer, groups).items()}
+    async with AsyncClient(base_url=f"http://{edge.address}", headers=headers) as client:
+        yield client
+
+
+@pytest.fixture
+async def utf8_edge(tmp_path: Path) -> AsyncIterator[RunningEdge]:
+    (tmp_path / "stores.yaml").write_text(STORES)
+    edge = RunningEdge(
+        kafka=True, stores=tmp_path / "stores.yaml", min_interval_ms=20, default_interval_ms=20, tick_ms=5
+    )
+    edge.query.rows |= {"games": "json"}
+    async with edge:
+        yield edge
+
+
+async def own_row(socket: ClientConnection) -> str:
+    """The customer of the first row of a range."""
+    async with asyncio.timeout(30):
+        while "range_changed" not in (frame := json.loads(await socket.recv())):
+            assert "error" not in frame
+    return str(frame["range_changed"]["row"]["customer_id"])
+
+
+def put_rows(edge: RunningEdge, consumer: str) -> StoreKey:
+    order = Order(order_id="1", customer_id=consumer)
+    member = StoreKey("orders-by-customer", consumer, "1", "1")
+    edge.query.put(ORDER, order)
+    edge.query.put(member, order)
+    hands = [{"player": consumer, "card": "ace"}, {"player": "customer-0002", "card": "king"}]
+    edge.query.put(StoreKey("games", "g"), json_format.ParseDict({"hands": hands}, Value()))
+    return member
+
+
+@pytest.mark.parametrize("consumer", IDS)
+async def test_calls_show_a_consumer_its_own_rows(utf8_edge: RunningEdge, consumer: str) -> None:
+    put_rows(utf8_edge, consumer)
+    async with calls(utf8_edge, consumer) as client:
+        who = (await client.get("/v1/consumer")).json()
+        one = await client.get("/v1/stores/orders-by-key/1")
+        group = await client.get(f"/v1/stores/orders-by-customer/groups/{quote(consumer)}")
+        game = (await client.get("/v1/stores/games/g")).json()
+    async with calls(utf8_edge, "kunde-a") as other:
+        refused = [await other.get("/v1/stores/orders-by-key/1"), await other.get(str(group.request.url))]
+
+    assert who == {"id": consumer, "name": consumer, "staff": False}
+    assert one.status_code == 200
+    assert [state["row"]["customer_id"] for state in group.json()["states"]] == [consumer]
+    assert "ace" in json.dumps(game)
+    assert "king" not in json.dumps(game)
+    assert [answer.status_code for answer in refused] == [403, 403]
+
+
+@pytest.mark.parametrize("consumer", IDS)
+async def test_sockets_channels_and_tickets_are_its_own_and_end_when_it_is_revoked(
+    utf8_edge: RunningEdge, consumer: str
+) -> None:
+    member = put_rows(utf8_edge, consumer)
+    range_ = {"store": member.store, "group": consumer}
+    async with calls(utf8_edge, consumer) as client:
+        channel = (await client.post("/v1/channels")).json()["channel"]
+        added = await client.post(f"/v1/channels/{channel}/subscriptions", json={"subscriptions": [{"range": range_}]})
+        ticket = (await client.post("/v1/tickets")).json()["ticket"]
+    offers = ("statecast.push.v1+json", f"statecast.ticket.{ticket}")
+    async with (
+        utf8_edge.socket(f"/v1/channels/{channel}/stream", consumer) as attached,
+        utf8_edge.socket("/v1/stream", consumer) as socket,
+        utf8_edge.stranger_socket("/v1/tickets/stream", offers) as browser,
+    ):
+        sockets = attached, socket, browser
+        for each in sockets:
+            await each.send(json.dumps({"id": "1", "watch_range": {"range": range_}}))
+            assert await own_row(each) == consumer
+        await RevocationLog(FakeWriter(utf8_edge.query), utf8_edge.wall_clock).revoke(consumer)
+        for each in sockets:
+            await asyncio.wait_for(each.wait_closed(), 30)
+        codes = [each.close_code for each in sockets]
+        with pytest.raises(InvalidStatus):
+            await utf8_edge.socket("/v1/stream", consumer)
+
+    assert added.status_code == 200
+    assert codes == [4403] * 3
+
+
+async def test_staff_revokes_by_a_call(utf8_edge: RunningEdge) -> None:
+    async with utf8_edge.socket("/v1/stream", IDS[0]) as socket, calls(utf8_edge, "", "staff,é") as staff:
+        await staff.post("/v1/revocations", json={"consumer": IDS[0]})
+        await asyncio.wait_for(socket.wait_closed(), 30)
+
+    assert socket.close_code == 4403
+
+
+async def test_composed_and_decomposed_letters_are_two_ids(utf8_edge: RunningEdge) -> None:
+    put_rows(utf8_edge, IDS[0])
+    async with calls(utf8_edge, IDS[3]) as other:
+        assert (await other.get("/v1/stores/orders-by-key/1")).status_code == 403
+
+
+async def test_a_group_is_staff_by_its_exact_name(utf8_edge: RunningEdge) -> None:
+    put_rows(utf8_edge, IDS[0])
+    for groups, status in (("staff\u00a0", 403), ("\u3000staff", 403), ("é, staff", 200)):
+        async with calls(utf8_edge, "customer-0002", groups) as client:
+            assert (await client.get("/v1/stores/orders-by-key/1")).status_code == status
+
+
+@pytest.mark.parametrize("header", ["X-Consumer-Custom-ID", "X-Consumer-Username", "X-Consumer-Groups"])
+async def test_what_is_not_utf_8_is_refused(utf8_edge: RunningEdge, header: str) -> None:
+    headers = utf8_edge.headers() | {header: "kund\xe9"}
+    raw = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
+    async with AsyncClient(base_url=f"http://{utf8_edge.address}") as client:
+        answer = await client.get("/v1/consumer", headers=raw)
+    with pytest.raises(InvalidStatus) as refusal:
+        await utf8_edge.socket("/v1/stream", headers={header: "kund\xe9"})
+
+    assert answer.status_code == refusal.value.response.status_code == 403
+    assert "is not UTF-8" in answer.text
