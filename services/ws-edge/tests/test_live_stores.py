@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
+from google.protobuf.struct_pb2 import Value
 from httpx import AsyncClient
 from websockets.asyncio.client import ClientConnection
 
@@ -121,6 +123,43 @@ async def test_a_wider_rule_shows_what_was_hidden(edge: RunningEdge, file: Path)
         await until(lambda: edge.parts.live_stores.stores["orders-by-key"].rule.everyone)
 
         assert "changed" in await watch(socket, "orders-by-key")
+
+
+PRIVATE = "private: [{path: address.street, owner: customer_id}]"
+
+
+async def test_a_private_field_that_is_added_ends_the_sockets_that_were_shown_it(tmp_path: Path) -> None:
+    file, key = tmp_path / "stores.yaml", StoreKey("parcels", "1")
+    entry = "stores: [{name: parcels, message: json, keeps: one, owner: everyone, %s}]"
+    file.write_text(entry % "private: []")
+    row = {"customer_id": "customer-0001", "address": {"street": "Hidden Lane", "city": "Ghent"}}
+    seen = []
+    async with RunningEdge(stores=file, stores_interval_ms=100, rows={"parcels": "json"}) as edge:
+        edge.query.put(key, json_format.ParseDict(row, Value()))
+        for private in (PRIVATE, "private: [{path: address, owner: customer_id}]", "private: []"):
+            async with edge.socket("/v1/stream", "customer-0002") as socket:
+                seen.append(await watch(socket, "parcels"))
+                file.write_text(entry % private)
+                await asyncio.wait_for(socket.wait_closed(), 30)
+                assert socket.close_code == CLOSE_RESTART
+
+    assert ["Hidden Lane" in json.dumps(frame) for frame in seen] == [True, False, False]
+    assert ["Ghent" in json.dumps(frame) for frame in seen] == [True, True, False]
+
+
+async def test_a_row_in_which_a_private_path_does_not_lead_is_hidden_counted_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, key = tmp_path / "stores.yaml", StoreKey("parcels", "1")
+    file.write_text(f"stores: [{{name: parcels, message: json, keeps: one, owner: everyone, {PRIVATE}}}]")
+    async with RunningEdge(stores=file, rows={"parcels": "json"}) as edge, edge.socket("/v1/stream") as socket:
+        edge.query.put(key, json_format.ParseDict({"Address": {"street": "Hidden Lane"}}, Value()))
+        frame = await watch(socket, "parcels")
+        hidden = edge.parts.metrics.registry.get_sample_value("ws_edge_hidden_rows_total", {"store": "parcels"})
+
+    assert frame["changed"]["row"]["value"] is None
+    assert hidden
+    assert capsys.readouterr().out.count("private_path_missed") == 1
 
 
 async def test_a_wrong_file_changes_nothing_and_is_told(edge: RunningEdge, file: Path) -> None:

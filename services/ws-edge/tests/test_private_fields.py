@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Value
 from httpx import AsyncClient
+from hypothesis import given
+from hypothesis import strategies as st
 from websockets.asyncio.client import ClientConnection
 
 from statecast.descriptors import MessageTypes
@@ -192,6 +194,71 @@ def test_private_fields_of_json_are_found_within_objects(viewer: str, seen: dict
 
     assert row.owners == {"a", "b"}
     assert seen_json(row, viewer) == seen
+
+
+@pytest.mark.parametrize(
+    ("document", "public", "missed"),
+    [
+        ({"Note": "x", "deal": {"hands": []}, "host": "a"}, None, "note"),
+        ({"note": None, "deal": {"Hands": ["x"]}, "city": "Ghent"}, {"note": None, "city": "Ghent"}, "deal.hands"),
+        ({"note": None, "deal": [{"hands": ["x"]}]}, {"note": None}, "deal.hands"),
+        ({"note": None, "deal": json.dumps({"hands": ["x"]})}, {"note": None}, "deal.hands"),
+        ({"note": None, "deal": None}, {"note": None, "deal": None}, ""),
+        ({"note": None, "deal": {"hands": None}}, {"note": None, "deal": {"hands": None}}, ""),
+        ({"note": ["x", {"Host": "a"}, [{"host": "a"}]], "deal": None}, {"note": [], "deal": None}, ""),
+        ({"note": {"host": "a"}, "deal": {"hands": {"a": "x"}}}, {"deal": {}}, ""),
+        ({"host": 7, "note": "x", "deal": None}, {"host": 7, "deal": None}, ""),
+        ([{"note": "x"}], None, "deal.hands"),
+        (None, None, ""),
+    ],
+)
+def test_json_in_which_a_path_does_not_lead_is_for_staff_from_where_it_ends(
+    document: Any, public: Any, missed: str
+) -> None:
+    row = PrivateRow(json_format.ParseDict(document, Value()), JSON_FIELDS)
+
+    assert [seen_json(row, viewer) for viewer in (NOBODY, "customer-0009")] == [public, public]
+    assert row.missed == missed
+    assert document_of(row.full) == document
+
+
+SECRET = "secret"
+NAMES = st.sampled_from(["hands", "Hands", "deal", "note", "player", "host", "cards"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 9) | st.sampled_from(["alice", "bob", "", SECRET]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map(tuple)
+
+
+def secret_places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where the document holds the secret."""
+    if value == SECRET:
+        yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, each in items:
+        yield from secret_places(each, (*path, name))
+
+
+@given(document=VALUES, path=PATHS, owner=NAMES, viewer=st.sampled_from(["alice", "", "carol"]))
+def test_nobody_sees_what_may_be_private_and_is_not_theirs(
+    document: Any, path: tuple[str, ...], owner: str, viewer: str
+) -> None:
+    private = PrivateField(path, owner)
+    seen = seen_json(PrivateRow(json_format.ParseDict(document, Value()), (private,)), viewer)
+    value, reached = document, 0
+    while reached < len(path) and isinstance(value, dict) and path[reached] in value:
+        value, reached = value[path[reached]], reached + 1
+    may_see_all = reached == len(path) and isinstance(document, dict) and viewer and document.get(owner) == viewer
+    of_row = may_see_all and not isinstance(value, list)
+    hidden = [] if of_row or value is None else [path[:reached]]
+    if reached == len(path) and isinstance(value, list):
+        own = [index for index, each in enumerate(value) if isinstance(each, dict) and each.get(owner) == viewer != ""]
+        hidden = [(*path, index) for index in range(len(value)) if index not in own]
+    public = [place for place in secret_places(document) if all(place[: len(each)] != each for each in hidden)]
+
+    assert len(list(secret_places(seen))) == len(public)
 
 
 @pytest.mark.parametrize("document", [[], "a", {}, {"deal": 1}, {"deal": {"hands": "x"}}, {"deal": {}}, {"host": 1}])

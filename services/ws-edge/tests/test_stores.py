@@ -1,7 +1,9 @@
 """The stores file is checked against the contract before anything starts."""
 
 import json
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from google.protobuf import json_format
@@ -15,8 +17,9 @@ from statecast_service.errors import SettingsError
 from ws_edge.authorization import OwnerRule
 from ws_edge.codec.stream_codec import StreamCodec
 from ws_edge.errors import MalformedFrameError, UnknownStoreError
+from ws_edge.private_fields import PrivateField
 from ws_edge.states import KeyState, Position, RangeKey, StoreKey
-from ws_edge.stores import SHIPPED, Stores, find, read_stores
+from ws_edge.stores import SHIPPED, Store, Stores, find, read_stores
 
 SORT = "2024-08-28T12:34:56.123456Z"
 
@@ -168,6 +171,31 @@ def test_rows_of_mounted_messages_and_of_json_are_framed(team_stores: Stores, bi
         {"@type": "type.googleapis.com/google.protobuf.Value", "value": {"name": "p-1", "sizes": [1, 2.5]}},
     ]
     json_format.Parse(frames[1]["text"], ServerFrame())
+
+
+OTHERWISE: dict[str, Any] = {
+    "name": "others",
+    "message": MessageTypes.read().message_class("statecast.orders.v1.Order"),
+    "members": True,
+    "rule": OwnerRule(None, everyone=True),
+    "max_lag_ms": 1000,
+    "private": (PrivateField(("hands",), "player"),),
+}
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Store)])
+def test_a_store_of_which_anything_differs_is_not_like_it_was(team_stores: Stores, name: str) -> None:
+    store = team_stores["parcels"]
+
+    assert store.is_like(replace(store))
+    assert not store.is_like(replace(store, **{name: OTHERWISE[name]}))
+
+
+def test_a_message_that_is_read_anew_is_the_same(tmp_path: Path, team_stores: Stores) -> None:
+    again = read_stores(tmp_path / "stores.yaml", MessageTypes.read(tmp_path))["shipments"]
+
+    assert again.message is not team_stores["shipments"].message
+    assert team_stores["shipments"].is_like(again)
 
 
 def test_a_row_of_json_that_is_none_is_no_row(team_stores: Stores) -> None:

@@ -116,7 +116,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
     types = settings.with_descriptors(MessageTypes.read)
     stores, metrics, woken = CurrentStores(read_stores(settings.stores, types)), Metrics(), asyncio.Event()
     hub = Hub(clock, settings.tick_ms / 1000, settings.unavailable_after_ms / 1000, woken.set)
-    client = _query_client(settings)
+    client = _query_client(settings, metrics)
     revoked = replace(REVOCATIONS, max_lag_ms=settings.revocation_lag_ms)
     edge_stores = {**EDGE_STORES, revoked.name: revoked}
     all_stores = ChainMap(edge_stores, cast("dict[str, Store]", stores))  # nobody writes to it
@@ -206,7 +206,7 @@ def _consumer(argument: str) -> str:
         raise argparse.ArgumentTypeError(f"{argument!a} is not UTF-8, as every id is") from error
 
 
-def _query_client(settings: Settings) -> QueryClient:
+def _query_client(settings: Settings, metrics: Metrics) -> QueryClient:
     tls = query_tls(settings)
     return QueryClient(
         settings.query_addresses,
@@ -215,6 +215,7 @@ def _query_client(settings: Settings) -> QueryClient:
         credentials=None if tls is None else tls.channel_credentials(),
         backoff_s=settings.query_backoff_ms / 1000,
         stale_after_ms=settings.stale_after_ms,
+        on_hidden=lambda store: metrics.hidden_rows.labels(store).inc(),
     )
 
 

@@ -61,6 +61,8 @@ class Metrics:
         self.changed_keys = Counter("ws_edge_changed_keys", "Keys and ranges with newer state.", registry=registry)
         self.failed_keys = Counter("ws_edge_failed_keys", "Keys and ranges whose lookup failed.", registry=registry)
         self.errors = Counter("ws_edge_errors", "Failed requests on sockets, by code.", ["code"], registry=registry)
+        meaning = "Rows of JSON of which more is hidden than a field: a private path does not lead; the log names it."
+        self.hidden_rows = Counter("ws_edge_hidden_rows", meaning, ["store"], registry=registry)
         meaning = "0 while the stores file is wrong, or not as the query service has it; the log says what."
         self.stores_file = Gauge("ws_edge_stores_file_ok", meaning, registry=registry)
         self.stores_file.set(1)

@@ -2,6 +2,10 @@
 
 A private field is either a list, of whose elements each is shown to the consumer whose id stands in the element, or
 anything else, which is shown to the consumer whose id stands in the row. Staff see all.
+
+The message of a store says where such a path leads. JSON does not: where a row has not the names of a path, staff alone
+see the object that lacks them, which is the whole row where it lacks the first, because what is private may stand there
+under another name. A null says that nothing is there.
 """
 
 from collections.abc import Iterator
@@ -9,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from google.protobuf.message import Message
-from google.protobuf.struct_pb2 import Value
+from google.protobuf.struct_pb2 import NULL_VALUE, Value
 
 from statecast_service.settings import suggest
 
@@ -53,8 +57,12 @@ class PrivateRow:
     fields: tuple[PrivateField, ...]
     owners: frozenset[str] = field(init=False)
     """The consumers who see more of it than others do."""
+    missed: str = field(init=False)
+    """The first path that does not lead, so that more than a field is hidden; empty where all do."""
 
     def __post_init__(self) -> None:
+        missed = (each for each in self.fields if isinstance(self.full, Value) and not _leads(self.full, each))
+        self.missed = next((".".join(each.path) for each in missed), "")
         self.owners = frozenset(owner for each in self.fields for owner in _owners(self.full, each)) - {NOBODY}
 
     def seen_by(self, viewer: str) -> Message:
@@ -62,8 +70,8 @@ class PrivateRow:
         row = type(self.full)()
         row.CopyFrom(self.full)
         for each in self.fields:
-            if isinstance(row, Value):
-                _hide_json(row, each, viewer, _text(self.full, each.owner))
+            if isinstance(row, Value) and isinstance(self.full, Value):
+                _hide_json(row, self.full, each, viewer)
             else:
                 _hide(row, each, viewer, _text(self.full, each.owner))
         return row
@@ -76,28 +84,39 @@ def _owners(row: Message, private: PrivateField) -> Iterator[str]:
 
 
 def _elements(row: Message, private: PrivateField) -> Iterator[Message]:
+    if isinstance(row, Value):
+        if _leads(row, private):
+            yield from _trail(row, private)[-1].list_value.values
+        return
     container, name = _container(row, private), private.path[-1]
-    if isinstance(container, Value):
-        held = container.struct_value.fields
-        if name in held and held[name].WhichOneof("kind") == "list_value":
-            yield from held[name].list_value.values
-    elif container is not None and _is_list_of_messages(container, name):
+    if container is not None and _is_list_of_messages(container, name):
         yield from getattr(container, name)
 
 
 def _container(row: Message, private: PrivateField) -> Message | None:
-    """The message or object that holds the field; None when the row has none."""
+    """The message that holds the field; None when the row has none."""
     message: Any = row
     for name in private.path[:-1]:
-        if isinstance(message, Value):
-            if name not in message.struct_value.fields:
-                return None
-            message = message.struct_value.fields[name]
-        elif not message.HasField(name):
+        if not message.HasField(name):
             return None
-        else:
-            message = getattr(message, name)
-    return message if not isinstance(message, Value) or message.WhichOneof("kind") == "struct_value" else None
+        message = getattr(message, name)
+    return message  # type: ignore[no-any-return]
+
+
+def _trail(row: Value, private: PrivateField) -> list[Value]:
+    """The row, and the values below it that the names of the path lead to, as far as there are such."""
+    trail = [row]
+    for name in private.path:
+        if trail[-1].WhichOneof("kind") != "struct_value" or name not in trail[-1].struct_value.fields:
+            break
+        trail.append(trail[-1].struct_value.fields[name])
+    return trail
+
+
+def _leads(row: Value, private: PrivateField) -> bool:
+    """Whether the path leads to a value, or to a null on its way: there is nothing private then."""
+    trail = _trail(row, private)
+    return len(trail) > len(private.path) or trail[-1].WhichOneof("kind") == "null_value"
 
 
 def _is_list_of_messages(message: Message, name: str) -> bool:
@@ -128,15 +147,19 @@ def _hide(row: Message, private: PrivateField, viewer: str, owner: str) -> None:
         container.ClearField(name)
 
 
-def _hide_json(row: Value, private: PrivateField, viewer: str, owner: str) -> None:
-    container, name = _container(row, private), private.path[-1]
-    if not isinstance(container, Value) or name not in container.struct_value.fields:
+def _hide_json(row: Value, full: Value, private: PrivateField, viewer: str) -> None:
+    """Hides it in `row`, of which other fields were hidden before; `full` says where the path leads."""
+    depth, leads, trail = len(_trail(full, private)), _leads(full, private), _trail(row, private)
+    held = trail[-1]
+    if len(trail) < depth or held.WhichOneof("kind") == "null_value":
         return
-    held = container.struct_value.fields
-    if held[name].WhichOneof("kind") == "list_value":
-        _keep_own(held[name].list_value.values, private.owner, viewer)
-    elif not viewer or owner != viewer:
-        del held[name]
+    if leads and held.WhichOneof("kind") == "list_value":
+        _keep_own(held.list_value.values, private.owner, viewer)
+    elif not leads or not viewer or _text(full, private.owner) != viewer:
+        if depth == 1:
+            held.null_value = NULL_VALUE
+        else:
+            del trail[-2].struct_value.fields[private.path[depth - 2]]
 
 
 def _keep_own(elements: Any, owner: str, viewer: str) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +24,7 @@ from ws_edge.upstream.queries import (
     Page,
     Progress,
     Query,
+    RangeResult,
     Result,
     Scan,
     batch,
@@ -59,10 +60,12 @@ class QueryClient:
         backoff_s: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
         stale_after_ms: int = 5000,
+        on_hidden: Callable[[str], None] = lambda _: None,
     ) -> None:
         """An attempt takes at most `timeout` seconds, and a lag below `stale_after_ms` is not told.
 
-        The other parameters are as those of Router.
+        `on_hidden` is called with the store of each row of which more had to be hidden than its private fields. The
+        other parameters are as those of Router.
         """
         self._router = Router(
             addresses,
@@ -76,6 +79,9 @@ class QueryClient:
         self._timeouts = (timeout,) * ATTEMPTS
         self._batch_limit = batch_limit
         self._stale_after_ms = stale_after_ms
+        self._on_hidden = on_hidden
+        self._hidden = set[tuple[Store, str]]()
+        """The paths that do not lead, and were logged."""
         self._gets: Coalescer[_Group, _Get, KeyState] = Coalescer(
             self._get_alone, self._get_together, max_batch=batch_limit
         )
@@ -125,7 +131,9 @@ class QueryClient:
             lambda channel, timeout: stub(channel).ScanStates(request, timeout=timeout),
             self._timeouts,
         )
-        return page(store, response, self._stale_after_ms)
+        read = page(store, response, self._stale_after_ms)
+        self._note_hidden(store, read.states)
+        return read
 
     async def list_shards(self) -> ListShardsResponse:
         """Returns the shard map as an instance reports it, with the lag of each replica. Raises RequestError."""
@@ -161,7 +169,7 @@ class QueryClient:
             raise
         except RequestError:  # of one of them, or of all together
             return [None] * len(gets)
-        states = results(store, queries, response, self._stale_after_ms)
+        states = self._read(store, queries, response)
         return [state if isinstance(state, KeyState) else None for state in states]
 
     async def _poll_batch(self, store: Store, queries: Sequence[Query]) -> list[Result]:
@@ -173,9 +181,27 @@ class QueryClient:
         self, store: Store, queries: Sequence[Query], answer: Awaitable[BatchGetStatesResponse]
     ) -> list[Result]:
         try:
-            return results(store, queries, await answer, self._stale_after_ms)
+            return self._read(store, queries, await answer)
         except RequestError as error:
             return [error] * len(queries)
+
+    def _read(self, store: Store, queries: Sequence[Query], response: BatchGetStatesResponse) -> list[Result]:
+        read = results(store, queries, response, self._stale_after_ms)
+        for result in read if store.private else ():
+            if isinstance(result, KeyState):
+                self._note_hidden(store, [result])
+            elif isinstance(result, RangeResult):
+                self._note_hidden(store, result.states)
+        return read
+
+    def _note_hidden(self, store: Store, states: Iterable[KeyState]) -> None:
+        for state in states:
+            if state.private is None or not state.private.missed:
+                continue
+            self._on_hidden(store.name)
+            if (store, state.private.missed) not in self._hidden:
+                self._hidden.add((store, state.private.missed))
+                log.error("private_path_missed", store=store.name, path=state.private.missed, key=str(state.key))
 
     def _note_failure(self, error: grpc.aio.AioRpcError, address: str, is_first: bool) -> None:
         if is_first:
