@@ -219,7 +219,7 @@ def test_json_in_which_a_path_does_not_lead_is_for_staff_from_where_it_ends(
 
     assert [seen_json(row, viewer) for viewer in (NOBODY, "customer-0009")] == [public, public]
     assert row.missed == missed
-    assert document_of(row.full) == document
+    assert json_format.MessageToDict(row.full) == document
 
 
 SECRET = "secret"
@@ -252,7 +252,7 @@ def test_nobody_sees_what_may_be_private_and_is_not_theirs(
         value, reached = value[path[reached]], reached + 1
     may_see_all = reached == len(path) and isinstance(document, dict) and viewer and document.get(owner) == viewer
     of_row = may_see_all and not isinstance(value, list)
-    hidden = [] if of_row or value is None else [path[:reached]]
+    hidden: list[tuple[Any, ...]] = [] if of_row or value is None else [path[:reached]]
     if reached == len(path) and isinstance(value, list):
         own = [index for index, each in enumerate(value) if isinstance(each, dict) and each.get(owner) == viewer != ""]
         hidden = [(*path, index) for index in range(len(value)) if index not in own]
