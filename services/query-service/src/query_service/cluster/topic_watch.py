@@ -47,7 +47,12 @@ class TopicWatch(BrokerThread):
         self._admin = connect(AdminClient, self.settings)
         # AdminClient.list_offsets needs half a minute to find its way after a restart of the broker; a consumer does
         # not. The group is required by the client, and never joined.
-        self._consumer_settings = {"group.id": f"{self.settings.group_id}.ends", "enable.auto.commit": False}
+        # Uncommitted, so that records count that wait behind an open transaction.
+        self._consumer_settings = {
+            "group.id": f"{self.settings.group_id}.ends",
+            "enable.auto.commit": False,
+            "isolation.level": "read_uncommitted",
+        }
         self._consumer = connect(Consumer, self.settings, self._consumer_settings)
         self._end_offsets_failed = False
         self._topics: dict[str, Topic] = {}

@@ -24,6 +24,11 @@ _MAINTENANCE_INTERVAL_S = 5.0
 _REFRESH_INTERVAL_S = 10.0
 _MAX_DUE = 5000
 _RETRY_S = 1.0
+_TIMEOUT_S = 3.0
+_HELD_BACK = (
+    "a transaction is open: it and what comes after it in the partition cannot be read until its producer ends it; "
+    "`kafka-transactions.sh find-hanging` finds one that nobody ends, and `abort` ends it"
+)
 
 _log = structlog.get_logger()
 
@@ -52,6 +57,7 @@ class Changelog(Thread):
         self._replicas: dict[TopicPartition, Replica] = {}
         self._retries: dict[TopicPartition, tuple[float, Callable[[], None]]] = {}
         self._waiting: dict[TopicPartition, tuple[int, int | None, float]] = {}  # next offset, end then, since when
+        self._held_back: dict[TopicPartition, int] = {}  # at which offset it was told
         self._next_maintenance = self._next_refresh = 0.0
         self._stopping = Event()
         super().__init__(name="changelog", daemon=True)
@@ -107,7 +113,7 @@ class Changelog(Thread):
 
     def _remove(self, replica: Replica, done: "Future[None]") -> None:
         del self._replicas[replica.topic_partition]
-        for remembered in (self._retries, self._waiting):
+        for remembered in (self._retries, self._waiting, self._held_back):
             remembered.pop(replica.topic_partition, None)
         self.consumer.incremental_unassign([confluent_kafka.TopicPartition(*replica.topic_partition)])
         replica.store.close()
@@ -195,15 +201,37 @@ class Changelog(Thread):
         """A broker that restarts can leave a consumer with a partition that it takes for unknown for ever."""
         key, next_offset, end_offset = replica.topic_partition, replica.store.next_offset, replica.progress.end_offset
         offset, end_before, since = self._waiting.get(key, (-1, None, 0.0))
-        is_behind = replica.progress.serving and replica.progress.lag_records  # a restore may bring others for long
-        if offset != next_offset or not is_behind or key in self._retries:
+        if offset != next_offset or not replica.progress.lag_records or key in self._retries:
             self._waiting[key] = next_offset, end_offset, time.monotonic()
-        elif end_offset != end_before and time.monotonic() - since >= self.stall_s:
+        elif time.monotonic() - since < self.stall_s:
+            return
+        elif self._is_held_back(replica):
+            self._waiting[key] = next_offset, end_offset, time.monotonic()
+            replica.note_held_back()
+        elif replica.progress.serving and end_offset != end_before:  # a restore may bring others for long
             _log.warning("a partition brings nothing; all are read anew", topic=key[0], partition=key[1])
             self._waiting.clear()
             self.consumer.close()
             self.consumer = self.new_consumer()
             self.consumer.incremental_assign([_start_of(each) for each in self._replicas.values()])
+
+    def _is_held_back(self, replica: Replica) -> bool:
+        """Whether the partition has no more to read because a transaction is open; blocks for seconds at most."""
+        topic, number = replica.topic_partition
+        place = confluent_kafka.TopicPartition(topic, number)
+        try:
+            readable_end = self.consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)[1]
+        except KafkaException as error:
+            _log.warning("the end of a partition is not known now", topic=topic, partition=number, reason=str(error))
+            return False
+        next_offset = replica.store.next_offset
+        if readable_end > next_offset:
+            return False
+        if self._held_back.get((topic, number)) != next_offset:
+            self._held_back[topic, number] = next_offset
+            waiting = replica.progress.lag_records
+            _log.warning(_HELD_BACK, topic=topic, partition=number, open_offset=next_offset, records=waiting)
+        return True
 
     def _run_maintenance(self) -> None:
         if time.monotonic() >= self._next_refresh:

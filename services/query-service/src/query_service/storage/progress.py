@@ -55,7 +55,8 @@ class Progress:
 
     Once everything before an end has been applied, the replica lacks nothing of what there was when that end was asked
     for. `lag_ms` is the time since then: in a steady state the asking interval plus a round trip, with or without
-    traffic; it grows when the broker is dead, or when records arrive faster than they are applied.
+    traffic; it grows when the broker is dead, when records arrive faster than they are applied, or when they wait
+    behind an open transaction.
 
     The changelog's thread calls `note_applied`, the event loop `note_end_offset`; any thread reads.
     """
@@ -68,6 +69,7 @@ class Progress:
         self._caught_up_s = caught_up_s
         self._monotonic = monotonic
         self._current_at = monotonic()
+        self._held_back_at: float | None = None
         self._ends: deque[EndOffset] = deque()
         self._lock = Lock()
 
@@ -82,8 +84,17 @@ class Progress:
 
     @property
     def lag_s(self) -> float:
-        """Seconds since the replica last had everything applied; since it was opened, before the first time."""
-        return self._monotonic() - self._current_at
+        """Seconds since the replica last had everything applied; since it was opened, before the first time.
+
+        Of a replica that serves although it is held back since before it was opened: since then.
+        """
+        held_back_at, current_at = self._held_back_at, self._current_at
+        return self._monotonic() - (current_at if held_back_at is None else min(held_back_at, current_at))
+
+    @property
+    def unread_ms(self) -> int:
+        """Whole milliseconds since this replica, as long as it is open, last had read everything."""
+        return int((self._monotonic() - self._current_at) * 1000) + 1
 
     @property
     def lag_ms(self) -> int:
@@ -103,7 +114,15 @@ class Progress:
                 self._ends.append(EndOffset(offset, asked_at))
             self._update()
 
+    def note_held_back(self, since_s: float) -> None:
+        """Serves what can be read, although records wait behind an open transaction: for `since_s` seconds at most."""
+        with self._lock:
+            if not self.serving:
+                self._held_back_at = self._monotonic() - since_s
+                self.serving = True
+
     def _update(self) -> None:
         while self._ends and self._ends[0].offset <= self.next_offset:
             self._current_at = self._ends.popleft().asked_at
+            self._held_back_at = None
             self.serving = self.serving or self.lag_s <= self._caught_up_s

@@ -61,7 +61,7 @@ class Replica:
     def behind_ms(self) -> int:
         """How long ago the rows were those of the log, also before this process; 0 for rows that never were."""
         if self.progress.serving:
-            return self.progress.lag_ms
+            return self.progress.unread_ms
         return self.wall_ms() - self.store.current_ms if self._was_current else 0
 
     def freshness(self, instance: str) -> Freshness:
@@ -150,6 +150,11 @@ class Replica:
             self.progress.note_applied(offset)
             self.changes.announce(())
 
+    def note_held_back(self) -> None:
+        """Serves although records wait behind an open transaction; of a new store it is not known for how long."""
+        since_ms = self.store.current_ms if self._was_current else 0
+        self.progress.note_held_back((self.wall_ms() - since_ms) / 1000)
+
     def note_end_offset(self, offset: int, asked_at: float) -> None:
         self.progress.note_end_offset(offset, asked_at)
         self.changes.announce(())
@@ -172,7 +177,7 @@ class Replica:
         if age is not None:
             seen.append(self.store.purge_versions(now_ms - age, limit))
         if self.progress.serving:
-            self.store.note_current(now_ms - self.progress.lag_ms)
+            self.store.note_current(now_ms - self.progress.unread_ms)
         return limit in seen
 
     def start_over(self, store: PartitionStore, progress: Progress) -> None:
