@@ -114,7 +114,11 @@ class BackupError(FatalError):
 
 
 class PoisonRecordError(QueryServiceError):
-    """A record of a keyed topic that cannot be applied; it is skipped and counted."""
+    """A record that cannot be applied; it is refused and counted by `reason`: key, value, tombstone."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class StoreError(QueryServiceError):

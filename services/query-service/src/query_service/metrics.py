@@ -126,8 +126,8 @@ class Metrics:
         self.batch_keys = counter("query_service_batch_keys", "Keys and ranges of batches.")
         self.batch_results = counter("query_service_batch_results", "Keys and ranges of batches that had news.")
         partition = ("store", "partition")
-        records = "Records read, by outcome: applied, stale (fenced off), poison (skipped)."
-        self.records = counter("query_service_records", records, ("store", "outcome"))
+        records = "Records read, by outcome: applied, older (fenced off), refused (for its key, value or tombstone)."
+        self.records = counter("query_service_records", records, ("store", "outcome", "reason"))
         misplaced = "Keys of plain topics in another partition than theirs: their producers have another partitioner."
         self.misplaced_keys = counter("query_service_misplaced_keys", misplaced, ("store",))
         self.lag_records = gauge("query_service_lag_records", "Records known and not applied.", partition)

@@ -172,4 +172,9 @@ async def test_poison_replays_and_deletions_do_no_harm(scene: "Scene") -> None:
     with pytest.raises(grpc.aio.AioRpcError) as absent:
         await one.stub.GetState(get("deleted"))
     assert absent.value.code() == grpc.StatusCode.NOT_FOUND
-    assert one.log.count("record skipped") == 2
+    assert one.log.count("a record is refused") == 2
+    assert [one.metric("query_service_records_total", outcome=each) for each in ("applied", "older", "refused")] == [
+        5,
+        2,
+        2,
+    ]

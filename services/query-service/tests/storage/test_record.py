@@ -14,13 +14,13 @@ from query_service.storage.record import (
     row_key_of,
     stored_value_of,
 )
-from query_service.storage.store_keys import HEADER, HEADER_SIZE, UNTIMED, header_of
+from query_service.storage.store_keys import DELETED, HEADER, HEADER_SIZE, UNTIMED, header_of
 from statecast.state.v1.state_pb2 import StateRecord
 from testkit.query_service import FakeRecord, encoded_state, put, tombstone
 
 
 def test_a_record_becomes_a_header_and_its_payload() -> None:
-    value = stored_value_of(put("order-1", 7, 42, b"row", epoch=3))
+    value = stored_value_of(put("order-1", 7, 42, b"row", epoch=3), known)
     header = header_of(value)
 
     assert (header.epoch, header.sequence, header.offset) == (3, 7, 42)
@@ -30,21 +30,21 @@ def test_a_record_becomes_a_header_and_its_payload() -> None:
 
 
 def test_a_tombstone_becomes_a_header_alone() -> None:
-    value = stored_value_of(tombstone("order-1", 7, 42))
+    value = stored_value_of(tombstone("order-1", 7, 42), known)
 
     assert header_of(value).deleted
     assert len(value) == HEADER_SIZE
 
 
 def test_a_record_without_a_commit_time_says_so() -> None:
-    value = stored_value_of(FakeRecord(b"k", encoded_state(1, seconds=0)))
+    value = stored_value_of(FakeRecord(b"k", encoded_state(1, seconds=0)), known)
 
     assert header_of(value).flags == UNTIMED
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\0a\0b", b"a\0b", b"a\0b\0", b"a\0b\0c\0d", b"\xff\xfe"])
 def test_a_key_that_names_no_row_is_poison(key: bytes | None) -> None:
-    with pytest.raises(PoisonRecordError, match="the key"):
+    with pytest.raises(PoisonRecordError, match="key"):
         row_key_of(FakeRecord(key, encoded_state(1)))
 
 
@@ -55,50 +55,57 @@ def test_a_key_that_names_a_row_is_taken_as_it_is(key: bytes) -> None:
 
 def test_a_value_that_is_no_state_record_is_poison() -> None:
     with pytest.raises(PoisonRecordError, match="not a statecast"):
-        stored_value_of(FakeRecord(b"k", b"\xff\xff\xff"))
+        stored_value_of(FakeRecord(b"k", b"\xff\xff\xff"), known)
 
 
 def test_a_negative_sequence_is_poison() -> None:
     with pytest.raises(PoisonRecordError, match="out of range"):
-        stored_value_of(FakeRecord(b"k", encoded_state(-1)))
+        stored_value_of(FakeRecord(b"k", encoded_state(-1)), known)
 
 
-@pytest.mark.parametrize(("seconds", "nanos"), [(-62_135_596_801, 0), (253_402_300_800, 0), (0, -1), (0, 10**9)])
-def test_a_commit_time_that_there_is_not_is_poison(seconds: int, nanos: int) -> None:
-    state = StateRecord(epoch=1, sequence=1)
-    state.source.commit_time.seconds, state.source.commit_time.nanos = seconds, nanos
-    raw = state.SerializeToString()
-    for record in (FakeRecord(b"k", raw), FakeRecord(b"k", None, 0, [(TOMBSTONE_HEADER, raw)])):
-        with pytest.raises(PoisonRecordError):
-            stored_value_of(record)
-        with pytest.raises(PoisonRecordError):
-            decode_states([record], refuse)
-
-
-@pytest.mark.parametrize(("seconds", "nanos"), [(2**63 - 1, 0), (-(2**63), 0), (1, -1), (1, 1_000_000_000)])
+@pytest.mark.parametrize(
+    ("seconds", "nanos"),
+    [(-62_135_596_801, 0), (253_402_300_800, 0), (0, -1), (0, 10**9), (2**63 - 1, 0), (-(2**63), 0), (1, 10**9)],
+)
 @pytest.mark.parametrize("key", [b"k", "größe".encode()])
-def test_a_commit_time_that_no_calendar_has_is_poison(key: bytes, seconds: int, nanos: int) -> None:
-    record = StateRecord(payload=b"row")
-    record.source.commit_time.seconds, record.source.commit_time.nanos = seconds, nanos
-    skipped: list[str] = []
+def test_a_row_with_a_commit_time_that_no_calendar_has_is_kept_without_it(key: bytes, seconds: int, nanos: int) -> None:
+    state, noted = StateRecord(epoch=1, sequence=1, payload=b"row"), list[Record]()
+    state.source.commit_time.seconds, state.source.commit_time.nanos = seconds, nanos
+    row = FakeRecord(key, state.SerializeToString())
+    deletion = FakeRecord(key, None, 1, [(TOMBSTONE_HEADER, state.SerializeToString())])
+    _, values = decode_states([row, deletion], refuse, noted.append)
 
-    assert decode_states(
-        [FakeRecord(key, record.SerializeToString())], lambda _, error: skipped.append(str(error))
-    ) == ([], [])
-    assert skipped == ["the commit time is not a Timestamp of the years 1 to 9999"]
+    assert noted == [row, deletion]
+    assert [header_of(value)[3:] for value in values] == [(0, 0, UNTIMED), (0, 0, UNTIMED | DELETED)]
+    assert values[0][HEADER_SIZE:] == b"row"
+
+
+@pytest.mark.parametrize("ms", [1_756_000_000_000_000, 2**63 - 1, -(2**63), -1, 253_402_300_800_000])
+def test_a_plain_row_of_a_clock_that_counts_otherwise_is_kept_without_its_time(ms: int) -> None:
+    noted: list[Record] = []
+    record = FakeRecord(b"c-1", b"x", 7, record_ms=ms)
+    _, (value,) = decode_plain([record], refuse, noted.append)
+
+    assert noted == [record]
+    assert header_of(value)[3:] == (0, 0, UNTIMED)
+    assert value[HEADER_SIZE:] == b"x"
 
 
 def test_a_tombstone_without_its_header_is_poison() -> None:
     with pytest.raises(PoisonRecordError, match="statecast-state-record"):
-        stored_value_of(FakeRecord(b"k", None))
+        stored_value_of(FakeRecord(b"k", None), known)
 
 
 def refuse(record: Record, error: PoisonRecordError) -> None:
     raise error
 
 
+def known(record: Record) -> None:
+    raise AssertionError(f"the time of {record.key()!r} is known")
+
+
 def test_a_record_becomes_its_key_and_its_value_with_the_offset_as_sequence() -> None:
-    keys, (value,) = decode_plain([FakeRecord(b"c-1", b'{"trip": 1}', 42, record_ms=1_700_000_000_123)], refuse)
+    keys, (value,) = decode_plain([FakeRecord(b"c-1", b'{"trip": 1}', 42, record_ms=1_700_000_000_123)], refuse, known)
     header = header_of(value)
 
     assert keys == [b"c-1"]
@@ -108,26 +115,26 @@ def test_a_record_becomes_its_key_and_its_value_with_the_offset_as_sequence() ->
 
 
 def test_a_record_without_a_value_is_a_deletion() -> None:
-    _, (value,) = decode_plain([FakeRecord(b"c-1", None, 7, record_ms=5)], refuse)
+    _, (value,) = decode_plain([FakeRecord(b"c-1", None, 7, record_ms=5)], refuse, known)
 
     assert header_of(value).deleted
     assert len(value) == HEADER_SIZE
 
 
 def test_an_empty_value_is_a_value() -> None:
-    _, (value,) = decode_plain([FakeRecord(b"c-1", b"", 7, record_ms=5)], refuse)
+    _, (value,) = decode_plain([FakeRecord(b"c-1", b"", 7, record_ms=5)], refuse, known)
 
     assert not header_of(value).deleted
 
 
 def test_a_record_without_a_time_says_so() -> None:
-    _, (value,) = decode_plain([FakeRecord(b"c-1", b"x", 7)], refuse)
+    _, (value,) = decode_plain([FakeRecord(b"c-1", b"x", 7)], refuse, known)
 
     assert header_of(value).flags == UNTIMED
 
 
 def test_a_key_may_name_a_member_of_a_group() -> None:
-    keys, values = decode_plain([FakeRecord(b"g\0s\0m", b"x", 1)], refuse)
+    keys, values = decode_plain([FakeRecord(b"g\0s\0m", b"x", 1)], refuse, known)
 
     assert keys == [b"g\0s\0m"]
     assert len(values) == 1
@@ -138,10 +145,12 @@ def test_a_key_that_names_no_row_is_skipped_and_the_rest_is_kept(key: bytes | No
     skipped: list[tuple[Record, str]] = []
     poison = FakeRecord(key, b"x", 1)
     keys, values = decode_plain(
-        [poison, FakeRecord("größe".encode(), b"y", 2)], lambda record, error: skipped.append((record, str(error)))
+        [poison, FakeRecord("größe".encode(), b"y", 2)],
+        lambda record, error: skipped.append((record, error.reason)),
+        known,
     )
 
-    assert skipped == [(poison, f"the key {key!r} is neither UTF-8 text nor `group NUL sort NUL member`")]
+    assert skipped == [(poison, "key")]
     assert keys == ["größe".encode()]
     assert len(values) == 1
 
@@ -152,10 +161,10 @@ def value(epoch: int, sequence: int, offset: int = 0) -> bytes:
 
 def test_a_higher_sequence_wins_and_an_equal_one_does_not() -> None:
     held = [value(1, 5)] * 3
-    rows, stale = newest_rows([b"a", b"b", b"c"], [value(1, 4), value(1, 5), value(1, 6)], held)
+    rows, older = newest_rows([b"a", b"b", b"c"], [value(1, 4), value(1, 5), value(1, 6)], held)
 
     assert rows == {b"c": value(1, 6)}
-    assert stale == 2
+    assert older == 2
 
 
 def test_a_higher_epoch_wins_over_any_sequence() -> None:
@@ -165,10 +174,10 @@ def test_a_higher_epoch_wins_over_any_sequence() -> None:
 
 
 def test_within_a_batch_the_highest_wins_whatever_its_place() -> None:
-    rows, stale = newest_rows([b"a"] * 3, [value(1, 1), value(1, 9), value(1, 3)], [None] * 3)
+    rows, older = newest_rows([b"a"] * 3, [value(1, 1), value(1, 9), value(1, 3)], [None] * 3)
 
     assert rows == {b"a": value(1, 9)}
-    assert stale == 1
+    assert older == 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=30), st.integers(0, 30))

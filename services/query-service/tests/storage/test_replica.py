@@ -1,12 +1,13 @@
 """A partition that this instance holds."""
 
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from query_service.errors import NotServedError
+from query_service.errors import NotServedError, StoreFailedError
 from query_service.lookups.replica_reads import is_value
 from query_service.metrics import Metrics
 from query_service.storage.record import TOMBSTONE_HEADER, Headers
@@ -26,10 +27,15 @@ def payload(replica: Replica, key: bytes) -> bytes | None:
     return None if value is None or header_of(value).deleted else value[HEADER_SIZE:]
 
 
-def counted(metrics: Metrics, outcome: str) -> float | None:
+def counted(metrics: Metrics, outcome: str) -> float:
+    """How many records of all reasons were counted so."""
     registry: CollectorRegistry = metrics.registry
-    labels = {"store": "orders-by-key", "outcome": outcome}
-    return registry.get_sample_value("query_service_records_total", labels)
+    samples = [sample for metric in registry.collect() for sample in metric.samples]
+    return sum(
+        each.value
+        for each in samples
+        if each.name == "query_service_records_total" and each.labels["outcome"] == outcome
+    )
 
 
 async def test_it_applies_what_is_newer_and_counts_what_is_stale(open_replica: OpenReplica, metrics: Metrics) -> None:
@@ -38,7 +44,7 @@ async def test_it_applies_what_is_newer_and_counts_what_is_stale(open_replica: O
 
     assert payload(replica, b"a") == b"two"
     assert replica.progress.applied_offset == 2
-    assert (counted(metrics, "applied"), counted(metrics, "stale")) == (2, 1)
+    assert (counted(metrics, "applied"), counted(metrics, "older")) == (2, 1)
 
 
 async def test_the_position_of_a_key_is_the_record_that_was_applied(open_replica: OpenReplica) -> None:
@@ -55,7 +61,7 @@ async def test_a_poison_record_is_skipped_and_the_rest_is_applied(open_replica: 
 
     assert (payload(replica, b"a"), payload(replica, b"c")) == (b"row", b"row")
     assert replica.progress.applied_offset == 3
-    assert counted(metrics, "poison") == 2
+    assert counted(metrics, "refused") == 2
 
 
 async def test_a_batch_of_poison_alone_still_moves_on(open_replica: OpenReplica) -> None:
@@ -215,7 +221,7 @@ async def test_a_plain_store_keeps_the_newest_value_of_each_key(open_replica: Op
     replica.apply([FakeRecord(b"b", None, 3), FakeRecord(None, b"y", 4)], 5)
 
     assert (payload(replica, b"a"), payload(replica, b"b")) == (b"two", None)
-    assert (counted(metrics, "applied"), counted(metrics, "poison")) == (4, 1)
+    assert (counted(metrics, "applied"), counted(metrics, "refused")) == (4, 1)
 
 
 async def test_a_row_is_absent_as_soon_as_its_record_is_too_old(open_replica: OpenReplica, wall: ManualClock) -> None:
@@ -242,16 +248,30 @@ async def test_maintenance_purges_what_is_too_old_a_few_at_a_time(open_replica: 
     assert [key for key, _ in replica.store.scan(b"0", b"z")] == [b"new"]
 
 
-async def test_of_many_poison_records_ten_are_logged_and_all_are_counted(
+async def test_of_many_refused_records_the_first_is_logged_and_all_are_counted(
     open_replica: OpenReplica, metrics: Metrics
 ) -> None:
     replica = open_replica(**PLAIN)
     with capture_logs() as logs:
         replica.apply([FakeRecord(None, b"x", offset) for offset in range(50)], 50)
+        replica.apply([FakeRecord(b"\xff", b"x", 50)], 51)
 
-    assert counted(metrics, "poison") == 50
-    assert [log["event"] for log in logs] == ["record skipped"] * 10 + ["more records skipped"]
-    assert logs[-1]["records"] == 40
+    assert counted(metrics, "refused") == 51
+    assert [(log["offset"], log["reason"][:15]) for log in logs] == [(0, "there is no key")]
+
+
+async def test_records_whose_write_fails_are_not_counted_until_it_succeeds(
+    open_replica: OpenReplica, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = open_replica(**PLAIN)
+    records = [FakeRecord(None, b"x", 0), FakeRecord(b"a", b"x", 1)]
+    with monkeypatch.context() as patch:
+        patch.setattr(replica.store, "write", Mock(side_effect=StoreFailedError("full")))
+        with pytest.raises(StoreFailedError):
+            replica.apply(records, 2)
+    replica.apply(records, 2)
+
+    assert (counted(metrics, "applied"), counted(metrics, "refused")) == (1, 1)
 
 
 BOOKINGS = Topic("bookings", "id", 77, 9)

@@ -15,6 +15,7 @@ from query_service.cluster.view import View
 from query_service.errors import StoreFailedError
 from query_service.metrics import Metrics
 from query_service.storage.changes import Changes
+from query_service.storage.known_forms import Once
 from query_service.storage.progress import EndOffset, Progress
 from query_service.storage.replica import Replica
 from query_service.storage.store import PartitionStore
@@ -148,6 +149,7 @@ class ReplicaFactory:
     metrics: Metrics
     caught_up_s: float
     max_recent_rows: Callable[[], int]
+    once: Once = field(default_factory=Once)
 
     def open(self, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica:
         """Returns a replica that resumes from what is on disk, or begins anew; blocks, and raises StoreFailedError."""
@@ -176,4 +178,5 @@ class ReplicaFactory:
         progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
         progress.note_end_offset(*end)
         changes = Changes(self.loop, self.max_recent_rows, opened.next_offset - 1)
-        return Replica(definition, topic, partition, opened, progress, changes, self.metrics, self.directory.wall_ms)
+        wall_ms = self.directory.wall_ms
+        return Replica(definition, topic, partition, opened, progress, changes, self.metrics, wall_ms, self.once)

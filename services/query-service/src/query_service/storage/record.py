@@ -11,6 +11,7 @@ from typing import Protocol
 from google.protobuf.message import DecodeError
 
 from query_service.errors import PoisonRecordError
+from query_service.storage.known_forms import form_of_bytes
 from query_service.storage.store_keys import DELETED, FENCE_SIZE, HEADER, UNTIMED
 from statecast.state.v1 import state_pb2
 
@@ -18,7 +19,7 @@ TOMBSTONE_HEADER = "statecast-state-record"
 
 _MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_799  # the years 1 to 9999: what a Timestamp can be
 _MAX_NANOS = 999_999_999
-_NO_TIME = "the commit time is not a Timestamp of the years 1 to 9999"
+_MAX_MS = (_MAX_SECONDS + 1) * 1000
 
 _parse = state_pb2.StateRecord.FromString
 _pack = HEADER.pack
@@ -41,13 +42,15 @@ class Record(Protocol):
     def timestamp(self) -> tuple[int, int]: ...
 
 
-Skip = Callable[[Record, PoisonRecordError], None]
+Refuse = Callable[[Record, PoisonRecordError], None]
+Untimed = Callable[[Record], None]
 
 
-def decode_states(records: Sequence[Record], skip: Skip) -> tuple[list[bytes], list[bytes]]:
-    """Returns the keys of records of a keyed topic and the values to store; calls `skip` for what cannot be applied.
+def decode_states(records: Sequence[Record], refuse: Refuse, untimed: Untimed) -> tuple[list[bytes], list[bytes]]:
+    """Returns the keys of records of a keyed topic and the values to store; calls `refuse` for what cannot be applied.
 
-    The usual record is decoded inline, because a restore does nothing more often; all others take the careful path.
+    A commit time that no Timestamp can be is not known; `untimed` gets the record. The usual record is decoded inline,
+    because a restore does nothing more often; all others take the careful path.
     """
     keys: list[bytes] = []
     values: list[bytes] = []
@@ -55,20 +58,20 @@ def decode_states(records: Sequence[Record], skip: Skip) -> tuple[list[bytes], l
         key, raw = record.key(), record.value()
         try:
             if raw is None or not key or not key.isascii() or 0 in key:
-                key, value = row_key_of(record), stored_value_of(record)
+                key, value = row_key_of(record), stored_value_of(record, untimed)
             else:
                 state = _parse(raw)
                 time = state.source.commit_time
                 seconds, nanos = time.seconds, time.nanos
                 flags = 0 if seconds or nanos else UNTIMED
                 if not (_MIN_SECONDS <= seconds <= _MAX_SECONDS and 0 <= nanos <= _MAX_NANOS):
-                    skip(record, PoisonRecordError(_NO_TIME))
-                    continue
+                    seconds, nanos, flags = 0, 0, UNTIMED
+                    untimed(record)
                 value = _pack(state.epoch, state.sequence, record.offset(), seconds, nanos, flags) + state.payload
         except PoisonRecordError as error:
-            skip(record, error)
+            refuse(record, error)
         except (DecodeError, StructError) as error:
-            skip(record, _poison(error))
+            refuse(record, _poison(error))
         else:
             keys.append(key)
             values.append(value)
@@ -78,14 +81,12 @@ def decode_states(records: Sequence[Record], skip: Skip) -> tuple[list[bytes], l
 def row_key_of(record: Record) -> bytes:
     """Returns the row that the record is about. Raises PoisonRecordError for a key that names no row."""
     key = record.key()
-    if not key or key[0] == 0 or key[-1] == 0 or key.count(0) not in (0, 2):
-        raise PoisonRecordError(f"the key {key!r} is neither `group` nor `group NUL sort NUL member`")
-    if not _is_text(key):
-        raise PoisonRecordError(f"the key {key!r} is not UTF-8")
+    if not key or key[0] == 0 or key[-1] == 0 or key.count(0) not in (0, 2) or not _is_text(key):
+        raise PoisonRecordError("key", form_of_bytes(key))
     return key
 
 
-def stored_value_of(record: Record) -> bytes:
+def stored_value_of(record: Record, untimed: Untimed) -> bytes:
     """Returns the header and payload to store. Raises PoisonRecordError for what is not a StateRecord."""
     raw = record.value()
     flags = 0
@@ -98,33 +99,38 @@ def stored_value_of(record: Record) -> bytes:
         if not seconds and not nanos:
             flags |= UNTIMED
         if not (_MIN_SECONDS <= seconds <= _MAX_SECONDS and 0 <= nanos <= _MAX_NANOS):
-            raise PoisonRecordError(_NO_TIME)
+            seconds, nanos, flags = 0, 0, flags | UNTIMED
+            untimed(record)
         header = _pack(state.epoch, state.sequence, record.offset(), seconds, nanos, flags)
     except (DecodeError, StructError) as error:
         raise _poison(error) from error
     return header if flags & DELETED else header + state.payload
 
 
-def decode_plain(records: Sequence[Record], skip: Skip) -> tuple[list[bytes], list[bytes]]:
-    """Returns the keys of records of a plain topic and the values to store; calls `skip` for keys that name no row.
+def decode_plain(records: Sequence[Record], refuse: Refuse, untimed: Untimed) -> tuple[list[bytes], list[bytes]]:
+    """Returns the keys of records of a plain topic and the values to store; calls `refuse` for keys that name no row.
 
     The offset is the sequence: within a partition the later record wins. A key names a group, or a member of one, as
-    on a keyed topic.
+    on a keyed topic. A timestamp before 1970 or after the year 9999, as of a producer that counts microseconds, is not
+    known; `untimed` gets the record.
     """
     keys: list[bytes] = []
     values: list[bytes] = []
     for record in records:
         key = record.key()
         if not key or not _names_row(key):
-            skip(record, PoisonRecordError(f"the key {key!r} is neither UTF-8 text nor `group NUL sort NUL member`"))
+            refuse(record, PoisonRecordError("key", form_of_bytes(key)))
             continue
+        value, flags = record.value(), 0
         time_type, ms = record.timestamp()
-        seconds, rest_ms = divmod(ms, 1000) if time_type else (0, 0)
-        if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
-            skip(record, PoisonRecordError(_NO_TIME))
-            continue
-        value = record.value()
-        flags = (0 if time_type else UNTIMED) | (0 if value is not None else DELETED)
+        if time_type and 0 <= ms < _MAX_MS:
+            seconds, rest_ms = divmod(ms, 1000)
+        else:
+            seconds, rest_ms, flags = 0, 0, UNTIMED
+            if time_type:
+                untimed(record)
+        if value is None:
+            flags |= DELETED
         offset = record.offset() or 0
         keys.append(key)
         values.append(_pack(0, offset, offset, seconds, rest_ms * 1_000_000, flags) + (value or b""))
@@ -137,7 +143,7 @@ def newest_rows(
     stored: Sequence[bytes | None],
     replaced: list[Replaced] | None = None,
 ) -> tuple[dict[bytes, bytes], int]:
-    """Returns the rows to write, by key, and the number of records that were stale.
+    """Returns the rows to write, by key, and the number of records that were older.
 
     A record changes the store only if its (epoch, sequence), the fence, is higher than that of the stored value.
     `values[i]` is the i-th decoded record, `stored[i]` what the store has for its key. The fence comes first in both,
@@ -149,35 +155,35 @@ def newest_rows(
         if len(rows) == len(keys):
             return rows, 0
     rows = {}
-    stale = 0
+    older = 0
     for key, value, before in zip(keys, values, stored, strict=True):
         current = rows.get(key) or before
         if current is None:
             rows[key] = value
         elif current[:FENCE_SIZE] >= value[:FENCE_SIZE]:
-            stale += 1
+            older += 1
         else:
             rows[key] = value
             if replaced is not None:
                 replaced.append((key, current, value))
-    return rows, stale
+    return rows, older
 
 
 def _poison(error: Exception) -> PoisonRecordError:
     if isinstance(error, DecodeError):
-        return PoisonRecordError("the value is not a statecast.state.v1.StateRecord")
-    return PoisonRecordError(f"a number of the StateRecord is out of range: {error}")
+        return PoisonRecordError("value", "the value is not a statecast.state.v1.StateRecord")
+    return PoisonRecordError("value", f"a number of the StateRecord is out of range: {error}")
 
 
 def _tombstone(record: Record) -> bytes:
     try:
         headers = record.headers() or ()
     except SystemError as error:  # what the client raises for a name that is not UTF-8
-        raise PoisonRecordError("a header's name is not UTF-8") from error
+        raise PoisonRecordError("tombstone", "a header's name is not UTF-8") from error
     for name, value in headers.items() if isinstance(headers, dict) else headers:
         if name == TOMBSTONE_HEADER and isinstance(value, bytes):
             return value
-    raise PoisonRecordError(f"the tombstone has no header `{TOMBSTONE_HEADER}`")
+    raise PoisonRecordError("tombstone", f"the tombstone has no header `{TOMBSTONE_HEADER}`")
 
 
 def _names_row(key: bytes) -> bool:

@@ -1,7 +1,8 @@
 """One partition that this instance holds: its store, how far it has been applied, and which calls wait for it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 import structlog
@@ -10,6 +11,7 @@ from query_service.errors import NotServedError, PoisonRecordError, StoreError
 from query_service.metrics import Metrics
 from query_service.storage.changes import Changes
 from query_service.storage.engine import Skip
+from query_service.storage.known_forms import FormCheck, Once
 from query_service.storage.progress import Freshness, Progress
 from query_service.storage.record import Record, Replaced, decode_plain, decode_states, newest_rows
 from query_service.storage.store import PartitionStore
@@ -18,11 +20,14 @@ from query_service.storage.store_keys import DELETED, HEADER, MAX_OFFSET, UNTIME
 from query_service.storage.stores_file import StoreDefinition
 from statecast.partitioning import PARTITIONERS, group_of
 
-_MAX_POISON_LINES = 10
 _MAX_CHECKED_KEYS = 100
 _MISPLACED = (
     "a key stands in another partition than its own, so lookups do not find it: "
     "set `partitioner` of the store to that of the topic's producers"
+)
+_UNTIMED = (
+    "the time of a record is not of the years 1970 to 9999, as of a producer that counts microseconds: "
+    "the row is served, its commit time is not known, and it is never too old to be kept"
 )
 _EXPIRED = HEADER.pack(0, 0, 0, 0, 0, DELETED | UNTIMED)
 
@@ -43,14 +48,16 @@ class Replica:
     changes: Changes
     metrics: Metrics
     wall_ms: Callable[[], int]
+    once: Once = field(default_factory=Once)
 
     def __post_init__(self) -> None:
+        self._form_check = FormCheck(self.definition, self.once)
         self._partition_check = PartitionCheck(self.definition, self.topic, self.partition, self.metrics)
         self._decode = decode_plain if self.definition.plain else decode_states
-        self._poison_records = 0
+        self._refused: Counter[str] = Counter()
         self._was_current = self.store.next_offset > 0
-        self._applied, self._stale, self._poison = (
-            self.metrics.records.labels(self.definition.name, outcome) for outcome in ("applied", "stale", "poison")
+        self._applied, self._older = (
+            self.metrics.records.labels(self.definition.name, outcome, "") for outcome in ("applied", "older")
         )
 
     @property
@@ -116,22 +123,20 @@ class Replica:
     def apply(self, records: Sequence[Record], next_offset: int) -> None:
         """Stores what is newer among consecutive records, and the offset after them, in one atomic write.
 
-        A record that cannot be applied is logged, counted and skipped. Raises what PartitionStore.write raises; then
-        nothing has been applied.
+        A record that cannot be applied is counted and refused; the log has the first of a store with each reason. Every
+        record is counted once. Raises what PartitionStore.write raises; then nothing has been applied, nor counted.
         """
-        self._poison_records = 0
-        keys, values = self._decode(records, self._skip)
-        if self._poison_records > _MAX_POISON_LINES:
-            skipped = self._poison_records - _MAX_POISON_LINES
-            _log.warning("more records skipped", records=skipped, topic=self.topic.name)
+        self._refused.clear()
+        keys, values = self._decode(records, self._refuse, self._note_untimed)
         replaced: list[Replaced] | None = None if self.definition.history is None else []
         if self.definition.plain and replaced is None:
-            rows, stale = dict(zip(keys, values, strict=True)), 0
+            rows, older = dict(zip(keys, values, strict=True)), 0
         else:
-            rows, stale = newest_rows(keys, values, self.store.get_many(keys), replaced)
+            rows, older = newest_rows(keys, values, self.store.get_many(keys), replaced)
         self.store.write(rows, next_offset, self.wall_ms(), replaced or ())
         if self.definition.plain:
             self._partition_check.check(keys)
+            self._form_check.check(keys, values)
         if self.progress.serving:
             self.changes.note(rows)
         else:
@@ -139,8 +144,10 @@ class Replica:
         self.progress.note_applied(next_offset)
         if self.progress.serving:
             self.store.finish_restore()
-        self._applied.inc(len(keys) - stale)
-        self._stale.inc(stale)
+        self._applied.inc(len(keys) - older)
+        self._older.inc(older)
+        for reason, records_refused in self._refused.items():
+            self.metrics.records.labels(self.definition.name, "refused", reason).inc(records_refused)
         self.changes.announce(rows.keys())
 
     def advance_to(self, offset: int) -> None:
@@ -196,12 +203,18 @@ class Replica:
             )
         return store
 
-    def _skip(self, record: Record, error: PoisonRecordError) -> None:
-        self._poison.inc()
-        self._poison_records += 1
-        if self._poison_records <= _MAX_POISON_LINES:
-            position = {"topic": self.topic.name, "partition": self.partition, "offset": record.offset()}
-            _log.warning("record skipped", reason=str(error), **position)
+    def _refuse(self, record: Record, error: PoisonRecordError) -> None:
+        self._refused[error.reason] += 1
+        if self.once.is_first(self.definition.name, "refused", error.reason):
+            event = "a record is refused; query_service_records_total counts others like it"
+            _log.warning(event, store=self.definition.name, reason=str(error), **self._place_of(record))
+
+    def _note_untimed(self, record: Record) -> None:
+        if self.once.is_first(self.definition.name, "untimed"):
+            _log.warning(_UNTIMED, store=self.definition.name, **self._place_of(record))
+
+    def _place_of(self, record: Record) -> dict[str, object]:
+        return {"topic": self.topic.name, "partition": self.partition, "offset": record.offset()}
 
 
 class PartitionCheck:
