@@ -15,7 +15,7 @@ from query_service.cluster.view import View
 from query_service.errors import StoreFailedError
 from query_service.metrics import Metrics
 from query_service.storage.changes import Changes
-from query_service.storage.known_forms import Once
+from query_service.storage.form_check import Once
 from query_service.storage.progress import EndOffset, Progress
 from query_service.storage.replica import Replica
 from query_service.storage.store import PartitionStore

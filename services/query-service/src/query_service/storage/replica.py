@@ -11,7 +11,7 @@ from query_service.errors import NotServedError, PoisonRecordError, StoreError
 from query_service.metrics import Metrics
 from query_service.storage.changes import Changes
 from query_service.storage.engine import Skip
-from query_service.storage.known_forms import FormCheck, Once
+from query_service.storage.form_check import FormCheck, Once
 from query_service.storage.progress import Freshness, Progress
 from query_service.storage.record import Record, Replaced, decode_plain, decode_states, newest_rows
 from query_service.storage.store import PartitionStore

@@ -1,0 +1,50 @@
+"""Tells once for each store that its keys or values are written in another form than readers may expect."""
+
+from collections.abc import Sequence
+from threading import Lock
+
+import structlog
+
+from query_service.storage.known_forms import form_of_text, form_of_value
+from query_service.storage.store_keys import DELETED, FLAGS_AT, HEADER_SIZE
+from query_service.storage.stores_file import StoreDefinition
+
+_MAX_CHECKED = 100
+
+_log = structlog.get_logger()
+
+
+class Once:
+    """Says of each thing whether it is the first time: for log lines that all replicas share. Any thread may call."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, ...]] = set()
+        self._lock = Lock()
+
+    def is_first(self, *thing: str) -> bool:
+        with self._lock:
+            size = len(self._seen)
+            self._seen.add(thing)
+            return len(self._seen) > size
+
+
+class FormCheck:
+    """Looks at about a hundred rows of each batch; tells once for each store of a form that readers may not expect."""
+
+    def __init__(self, definition: StoreDefinition, once: Once) -> None:
+        self._store, self._message, self._once = definition.name, definition.message, once
+
+    def check(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        """`values` are as they are stored."""
+        for index in range(0, len(keys), max(1, len(keys) // _MAX_CHECKED)):
+            key, value = keys[index], values[index]
+            form = form_of_text(key)
+            if form is not None:
+                self._tell("keys", form, key)
+            form = None if value[FLAGS_AT] & DELETED else form_of_value(self._message, value[HEADER_SIZE:])
+            if form is not None:
+                self._tell("values", form, key)
+
+    def _tell(self, part: str, form: str, key: bytes) -> None:
+        if self._once.is_first(self._store, part, form):
+            _log.warning(f"{part} of a plain store are {form}", store=self._store, key=key.decode())
