@@ -14,6 +14,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.server import ServerProtocol
 
 from statecast.orders.v1.order_pb2 import Order
+from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, until
 from ws_edge.session.protocol import WIRE, EdgeHttpProtocol, EdgeSocketProtocol
 from ws_edge.states import StoreKey
@@ -173,6 +174,25 @@ async def test_a_stalled_client_does_not_keep_the_edge_from_ending() -> None:
 
     assert edge.parts.server.server_state.connections == set()
     stalled.close()
+
+
+async def test_a_client_that_stops_reading_delays_the_close_of_no_other() -> None:
+    """Its last frame fills the buffer, and no other waits: so its close frame is the one that would wait for it."""
+    async with RunningEdge(min_interval_ms=10, default_interval_ms=10, tick_ms=5) as edge:
+        stalled = [await connect_and_never_read(edge) for _ in "123"]
+        async with edge.socket("/update/orders/1") as reading:
+            await until(lambda: edge.parts.metrics.frames.sent == 4)
+            drain = asyncio.create_task(edge.parts.sockets.drain(1.0, 0.2))
+            await until(lambda: edge.parts.metrics.frames.sent == 8)
+            edge.query.put(KEY, Order(order_id="12345", customer_id="customer-0001", tracking_number="x" * 3_000_000))
+            await until(lambda: edge.parts.metrics.frames.sent == 11)
+            async with asyncio.timeout(scaled(5)):
+                await drain
+                await reading.wait_closed()
+
+        assert reading.close_code == 1012
+    for client in stalled:
+        client.close()
 
 
 PROTOCOLS = (EdgeHttpProtocol, EdgeSocketProtocol, ServerProtocol)

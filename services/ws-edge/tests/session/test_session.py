@@ -52,10 +52,10 @@ async def test_a_session_closes_its_socket_unless_the_client_does_not_read(conte
     socket.open.clear()
     socket.asks(order_id="")
     await until(lambda: session.writer.writing_since is not None)
-    await session.writer.close(1012, "restart")
+    session.writer.close(1012, "restart")
     socket.open.set()
     await until(lambda: session.writer.writing_since is None)
-    await session.writer.close(1012, "restart")
+    session.writer.close(1012, "restart")
 
     assert socket.sent[0]["type"] == "error"
     assert socket.sent[1:] == [{"type": "websocket.close", "code": 1012, "reason": "restart"}]

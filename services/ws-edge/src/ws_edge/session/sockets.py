@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from collections.abc import Collection, Coroutine, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from random import randrange
@@ -113,7 +112,7 @@ class Sockets:
         """Refuses new sockets, tells the clients of all open ones when to go, and closes their sockets then.
 
         The first is closed after `notice` seconds, in which the gateway can notice that this edge is not ready and
-        sends nobody back to it; the others follow evenly over `window` seconds.
+        sends nobody back to it; the others follow evenly over `window` seconds, whether a client reads or not.
         """
         self.draining = True
         sessions = tuple(self._open)
@@ -126,8 +125,7 @@ class Sockets:
         for session, delay in delays:
             await asyncio.sleep(max(0.0, began + delay - loop.time()))
             if session in self._open:
-                with suppress(OSError):  # the client was faster
-                    await session.writer.close(CLOSE_RESTART, "this edge restarts: connect again with your positions")
+                session.writer.close(CLOSE_RESTART, "this edge restarts: connect again with your positions")
 
     async def _accept(
         self, session: Session, channel_id: str | None, scope: Mapping[str, Any], send: Send

@@ -133,22 +133,25 @@ class SocketWriter:
         while self.outbox.replies >= max_replies and self._task is not None:
             await asyncio.wait({self._task})
 
-    async def close(self, code: int, reason: str) -> None:
-        """Closes the socket, unless its client does not read anyway. Raises OSError when it is closed."""
+    def close(self, code: int, reason: str) -> None:
+        """Closes the socket after what is being sent, unless its client does not read anyway. Does not wait."""
         self.end_code = code
         if self.writing_since is None:
-            await self.send({"type": "websocket.close", "code": code, "reason": reason})
+            self._begin_to_end(code, reason)
 
     def end(self, code: int, reason: str) -> None:
         """Forgets everything that is unsent, and closes the socket as soon as its client has read what was sent."""
         self.end_code = code
         self.outbox.clear()
-        self._closing = start_eagerly(self._end({"type": "websocket.close", "code": code, "reason": reason}))
+        self._begin_to_end(code, reason)
 
     def stop(self) -> None:
         for task in (self._task, self._closing):
             if task is not None:
                 task.cancel()
+
+    def _begin_to_end(self, code: int, reason: str) -> None:
+        self._closing = start_eagerly(self._end({"type": "websocket.close", "code": code, "reason": reason}))
 
     def _begin(self) -> None:
         if not self._is_writing:
