@@ -77,6 +77,15 @@ trigger: {mode: micro-batch}
         derived(BESIDE, PIPELINE, join.replace("{topic: readings-by-sensor,", "{topic: readings-by-senso,"))
 
 
+def test_a_table_of_events_is_refused(derived: Callable[..., Derivation]) -> None:
+    table = "name: by-key\nsource: {topic: rooms, message: house.v1.Room, format: table, values: json}\n"
+    rest = "group_by: room_id\nkeep: latest\nsink: {topic: rooms-by-key}\n"
+    derived(BESIDE, PIPELINE, table + rest)
+
+    with pytest.raises(DomainFileError, match=r"source\.topic: rooms is read as a table and is not compacted .*delete"):
+        derived(BESIDE.replace("compacted: true", "compacted: false"), PIPELINE, table + rest)
+
+
 def test_topics_have_what_each_service_needs_of_them(derived: Callable[..., Derivation]) -> None:
     topics = {topic.name: topic for topic in derived(BESIDE, PIPELINE, ROUTE).topics}
 

@@ -73,6 +73,28 @@ def test_checking_tells_of_files_that_cannot_run_together(tmp_path: Path, capsys
     assert f"{twin}: name: bookings-by-customer is also the name of" in capsys.readouterr().err
 
 
+EVENTS = """\
+name: last-sales
+source: {topic: sales, message: statecast.sales.v1.Invoice, format: table, values: json}
+group_by: store_id
+keep: latest
+sink: {topic: last-sales}
+"""
+
+
+@pytest.mark.parametrize(("topic", "status"), [("{name: sales, compacted: true}", 0), ("{name: sales}", 2)])
+def test_checking_tells_of_a_table_on_a_topic_that_its_domain_does_not_compact(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], topic: str, status: int
+) -> None:
+    (tmp_path / "domain.yaml").write_text(f"topics: [{topic}]\n")
+    (tmp_path / "last-sales.yaml").write_text(EVENTS)
+
+    assert main(["check", str(tmp_path)]) == status
+
+    told = "source.topic: sales is read as a table and is not compacted" in capsys.readouterr().err
+    assert told == (status == 2)
+
+
 def test_a_wrong_setting_is_one_line_and_status_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from statecast_domains.derived import EDGE, PROCESSOR, QUERY_SERVICE, Store, Topic, keyed_store, plain_store
 from statecast_domains.domain import Domain
-from statecast_domains.domain_file import TopicSection
+from statecast_domains.domain_file import DomainFile, TopicSection
 from statecast_domains.errors import DomainFileError, PipelineFileError
 from statecast_domains.own_topics import edge_stores, own_topics
 from statecast_domains.pipeline_file import PipelineFile
+from statecast_domains.row_topics import CLEANUP_POLICY, events_as_rows
 from statecast_service.settings import suggest
 from statecast_service.topic_names import MAX_TOPIC_NAME, is_topic_name
 
@@ -99,6 +100,9 @@ class _System:
                     self._allow(source.topic, str(file), f"{section}.topic", PROCESSOR, "DescribeConfigs")
                     self._delay_compaction(source.topic)
                 self._add_dead_letters(source.topic)
+            policies = {name: topic.config[CLEANUP_POLICY] for name, topic in self.topics.items()}
+            for key, problem in events_as_rows(pipeline, policies):
+                raise PipelineFileError(str(file), key, problem)
             if pipeline.keep.shape != "route":
                 self.add_store(keyed_store(pipeline, about), str(file), "name")
         for index, plain in enumerate(domain.file.stores):
@@ -154,11 +158,16 @@ class _System:
         self.topics[topic] = self.topics[topic].with_access(service, *operations)  # type: ignore[arg-type]
 
 
+def policies_of(domain: DomainFile) -> dict[str, str]:
+    """The `cleanup.policy` of each topic that the domain declares."""
+    return {each.name: _outside(each, "").config[CLEANUP_POLICY] for each in domain.topics}
+
+
 def _outside(declared: TopicSection, about: str) -> Topic:
     kept = declared.retention
-    config = {"cleanup.policy": "compact" if declared.compacted else "delete"}
+    config = {CLEANUP_POLICY: "compact" if declared.compacted else "delete"}
     if declared.compacted and kept is not None:
-        config["cleanup.policy"] = "compact,delete"
+        config[CLEANUP_POLICY] = "compact,delete"
     if kept is not None or not declared.compacted:
         config["retention.ms"] = str(round(kept.total_seconds() * 1000) if kept is not None else 7 * _DAY_MS)
     topic = Topic(declared.name, declared.partitions, {**config, **declared.config}, about=about)

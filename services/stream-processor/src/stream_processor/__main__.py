@@ -15,8 +15,11 @@ from prometheus_client import CollectorRegistry
 
 from statecast.descriptors import MessageTypes
 from statecast_domains import pipeline_file
-from statecast_domains.directories import pipeline_files
-from statecast_domains.errors import PipelineFileError
+from statecast_domains.derivation import policies_of
+from statecast_domains.directories import DOMAIN_FILE, pipeline_files
+from statecast_domains.domain_file import read_domain_file
+from statecast_domains.errors import DomainFileError, PipelineFileError
+from statecast_domains.row_topics import events_as_rows
 from statecast_service.errors import ServiceError
 from statecast_service.health import HealthServer
 from statecast_service.logs import configure_logs
@@ -64,12 +67,21 @@ def _check(files: Sequence[Path], contract: Contract) -> int:
         try:
             pipeline = pipeline_check.read(file, contract)
             check_together([*sound, pipeline])
-        except PipelineFileError as error:
+            _check_beside(file, pipeline)
+        except DomainFileError as error:
             sys.stderr.write(f"stream-processor: {error}\n")
         else:
             sound.append(pipeline)
             log.info("fine", file=str(file), pipeline=pipeline.name)
     return 0 if len(sound) == len(files) else PipelineFileError.exit_status
+
+
+def _check_beside(file: Path, pipeline: Pipeline) -> None:
+    """Raises DomainFileError for a table on a topic of events, as far as a domain's file beside it declares topics."""
+    beside = file.parent / DOMAIN_FILE
+    if beside.exists():
+        for key, problem in events_as_rows(pipeline.definition, policies_of(read_domain_file(beside))):
+            raise PipelineFileError(str(file), key, problem)
 
 
 def _run(pipelines: Sequence[Pipeline], contract: Contract, settings: Settings, options: Namespace) -> None:
