@@ -44,8 +44,8 @@ class BrokerLostError(RuntimeFailure):
     """Kafka went away while the pipelines started."""
 
 
-class DeadLetterLimitError(RuntimeFailure):
-    """Each pipeline has too many dead letters; starting again does not help."""
+class StandstillError(RuntimeFailure):
+    """Each pipeline has too many dead letters, or lost its topic; starting again does not help."""
 
 
 class CheckpointsTakenError(RuntimeFailure):

@@ -35,7 +35,7 @@ class Metrics:
         self.last_checkpoint = gauge(
             "last_checkpoint_timestamp_seconds", "Time of the last checkpoint, in seconds since 1970", query
         )
-        self.query_up = gauge("query_up", "1 while the query is active; 0 beyond its limit of dead letters", query)
+        self.query_up = gauge("query_up", "1 while the query is active; 0 when it has to stand still", query)
         self.input_rows = counter("input_rows", "Source records read, also those that become dead letters", query)
         self.input_rate = gauge("input_rows_per_second", "Source records read a second, over the last batch", query)
         self.truncated_rows = counter("truncated_rows", "Rows that left because their table was truncated", query)
@@ -48,6 +48,8 @@ class Metrics:
         )
         self.state_rows = gauge("state_rows", "Keys held in state", query)
         self.state_bytes = gauge("state_memory_bytes", "Memory of all state stores of the query", query)
+        # Counted up to the end of the partition; a transaction that hangs holds back its partition alone.
+        self.waiting_records = gauge("waiting_records", "Source records behind an open transaction", ["topic"])
         # Since the first start, or since they were accepted.
         self.dead_letters = gauge("dead_letters", "Dead letters that count against the limit", ["topic"])
 

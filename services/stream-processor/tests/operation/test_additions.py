@@ -15,7 +15,7 @@ from stream_processor.metrics import Metrics
 from stream_processor.operation.additions import Additions, PipelineDirectories
 from stream_processor.operation.checkpoints import Checkpoints, LocalFiles
 from stream_processor.operation.dead_letters import DeadLetterLimits
-from stream_processor.operation.plan import plan, topics_of
+from stream_processor.operation.plan import TopicState, plan, topics_of
 from stream_processor.operation.starts import FirstLoads, Starts
 from stream_processor.settings import Settings
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
@@ -33,11 +33,8 @@ class FakeTopics:
         gone = sorted(self.absent & set(access))
         return f"no topic {', '.join(gone)}" if gone else None
 
-    def partitions(self, names: Iterable[str]) -> dict[str, int]:
-        return dict.fromkeys(names, 4)
-
-    def ids(self, names: Iterable[str]) -> dict[str, str]:
-        return {name: name for name in names}
+    def states(self, names: Iterable[str]) -> dict[str, TopicState]:
+        return {name: TopicState(name, 4) for name in names}
 
     def max_record_bytes(self, names: Iterable[str]) -> dict[str, int]:
         return dict.fromkeys(names, 1_000_000)

@@ -29,11 +29,15 @@ class FakeTopics:
         self.ends_of: dict[str, dict[int, int]] = {"orders": {0: 0, 1: 0}, "orders-by-key": {0: 0}}
         self.committed: list[tuple[str, Mapping[int, int]]] = []
         self.away = False
+        self.marks = 0
 
     def ends(self, name: str) -> dict[int, int]:
         if self.away:
             raise KafkaException("away")
         return dict(self.ends_of[name])
+
+    def readable_ends(self, name: str) -> dict[int, int]:
+        return {number: end - self.marks for number, end in self.ends(name).items()}
 
     def commit(self, topic: str, offsets: Mapping[int, int]) -> None:
         self.committed.append((topic, offsets))
@@ -47,7 +51,10 @@ class Run:
         self.query = WatchedQuery(planned, cast(Any, FakeQuery([])), FakeTasks(8).running, Metrics(CollectorRegistry()))
         self.topics = FakeTopics()
         self.now = 0.0
-        self._offsets = CheckpointedOffsets(self.topics.ends, self.topics.commit, [self.query], lambda: self.now)
+        topics = self.topics
+        self._offsets = CheckpointedOffsets(
+            topics.ends, topics.readable_ends, topics.commit, [self.query], lambda: self.now
+        )
 
     def look(self, after_s: float = INTERVAL_S) -> list[Mapping[int, int]]:
         """What has been published by then."""
@@ -59,6 +66,17 @@ class Run:
 @pytest.fixture
 def run(shipped: Callable[..., Pipeline]) -> Run:
     return Run(shipped("orders-by-key"))
+
+
+def test_the_mark_of_a_transaction_at_the_end_of_the_source_is_not_waited_for(run: Run) -> None:
+    run.topics.ends_of |= {"orders": {0: 50, 1: 7}, "orders-by-key": {0: 40}}
+    run.topics.marks = 1
+    run.look()
+    run.query.checkpointed = {"orders": {0: 48, 1: 6}}
+    assert run.look() == [{0: 0}]
+    run.query.checkpointed = {"orders": {0: 49, 1: 6}}
+
+    assert run.look() == [{0: 0}, {0: 40}]
 
 
 def test_what_was_written_is_published_once_a_checkpoint_holds_what_it_was_made_from(run: Run) -> None:

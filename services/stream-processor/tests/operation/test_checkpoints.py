@@ -1,6 +1,6 @@
 """A checkpoint is used only by a pipeline of the same meaning."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,9 @@ from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import PipelineChangedError
-from stream_processor.operation.checkpoints import Checkpoints, LocalFiles, claim
-from stream_processor.operation.plan import QueryPlan, plan, topics_of
+from stream_processor.operation import checkpoints as module
+from stream_processor.operation.checkpoints import Checkpoints, LocalFiles
+from stream_processor.operation.plan import QueryPlan, TopicState, plan, topics_of
 from testkit.stream_processor import sales
 from testkit.stream_processor.changes import POSITION_CHANGES
 
@@ -26,6 +27,13 @@ HOLDERS = {"open-positions": "A", "us-share-holders": "B"}
 def no_epochs(_topic: str, _last_only: bool) -> int:
     """As of an empty topic."""
     return 0
+
+
+def claim(
+    checkpoints: Checkpoints, query: QueryPlan, ids: Mapping[str, str], highest_epoch: Callable[[str, bool], int]
+) -> int:
+    """Claims the checkpoint of a query whose topics have these ids."""
+    return module.claim(checkpoints, query.at({name: TopicState(each, 4) for name, each in ids.items()}), highest_epoch)
 
 
 def planned(pipeline: Pipeline, sink_partitions: int = 4) -> QueryPlan:
@@ -201,6 +209,45 @@ def test_a_checkpoint_from_before_the_sums_of_a_later_one_is_refused(tmp_path: P
     assert claim(checkpoints, holders, HOLDERS, lambda *_: 1) == 1
     with pytest.raises(PipelineChangedError, match=r"sums of a later checkpoint \(epoch 2\) than .*: delete"):
         claim(checkpoints, holders, HOLDERS, lambda *_: 2)
+
+
+ROWS = {"topic": "orders", "message": "statecast.orders.v1.Order", "format": "table"}
+
+
+@pytest.mark.parametrize("values", ["json", "protobuf", "state-record"])
+def test_more_partitions_are_refused_where_the_offset_is_the_order(
+    tmp_path: Path, shipped: Callable[..., Pipeline], values: str
+) -> None:
+    pipeline, checkpoints = (
+        shipped("orders-by-key", source={**ROWS, "values": values}),
+        Checkpoints(str(tmp_path), LocalFiles()),
+    )
+    partitions = {"orders": 1, "orders-by-key": 4, "orders.dead-letter": 1}
+    claim(checkpoints, plan([pipeline], partitions)[0], IDS, no_epochs)
+    (tmp_path / "orders-by-key").mkdir()
+    grown = plan([pipeline], {**partitions, "orders": 4})[0]
+
+    if values == "state-record":
+        claim(checkpoints, grown, IDS, no_epochs)
+        return
+    with pytest.raises(PipelineChangedError, match=r"orders has 4 partitions and had 1: .* to a new topic"):
+        claim(checkpoints, grown, IDS, no_epochs)
+
+
+def test_a_checkpoint_of_an_older_release_takes_the_partitions_that_there_are(
+    tmp_path: Path, shipped: Callable[..., Pipeline]
+) -> None:
+    checkpoints, query = (
+        Checkpoints(str(tmp_path), LocalFiles()),
+        planned(shipped("orders-by-key", source={**ROWS, "values": "json"})),
+    )
+    claim(checkpoints, query, IDS, no_epochs)
+    (tmp_path / "orders-by-key").mkdir()
+    note = checkpoints.read("orders-by-key.json") or {}
+    checkpoints.replace("orders-by-key.json", {key: value for key, value in note.items() if key != module.PARTITIONS})
+
+    claim(checkpoints, query, IDS, no_epochs)
+    assert checkpoints.read("orders-by-key.json") == note
 
 
 def test_a_state_of_another_form_is_refused(claimed: Path, shipped: Callable[..., Pipeline]) -> None:

@@ -8,17 +8,17 @@ from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.errors import DeadLetterLimitError
+from stream_processor.errors import StandstillError
 from stream_processor.metrics import Metrics
 from stream_processor.operation.monitoring import WatchedQuery
 from stream_processor.operation.plan import plan, topics_of
-from stream_processor.operation.starts import FirstLoads, Starts, within_limits
+from stream_processor.operation.starts import FirstLoads, Starts, without
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
 
 JOIN = "invoices-with-store"
 TABLE = "stores-by-key"
 REASON = f"{JOIN} waits for the first checkpoint of {TABLE}, which it joins"
-STANDS_STILL = f"{JOIN} waits for {TABLE}, which stands still beyond its limit"
+STANDS_STILL = f"{JOIN} waits for {TABLE}, which stands still"
 
 
 class Stubborn(FakeQuery):
@@ -47,7 +47,7 @@ class Run:
         plans = plan(pipelines, dict.fromkeys(topics_of(pipelines), 1))
         loads = FirstLoads(plans, lambda _: new, lambda _: ends or {0: 10})
         metrics = Metrics(CollectorRegistry())
-        left = within_limits(plans, dict.fromkeys(too_many, "too many"), metrics)
+        left = without(plans, dict.fromkeys(too_many, "too many"), metrics)
         prepared = [(each, cast(Any, Prepared())) for each in left]
         self.starts = Starts(prepared, loads, FakeTasks(1).running, metrics)
 
@@ -96,7 +96,7 @@ def test_a_table_without_changes_is_not_awaited_for_long(both: list[Pipeline]) -
 def test_a_new_query_stays_held_while_its_table_stands_still(both: list[Pipeline]) -> None:
     run = Run(both)
     run.starts.start()
-    run.starts.stop_beyond_limits({TABLE: "too many"})
+    run.starts.stand_still({TABLE: "too many"})
 
     assert run.starts.start() == [STANDS_STILL]
     assert run.running == {"invoices.dead-letter", "stores.dead-letter"}
@@ -113,7 +113,7 @@ def test_a_table_that_stands_still_from_the_start_is_awaited_too(both: list[Pipe
 def test_a_held_query_that_is_beyond_its_limit_is_not_started(both: list[Pipeline]) -> None:
     run = Run(both)
     run.starts.start()
-    run.starts.stop_beyond_limits({JOIN: "too many"})
+    run.starts.stand_still({JOIN: "too many"})
 
     assert run.starts.start() == []
     assert JOIN not in run.running
@@ -122,10 +122,10 @@ def test_a_held_query_that_is_beyond_its_limit_is_not_started(both: list[Pipelin
 def test_without_a_pipeline_within_its_limit_the_run_ends(both: list[Pipeline]) -> None:
     run = Run(both)
     run.starts.start()
-    run.starts.stop_beyond_limits({TABLE: "too many"})
+    run.starts.stand_still({TABLE: "too many"})
 
-    with pytest.raises(DeadLetterLimitError, match="far too many"):
-        run.starts.stop_beyond_limits({TABLE: "too many", JOIN: "far too many"})
+    with pytest.raises(StandstillError, match="far too many"):
+        run.starts.stand_still({TABLE: "too many", JOIN: "far too many"})
 
 
 def test_two_that_join_each_other_do_not_wait_for_ever(shipped: Callable[..., Pipeline]) -> None:

@@ -13,6 +13,7 @@ from stream_processor.errors import ConfigurationError
 from stream_processor.operation import topics as module
 from stream_processor.operation.topics import (
     Topics,
+    Waiting,
     check_tables,
     read_records,
     wait_while_missing,
@@ -75,6 +76,17 @@ def test_a_joined_table_that_may_forget_too_soon_is_refused(shipped: Callable[..
         check_tables([shipped("stores-with-sales")], lags)
 
 
+def test_a_table_of_events_is_refused_with_what_to_do(shipped: Callable[..., Pipeline]) -> None:
+    def policies(topics: Iterable[str], key: str) -> dict[str, str]:
+        return dict.fromkeys(topics, "delete" if key == "cleanup.policy" else "0")
+
+    source = {"topic": "invoices", "message": "statecast.sales.v1.Invoice", "format": "table", "values": "json"}
+
+    with pytest.raises(ConfigurationError, match=r"^invoices is read as a table and is not compacted .* by a route"):
+        check_tables([shipped("invoices-by-store", source=source)], policies)
+    check_tables([shipped("home-delivery", source=source)], policies)
+
+
 @pytest.fixture
 def consumer(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     """A consumer of the topic `letters`, whose one partition has three records."""
@@ -132,6 +144,31 @@ def test_the_marker_of_a_transaction_is_no_record(
 
     assert topics.ends(topic) == {0: 4, 1: 1, 2: 0}
     assert topics.readable_ends(topic) == {0: 3, 1: 1, 2: 0}
+    assert topics.waiting(topic) == {}
+
+
+@pytest.mark.kafka
+def test_records_of_an_open_transaction_wait_and_those_of_an_aborted_one_are_none(
+    brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
+) -> None:
+    topic, topics = create_topic("transactions", partitions=2), Topics(brokers)
+    producer, plain = (
+        Producer({"bootstrap.servers": kafka, "transactional.id": topic}),
+        Producer({"bootstrap.servers": kafka}),
+    )
+    producer.init_transactions()
+    producer.begin_transaction()
+    for each in (producer, plain):
+        each.produce(topic, b"record", partition=0)
+        each.flush()
+
+    assert topics.waiting(topic) == {0: Waiting(since=0, records=2)}
+    assert topics.ends(topic) == topics.readable_ends(topic) == {0: 0, 1: 0}
+    producer.abort_transaction()
+    wait_until(lambda: topics.waiting(topic) == {}, lambda: "the transaction is open")
+    assert topics.ends(topic) == {0: 3, 1: 0}
+    assert topics.readable_ends(topic) == {0: 2, 1: 0}
+    assert [each.offset() for each in read_records(brokers, topic, {})] == [1]
 
 
 @pytest.mark.kafka
@@ -142,7 +179,9 @@ def test_it_knows_what_the_broker_has(brokers: KafkaSettings, kafka: str, create
     assert topics.missing({topic: ["Read", "Write"]}) is None
     assert topics.missing({topic: [], "unknown": []}) == f"no topic unknown at {kafka}"
     assert topics.partitions([topic]) == {topic: 3}
-    assert len(topics.ids([topic])[topic]) == 22
+    assert topics.states([topic, "unknown"]).keys() == {topic}
+    assert topics.states([topic])[topic].partitions == 3
+    assert len(topics.states([topic])[topic].id) == 22
 
     def has_an_end() -> bool:
         # The leader of a new partition may need a moment.

@@ -130,13 +130,15 @@ class Additions:
         check_tables([pipeline], self.topics.config)
         names = topics_of([pipeline])
         apart = [letters_apart(each) for each in inputs_of(pipeline) if self._is_checked(each.source_topic)]
-        plans = plan([pipeline], self.topics.partitions(names), self.settings.checkpoint_interval, apart)
-        plans = begun(plans, self.topics.starts)
+        states = self.topics.states(names)
+        partitions = {name: each.partitions for name, each in states.items()}
+        plans = plan([pipeline], partitions, self.settings.checkpoint_interval, apart)
+        plans = [each.at(states) for each in begun(plans, self.topics.starts)]
         needed, offered = slots_needed([*self.plans, *plans]), self.slots()
         if needed > offered:
             raise TooFewSlotsError(f"there are {offered} task slots and {needed} are needed: start the process anew")
-        ids, highest = self.topics.ids(names), self.topics.highest_epoch
-        plans = [replace(each, epoch=claim(self.checkpoints, each, ids, highest)) for each in plans]
+        highest = self.topics.highest_epoch
+        plans = [replace(each, epoch=claim(self.checkpoints, each, highest)) for each in plans]
         prepared = [(each, self.prepare(each, self._contract)) for each in plans]
         is_new = [each.name for each in plans if not self.checkpoints.exists(each.name)]
         self.starts.add(prepared, partial(is_new.__contains__), self.topics.readable_ends)

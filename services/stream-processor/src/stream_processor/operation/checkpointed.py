@@ -59,7 +59,8 @@ class CheckpointedGroup:
 class CheckpointedOffsets:
     """Follows the checkpoints of those of the queries that write keyed topics; more queries may come.
 
-    `ends` are those of a topic; `clock` gives seconds.
+    `ends` are those of a topic, `readable_ends` those that readers reach, which are slower to find; `clock` gives
+    seconds.
 
     The end of the topic is noted first and then those of the sources. Whatever stands before the first was made from
     changes before the second, by this process or one before it. Once a checkpoint holds those, the first is published.
@@ -67,6 +68,7 @@ class CheckpointedOffsets:
     """
 
     ends: Callable[[str], Ends]
+    readable_ends: Callable[[str], Ends]
     commit: Callable[[str, Ends], object]
     queries: Sequence[WatchedQuery]
     clock: Callable[[], float] = time.monotonic
@@ -92,3 +94,12 @@ class CheckpointedOffsets:
             self.commit(sink, sink_ends)
             written = self.ends(sink)
             self._noted[sink] = written, {topic: self.ends(topic) for topic in query.plan.source_topics}
+        else:
+            self._noted[sink] = sink_ends, {topic: self._reached(topic, ends) for topic, ends in source_ends.items()}
+
+    def _reached(self, topic: str, ends: Ends) -> Ends:
+        """The ends as far as a reader comes: of a topic that nobody writes, a transaction's mark may be the last."""
+        if self.ends(topic) != ends:
+            return ends
+        readable = self.readable_ends(topic)
+        return {number: min(end, readable[number]) for number, end in ends.items()}

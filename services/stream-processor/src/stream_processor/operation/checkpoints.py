@@ -22,11 +22,12 @@ from statecast_domains.values import EARLIEST
 from statecast_service.errors import SettingsError
 from stream_processor.definition.pipeline import LatestPipeline, MembersPipeline, Pipeline, RoutePipeline
 from stream_processor.errors import CheckpointsTakenError, CheckpointsUnusableError, PipelineChangedError
-from stream_processor.operation.plan import QueryPlan
+from stream_processor.operation.plan import GROWN, QueryPlan
 from stream_processor.spark_internals import JVM_ERRORS, CheckpointFiles, jvm_reason
 
 log = structlog.get_logger()
 
+PARTITIONS = "source.partitions"
 STATE_VERSION = 2
 """Of what the state holds. Raised when an older state cannot be read any more."""
 MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store", "state"}
@@ -213,23 +214,28 @@ def _in_use(root: str, process: str) -> SettingsError:
 def claim(
     checkpoints: Checkpoints,
     plan: QueryPlan,
-    topic_ids: Mapping[str, str],
     highest_epoch: Callable[[str, bool], int],
 ) -> int:
     """Records what the query's checkpoint means, and returns its epoch: one above all that its topic has.
 
     Keys and rows of another meaning stand in the state and on the topic, and nothing would ever retract them. A topic
-    that was recreated, which has another id, has other offsets, or lacks the records that the state holds. Sums of a
-    later checkpoint would hide all that this one writes.
+    that was recreated, which has another id, has other offsets, or lacks the records that the state holds. Where the
+    offset is the order, there is none between partitions that have come and those that were there. Sums of a later
+    checkpoint would hide all that this one writes.
     Raises PipelineChangedError for these, CheckpointsUnusableError, and what `highest_epoch` (of Topics) does.
     """
-    note, meaning = f"{plan.name}.json", _meaning(plan, topic_ids)
+    note, meaning = f"{plan.name}.json", _meaning(plan)
     before, exists = checkpoints.read(note) or {}, checkpoints.exists(plan.name)
     epoch = int(before.pop("epoch", 0))
+    if before:  # an older release did not note it
+        before.setdefault(PARTITIONS, meaning.get(PARTITIONS))
     written = highest_epoch(plan.sink_topic, exists) if plan.counts else 0
     if not exists:
         epoch = max(epoch, written) + 1
     elif before and _said(before) != _said(meaning):
+        if before[PARTITIONS] != meaning.get(PARTITIONS):
+            more = f"{', '.join(plan.by_offset)} has {plan.source_partitions} partitions and had {before[PARTITIONS]}"
+            raise PipelineChangedError(f"{plan.pipelines[0].file}: {more}: {GROWN}")
         changed = [key for key in sorted(before.keys() | meaning.keys()) if before.get(key) != meaning.get(key)]
         raise PipelineChangedError(
             f"{plan.pipelines[0].file}: {', '.join(changed)}: changed since the checkpoint "
@@ -250,11 +256,11 @@ def _said(meaning: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in meaning.items() if value is not None}
 
 
-def _meaning(plan: QueryPlan, topic_ids: Mapping[str, str]) -> dict[str, object]:
+def _meaning(plan: QueryPlan) -> dict[str, object]:
     first, *others = plan.source_topics
-    source = {"source.topic": first, "source.topic.id": topic_ids[first]}
+    source = {"source.topic": first, "source.topic.id": plan.topics[first].id}
     if others:
-        source["table_join.topic.id"] = topic_ids[others[0]]
+        source["table_join.topic.id"] = plan.topics[others[0]].id
     if plan.sets_aside:
         return dict(source)
     written = plan.pipelines[0].definition.model_dump(mode="json", by_alias=True, exclude=MAY_CHANGE)
@@ -271,9 +277,10 @@ def _meaning(plan: QueryPlan, topic_ids: Mapping[str, str]) -> dict[str, object]
         **written,
         **{f"{section}.{key}": value for section, keys in sections.items() for key, value in keys.items()},
         **source,
-        "sink.topic.id": topic_ids[plan.sink_topic],
+        "sink.topic.id": plan.topics[plan.sink_topic].id,
         "sink.partitions": plan.shuffle_partitions,
         "state": STATE_VERSION,
+        **({PARTITIONS: plan.source_partitions} if plan.by_offset else {}),
         **_decimals_in_keys(plan.pipelines[0]),
     }
 

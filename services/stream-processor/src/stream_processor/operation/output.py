@@ -158,6 +158,8 @@ def summary(registry: CollectorRegistry, output: Output, reason: str | None, now
         f"checkpoint {now - min(checkpoints):,.0f} s ago" if checkpoints else "no checkpoint yet",
         f"dead letters {sum(_values(registry, 'stream_processor_dead_letters')):,.0f}",
     ]
+    if waiting := sum(_values(registry, "stream_processor_waiting_records")):
+        parts.append(f"{waiting:,.0f} records wait behind open transactions")
     return " · ".join(parts)
 
 

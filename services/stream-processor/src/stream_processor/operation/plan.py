@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from statecast_domains.errors import PipelineFileError
@@ -22,7 +22,22 @@ from stream_processor.errors import TooFewSlotsError
 MICRO_BATCH_SLOTS = 2
 """What micro-batch queries share that run alone; their tasks end, so that fewer slots only slow them."""
 
+GROWN = (
+    "only the order of offsets says which row of a key is the newest, and there is none between partitions, so keys "
+    "that have moved would keep old rows; write the rows to a new topic with so many partitions, and read that by a "
+    "pipeline with a new name and sink"
+)
+START_ANEW = "the process has the rows that stood there before; start it anew"
+NEW_SINK = "its keys stand in other partitions than readers look for them; give the pipeline a new name and sink"
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """A topic as it is at a moment. One that was deleted and made anew has another `id`, which is Kafka's."""
+
+    id: str
+    partitions: int
 
 
 @dataclass(frozen=True)
@@ -33,7 +48,8 @@ class QueryPlan:
     `source_topics`; `source_partitions` are those of all. `shuffles` of
     `shuffle_partitions` each follow upon the source: one by the rows, of an aggregate another by the groups, none of
     what keeps no state. `tasks` run at once, for good in real-time mode. `epoch` is the life of the checkpoint. Without
-    one the query begins at `starts`, offsets by partition, or at the beginning.
+    one the query begins at `starts`, offsets by partition, or at the beginning. `topics` are those that it reads and
+    writes as they were when it was planned; of one that sets aside, those that it reads.
     """
 
     name: str
@@ -47,6 +63,7 @@ class QueryPlan:
     epoch: int = 0
     starts: Mapping[int, int] | None = None
     sink_partitions: int = 0
+    topics: Mapping[str, TopicState] = field(default_factory=dict)
 
     @property
     def tasks(self) -> int:
@@ -67,6 +84,32 @@ class QueryPlan:
     @property
     def realtime(self) -> bool:
         return self.trigger.mode == "realtime"
+
+    @property
+    def joined_topics(self) -> list[str]:
+        """The keyed topics that are looked up as tables."""
+        pipeline = self.pipelines[0]
+        joins = pipeline.joins if isinstance(pipeline, RowPipeline) and not self.sets_aside else ()
+        return list(dict.fromkeys(join.topic for join in joins))
+
+    @property
+    def by_offset(self) -> list[str]:
+        """The source topics whose offsets order the rows of its state."""
+        readings = [read for each in self.pipelines for read in inputs_of(each)] if self.shuffles else []
+        return [read.source_topic for read in readings if read.ordered_by_offset]
+
+    def at(self, topics: Mapping[str, TopicState]) -> "QueryPlan":
+        """The plan with those of the topics that are its own."""
+        own = [*self.source_topics, *self.joined_topics, *([] if self.sets_aside else [self.sink_topic])]
+        return replace(self, topics={name: topics[name] for name in own})
+
+    def fixed_partitions(self, topic: str) -> str | None:
+        """Why a topic of the query must keep its number of partitions, and what to do; None if it may have more."""
+        if topic in self.by_offset:
+            return GROWN
+        if topic in self.joined_topics:
+            return START_ANEW
+        return NEW_SINK if topic == self.sink_topic and self.shuffle_partitions else None
 
 
 def topics_of(pipelines: Sequence[Pipeline]) -> set[str]:

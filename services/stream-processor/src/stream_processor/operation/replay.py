@@ -150,7 +150,7 @@ def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, d
     limits = DeadLetterLimits(pipelines, topics.ends, partial(read_dead_letters, settings), notes)
     for source in dict.fromkeys(each.source_topic for each in readings):
         topic = dead_letter_topic(source)
-        note = ReplayNote(notes, f"{topic}.replayed.json", topics.ids([topic])[topic])
+        note = ReplayNote(notes, f"{topic}.replayed.json", topics.states([topic])[topic].id)
         letters = read_dead_letters(settings, topic, note.starts())
         counts = replay(letters, source, note, reason, (lambda _: None) if dry_run else producer.send)
         if not dry_run:

@@ -36,7 +36,8 @@ from stream_processor.operation.plan import (
 )
 from stream_processor.operation.queries import prepare
 from stream_processor.operation.session import drain, missing_slots, start_session, stop
-from stream_processor.operation.starts import FirstLoads, Starts, within_limits
+from stream_processor.operation.sources import SourceWatch
+from stream_processor.operation.starts import FirstLoads, Starts, without
 from stream_processor.operation.topics import (
     TOPICS_POLL_S,
     Topics,
@@ -77,7 +78,8 @@ class Runner:
         if not self._wait(lambda: topics.missing(needed), TOPICS_POLL_S):
             return
         with self._broker():
-            partitions, ids = topics.partitions(names), topics.ids(names)
+            states = topics.states(names)
+            partitions = {name: each.partitions for name, each in states.items()}
             pipelines = with_record_limits(pipelines, topics.max_record_bytes)
             check_tables(pipelines, topics.config)
         keyed = any(each.shuffles for each in pipelines)
@@ -92,7 +94,8 @@ class Runner:
             plans = planned([name for name in alone if checkpoints.exists(name)])
             with self._broker():
                 plans = begun(plans, topics.starts)
-                plans = [replace(each, epoch=claim(checkpoints, each, ids, topics.highest_epoch)) for each in plans]
+                plans = [each.at(states) for each in plans]
+                plans = [replace(each, epoch=claim(checkpoints, each, topics.highest_epoch)) for each in plans]
             read = partial(read_dead_letters, self.settings)
             limits = DeadLetterLimits(pipelines, topics.ends, read, checkpoints, self.stopping.is_set)
             # Not counted, a limit would begin after what this run sets aside first.
@@ -115,7 +118,7 @@ class Runner:
         limits: DeadLetterLimits,
         checkpoints: Checkpoints,
     ) -> None:
-        plans = within_limits(all_plans, limits.too_many, self.metrics)
+        plans = without(all_plans, limits.too_many, self.metrics)
         spark = self._session(plans)
         queries: list[WatchedQuery] = []
         try:
@@ -174,18 +177,23 @@ class Runner:
     ) -> None:
         written, kafka = WrittenTopics(plans), self.settings
         with closing(SinkTail(kafka, written.topics)) as tail:
-            checkpointed = CheckpointedOffsets(topics.ends, CheckpointedGroup(kafka).commit, starts.running)
+            checkpointed = CheckpointedOffsets(
+                topics.ends, topics.readable_ends, CheckpointedGroup(kafka).commit, starts.running
+            )
             output = Output(tail.look, written.queries, written.keyed, self.metrics)
+            watch = SourceWatch(topics.states, topics.waiting, self.metrics)
             pause, ready = LOOK_AT_START_S, False
             while not self.stopping.wait(pause):
                 checkpoints.check()
                 if ready:
                     written.add(additions.look())
                     starts.drop_failed()
+                # First: a query whose topic was made anew may end by itself, and would end the others.
+                starts.stand_still(watch.look(starts.plans))
                 look_at_all(starts.running, self.readiness, starts.start())
                 if (uncounted := self._uncounted(limits)) is not None:
                     log.warning(uncounted)
-                starts.stop_beyond_limits(limits.too_many)
+                starts.stand_still(limits.too_many)
                 checkpointed.look()
                 if pause == LOOK_S:
                     output.look()

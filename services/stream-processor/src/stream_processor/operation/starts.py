@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 import structlog
 from pyspark.sql.streaming.query import StreamingQuery
 
-from stream_processor.definition.pipeline import RowPipeline
-from stream_processor.errors import DeadLetterLimitError
+from stream_processor.errors import StandstillError
 from stream_processor.metrics import Metrics
 from stream_processor.operation.monitoring import Ends, WatchedQuery
 from stream_processor.operation.plan import QueryPlan
@@ -23,7 +22,7 @@ class FirstLoads:
     A row is joined with what its table holds at that moment, and no later change of the table rewrites it. So a query
     without a checkpoint, which joins what another query of the process writes, starts once that one has read its source
     as far as it went when the process started, and a checkpoint holds it: then the table has it, too. While that one
-    stands still beyond its limit of dead letters, the table may lack rows, and the query waits.
+    stands still, the table may lack rows, and the query waits.
     """
 
     def __init__(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
@@ -40,7 +39,7 @@ class FirstLoads:
         writers = self._writers
         writers |= {each.sink_topic: each for each in plans if each.shuffle_partitions}
         for each in plans:
-            for table in [writers[topic] for topic in _tables(each) if topic in writers and is_new(each.name)]:
+            for table in [writers[topic] for topic in each.joined_topics if topic in writers and is_new(each.name)]:
                 # Two that join each other would wait for ever.
                 if each.name not in self._all_before(table.name):
                     read = {topic: ends(topic) for topic in table.source_topics}
@@ -51,7 +50,7 @@ class FirstLoads:
         known = {each.plan.name: each for each in running}
         for table, ends in self._waits.get(name, {}).items():
             if table not in known and table not in held:
-                return f"{name} waits for {table}, which stands still beyond its limit"
+                return f"{name} waits for {table}, which stands still"
             if table in held or not known[table].has_checkpointed(ends):
                 return f"{name} waits for the first checkpoint of {table}, which it joins"
         return None
@@ -61,23 +60,17 @@ class FirstLoads:
         return {name}.union(*(self._all_before(each) for each in self._waits.get(name, {})))
 
 
-def _tables(plan: QueryPlan) -> list[str]:
-    pipeline = plan.pipelines[0]
-    joins = pipeline.joins if isinstance(pipeline, RowPipeline) and not plan.sets_aside else ()
-    return list(dict.fromkeys(join.topic for join in joins))
+def without(plans: Sequence[QueryPlan], reasons: Mapping[str, str], metrics: Metrics) -> list[QueryPlan]:
+    """The plans without those that must stand still, for `reasons` by name; logs them.
 
-
-def within_limits(plans: Sequence[QueryPlan], too_many: Mapping[str, str], metrics: Metrics) -> list[QueryPlan]:
-    """The plans without those in `too_many`, which has the reasons by name; logs them.
-
-    Raises DeadLetterLimitError when no pipeline is left.
+    Raises StandstillError when no pipeline is left.
     """
-    for name, reason in too_many.items():
+    for name, reason in reasons.items():
         log.error("a pipeline stands still", query=name, reason=reason)
         metrics.query_up.labels(name).set(0)
-    left = [each for each in plans if each.name not in too_many]
-    if too_many and all(each.sets_aside for each in left):
-        raise DeadLetterLimitError("; ".join(too_many.values()))
+    left = [each for each in plans if each.name not in reasons]
+    if reasons and all(each.sets_aside for each in left):
+        raise StandstillError("; ".join(dict.fromkeys(reasons.values())))
     return left
 
 
@@ -127,18 +120,21 @@ class Starts:
         self._told = missing
         return [reason for name, reason in reasons.items() if reason is not None and name not in self._added]
 
-    def stop_beyond_limits(self, too_many: Mapping[str, str]) -> None:
-        """Takes out the queries in `too_many`, which has the reasons by name, and stops those that run.
+    @property
+    def plans(self) -> list[QueryPlan]:
+        return [*(each.plan for each in self.running), *(plan for plan, _ in self.held)]
 
-        Raises DeadLetterLimitError when no pipeline is left.
+    def stand_still(self, reasons: Mapping[str, str]) -> None:
+        """Takes out the queries that must stand still, for `reasons` by name, and stops those that run.
+
+        Raises StandstillError when no pipeline is left.
         """
-        plans = [*(each.plan for each in self.running), *(plan for plan, _ in self.held)]
-        beyond = {each.name: too_many[each.name] for each in plans if each.name in too_many}
-        if not beyond:
+        out = {each.name: reasons[each.name] for each in self.plans if each.name in reasons}
+        if not out:
             return
-        within_limits(plans, beyond, self.metrics)
-        stopped = [each.query for each in self.running if each.plan.name in beyond]
-        self.held = [each for each in self.held if each[0].name not in beyond]
+        without(self.plans, out, self.metrics)
+        stopped = [each.query for each in self.running if each.plan.name in out]
+        self.held = [each for each in self.held if each[0].name not in out]
         # Out before they are stopped: one that has ended would end the process.
-        self.running[:] = [each for each in self.running if each.plan.name not in beyond]
+        self.running[:] = [each for each in self.running if each.plan.name not in out]
         stop_queries(stopped)

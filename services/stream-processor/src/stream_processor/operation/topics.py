@@ -2,16 +2,25 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType  # type: ignore[attr-defined]  # not in its __all__
 from google.protobuf.message import DecodeError
 
 from statecast.state.v1.state_pb2 import StateRecord
+from statecast_domains.row_topics import CLEANUP_POLICY, is_compacted, not_compacted
 from statecast_domains.values import EARLIEST, LATEST
 from statecast_service.kafka import KafkaSettings, connect, denied, reason
 from stream_processor.definition.pipeline import (
@@ -23,6 +32,7 @@ from stream_processor.definition.pipeline import (
     source_topics_of,
 )
 from stream_processor.errors import ConfigurationError
+from stream_processor.operation.plan import TopicState
 from stream_processor.steps.keyed_topic import BESIDE_PAYLOAD, MAX_REQUEST_BYTES, TOMBSTONE_HEADER
 
 log = structlog.get_logger()
@@ -41,6 +51,14 @@ MIN_COMPACTION_LAG_MS = 3_600_000
 """An hour: an outage that nobody has to hurry for."""
 MIN_RECORD_BYTES = 2 * BESIDE_PAYLOAD
 """A topic that takes less would refuse even some records without a payload."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """So many records of a partition stand behind the first offset of an open transaction, and are not read yet."""
+
+    since: int
+    records: int
 
 
 class Topics:
@@ -74,9 +92,15 @@ class Topics:
         existing = self._admin.list_topics(timeout=self._timeout_s).topics
         return {name: len(existing[name].partitions) for name in names}
 
-    def ids(self, names: Iterable[str]) -> dict[str, str]:
-        """Kafka's ids of topics that exist; a recreated one has another."""
-        return {name: str(future.result().topic_id) for name, future in self._describe(names).items()}
+    def states(self, names: Iterable[str]) -> dict[str, TopicState]:
+        """Those of the topics that exist."""
+        self._admin.poll(0)  # a password that was changed meanwhile is taken from its file here
+        described = {name: self._existing(future) for name, future in self._describe(names).items()}
+        return {
+            name: TopicState(str(each.topic_id), len(each.partitions))
+            for name, each in described.items()
+            if each is not None
+        }
 
     def _describe(self, names: Iterable[str], authorized: bool = False) -> dict[str, Any]:
         topics = TopicCollection(list(names))
@@ -87,10 +111,19 @@ class Topics:
     def _allowed(self, described: Any) -> set[str] | None:
         """The operations that a topic allows to this client; None when there is no such topic."""
         try:
-            return {each.name.title().replace("_", "") for each in described.result().authorized_operations}
+            existing = self._existing(described)
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 return set()
+            raise
+        return existing and {each.name.title().replace("_", "") for each in existing.authorized_operations}
+
+    @staticmethod
+    def _existing(described: Any) -> Any:
+        """Kafka's description of a topic; None when there is no such topic."""
+        try:
+            return described.result()
+        except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return None
             raise
@@ -100,6 +133,7 @@ class Topics:
         return sum(self.ends(name).values())
 
     def ends(self, name: str) -> dict[int, int]:
+        """By partition, the next offset; where a transaction is open, its first: nothing behind it is read yet."""
         return self._offsets(name, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # not annotated
 
     def starts(self, name: str, starting_offsets: str) -> dict[int, int] | None:
@@ -114,16 +148,24 @@ class Topics:
         # A partition without records since then has none to read yet.
         return {number: offset if offset >= 0 else ends[number] for number, offset in at.items()}
 
-    def _offsets(self, name: str, which: OffsetSpec) -> dict[int, int]:
+    def waiting(self, name: str) -> dict[int, Waiting]:
+        """By partition, the records that wait behind an open transaction."""
+        ends = self.ends(name)
+        all_ends = self._offsets(name, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)  # type: ignore[no-untyped-call]  # not annotated
+        return {number: Waiting(end, all_ends[number] - end) for number, end in ends.items() if all_ends[number] > end}
+
+    def _offsets(
+        self, name: str, which: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> dict[int, int]:
         requests = {TopicPartition(name, number): which for number in range(self.partitions([name])[name])}
-        offsets = self._admin.list_offsets(requests, request_timeout=self._timeout_s)
+        offsets = self._admin.list_offsets(requests, isolation_level=isolation, request_timeout=self._timeout_s)
         return {partition.partition: future.result().offset for partition, future in offsets.items()}
 
     def readable_ends(self, name: str) -> dict[int, int]:
         """By partition, the offset after its last record.
 
-        The end may be behind it, because the markers of transactions have offsets too, and no reader gets them. Reads
-        back from the end in steps that grow, until there is a record.
+        The end may be behind it, because aborted records and the markers of transactions have offsets too, and no
+        reader gets them. Reads back from the end in steps that grow, until there is a record.
         """
         ends, readable, back = self.ends(name), dict[int, int](), 1
         while len(readable) < len(ends):
@@ -156,11 +198,12 @@ class Topics:
 def read_records(
     kafka: KafkaSettings, topic: str, starts: Mapping[int, int], timeout_s: float = 10.0
 ) -> Iterator[Message]:
-    """Every record from `starts`, by default the first, to the ends of now, in order. Raises KafkaException."""
+    """Every record from `starts`, by default the first, to the ends of now, in order. Raises KafkaException.
+
+    Records of transactions that were aborted, or are open, are left out, as Kafka's client does by itself.
+    """
     group = {"group.id": READER_GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-    # Spark's readers are not isolated from open transactions either.
-    reading = {"enable.partition.eof": True, "isolation.level": "read_uncommitted"}
-    consumer = connect(Consumer, kafka, {**group, **reading})
+    consumer = connect(Consumer, kafka, {**group, "enable.partition.eof": True})
     try:
         for number in consumer.list_topics(topic, timeout=timeout_s).topics[topic].partitions:
             first, end = _bounds(consumer, TopicPartition(topic, number), timeout_s)
@@ -246,13 +289,18 @@ def _limited(pipeline: LimitedPipeline, sizes: Mapping[str, int]) -> LimitedPipe
 
 
 def check_tables(pipelines: Sequence[Pipeline], config: Callable[[Iterable[str], str], dict[str, str]]) -> None:
-    """Raises ConfigurationError for the source topic of a table that may forget what a restart reads again.
+    """Raises ConfigurationError for the source topic of a table that is none, or may forget what a restart reads again.
 
-    After a crash a query reads on from its last checkpoint. If the record has been compacted away by which a row came
-    into a group, of which readers know, nothing would tell them that it left. May raise KafkaException.
+    A topic that is not compacted holds events. And after a crash a query reads on from its last checkpoint: if the
+    record has been compacted away by which a row came into a group, of which readers know, nothing would tell them that
+    it left. May raise KafkaException.
     """
     readings = [read for each in pipelines for read in inputs_of(each)]
     tables = {each.source_topic for each in readings if each.table and each.shuffles}
+    rows = {each.source_topic for each in readings if each.ordered_by_offset and each.shuffles}
+    for topic, policy in sorted((config(rows, CLEANUP_POLICY) if rows else {}).items()):
+        if not is_compacted(policy):
+            raise ConfigurationError(not_compacted(topic, policy))
     for topic, text in (config(tables, COMPACTION_LAG) if tables else {}).items():
         if int(text) < MIN_COMPACTION_LAG_MS:
             raise ConfigurationError(

@@ -30,11 +30,13 @@ def read_changes(
 
     Without a checkpoint it is read from `starts`, an offset for each partition, by default from its beginning.
 
-    The query fails when records that it has not read are gone, rather than going on with a gap.
+    The query fails when records that it has not read are gone, rather than going on with a gap. Records of transactions
+    that were aborted are left out; an open one holds back what stands behind it in its partition.
     """
     reader = (
         spark.readStream.format("kafka")
         .options(**{f"kafka.{name}": value for name, value in kafka.items()})
+        .option("kafka.isolation.level", "read_committed")
         .option("subscribe", topic)
         .option("startingOffsets", "earliest" if starts is None else json.dumps({topic: starts}))
         .option("failOnDataLoss", "true")

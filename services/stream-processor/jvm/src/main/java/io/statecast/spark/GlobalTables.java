@@ -50,6 +50,7 @@ public final class GlobalTables {
     configuration.put(ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class);
     configuration.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
     configuration.put(ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false);
+    configuration.put(ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed");
     configuration.put(ConsumerConfig.ALLOW_AUTO_CREATE_TOPICS_CONFIG, false);
     return configuration;
   }

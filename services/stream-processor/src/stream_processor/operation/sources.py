@@ -1,0 +1,79 @@
+"""Watches the topics of the queries that run: each is still the one that it was, and no transaction holds it back."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+from confluent_kafka import KafkaException
+
+from stream_processor.metrics import Metrics
+from stream_processor.operation.plan import START_ANEW, QueryPlan, TopicState
+from stream_processor.operation.topics import Waiting
+
+log = structlog.get_logger()
+
+TRANSACTIONS_S = 10.0
+"""How often open transactions are looked for. One that is open at two looks in a row is told."""
+
+MADE_ANEW = "its checkpoint is of other records; give the pipeline a new name and sink, which reads the topic anew"
+
+
+@dataclass
+class SourceWatch:
+    """Compares topics with what they were when their queries were planned.
+
+    A topic that was deleted and made anew has the same name and other records, and Spark reads partitions that have
+    come by itself. `states` gives those of topics that exist, `waiting` the records behind open transactions of one;
+    both may raise KafkaException. `clock` gives seconds.
+    """
+
+    states: Callable[[Iterable[str]], Mapping[str, TopicState]]
+    waiting: Callable[[str], Mapping[int, Waiting]]
+    metrics: Metrics
+    clock: Callable[[], float] = time.monotonic
+    _due: float = field(default=0.0, init=False)
+    _since: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
+    """By topic and partition, the first offset of the transaction that was open at the last look."""
+    _told: set[tuple[str, int, int]] = field(default_factory=set, init=False)
+
+    def look(self, plans: Sequence[QueryPlan]) -> dict[str, str]:
+        """By the names of the queries that must not go on, why. A broker that is away for a moment changes nothing."""
+        try:
+            now = self.states({topic for each in plans for topic in each.topics})
+            if self.clock() >= self._due:
+                self._due = self.clock() + TRANSACTIONS_S
+                for topic in sorted({topic for each in plans for topic in each.source_topics}):
+                    self._look_behind(topic)
+        except KafkaException as error:
+            log.warning("topics cannot be compared now", reason=str(error))
+            return {}
+        reasons = {each.name: next(_reasons(each, now), None) for each in plans}
+        return {name: reason for name, reason in reasons.items() if reason is not None}
+
+    def _look_behind(self, topic: str) -> None:
+        waiting = self.waiting(topic)
+        self.metrics.waiting_records.labels(topic).set(sum(each.records for each in waiting.values()))
+        for number, each in waiting.items():
+            is_old = self._since.get((topic, number)) == each.since
+            if is_old and (topic, number, each.since) not in self._told:
+                self._told.add((topic, number, each.since))
+                log.warning("records wait behind an open transaction", reason=_open(topic, number, each))
+            self._since[topic, number] = each.since
+
+
+def _open(topic: str, number: int, waiting: Waiting) -> str:
+    return (
+        f"partition {number} of {topic} has an open transaction since offset {waiting.since}: {waiting.records} "
+        "records wait until its producer ends it, or Kafka after the time-out of the transaction"
+    )
+
+
+def _reasons(plan: QueryPlan, now: Mapping[str, TopicState]) -> Iterator[str]:
+    """Why the query must not go on with its topics as they are; one that is gone may be coming back."""
+    for topic, before in plan.topics.items():
+        after = now.get(topic, before)
+        if after.id != before.id:
+            yield f"{topic} was deleted and made anew: {START_ANEW if topic in plan.joined_topics else MADE_ANEW}"
+        elif after.partitions != before.partitions and (reason := plan.fixed_partitions(topic)) is not None:
+            yield f"{topic} has {after.partitions} partitions and had {before.partitions}: {reason}"
