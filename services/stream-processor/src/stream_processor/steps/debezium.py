@@ -5,8 +5,6 @@ Columns of the table have the names of the row's fields; others are left out. JS
 into texts, which lose nothing: a number keeps all its digits.
 """
 
-from collections.abc import Callable
-
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
@@ -14,7 +12,15 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from stream_processor.definition.contract import kind
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.functions import Functions, row_type
-from stream_processor.steps.json_texts import MALFORMED, read_json, read_tree, text_fields, trees_of
+from stream_processor.steps.json_texts import (
+    MALFORMED,
+    TYPE,
+    declared_types,
+    read_json,
+    read_tree,
+    text_fields,
+    trees_of,
+)
 from stream_processor.steps.log_positions import POSITION_FIELDS, log_position, position_problem
 from stream_processor.steps.record_keys import BETWEEN_VALUES, escaped
 from stream_processor.steps.truncation import TRUNCATE
@@ -35,7 +41,6 @@ UNWRAPPED = (
     "out of the connector"
 )
 ENVELOPE = text_fields("schema", "payload", "op", "source", "before", "after", "ts_ms", "ts_us")
-TYPE = "name: string, parameters: struct<scale: string>"
 SCHEMA = f"fields array<struct<field: string, fields: array<struct<field: string, {TYPE}, items: struct<{TYPE}>>>>>"
 SOURCE_FIELDS = text_fields(*POSITION_FIELDS, "txId", "gtid", "ts_ms", "ts_us", "snapshot", "table")
 END_US = 253_402_300_800_000_000
@@ -131,19 +136,7 @@ def _declared(side: str) -> Column:
     Null without a schema.
     """
     row = F.get(F.filter(F.col("__schema.fields"), lambda each: each.getField("field") == side), F.lit(0))
-    return F.transform(
-        row.getField("fields"),
-        lambda column: F.struct(
-            column.getField("field").alias("field"),
-            _either(column, lambda type_: type_.getField("name")).alias("name"),
-            _either(column, lambda type_: type_.getField("parameters").getField("scale")).alias("scale"),
-        ),
-    )
-
-
-def _either(column: Column, of: Callable[[Column], Column]) -> Column:
-    """What the type of the column, or that of its elements, says."""
-    return F.coalesce(of(column), of(column.getField("items")))
+    return declared_types(row.getField("fields"))
 
 
 def _change(change: Descriptor, epoch: int) -> Column:

@@ -1,5 +1,7 @@
 """Reads JSON with Spark's own from_json into texts, which lose nothing: a number keeps all its digits."""
 
+from collections.abc import Callable, Mapping
+
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
@@ -9,6 +11,8 @@ from stream_processor.definition.contract import kind
 
 MALFORMED = "__malformed"
 """The field that holds the whole text when it does not have the shape that it is read in."""
+TYPE = "name: string, parameters: struct<scale: string>"
+"""What a schema of Connect says of a type, as far as it is needed."""
 DECLARED = "array<struct<field:string,name:string,scale:string>>"
 """What a schema says of columns, for Functions.row_from_texts."""
 
@@ -23,19 +27,94 @@ def trees_of(row: Descriptor) -> list[FieldDescriptor]:
     return [field for field in row.fields if field.is_repeated or kind(field) == "message"]
 
 
-def read_tree(text: Column, field: FieldDescriptor) -> Column:
+Names = Callable[[Descriptor], Mapping[str, tuple[str, ...]]]
+"""The names that each of a message's fields may have in JSON; the first that is there counts."""
+
+
+def own_names(message: Descriptor) -> dict[str, tuple[str, ...]]:
+    """The fields' names alone."""
+    return {field.name: (field.name,) for field in message.fields}
+
+
+def json_names(message: Descriptor) -> dict[str, tuple[str, ...]]:
+    """The fields' names, and those that Protobuf gives them in JSON, where no other field has nearly such a one."""
+    taken = [name.lower() for name in message.fields_by_name]
+    return {
+        field.name: (field.name, *([] if field.json_name.lower() in taken else [field.json_name]))
+        for field in message.fields
+    }
+
+
+def read_tree(text: Column, field: FieldDescriptor, names: Names = own_names) -> Column:
     """struct(value, MALFORMED) of the field's JSON, which need not be an object."""
     framed = F.concat(F.lit('{"value":'), text, F.lit("}"))
-    return read_json(framed, StructType([StructField("value", json_shape(field))]))
+    read = read_json(framed, StructType([StructField("value", json_shape(field, names))]))
+    if not _has_several(field, names):
+        return read
+    value = _named(read.getField("value"), field, names)
+    return F.struct(value.alias("value"), read.getField(MALFORMED).alias(MALFORMED))
 
 
-def json_shape(field: FieldDescriptor) -> DataType:
+def json_shape(field: FieldDescriptor, names: Names = own_names) -> DataType:
     """What the field's JSON looks like, all the way down; each value at the end of a path is text."""
-    message = field.message_type
     one: DataType = StringType()
-    if message is not None and kind(field) != "timestamp":
-        one = StructType([StructField(inner.name, json_shape(inner)) for inner in message.fields])
+    if (message := _object_of(field)) is not None:
+        several = names(message)
+        inner = [(name, each) for each in message.fields for name in several[each.name]]
+        one = StructType([StructField(name, json_shape(each, names)) for name, each in inner])
     return ArrayType(one) if field.is_repeated else one
+
+
+def _object_of(field: FieldDescriptor) -> Descriptor | None:
+    """The message of a field that is an object in JSON."""
+    return None if kind(field) == "timestamp" else field.message_type
+
+
+def _has_several(field: FieldDescriptor, names: Names) -> bool:
+    message = _object_of(field)
+    if message is None:
+        return False
+    several = names(message)
+    return any(len(several[each.name]) > 1 or _has_several(each, names) for each in message.fields)
+
+
+def _named(value: Column, field: FieldDescriptor, names: Names) -> Column:
+    """The value with one field per field of its message, all the way down."""
+    message = _object_of(field)
+    if message is None or not _has_several(field, names):
+        return value
+    several = names(message)
+
+    def one(value: Column) -> Column:
+        read = {each: F.coalesce(*map(value.getField, several[each.name])) for each in message.fields}
+        fields = [_named(text, each, names).alias(each.name) for each, text in read.items()]
+        return F.when(value.isNotNull(), F.struct(*fields))
+
+    return F.transform(value, one) if field.is_repeated else one(value)
+
+
+def declared_types(fields: Column, own: Mapping[str, str] | None = None) -> Column:
+    """What a schema of Connect says of its fields, of an array's of its elements: DECLARED; null without a schema.
+
+    `own` has the names of the message's fields by others that the schema may have for them.
+    """
+    pairs = [F.lit(text) for pair in (own or {}).items() for text in pair]
+
+    def declared(each: Column) -> Column:
+        name = each.getField("field")
+        if pairs:
+            name = F.coalesce(F.try_element_at(F.create_map(*pairs), name), name)
+        scale = _either(each, lambda type_: type_.getField("parameters").getField("scale"))
+        return F.struct(
+            name.alias("field"), _either(each, lambda type_: type_.getField("name")).alias("name"), scale.alias("scale")
+        )
+
+    return F.transform(fields, declared)
+
+
+def _either(column: Column, of: Callable[[Column], Column]) -> Column:
+    """What the type of the column, or that of its elements, says."""
+    return F.coalesce(of(column), of(column.getField("items")))
 
 
 def read_json(text: Column, schema: StructType) -> Column:

@@ -20,6 +20,7 @@ from stream_processor.definition.pipeline import (
     TotalsPipeline,
     Window,
 )
+from stream_processor.steps.foreign_forms import key_form
 from stream_processor.steps.truncation import MARK, is_truncation
 
 NUL = "\0"
@@ -153,7 +154,8 @@ def _table_key_problems(pipeline: StatefulPipeline) -> list[Column]:
     if isinstance(pipeline, JoinSide):
         what = what if pipeline.section == "source" else "table_join.key"
         problem = f"the record's key is not {what}, {key}: the rows of two tables are joined by it"
-    return [F.when(F.col("after").isNotNull() & other, problem)]
+    # Two makers write one row's key in two ways: as text in JSON, or as it is.
+    return [F.when(F.col("after").isNotNull() & other, F.coalesce(key_form(F.col("key")), F.lit(problem)))]
 
 
 def _key_problem(name: str, row: Column, pipeline: Pipeline) -> Column:

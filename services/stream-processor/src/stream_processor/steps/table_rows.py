@@ -9,12 +9,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.foreign_forms import key_form, value_form
 from stream_processor.steps.functions import Functions, row_type
-from stream_processor.steps.json_texts import DECLARED, MALFORMED, read_json, read_tree, text_fields, trees_of
+from stream_processor.steps.json_rows import read_rows
 from stream_processor.steps.keyed_topic import STATE_RECORD, TOMBSTONE_HEADER
 
 MAX_KEY = 3_074
 """Characters of a record's key: those of a group, a sort and a member with the NULs between them."""
+END_US = 253_402_300_800_000_000
+"""The end of the year 9999, in microseconds since 1970."""
 _DECODED, _STATE = "__decoded", "__state"
 
 
@@ -25,31 +28,35 @@ def decode_table(records: DataFrame, pipeline: Pipeline, functions: Functions) -
     tombstone. Of other values `sequence` is the offset, `epoch` is null, and the source has the record's time.
     """
     read = _READERS[pipeline.table or "state-record"](records, pipeline.row, functions)
-    problem = F.coalesce(_key_problem(F.col("key")), F.col("problem"))
+    problem = F.coalesce(_key_problem(F.col("key"), pipeline), F.col("problem"))
     checked = read.withColumn("problem", problem)
-    sound, deleted = F.col("problem").isNull(), F.col("value").isNull()
-    row = F.col(f"{_DECODED}.row")
+    sound, deleted = F.col("problem").isNull(), F.col("value").isNull() | F.col("leaves")
+    row, payload = F.col(f"{_DECODED}.row"), F.col(f"{_DECODED}.payload")
     change = F.struct(
         F.when(deleted, "OPERATION_DELETE").otherwise("OPERATION_UPDATE").alias("operation"),
         F.col("source"),
         F.lit(None).cast(row_type(pipeline.row)).alias("before"),
-        row.alias("after"),
+        F.when(~deleted, row).alias("after"),
     )
     return checked.select(
         *records.columns,
         F.when(sound, change).alias("change"),
-        F.when(sound, F.col(f"{_DECODED}.payload")).alias("payload"),
+        F.when(sound & ~deleted, payload).alias("payload"),
         "problem",
         "epoch",
         "sequence",
     )
 
 
-def _key_problem(key: Column) -> Column:
+def _key_problem(key: Column, pipeline: Pipeline) -> Column:
     text = key.cast("string")
+    binary = ~F.is_valid_utf8(text)
+    if pipeline.ordered_by_offset:
+        # Keyed topics alone have keys that begin with an empty part. Small numbers in binary are valid UTF-8.
+        binary = binary | text.startswith("\0")
     return F.coalesce(
         F.when(key.isNull() | (text == ""), "the record has no key, which tells the rows of a table apart"),
-        F.when(~F.is_valid_utf8(text), "the record's key is no UTF-8"),
+        F.when(binary, F.coalesce(key_form(key), F.lit("the record's key is no text"))),
         F.when(F.length(text) > MAX_KEY, f"the record's key has more than {MAX_KEY:,} characters"),
     )
 
@@ -68,53 +75,39 @@ def _of_state_records(records: DataFrame, row: Descriptor, functions: Functions)
         F.concat(F.lit("payload: "), F.col(f"{_DECODED}.problem")),
     ]
     placed = {name: F.col(f"{_STATE}.row.{name}") for name in ("epoch", "sequence", "source")}
-    return read.withColumns({**placed, "problem": F.coalesce(*problems)})
+    return read.withColumns({**placed, "problem": F.coalesce(*problems), "leaves": F.lit(False)})
 
 
 def _of_messages(records: DataFrame, row: Descriptor, functions: Functions) -> DataFrame:
     read = records.withColumn(_DECODED, functions.decode_row(F.col("value"), row.full_name))
-    return _by_offset(read.withColumn("problem", F.col(f"{_DECODED}.problem")))
+    is_json = F.col("value").cast("string").rlike(r"^\s*[{\[]")
+    problem = F.col(f"{_DECODED}.problem")
+    named = F.when(is_json, F.concat(problem, F.lit(" (the value looks like JSON, which is source.values: json)")))
+    return _by_offset(read.withColumns({"problem": F.coalesce(named, problem), "leaves": F.lit(False)}))
 
 
 def _of_json(records: DataFrame, row: Descriptor, functions: Functions) -> DataFrame:
-    """Fields of the JSON object have the names of the row's; others are left out, and null is as if it were missing."""
-    value = F.col("value").cast("string")
-    read = records.withColumn("__texts", read_json(value, text_fields(*row.fields_by_name)))
-    texts = F.col("__texts")
-    trees = {f"__tree_{field.name}": read_tree(texts.getField(field.name), field) for field in trees_of(row)}
-    read = read.withColumns(trees)
-    fields = [
-        (F.col(f"__tree_{field.name}.value") if field in trees_of(row) else texts.getField(field.name)).alias(
-            field.name
-        )
-        for field in row.fields
-    ]
-    whole = F.when(texts.isNotNull(), F.struct(*fields))
-    read = read.withColumn(_DECODED, functions.row_from_texts(whole, F.lit(None).cast(DECLARED), row.full_name))
-    malformed = [
-        F.when(F.col(f"__tree_{field.name}").getField(MALFORMED).isNotNull(), f"{field.name} is no JSON that fits it")
-        for field in trees_of(row)
-    ]
-    problems = [
-        F.when(~F.is_valid_utf8(value), "the value is no UTF-8"),
-        F.when(~F.ltrim(value).startswith("{") | texts.getField(MALFORMED).isNotNull(), "the value is no JSON object"),
-        *malformed,
-        F.col(f"{_DECODED}.problem"),
-    ]
-    return _by_offset(read.withColumn("problem", F.coalesce(*problems)))
+    return _by_offset(read_rows(records, row, functions).withColumnRenamed("decoded", _DECODED))
 
 
 def _by_offset(read: DataFrame) -> DataFrame:
-    """The place of a record that tells none: its offset. The epoch is the checkpoint's."""
+    """The place of a record that tells none: its offset. The epoch is the checkpoint's.
+
+    A time that a Timestamp of the contract cannot hold, or from before 1970, is none: the producer has stamped other
+    units than milliseconds, or nothing. The problem names the form of a value that is none of the table's.
+    """
+    micros = F.unix_micros("timestamp")
+    problem = F.when(F.col("problem").isNotNull(), F.coalesce(value_form(F.col("value")), F.col("problem")))
     source = F.struct(
         F.lit(0).cast("bigint").alias("epoch"),
         F.col("offset").alias("log_sequence_number"),
         F.lit("").alias("transaction_id"),
-        F.col("timestamp").alias("commit_time"),
+        F.when((micros >= 0) & (micros < END_US), F.col("timestamp")).alias("commit_time"),
         F.lit(False).alias("snapshot"),
         F.col("topic").alias("table"),
     )
-    return read.withColumns({"epoch": F.lit(None).cast("bigint"), "sequence": F.col("offset"), "source": source})
+    place = {"epoch": F.lit(None).cast("bigint"), "sequence": F.col("offset"), "source": source}
+    return read.withColumns({**place, "problem": problem})
 
 
 _READERS = {"state-record": _of_state_records, "protobuf": _of_messages, "json": _of_json}
