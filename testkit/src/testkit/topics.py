@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
 from testkit.waiting import scaled, wait_until
 
@@ -40,6 +40,22 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 4, config: Mappin
         return len(metadata.topics[topic].partitions) == partitions
 
     wait_until(known, f"the broker does not list {topic}", timeout_s=30, interval_s=0.01)
+
+
+def delete_topic(bootstrap: str, topic: str) -> None:
+    """Deletes a topic, and returns when clients are no longer told about it."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result()
+
+    def gone() -> bool:
+        return topic not in admin.list_topics(timeout=scaled(METADATA_TIMEOUT_S)).topics
+
+    wait_until(gone, f"the broker lists {topic}", timeout_s=30, interval_s=0.01)
+
+
+def grow_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    """Gives a topic more partitions, so many in all."""
+    AdminClient({"bootstrap.servers": bootstrap}).create_partitions([NewPartitions(topic, partitions)])[topic].result()
 
 
 def publish_checkpointed(bootstrap: str, topic: str, partition: int, offset: int) -> None:
