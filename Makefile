@@ -92,7 +92,7 @@ status: ## Show what runs, where, and whether it is ready
 ## Checks
 
 .PHONY: test
-test: lint types contract unit e2e e2e-containers ## Install, then every check that CI has time for: lint, types, contract, unit and end-to-end tests
+test: lint types contract unit conformance-short e2e e2e-containers ## Install, then every check that CI has time for: lint, types, contract, unit and end-to-end tests
 
 .PHONY: lint
 lint: install ## Lint and format check of Python, import rules, Dockerfiles, Kubernetes manifests
@@ -105,7 +105,7 @@ lint: install ## Lint and format check of Python, import rules, Dockerfiles, Kub
 .PHONY: types
 types: install ## Strict type check of every package and its tests
 	$(BIN)/mypy proto/generate.py proto/build_backend.py proto/rules/*.py conftest.py bench $(SOURCES)
-	for tests in $(TESTS) $(FUZZ) tests/e2e tests/containers tests/kubernetes; do
+	for tests in $(TESTS) $(FUZZ) tests/conformance tests/e2e tests/containers tests/kubernetes; do
 	    (cd $$tests && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .)
 	done
 
@@ -133,6 +133,14 @@ fuzz: install ## Fuzz every input of the services for MINUTES=60, from the seed 
 	    FUZZ_PROFILE=long $(PYTEST) -q --hypothesis-seed=$$seed $(FUZZ)
 	    seed=$$((seed + 1))
 	done
+
+.PHONY: conformance-short
+conformance-short: install ## What databases and topics send is right, refused or told: the cases that CI has time for, and a few random histories
+	$(BIN)/pytest -m "not long" tests/conformance
+
+.PHONY: conformance
+conformance: install ## The same of every case of docs/sources.md, and HISTORIES=10000 random histories of tables, by SEED
+	HISTORIES=$${HISTORIES:-10000} $(BIN)/pytest tests/conformance
 
 .PHONY: e2e
 e2e: install ## End-to-end tests through the gateway, on the real stack
@@ -182,6 +190,7 @@ reference: install ## Rewrite what is made of the code and of domains/: tables, 
 	$(BIN)/python -m statecast_domains domains --domain-schema domains/domain.schema.json --topics infra/kafka/topics.yaml \
 	    --query-stores services/query-service/src/query_service/stores.yaml --edge-stores services/ws-edge/src/ws_edge/stores.yaml
 	$(BIN)/python -m testkit.reference services/*/README.md domains/README.md
+	PYTHONPATH=tests/conformance $(BIN)/python -m kit.page docs/sources.md
 
 ## Releases and measurements
 

@@ -1,0 +1,110 @@
+"""Compares what was seen with what a case expects."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kit.case import Case
+from kit.domain_files import store_of, topic_of
+
+SHOWN = 3
+"""How many rows that differ are shown."""
+
+
+@dataclass
+class Observed:
+    """What was seen, of all cases together."""
+
+    rows: Mapping[str, Mapping[str, object] | str] = field(default_factory=dict)
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    letters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    log: str = ""
+    doctor: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The lines of the doctor, by the case."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """What `statecast import` refused, by the case."""
+
+
+def problems(case: Case, observed: Observed) -> list[str]:
+    """What of a case is not as it says; nothing when it holds."""
+    return [
+        *_stores(case, observed),
+        *_letters(case, observed),
+        *(f"the log does not say {text!r}" for text in case.expect.log if text not in observed.log),
+        *_doctor(case, observed),
+        *_refusal(case, observed),
+    ]
+
+
+def miscounts(case: Case, observed: Observed) -> list[str]:
+    """Which outcomes are not those that the case says; of pipelines whose counts it says."""
+    found = []
+    for name, expected in case.expect.outcomes.items():
+        counts = observed.outcomes.items()
+        seen = {outcome: count for (each, outcome), count in counts if each == store_of(case, name) and count}
+        if seen != expected:
+            found.append(f"{name} has counted {seen}, not {expected}")
+    return found
+
+
+def _stores(case: Case, observed: Observed) -> Iterator[str]:
+    for name, expected in case.expect.stores.items():
+        rows = observed.rows.get(store_of(case, name), "it was not read")
+        if isinstance(rows, str):
+            yield f"the store {name} cannot be read: {rows}"
+            continue
+        seen, wanted = plain(rows), plain(expected)
+        wrong = [key for key in sorted(seen.keys() | wanted.keys()) if seen.get(key) != wanted.get(key)]
+        if wrong:
+            shown = [f"{key}: {json.dumps(seen.get(key, 'absent'), ensure_ascii=False)}" for key in wrong[:SHOWN]]
+            yield f"{name} has {len(seen)} rows, of which {len(wrong)} differ from the {len(wanted)} expected: {shown}"
+
+
+def plain(rows: Mapping[str, object] | Mapping[str | int, object]) -> dict[str, object]:
+    """Rows whose whole numbers are text, as JSON has those of 64 bits."""
+
+    def texts(value: object) -> object:
+        match value:
+            case bool():
+                return value
+            case int():
+                return str(value)
+            case dict():
+                return {name: texts(each) for name, each in value.items()}
+            case list():
+                return [texts(each) for each in value]
+        return value
+
+    return {str(key): texts(value) for key, value in rows.items()}
+
+
+def _letters(case: Case, observed: Observed) -> Iterator[str]:
+    prefix = topic_of(case, "")
+    own = {name.removeprefix(prefix): list(each) for name, each in observed.letters.items() if name.startswith(prefix)}
+    expected = {f"{name}.dead-letter": texts for name, texts in case.expect.dead_letters.items()}
+    for name in sorted(own.keys() | expected.keys()):
+        reasons, texts = own.get(name, []), expected.get(name, [])
+        fits = len(reasons) == len(texts) and all(text in reason for text, reason in zip(texts, reasons, strict=True))
+        if not fits:
+            yield f"{name} has {len(reasons)} letters, not {len(texts)}: {[each[:300] for each in reasons[:SHOWN]]}"
+
+
+def _doctor(case: Case, observed: Observed) -> Iterator[str]:
+    lines = observed.doctor.get(case.name, ())
+    for text in case.expect.doctor:
+        if not any(text in line for line in lines):
+            yield f"the doctor does not say {text!r}, but {[line for line in lines if case.identifier in line][:8]}"
+
+
+def _refusal(case: Case, observed: Observed) -> Iterator[str]:
+    refused = case.expect.refused
+    said = observed.log if refused and refused.at == "start" else observed.refusals.get(case.name, "")
+    if refused is None:
+        if said:
+            yield f"it is refused: {said}"
+        return
+    lines = [line for line in said.splitlines() if refused.at != "start" or store_of(case, "") in line]
+    for text in refused.says:
+        if not any(text in line for line in lines):
+            yield f"{refused.at} does not say {text!r}, but {[line[:400] for line in lines[:SHOWN]]}"

@@ -1,0 +1,40 @@
+"""Follows the dead letters of all topics."""
+
+from collections import defaultdict
+from contextlib import suppress
+from typing import cast
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+SUFFIX = ".dead-letter"
+REASON = "statecast-reason"
+POLL_S = 0.2
+
+
+class Letters:
+    """The reasons of all dead letters so far, by the topic that they stand on."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.reasons: dict[str, list[str]] = defaultdict(list)
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "conformance-letters"})
+        self._assigned: set[str] = set()
+
+    def read(self) -> None:
+        """Reads what has come."""
+        topics = self._consumer.list_topics(timeout=30).topics.values()
+        new = {topic.topic: list(topic.partitions) for topic in topics if topic.topic.endswith(SUFFIX)}
+        added = [TopicPartition(name, number, 0) for name in new.keys() - self._assigned for number in new[name]]
+        if added:
+            self._consumer.incremental_assign(added)
+            self._assigned |= new.keys()
+        if not self._assigned:
+            return
+        while records := self._consumer.consume(1000, timeout=POLL_S):
+            for record in records:
+                if record.error() is None:
+                    headers = dict(cast(list[tuple[str, bytes]], record.headers() or []))
+                    self.reasons[str(record.topic())].append(headers.get(REASON, b"").decode())
+
+    def close(self) -> None:
+        with suppress(KafkaException):
+            self._consumer.close()
