@@ -46,6 +46,8 @@ def postgres_connector(
         "plugin.name": "pgoutput",
         "database.dbname": postgres.USER,
         "publication.autocreate.mode": "filtered",
+        "publish.via.partition.root": "true",
+        "skipped.operations": "none",  # else the publication takes no further table
     }
     return {**own, **_connector(server, postgres.USER, "public", tables, topics), **_dotted(settings)}
 
@@ -158,8 +160,10 @@ class Connect:
             "listeners": f"http://127.0.0.1:{self.port}",
             "key.converter": json_converter,
             "key.converter.schemas.enable": "false",
+            "key.converter.replace.null.with.default": "false",  # NULL would come as the column's DEFAULT
             "value.converter": json_converter,
             "value.converter.schemas.enable": "false",
+            "value.converter.replace.null.with.default": "false",
             "offset.storage.file.filename": str(self.directory / "offsets"),
             "offset.flush.interval.ms": "1000",
             "plugin.discovery": "service_load",
