@@ -5,9 +5,10 @@ from threading import Lock
 
 import structlog
 
-from query_service.storage.known_forms import form_of_text, form_of_value
+from query_service.storage.known_forms import form_of_value
 from query_service.storage.store_keys import DELETED, FLAGS_AT, HEADER_SIZE
 from query_service.storage.stores_file import StoreDefinition
+from statecast_service.key_forms import form_of_text
 
 _MAX_CHECKED = 100
 

@@ -11,9 +11,9 @@ from typing import Protocol
 from google.protobuf.message import DecodeError
 
 from query_service.errors import PoisonRecordError
-from query_service.storage.known_forms import form_of_bytes
 from query_service.storage.store_keys import DELETED, FENCE_SIZE, HEADER, UNTIMED
 from statecast.state.v1 import state_pb2
+from statecast_service.key_forms import form_of_bytes
 
 TOMBSTONE_HEADER = "statecast-state-record"
 
