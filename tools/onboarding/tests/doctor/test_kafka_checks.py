@@ -66,25 +66,32 @@ def test_a_source_topic_that_forgets_soon_is_told(kafka: str, name: str) -> None
     assert any(line.startswith(f"WARN  topic {name}: retention.ms is 1000") for line in lines(at(kafka), files))
 
 
+def test_changes_on_a_compacted_topic_and_a_table_on_another_fail(kafka: str, name: str) -> None:
+    create_topic(kafka, name, 1, {"cleanup.policy": "compact"})
+    create_topic(kafka, f"{name}-table", 1, {"cleanup.policy": "delete"})
+    topics = {each: {"name": each} for each in (name, f"{name}-table")}
+    files = TeamFiles(topics=topics, sources=frozenset(topics), tables=frozenset({f"{name}-table"}))
+    findings = lines(at(kafka), files)
+
+    for start in (
+        f"FAIL  topic {name}: holds changes, and cleanup.policy is compact: compaction takes deletes away",
+        f"FAIL  topic {name}-table: is read as a table, and cleanup.policy is delete",
+    ):
+        assert any(line.startswith(start) for line in findings), findings
+
+
+def test_a_topic_that_takes_smaller_records_than_declared_is_told(kafka: str, name: str) -> None:
+    create_topic(kafka, name, 1, {"cleanup.policy": "compact", "max.message.bytes": "1000"})
+    topic = {"name": name, "config": {"max.message.bytes": "2000"}}
+    findings = lines(at(kafka), TeamFiles(topics={name: topic}, sinks=frozenset({name})))
+
+    assert any("max.message.bytes is 1000, the files say 2000" in line for line in findings), findings
+
+
 def test_a_missing_topic_and_a_missing_broker_are_named(kafka: str, name: str) -> None:
     assert any(line.startswith(f"FAIL  topic {name}: does not exist") for line in lines(at(kafka), keyed(name)))
     [line] = lines(at(f"127.0.0.1:{free_ports(1)[0]}"), keyed(name))
     assert line.startswith("FAIL  kafka: ")
-
-
-@pytest.mark.parametrize(("partitioner", "level"), [("murmur2", "FAIL"), ("crc32", "ok")])
-def test_another_partitioner_than_the_store_says_is_found(kafka: str, name: str, partitioner: str, level: str) -> None:
-    create_topic(kafka, name, config={"cleanup.policy": "compact"})
-    producer = Producer({"bootstrap.servers": kafka, "partitioner": "consistent_random"})
-    for number in range(20):
-        producer.produce(name, key=f"key-{number}", value=b"{}")
-    producer.flush()
-    store = {"name": name, "format": "plain", "partitioner": partitioner}
-    findings = lines(at(kafka), TeamFiles(topics={name: {"name": name}}, stores={name: store}))
-
-    [line] = [line for line in findings if "keys are" in line]
-    assert line.startswith(f"{level:<4}")
-    assert level == "ok" or line.endswith("set partitioner: crc32 in its store")
 
 
 def test_what_a_service_may_not_do_to_its_groups_is_named_with_their_prefix(tmp_path: Path) -> None:
@@ -119,7 +126,10 @@ def test_a_wrong_partitioner_is_found_by_a_user_without_a_group(tmp_path: Path, 
         files = TeamFiles(topics={name: {"name": name}}, stores={name: {"name": name, "format": "plain"}})
         findings = lines(KafkaSettings.model_validate(broker.with_password("reader")), files)
 
-    assert any(line.startswith("FAIL") and "its keys are not where murmur2 puts them" in line for line in findings)
+    assert any(
+        line.startswith("FAIL") and "keys are where murmur2 puts them, so lookups miss the others" in line
+        for line in findings
+    )
 
 
 def test_the_groups_are_those_that_the_acls_of_the_services_name() -> None:

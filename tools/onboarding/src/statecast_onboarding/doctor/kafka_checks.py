@@ -2,25 +2,22 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # not in its __all__
 
-from statecast.partitioning import PARTITIONERS, partition_of
 from statecast_onboarding.doctor.finding import Finding, fail, ok, warn
+from statecast_onboarding.doctor.record_checks import check_clock, check_rows, check_transactions, newest_records
 from statecast_onboarding.doctor.team_files import TeamFiles
+from statecast_onboarding.doctor.topic_checks import check_settings_of, is_compacted
 from statecast_service.kafka import KafkaSettings, connect, denied
 
 TIMEOUT_S = 10.0
 GROUP_TIMEOUT_S = 30.0
 """The first group of a Kafka waits until it has made the topic of all groups' offsets."""
-RESUME_LIMIT_MS = 43_200_000
-"""QUERY_SERVICE_RESUME_LIMIT_S as it ships: how long an instance may be away and go on where it was."""
-SAMPLE = 50
-"""How many records at the end of a partition are looked at."""
 GROUPS = {
     "query-service": (("Read", "query-service"), ("Describe", "stream-processor.checkpointed")),
     "stream-processor": (("Read", "stream-processor.checkpointed"),),
@@ -49,7 +46,7 @@ class TopicFacts:
 
     @property
     def compacted(self) -> bool:
-        return "compact" in (self.config or {}).get("cleanup.policy", "")
+        return is_compacted(self.config)
 
 
 class KafkaChecks:
@@ -86,7 +83,7 @@ class KafkaChecks:
         for service in self._services:
             for operation, group in GROUPS.get(service, ()):
                 yield self._group(operation, self._kafka.group(group), service)
-        yield from self._partitioners(facts)
+        yield from self._records(facts)
 
     def _facts(self, name: str) -> TopicFacts | Finding:
         described = self._admin.describe_topics(
@@ -120,10 +117,8 @@ class KafkaChecks:
             findings.append(fail(subject, f"{text}: correct the file; partitions of a keyed topic must never change"))
         if facts.config is None:
             findings.append(warn(subject, f"{denied('DescribeConfigs', 'topic', name)}: how it is kept is not known"))
-        elif name in self._files.sinks:
-            findings += _keyed(subject, facts.config)
-        elif name in self._files.sources:
-            findings += _source(subject, facts.config)
+        else:
+            findings += check_settings_of(name, facts.config, self._files)
         yield from findings or [ok(subject, f"is there, with {facts.partitions} partitions")]
 
     def _access(self, subject: str, declared: Mapping[str, Any], facts: TopicFacts) -> Iterator[Finding]:
@@ -172,72 +167,31 @@ class KafkaChecks:
         elif facts.replicas == 1:
             yield warn(subject, "has one replica: it is gone with its broker; make it with --replication-factor 3")
 
-    def _partitioners(self, facts: Mapping[str, TopicFacts]) -> Iterator[Finding]:
-        stores = {name: store for name, store in self._files.stores.items() if name in facts}
-        if not stores:
+    def _records(self, facts: Mapping[str, TopicFacts]) -> Iterator[Finding]:
+        """Looks at the newest records of stores' topics and sources."""
+        names = [name for name in facts if name in self._files.stores or name in self._files.sources]
+        if not names:
             return
-        group = {"group.id": "statecast-doctor", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-        consumer = connect(Consumer, self._kafka, {**group, "enable.partition.eof": True})
+        with self._consumer("read_committed") as committed, self._consumer("read_uncommitted") as uncommitted:
+            for name in names:
+                try:
+                    yield from self._records_of(committed, uncommitted, name, facts[name].partitions)
+                except KafkaException as error:
+                    yield fail(f"topic {name}", f"cannot be read: {error.args[0].str()}; allow Read to this user")
+
+    def _records_of(self, committed: Consumer, uncommitted: Consumer, name: str, partitions: int) -> Iterator[Finding]:
+        records, store = newest_records(committed, name, partitions), self._files.stores.get(name)
+        if store is not None or name in self._files.tables:
+            yield from check_rows(name, records, store, partitions)
+        yield from check_clock(name, records)
+        yield from check_transactions(committed, uncommitted, name, partitions)
+
+    @contextmanager
+    def _consumer(self, isolation: str) -> Iterator[Consumer]:
+        settings = {"group.id": "statecast-doctor", "enable.auto.commit": False, "enable.partition.eof": True}
+        settings |= {"auto.offset.reset": "earliest", "isolation.level": isolation}
+        consumer = connect(Consumer, self._kafka, settings)
         try:
-            for name, store in stores.items():
-                yield from self._partitioner(consumer, name, store, facts[name].partitions)
+            yield consumer
         finally:
             consumer.close()
-
-    def _partitioner(
-        self, consumer: Consumer, name: str, store: Mapping[str, Any], partitions: int
-    ) -> Iterator[Finding]:
-        try:
-            keys = [each for number in range(partitions) for each in _last_keys(consumer, name, number)]
-        except KafkaException as error:
-            yield fail(f"topic {name}", f"cannot be read: {error.args[0].str()}; allow Read to this user")
-            return
-        plain = store.get("format") == "plain"
-        groups = [(key if plain else key.partition("\0")[0], at) for key, at in keys]
-        fitting = [each for each in PARTITIONERS if all(_fits(each, group, partitions, at) for group, at in groups)]
-        declared = store.get("partitioner", "murmur2")
-        if groups and declared not in fitting:
-            other = f"set partitioner: {fitting[0]} in its store" if fitting else "no partitioner that is known fits"
-            yield fail(f"topic {name}", f"its keys are not where {declared} puts them, so lookups miss them: {other}")
-        elif groups:
-            yield ok(f"topic {name}", f"{len(groups)} of its keys are where {declared} puts them")
-
-
-def _fits(partitioner: str, group: str, partitions: int, at: int) -> bool:
-    return partition_of(group, partitions, PARTITIONERS[partitioner]) == at
-
-
-def _last_keys(consumer: Consumer, topic: str, number: int) -> Iterator[tuple[str, int]]:
-    """The keys of a partition's last records that are texts, each with the partition. Raises KafkaException."""
-    place = TopicPartition(topic, number)
-    first, end = consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)
-    consumer.assign([TopicPartition(topic, number, max(first, end - SAMPLE))])
-    while first < end and (message := consumer.poll(TIMEOUT_S)) is not None:
-        if (error := message.error()) is None:
-            with suppress(UnicodeDecodeError):
-                if key := message.key():
-                    yield (key if isinstance(key, str) else key.decode()), number
-        elif error.code() == KafkaError._PARTITION_EOF:
-            return
-        elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # the group is never joined
-            raise KafkaException(error)
-
-
-def _keyed(subject: str, config: Mapping[str, str]) -> Sequence[Finding]:
-    findings = []
-    if config.get("cleanup.policy") != "compact":
-        text = f"cleanup.policy is {config.get('cleanup.policy')}: rows that do not change are lost; set it to compact"
-        findings.append(fail(subject, text))
-    retention = int(config.get("delete.retention.ms", RESUME_LIMIT_MS))
-    if retention < RESUME_LIMIT_MS:
-        text = f"delete.retention.ms is {retention}: an instance that was away longer reads everything again"
-        findings.append(warn(subject, f"{text}; set it to {RESUME_LIMIT_MS} or more"))
-    return findings
-
-
-def _source(subject: str, config: Mapping[str, str]) -> Sequence[Finding]:
-    retention = int(config.get("retention.ms", "-1"))
-    if config.get("cleanup.policy") == "delete" and 0 <= retention < RESUME_LIMIT_MS:
-        text = f"retention.ms is {retention}: a processor that was away longer loses changes"
-        return [warn(subject, f"{text}; set it to some days")]
-    return []

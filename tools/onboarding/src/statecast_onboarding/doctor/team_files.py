@@ -22,6 +22,8 @@ class TeamFiles:
     """The entries of the query service's stores file, by topic."""
     sources: frozenset[str] = frozenset()
     """The topics that pipelines read."""
+    tables: frozenset[str] = frozenset()
+    """Those among them that others write and pipelines read as tables: a record is the row of its key."""
     sinks: frozenset[str] = frozenset()
     """The keyed topics, which pipelines write."""
     connector: Mapping[str, str] = field(default_factory=dict)
@@ -39,10 +41,13 @@ def read_files(directory: Path) -> TeamFiles:
     domains = read_domains([directory / PIPELINES])
     derivation = derive(domains)
     pipelines = [pipeline for domain in domains for pipeline in domain.pipelines.values()]
+    read = [source for each in pipelines for source in each.sources.values()]
+    sinks = frozenset(each.sink.topic for each in pipelines if each.keep.shape != "route")
     return TeamFiles(
         topics={topic.name: topic.entry for topic in derivation.topics},
         stores={store.topic: store.query_entry for store in derivation.stores},
-        sources=frozenset(source.topic for each in pipelines for source in each.sources.values()),
-        sinks=frozenset(each.sink.topic for each in pipelines if each.keep.shape != "route"),
+        sources=frozenset(source.topic for source in read),
+        tables=frozenset(source.topic for source in read if source.table in ("protobuf", "json")) - sinks,
+        sinks=sinks,
         connector=settings,
     )
