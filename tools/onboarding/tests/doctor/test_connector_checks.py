@@ -5,11 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from statecast_onboarding.connector_file import connector
+from statecast_onboarding.connector_file import JSON_CONVERTER, connector
 from statecast_onboarding.doctor.connector_checks import (
     BINLOG_CLASSES,
     CONNECTOR_CLASS,
-    JSON_CONVERTER,
     check_config,
     check_sources,
     table_of,
@@ -19,7 +18,12 @@ SOUND = {
     "connector.class": CONNECTOR_CLASS,
     "plugin.name": "pgoutput",
     "table.include.list": "public.orders",
+    "skipped.operations": "none",
+    "key.converter": JSON_CONVERTER,
+    "key.converter.replace.null.with.default": "false",
     "value.converter": JSON_CONVERTER,
+    "value.converter.replace.null.with.default": "false",
+    "interval.handling.mode": "string",
     "decimal.handling.mode": "string",
 }
 
@@ -31,8 +35,7 @@ def levels(config: Mapping[str, str], compacted: tuple[str, ...] = ()) -> set[tu
 def test_what_import_writes_does_not_fail() -> None:
     config = json.loads(connector("postgres://shop@db/shop", "public.orders", "shop.public.orders", None))
 
-    assert {level for level, _ in levels(config)} == {"ok", "WARN"}
-    assert levels(config) == levels(SOUND)
+    assert levels(config) == levels(SOUND) == {("ok", "decimal.handling.mode")}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +56,27 @@ def test_what_import_writes_does_not_fail() -> None:
         ({"plugin.name": "wal2json"}, ("WARN", "plugin.name")),
         ({"column.exclude.list": "public.orders.note"}, ("WARN", "column.exclude.list")),
         ({"binary.handling.mode": "hex"}, ("FAIL", "binary.handling.mode")),
-        ({"transforms.u.type": "io.debezium.transforms.ExtractNewRecordState"}, ("WARN", "transforms")),
+        ({"value.converter.replace.null.with.default": "true"}, ("FAIL", "value.converter.replace.null.with.default")),
+        ({"key.converter.replace.null.with.default": "true"}, ("FAIL", "key.converter.replace.null.with.default")),
+        ({"key.converter": "org.apache.kafka.connect.storage.StringConverter"}, ("WARN", "key.converter")),
+        ({"unavailable.value.placeholder": "-"}, ("FAIL", "unavailable.value.placeholder")),
+        ({"snapshot.mode": "initial_only"}, ("FAIL", "snapshot.mode")),
+        ({"snapshot.mode": "always"}, ("WARN", "snapshot.mode")),
+        ({"snapshot.include.collection.list": "public.a"}, ("WARN", "snapshot.include.collection.list")),
+        ({"slot.drop.on.stop": "true"}, ("FAIL", "slot.drop.on.stop")),
+        ({"flush.lsn.source": "false"}, ("WARN", "flush.lsn.source")),
+        ({"errors.tolerance": "all"}, ("FAIL", "errors.tolerance")),
+        ({"event.processing.failure.handling.mode": "skip"}, ("FAIL", "event.processing.failure.handling.mode")),
+        ({"interval.handling.mode": "numeric"}, ("WARN", "interval.handling.mode")),
+        ({"time.precision.mode": "connect"}, ("WARN", "time.precision.mode")),
+        ({"time.precision.mode": "nanoseconds"}, ("WARN", "time.precision.mode")),
+        ({"message.key.columns": "public.orders:shop"}, ("WARN", "message.key.columns")),
+        ({"column.mask.hash.v2.SHA-256.with.salt.s": "a"}, ("WARN", "column.mask.hash.v2.SHA-256.with.salt.s")),
+        ({"column.truncate.to.20.chars": "a"}, ("WARN", "column.truncate.to.20.chars")),
+        ({"converters": "mine"}, ("WARN", "converters")),
+        ({"post.processors": "reselector"}, ("WARN", "post.processors")),
+        ({"heartbeat.interval.ms": "1000"}, ("WARN", "heartbeat.interval.ms")),
+        ({"provide.transaction.metadata": "true"}, ("WARN", "provide.transaction.metadata")),
     ],
 )
 def test_each_mistake_is_found(changed: Mapping[str, str], finding: tuple[str, str]) -> None:
@@ -62,7 +85,6 @@ def test_each_mistake_is_found(changed: Mapping[str, str], finding: tuple[str, s
 
 def test_what_is_right_is_not_complained_about() -> None:
     right = {
-        "skipped.operations": "none",
         "value.converter.schemas.enable": "false",
         "time.precision.mode": "isostring",
     }
@@ -106,3 +128,26 @@ def test_topics_that_a_router_renames_are_not_compared() -> None:
 def test_a_table_is_known_by_its_topic_whose_name_has_fewer_signs() -> None:
     assert table_of("shop.public.Order_Items", {"table.include.list": "public.Order Items"}) == "public.Order Items"
     assert table_of("shop.public.orders", {}) == "public.orders"
+
+
+@pytest.mark.parametrize("skipped", [{}, {"skipped.operations": "t"}])
+def test_a_publication_of_some_operations_takes_no_further_table(skipped: Mapping[str, str]) -> None:
+    config = {**SOUND, "publication.autocreate.mode": "filtered"}
+    assert not [finding for finding in levels(config) if finding[1] == "skipped.operations"]
+    del config["skipped.operations"]
+
+    [text] = [each.text for each in check_config({**config, **skipped}, [], []) if each.subject == "skipped.operations"]
+    assert "with another table no change of any arrives while Connect says RUNNING: set it to none" in text
+
+
+def test_settings_of_the_worker_are_not_seen() -> None:
+    config = {name: value for name, value in SOUND.items() if ".converter" not in name}
+
+    assert {("WARN", "key.converter"), ("WARN", "value.converter")} < levels(config)
+
+
+@pytest.mark.parametrize("kind", ["io.confluent.connect.avro.AvroConverter", "io.apicurio.ProtobufConverter"])
+def test_formats_of_a_registry_are_named(kind: str) -> None:
+    [finding] = [each for each in check_config({**SOUND, "value.converter": kind}, [], []) if each.level == "FAIL"]
+
+    assert "records of a schema registry are not read yet" in finding.text

@@ -1,0 +1,35 @@
+"""What stands in the way of a connector at Connect."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from statecast_onboarding.doctor.connect_state import shared_parts
+from statecast_onboarding.doctor.connector_checks import BINLOG_CLASSES, CONNECTOR_CLASS
+
+SHOP = {"connector.class": CONNECTOR_CLASS, "database.hostname": "db", "database.dbname": "shop"}
+
+
+@pytest.mark.parametrize(
+    ("other", "shared"),
+    [
+        ({}, ["slot.name", "publication.name"]),
+        ({"slot.name": "other"}, ["publication.name"]),
+        ({"slot.name": "other", "publication.name": "dbz_publication"}, ["publication.name"]),
+        ({"slot.name": "other", "publication.name": "other"}, []),
+        ({"database.dbname": "other"}, []),
+        ({"connector.class": "org.example.Sink"}, []),
+    ],
+)
+def test_two_connectors_of_a_database_need_a_slot_and_a_publication_each(
+    other: Mapping[str, str], shared: list[str]
+) -> None:
+    findings = shared_parts("shop", SHOP, {"shop": SHOP, "other": {**SHOP, **other}})
+
+    assert [finding.subject for finding in findings] == shared
+
+
+def test_a_binlog_is_read_by_any_number() -> None:
+    config = {**SHOP, "connector.class": BINLOG_CLASSES[0]}
+
+    assert not list(shared_parts("shop", config, {"other": config}))
