@@ -52,7 +52,7 @@ CREATE TABLE public.prices (
   huge numeric(50, 2),
   several numeric(8, 2)[]
 );
-CREATE TABLE public."Order Items" ("no" int PRIMARY KEY, "case" int NOT NULL, "ID" int, customer_id bigint);
+CREATE TABLE public."Order Items" ("no" int PRIMARY KEY, "case" int NOT NULL, "ID" int, customer_id bigint, note text);
 CREATE TABLE public.größe (id int PRIMARY KEY, "ID" int, _id int);
 CREATE TABLE public."order" (id int PRIMARY KEY);
 CREATE TABLE public.order_change (id int PRIMARY KEY);

@@ -9,12 +9,14 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from statecast_onboarding.errors import OnboardingError
-from statecast_onboarding.postgres_table import split_name, topic_of
+from statecast_onboarding.table_names import split_name, topic_of
 
 CONNECTOR = "connector.json"
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 TABLES = "table.include.list"
 PASSWORD_REFERENCE = "${file:/etc/connect/database.properties:password}"  # noqa: S105  where the password is
 """Kafka Connect replaces it by what its FileConfigProvider reads; a password in the file would be in every backup."""
+VIA_ROOT = "publish.via.partition.root"
 _COMMA = re.compile(r"(?<!\\),")
 
 
@@ -118,11 +120,11 @@ def _parts(url: str) -> SplitResult:
     return parts
 
 
-def connector(url: str, name: str, topic: str, former: ConnectorFile | None) -> str:
+def connector(url: str, name: str, topic: str, former: ConnectorFile | None, partitioned: bool = False) -> str:
     """The connector's file. A new one is the configuration as `PUT /connectors/NAME/config` takes it.
 
-    A `former` one keeps its form and what somebody has edited, and gets the table beside those that it has; without a
-    list it reads all tables, and goes on doing so.
+    A `former` one keeps its form and what somebody has edited, but for settings that lose changes, and gets the table
+    beside those that it has; without a list it reads all tables, and goes on doing so.
     """
     schema, table = split_name(name)
     file = former or ConnectorFile({})
@@ -130,13 +132,24 @@ def connector(url: str, name: str, topic: str, former: ConnectorFile | None) -> 
     tables = include_entries(settings_of(config))
     if tables or not file.config:
         config[TABLES] = ",".join(dict.fromkeys([*tables, include_entry(f"{schema}.{table}")]))
-    return file.text_with(config)
+    return file.text_with(config | corrections(settings_of(config), partitioned))
+
+
+def corrections(settings: Mapping[str, str], partitioned: bool = False) -> dict[str, str]:
+    """Settings by which a configuration with another table neither stops nor writes other values."""
+    corrected = {VIA_ROOT: "true"} if partitioned else {}
+    for converter in ("key.converter", "value.converter"):
+        if settings.get(converter) == JSON_CONVERTER:
+            corrected[f"{converter}.replace.null.with.default"] = "false"
+    # Debezium cannot alter a publication of some operations: it would try so for ever, and Connect say that it runs.
+    if settings.get("publication.autocreate.mode") == "filtered" and settings.get("skipped.operations", "t") == "t":
+        corrected["skipped.operations"] = "none"
+    return corrected
 
 
 def _new_connector(url: str, prefix: str) -> dict[str, str]:
     parts, (hostname, database) = _parts(url), _address(url)
     identifier = "".join(sign if sign.isalnum() else "_" for sign in prefix.lower())
-    converter = "org.apache.kafka.connect.json.JsonConverter"
     return {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "plugin.name": "pgoutput",
@@ -152,12 +165,13 @@ def _new_connector(url: str, prefix: str) -> dict[str, str]:
         "table.include.list": "",
         "decimal.handling.mode": "string",
         "interval.handling.mode": "string",
-        "skipped.operations": "t",
+        VIA_ROOT: "true",
+        "skipped.operations": "none",
         "tombstones.on.delete": "true",
         "poll.interval.ms": "50",
-        "key.converter": converter,
+        "key.converter": JSON_CONVERTER,
         "key.converter.schemas.enable": "false",
-        "value.converter": converter,
+        "value.converter": JSON_CONVERTER,
         "value.converter.schemas.enable": "true",
     }
 

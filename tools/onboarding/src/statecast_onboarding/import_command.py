@@ -7,7 +7,7 @@ import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,6 +20,7 @@ from statecast_onboarding.document_table import read_avro, read_sample
 from statecast_onboarding.domain_directory import PIPELINES, check_domain, domain_text, former_prefix
 from statecast_onboarding.errors import FileExistsAlready, OnboardingError
 from statecast_onboarding.message_file import proto_file
+from statecast_onboarding.next_steps import next_steps
 from statecast_onboarding.pipeline_files import MAX_NAME, SHAPES, Choice, group_of, pipelines
 from statecast_onboarding.postgres_table import read_table
 from statecast_onboarding.table import INTEGERS, Table
@@ -28,24 +29,6 @@ from statecast_service.topic_names import is_topic_name
 
 MESSAGES = "messages"
 MAX_PARTITIONS = 10_000
-_NEXT = """\
-look at the files in {out}, edit them, then:
-  export STATECAST_DESCRIPTORS={out}/messages      # for every service and client
-{prefixed}  stream-processor check {out}/pipelines
-  statecast apply {out}/pipelines --kafka HOST:PORT --out {out}      # creates topics, writes what the next two read
-  stream-processor run {out}/pipelines
-  QUERY_SERVICE_STORES={out}/query-stores.yaml query-service run
-  WS_EDGE_STORES={out}/edge-stores.yaml ws-edge run
-"""
-_CONNECTOR = """\
-  curl -X PUT -H 'Content-Type: application/json' -d @{out}/connector.json CONNECT/connectors/NAME/config
-"""
-_NESTED_CONNECTOR = """\
-  jq .config {out}/connector.json | curl -X PUT -H 'Content-Type: application/json' -d @- CONNECT/connectors/NAME/config
-"""
-_PREFIXED = """\
-  export WS_EDGE_TOPIC_PREFIX={prefix}      # and the line group.prefix={prefix} in the Kafka properties of all
-"""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
@@ -53,24 +36,29 @@ def main(arguments: Sequence[str]) -> int:
     """Runs the command; returns 0, or 2 when something was wrong with the input."""
     options = _options(arguments)
     try:
+        before = read_connector(options.out / CONNECTOR) if options.database else None
         written = run(options)
     except ServiceError as error:
         sys.stderr.write(f"statecast: {error}\n")
         return error.exit_status
-    sys.stdout.writelines(f"wrote {path}\n" for path in written)
-    prefix = former_prefix(options.out / PIPELINES)
-    sys.stdout.write(_NEXT.format(out=options.out, prefixed=_PREFIXED.format(prefix=prefix) if prefix else ""))
-    if options.database:
-        former = read_connector(options.out / CONNECTOR)
-        put = _NESTED_CONNECTOR if former and former.beside is not None else _CONNECTOR
-        sys.stdout.write(put.format(out=options.out))
+    sys.stdout.writelines(f"wrote {path}\n" for path in written.files)
+    sys.stdout.writelines(f"{line}\n" for line in next_steps(options.out, written.table, before))
     return 0
 
 
-def run(options: Namespace) -> list[Path]:
-    """Writes the files and returns them. Raises OnboardingError; for wrong input, before anything is written."""
+@dataclass(frozen=True)
+class Written:
+    """The table as it was imported, and its files."""
+
+    table: Table
+    files: Sequence[Path]
+
+
+def run(options: Namespace) -> Written:
+    """Writes the files. Raises OnboardingError; for wrong input, before anything is written."""
     try:
-        return _write(_files(options))
+        table, files = _files(options)
+        return Written(table, _write(files))
     except OSError as error:
         reason = error.strerror or error
         raise OnboardingError(f"{error.filename or options.out} cannot be read or written: {reason}") from error
@@ -84,7 +72,7 @@ def _source(options: Namespace) -> str:
     return str(options.sample or options.avro or options.table)
 
 
-def _files(options: Namespace) -> Mapping[Path, str]:
+def _files(options: Namespace) -> tuple[Table, Mapping[Path, str]]:
     out: Path = options.out
     if options.name is not None and not _NAME.fullmatch(options.name):
         raise OnboardingError(f"--name {options.name!r} is no name: it has small letters, digits and - only")
@@ -101,8 +89,8 @@ def _files(options: Namespace) -> Mapping[Path, str]:
     _check(out / MESSAGES, new, MessageTypes.read)
     _check(out / PIPELINES, new, check_domain)
     if options.database:
-        new[out / CONNECTOR] = connector(options.database, options.table, table.topic, former)
-    return new
+        new[out / CONNECTOR] = connector(options.database, options.table, table.topic, former, table.partitioned)
+    return table, new
 
 
 def _as_wanted(table: Table, options: Namespace) -> Table:

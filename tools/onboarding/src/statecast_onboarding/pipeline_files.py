@@ -124,13 +124,27 @@ def _readers(shape: str, owner: str | None, group: str | None) -> str:
 
 
 def _warnings(table: Table) -> list[str]:
+    return [*_partitions(table), *_replica_identity(table)]
+
+
+def _partitions(table: Table) -> list[str]:
+    if not table.partitioned:
+        return []
+    return [
+        "# The table has partitions. DETACH, DROP and TRUNCATE of one are not in the log, and its rows stay here:",
+        "#   DELETE them first.",
+    ]
+
+
+def _replica_identity(table: Table) -> list[str]:
     if table.replica_identity in ("", "full"):
         return []
     large = "updates that leave large values as they are"
     needed = "updates and deletes" if table.replica_identity == "nothing" else large
+    of = "each of its partitions" if table.partitioned else table.sql_name
     return [
         f"# The table has REPLICA IDENTITY {table.replica_identity.upper()}; for {needed} it needs:",
-        f"#   ALTER TABLE {table.sql_name} REPLICA IDENTITY FULL;",
+        f"#   ALTER TABLE {of} REPLICA IDENTITY FULL;",
     ]
 
 

@@ -8,6 +8,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from statecast_onboarding.errors import OnboardingError, UnreachableError
+from statecast_onboarding.postgres_capture import find_relation
 from statecast_onboarding.table import (
     DATE,
     INTERVAL,
@@ -21,12 +22,12 @@ from statecast_onboarding.table import (
     enum_column,
     usable,
 )
+from statecast_onboarding.table_names import split_name, sql_name, topic_of
 from statecast_service.settings import suggest
 
 CONNECT_TIMEOUT_S = 10
 MAX_WHOLE = 18
 """How many digits surely fit into an int64."""
-REPLICA_IDENTITIES = {"d": "default", "f": "full", "i": "index", "n": "nothing"}
 
 _TYPES = {
     "smallint": "int32",
@@ -49,12 +50,7 @@ _NOTES = {
     "interval": INTERVAL,
 }
 _TEXTS = ("text", "character varying", "character", "citext", "inet", "cidr", "macaddr", "xml", *_NOTES)
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
-_FIND = """
-SELECT c.oid, c.relreplident FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
-"""
 _TABLES = """
 SELECT n.nspname || '.' || c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
@@ -86,7 +82,10 @@ WHERE i.indrelid = %s AND i.indisprimary ORDER BY k.place
 """
 
 
-def open_database(url: str) -> "psycopg.Connection[dict[str, Any]]":
+Connection = psycopg.Connection[dict[str, Any]]
+
+
+def open_database(url: str) -> Connection:
     """A connection that reads only. Raises UnreachableError, which does not show the password."""
     try:
         connection = psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True, row_factory=dict_row)
@@ -107,34 +106,23 @@ def read_table(url: str, name: str, topic_prefix: str = "") -> Table:
         raise OnboardingError(f"{name!r} has characters that cannot be printed: rename the table")
     with open_database(url) as connection:
         prefix = topic_prefix or connection.info.dbname
-        relation = connection.execute(_FIND, (schema, table)).fetchone()
+        relation = find_relation(connection, name)
         if relation is None:
             names = [str(row["name"]) for row in connection.execute(_TABLES)]
             raise OnboardingError(f"there is no table {schema}.{table}; {suggest(f'{schema}.{table}', names)}")
-        rows = connection.execute(_COLUMNS, {"table": relation["oid"]}).fetchall()
-        key = tuple(row["name"] for row in connection.execute(_KEY, (relation["oid"],)))
+        if relation.obstacles:
+            raise OnboardingError(f"{schema}.{table} {relation.obstacles[0]}")
+        rows = connection.execute(_COLUMNS, {"table": relation.oid}).fetchall()
+        key = tuple(row["name"] for row in connection.execute(_KEY, (relation.oid,)))
+    if generated := [row["name"] for row in rows if row["generated"] and row["name"] in key]:
+        raise OnboardingError(
+            f"{schema}.{table} has the generated column {generated[0]} in its primary key: take another"
+        )
     sent = [_column(row) for row in rows if not row["generated"]]
     columns, left_out = usable(sent, key)
     left_out += tuple(f"{row['name']}: generated; PostgreSQL does not publish it" for row in rows if row["generated"])
-    identity = REPLICA_IDENTITIES[relation["relreplident"]]
-    return Table(table, topic_of(prefix, schema, table), columns, key, left_out, identity, sql_name(name))
-
-
-def split_name(name: str) -> tuple[str, str]:
-    """Schema and table; the schema is `public` where the name has none."""
-    schema, _, table = name.rpartition(".")
-    return schema or "public", table
-
-
-def topic_of(*parts: str) -> str:
-    """The topic of Debezium, which writes `_` for what a topic's name cannot have. `parts`: prefix, schema, table."""
-    return re.sub(r"[^a-zA-Z0-9._-]", "_", ".".join(parts))
-
-
-def sql_name(name: str) -> str:
-    """Schema and table as SQL takes them: in quotes where the name has capitals or other signs."""
-    parts = split_name(name)
-    return ".".join(part if _PLAIN.fullmatch(part) else '"{}"'.format(part.replace('"', '""')) for part in parts)
+    topic, sql = topic_of(prefix, schema, table), sql_name(name)
+    return Table(table, topic, columns, key, left_out, relation.identity, sql, relation.partitioned)
 
 
 def _column(row: dict[str, Any]) -> Column:

@@ -61,6 +61,8 @@ class Table:
     """PostgreSQL's word, `default`, `full`, `index` or `nothing`; empty where it is not known."""
     sql_name: str = ""
     """Schema and table as SQL takes them; empty where it is not known."""
+    partitioned: bool = False
+    """Whether its rows are those of partitions."""
 
     @property
     def slug(self) -> str:

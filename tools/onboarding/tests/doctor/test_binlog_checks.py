@@ -12,12 +12,20 @@ TABLES = (
     "CREATE TABLE orders (id int PRIMARY KEY, total bigint)",
     "CREATE TABLE notes (text text)",
     "CREATE TABLE meters (id bigint unsigned, site varchar(9), counted bigint(20) unsigned, PRIMARY KEY (id, site))",
+    "CREATE TABLE order_lines (id int PRIMARY KEY, order_id int, CONSTRAINT of_order FOREIGN KEY (order_id)"
+    " REFERENCES orders (id) ON DELETE CASCADE ON UPDATE SET NULL)",
+    "CREATE TABLE checked (id int PRIMARY KEY, order_id int REFERENCES orders (id))",
+    "CREATE TABLE old (id int PRIMARY KEY) ENGINE=MyISAM",
+    "CREATE TABLE days (id int PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2",
+    "CREATE DATABASE unlogged",
+    "CREATE TABLE unlogged.orders (id int PRIMARY KEY)",
+    "CREATE VIEW seen AS SELECT * FROM orders",
 )
 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDbProcess]:
-    with running_mariadb(tmp_path_factory.mktemp("mariadb")) as server:
+    with running_mariadb(tmp_path_factory.mktemp("mariadb"), binlog_ignore_db="unlogged") as server:
         for statement in TABLES:
             server.execute(statement)
         yield server
@@ -93,3 +101,31 @@ def test_the_command_takes_the_address_of_a_mysql(database: MariaDbProcess, caps
     assert status == 1
     assert "ok    binlog_format: is ROW" in findings
     assert f"FAIL  table {USER}.notes: has no primary key" in findings
+
+
+@pytest.mark.parametrize(
+    ("table", "start"),
+    [
+        (
+            "order_lines",
+            "FAIL  table {}.order_lines: has the foreign key of_order with ON DELETE CASCADE ON UPDATE SET NULL",
+        ),
+        ("old", "WARN  table {}.old: is of the engine MyISAM"),
+        ("days", "WARN  table {}.days: has partitions"),
+        ("seen", "FAIL  table {}.seen: is a view"),
+    ],
+)
+def test_what_the_binlog_does_not_tell_is_named(database: MariaDbProcess, table: str, start: str) -> None:
+    findings = lines(database, f"{USER}.{table}")
+
+    assert any(line.startswith(start.format(USER)) for line in findings), findings
+
+
+def test_a_foreign_key_that_refuses_does_no_harm(database: MariaDbProcess) -> None:
+    assert {line[:4] for line in lines(database, f"{USER}.checked")} == {"ok  "}
+
+
+def test_a_database_that_is_not_in_the_binlog_fails(database: MariaDbProcess) -> None:
+    [line] = [line for line in lines(database, f"{USER}.orders", "unlogged.orders") if line.startswith("FAIL")]
+
+    assert line.startswith("FAIL  database unlogged: is not in the binlog")

@@ -154,6 +154,7 @@ CONNECTED: dict[str, object] = {"config": {}}
         {"/connectors/my%2Fshop": CONNECTED, "/connectors/my%2Fshop/status": ["a"]},
         {"/connectors/my%2Fshop": CONNECTED, "/connectors/my%2Fshop/status": {"tasks": {"a": "b"}}},
         {"/connectors/my%2Fshop": CONNECTED, "/connectors/my%2Fshop/status": {"connector": "RUNNING"}},
+        {"/connectors/my%2Fshop": CONNECTED, "/connectors/my%2Fshop/status": {}, "/connectors?expand=info": ["a"]},
     ],
 )
 def test_a_connect_that_answers_something_else_is_one_line(

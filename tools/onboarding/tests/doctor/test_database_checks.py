@@ -65,7 +65,10 @@ def test_a_publication_must_have_the_tables_and_all_operations(database: Postgre
     )
 
     assert any(line.startswith("FAIL  publication team: does not publish delete") for line in fixed)
-    assert any("does not have public.shipments: ALTER PUBLICATION team ADD TABLE" in line for line in fixed)
+    assert any(
+        "does not have public.shipments, so its changes never arrive: ALTER PUBLICATION team ADD TABLE" in line
+        for line in fixed
+    )
     assert not any("does not have" in line for line in lines(database, "public.shipments"))
 
 
@@ -108,3 +111,17 @@ def test_a_server_without_logical_decoding_fails(tmp_path: Path) -> None:
 
     assert "FAIL  wal_level: is replica: set it to logical and restart PostgreSQL" in findings
     assert any(line.startswith("FAIL  max_replication_slots: no slot is free") for line in findings)
+
+
+def test_tables_that_a_list_also_fits_are_told(database: PostgresProcess) -> None:
+    config = {**CONFIG, "topic.prefix": "shop", "table.include.list": "public.order.*, stock.levels"}
+    findings = lines(database, "stock.levels", config=config)
+
+    [line] = [line for line in findings if "table.include.list" in line]
+    assert line.startswith(
+        "WARN  table.include.list: is public.order.*, stock.levels: it sends public.Order Items, public.order, "
+    )
+    assert not any("public.order" in line for line in findings if "table.include.list" not in line)
+    assert any("table public.order_change" in line for line in lines(database, config=config))
+    [broken] = [line for line in lines(database, config={**config, "table.include.list": "("}) if "expression" in line]
+    assert broken.startswith("FAIL  table.include.list: has an entry that is no regular expression")

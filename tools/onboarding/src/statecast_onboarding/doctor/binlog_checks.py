@@ -1,7 +1,7 @@
 """What of a MySQL or MariaDB will not work: its binlog, the user, and the tables that are to be sent."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -25,11 +25,21 @@ _VARIABLES: Mapping[str, tuple[str, str]] = {
 """What a variable must be, where the server has it, and what to do."""
 
 _TABLE = """
-SELECT EXISTS (SELECT * FROM information_schema.table_constraints c WHERE c.table_schema = t.table_schema
+SELECT t.table_type,
+       EXISTS (SELECT * FROM information_schema.table_constraints c WHERE c.table_schema = t.table_schema
                AND c.table_name = t.table_name AND c.constraint_type = 'PRIMARY KEY'),
        (SELECT group_concat(c.column_name ORDER BY c.ordinal_position SEPARATOR ', ') FROM information_schema.columns c
-        WHERE c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_type LIKE %s)
-FROM information_schema.tables t WHERE t.table_schema = %s AND t.table_name = %s AND t.table_type = 'BASE TABLE'
+        WHERE c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_type LIKE %s),
+       (SELECT e.engine FROM information_schema.engines e WHERE e.engine = t.engine AND e.transactions <> 'YES'),
+       EXISTS (SELECT * FROM information_schema.partitions p WHERE p.table_schema = t.table_schema
+               AND p.table_name = t.table_name AND p.partition_name IS NOT NULL)
+FROM information_schema.tables t WHERE t.table_schema = %s AND t.table_name = %s
+"""
+_CASCADES = """
+SELECT r.constraint_name, r.referenced_table_name,
+       CASE WHEN r.delete_rule IN ('RESTRICT', 'NO ACTION') THEN '' ELSE concat('ON DELETE ', r.delete_rule) END,
+       CASE WHEN r.update_rule IN ('RESTRICT', 'NO ACTION') THEN '' ELSE concat('ON UPDATE ', r.update_rule) END
+FROM information_schema.referential_constraints r WHERE r.constraint_schema = %s AND r.table_name = %s
 """
 _REPLICATES = re.compile(r"REPLICATION SLAVE|ALL PRIVILEGES ON \*\.\*|GRANT [`'\"]")
 """A right to read the binlog, or a role that may have it."""
@@ -41,6 +51,7 @@ def check_binlog_database(url: str, tables: Collection[str], config: Mapping[str
         with _open_database(url) as cursor:
             yield from _server(cursor)
             yield from _user(cursor)
+            yield from _databases(cursor, sorted({name.partition(".")[0] for name in tables}))
             for name in tables:
                 yield from _table(cursor, name, config)
     except (pymysql.Error, ValueError, OSError) as error:
@@ -76,6 +87,28 @@ def _server(cursor: Cursor) -> Iterator[Finding]:
             yield ok(name, f"is {value or 'empty'}")
 
 
+def _databases(cursor: Cursor, names: Iterable[str]) -> Iterator[Finding]:
+    """Databases that the server leaves out of its binlog."""
+    logged, ignored = _binlog_filters(cursor)
+    for name in names:
+        if name in ignored or (logged and name not in logged):
+            text = "is not in the binlog (binlog_do_db, binlog_ignore_db), so no change of it arrives"
+            yield fail(f"database {name}", f"{text}: take it out of these, and restart the server")
+
+
+def _binlog_filters(cursor: Cursor) -> tuple[set[str], set[str]]:
+    """The databases that alone are logged, and those that are not; empty for a user who may not ask."""
+    for statement in ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS"):  # MySQL 8.4 has the other word alone
+        try:
+            cursor.execute(statement)
+        except (pymysql.err.ProgrammingError, pymysql.err.OperationalError):
+            continue
+        if row := cursor.fetchone():
+            logged, ignored = ({*filter(None, str(each).split(","))} for each in row[2:4])
+            return logged, ignored
+    return set(), set()
+
+
 def _user(cursor: Cursor) -> Iterator[Finding]:
     cursor.execute("SHOW GRANTS")
     grants = "\n".join(str(grant) for (grant,) in cursor.fetchall())
@@ -93,9 +126,31 @@ def _table(cursor: Cursor, name: str, config: Mapping[str, str]) -> Iterator[Fin
     if table is None:
         yield fail(subject, "does not exist, or is not visible to the user: correct its name, or GRANT SELECT on it")
         return
-    keyed, unsigned = table
+    kind, keyed, unsigned, unsafe_engine, partitioned = table
+    if "VIEW" in kind or kind == "SEQUENCE":
+        yield fail(
+            subject, f"is a {kind.lower()}, and the binlog has changes of tables alone: take those that it reads"
+        )
+        return
     if not keyed:
         yield fail(subject, "has no primary key: add one, as changes cannot be told apart without it")
     if unsigned and config.get("bigint.unsigned.handling.mode", "long") != "precise":
         text = "is BIGINT UNSIGNED, and comes as a negative number above 9223372036854775807"
         yield warn(subject, f"{unsigned} {text}: set bigint.unsigned.handling.mode=precise at the connector")
+    if unsafe_engine:
+        text = "and a change that fails half-way stays in the table: ALTER TABLE … ENGINE=InnoDB"
+        yield warn(subject, f"is of the engine {unsafe_engine}, which has no transactions, {text}")
+    if partitioned:
+        text = "has partitions: ALTER TABLE … DROP, TRUNCATE and EXCHANGE PARTITION send no rows, and theirs stay"
+        yield warn(subject, f"{text}; DELETE them first")
+    cursor.execute(_CASCADES, (database, table_name))
+    yield from _cascades(subject, cursor.fetchall())
+
+
+def _cascades(subject: str, foreign_keys: Iterable[tuple[str, str, str, str]]) -> Iterator[Finding]:
+    """Foreign keys by which InnoDB changes rows itself, and writes nothing of it into the binlog."""
+    for name, parent, on_delete, on_update in foreign_keys:
+        if actions := " ".join(filter(None, (on_delete, on_update))):
+            text = f"has the foreign key {name} with {actions}, whose changes are not in the binlog, so rows go stale"
+            todo = f"make it RESTRICT, and change these rows before those of {parent}, by a statement or a trigger"
+            yield fail(subject, f"{text}: {todo}")

@@ -10,11 +10,11 @@ from pathlib import Path
 from pydantic_settings import SettingsConfigDict
 
 from statecast_onboarding.doctor.binlog_checks import SCHEMES, check_binlog_database
+from statecast_onboarding.doctor.connect_state import running_connector
 from statecast_onboarding.doctor.connector_checks import (
     check_config,
     check_sources,
     included_tables,
-    running_config,
     table_of,
 )
 from statecast_onboarding.doctor.database_checks import check_database
@@ -22,7 +22,7 @@ from statecast_onboarding.doctor.finding import Finding
 from statecast_onboarding.doctor.kafka_checks import KafkaChecks
 from statecast_onboarding.doctor.team_files import TeamFiles, read_files
 from statecast_onboarding.errors import OnboardingError
-from statecast_onboarding.postgres_table import split_name
+from statecast_onboarding.table_names import split_name
 from statecast_service.errors import ServiceError
 from statecast_service.kafka import KafkaSettings
 from statecast_service.settings import load_settings
@@ -71,20 +71,21 @@ def findings(options: Namespace) -> Iterator[Finding]:
         checks = KafkaChecks(load_settings(Settings, **overrides), files, tuple(dict.fromkeys(options.service)))
         yield from checks.findings()
         compacted = checks.compacted
-    config = files.connector
+    config, runs = files.connector, False
     if options.connect:
-        states, running = running_config(options.connect, options.connector)
-        yield from states
-        config = running or config
-    named = (".".join(split_name(each)) for each in options.table)
-    tables = list(dict.fromkeys([*named, *_tables(files, config)]))
+        running = running_connector(options.connect, options.connector)
+        yield from running.findings
+        config, runs = running.config or config, running.runs
+    asked = (".".join(split_name(each)) for each in options.table)
+    tables = list(dict.fromkeys([*asked, *_tables(files, config)]))
     if config:
         yield from check_config(config, tables, compacted)
         yield from check_sources(config, files.sources)
     if options.database:
-        scheme = options.database.partition("://")[0]
-        check = check_binlog_database if scheme in SCHEMES else check_database
-        yield from check(options.database, tables or included_tables(config), config)
+        if options.database.partition("://")[0] in SCHEMES:
+            yield from check_binlog_database(options.database, tables or included_tables(config), config)
+        else:
+            yield from check_database(options.database, tables, config, runs)
 
 
 def _files(options: Namespace) -> TeamFiles:
