@@ -32,6 +32,9 @@ from typing import Any, NamedTuple
 BY_PROTOCOL = "ws_edge.by_protocol"
 """Marks an ASGI `websocket.disconnect` event whose code was chosen by the protocol, not by the peer."""
 
+CONTROL = "ws_edge.control"
+"""Marks an ASGI `websocket.receive` event of a frame that is no message, a ping for example: it only counts."""
+
 LOST = 1006
 """The connection ended without a close frame; the code is never sent."""
 

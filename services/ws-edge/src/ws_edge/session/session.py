@@ -28,6 +28,7 @@ from ws_edge.errors import (
     CLOSE_EXPIRED,
     CLOSE_FLOOD,
     CLOSE_SLOW,
+    CONTROL,
     FrameFloodError,
     MalformedFrameError,
     RequestError,
@@ -108,6 +109,7 @@ class Session(Subscriber):
                 self.act(first)
             while (event := await receive())["type"] == "websocket.receive":
                 if self.writer.end_code is not None:
+                    await self.writer.closed()
                     continue
                 self._handle(event, expiry, feed)
                 await self.writer.catch_up(self.context.settings.max_replies)
@@ -212,6 +214,8 @@ class Session(Subscriber):
         reference = ""
         try:
             self.reservation.take_frame()
+            if CONTROL in event:
+                return
             request = self.codec.parse(event)
             reference = request.reference
             if isinstance(request, RefreshRequest):

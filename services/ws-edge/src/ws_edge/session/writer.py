@@ -145,6 +145,11 @@ class SocketWriter:
         self.outbox.clear()
         self._begin_to_end(code, reason)
 
+    async def closed(self) -> None:
+        """Waits until the close that was begun is sent, or cannot be."""
+        if self._closing is not None:
+            await asyncio.wait({self._closing})
+
     def stop(self) -> None:
         for task in (self._task, self._closing):
             if task is not None:

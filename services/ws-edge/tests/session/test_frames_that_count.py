@@ -1,0 +1,205 @@
+"""Every frame that a client sends is counted and bounded, whatever it is, and delays nobody else."""
+
+import asyncio
+import json
+import os
+import socket as sockets
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.frames import Frame, Opcode
+
+from testkit.ports import free_port
+from testkit.waiting import scaled, wait_until_async
+from testkit.ws_edge.edge import SECRET, FakeQueryService, RunningEdge, gateway_headers, until
+
+UPGRADE = (
+    f"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {'A' * 22}==\r\n"
+)
+FLOODS = {
+    "empty pings": Frame(Opcode.PING, b""),
+    "pings": Frame(Opcode.PING, b"x" * 125),
+    "pongs": Frame(Opcode.PONG, b""),
+    "empty messages": Frame(Opcode.TEXT, b""),
+    "empty fragments": Frame(Opcode.CONT, b"", fin=False),
+}
+
+
+class RawClient:
+    """A client of raw bytes."""
+
+    def __init__(self, address: str, consumer: str) -> None:
+        self.address, self.consumer = address, consumer
+
+    async def __aenter__(self) -> "RawClient":
+        host, port = self.address.split(":")
+        self.reader, self.writer = await asyncio.open_connection(host, int(port))
+        headers = "".join(f"{name}: {value}\r\n" for name, value in gateway_headers(SECRET, self.consumer, "x").items())
+        self.writer.write(f"GET /v1/stream HTTP/1.1\r\nHost: edge\r\n{UPGRADE}{headers}\r\n".encode())
+        assert (await self.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.writer.close()
+
+    async def rest(self) -> bytes:
+        """Reads until the edge closes the connection."""
+        received = b""
+        async with asyncio.timeout(scaled(30)):
+            while True:
+                try:
+                    part = await self.reader.read(65_536)
+                except ConnectionError:
+                    return received
+                if not part:
+                    return received
+                received += part
+
+
+def encoded(kind: str, count: int) -> bytes:
+    """So many frames of a kind; fragments after the first one of their message."""
+    first = Frame(Opcode.TEXT, b"", fin=False).serialize(mask=True) if kind == "empty fragments" else b""
+    return first + FLOODS[kind].serialize(mask=True) * count
+
+
+@asynccontextmanager
+async def edge_process(**settings: str) -> AsyncIterator[tuple[str, Process]]:
+    """The command `ws-edge run`, and its address."""
+    service = FakeQueryService()
+    settings |= {"query_addresses": await service.start(), "gateway_secret": SECRET, "port": str(free_port())}
+    settings |= {"query_timeout_ms": "20000", "drain_notice_ms": "0", "drain_window_ms": "0"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WS_EDGE_")}
+    environment |= {f"WS_EDGE_{name.upper()}": value for name, value in settings.items()}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "ws_edge", "run", env=environment, stderr=PIPE, stdout=PIPE
+    )
+    drained = asyncio.create_task(process.communicate())
+    address = f"127.0.0.1:{settings['port']}"
+
+    async def listens() -> bool:
+        try:
+            async with RawClient(address, "starter"):
+                return True
+        except (OSError, AssertionError, asyncio.IncompleteReadError):
+            return False
+
+    try:
+        await wait_until_async(listens, "the edge opens sockets")
+        yield address, process
+    finally:
+        process.kill()
+        await drained
+        await service.stop()
+
+
+def rss_mb(process: Process) -> float:
+    """The memory of the process."""
+    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def longest_answer(address: str, until_done: asyncio.Task[bytes]) -> float:
+    """The longest time of an answer to somebody else, while the task runs."""
+    longest = 0.0
+    headers = gateway_headers(SECRET, "customer-0002", "customers")
+    async with connect(f"ws://{address}/v1/stream", additional_headers=headers) as socket:
+        while not until_done.done():
+            began = time.monotonic()
+            await socket.send(json.dumps({"id": "1", "unsubscribe": {"store": "orders-by-key", "key": {"group": "1"}}}))
+            await socket.recv()
+            longest = max(longest, time.monotonic() - began)
+            await asyncio.sleep(0.01)
+    return longest
+
+
+async def test_a_flood_of_any_frames_ends_its_socket_and_delays_nobody() -> None:
+    async with edge_process() as (address, process):
+        before = rss_mb(process)
+        for number, kind in enumerate(FLOODS):
+            async with RawClient(address, f"customer-1{number}") as client:
+                client.writer.write(encoded(kind, 300_000))
+                ending = asyncio.create_task(client.rest())
+                longest = await longest_answer(address, ending)
+                closed = (4429).to_bytes(2, "big") in await ending
+
+            assert longest < scaled(0.5), kind
+            assert closed, kind
+        after = rss_mb(process)
+
+    assert after < before + 30
+
+
+async def test_answers_to_pings_do_not_pile_up_for_a_client_that_does_not_read() -> None:
+    """The limits of frames are so high here that they bound nothing."""
+    many = {"consumer_frames_per_s": "10000000", "address_frames_per_s": "10000000"}
+    async with edge_process(**many) as (address, process), RawClient(address, "customer-0001") as client:
+        before = rss_mb(process)
+        client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # nothing of it is public
+        for _ in range(20):
+            client.writer.write(encoded("pings", 10_000))
+            async with asyncio.timeout(scaled(60)):
+                await client.writer.drain()
+        after = rss_mb(process)
+        client.reader._transport.resume_reading()  # type: ignore[attr-defined]
+        client.writer.write(Frame(Opcode.PING, b"the last").serialize(mask=True))
+        received = b""
+        async with asyncio.timeout(scaled(60)):
+            while b"the last" not in received:
+                received += await client.reader.read(65_536)
+
+    assert after < before + 10
+    assert len(received) < 10_000_000
+
+
+async def test_a_client_may_ping_and_send_parts_within_its_limits(edge: RunningEdge) -> None:
+    async with edge.socket() as socket:
+        for _ in range(200):
+            await (await socket.ping())
+            await socket.pong()
+        await socket.send(iter(['{"type": "order_updates_', "", "", 'request", "order_id": "1"}']))
+        frame = json.loads(await asyncio.wait_for(socket.recv(), 30))
+
+    assert frame["data"]["status"] == "Unknown"
+
+
+async def test_pings_beyond_the_limit_are_refused_like_messages() -> None:
+    async with RunningEdge(consumer_frames_per_s=1, frames_burst_s=3) as edge, edge.socket() as socket:
+        for _ in range(4):
+            await socket.ping()
+        error = json.loads(await asyncio.wait_for(socket.recv(), 30))
+
+    assert error["error"]["code"] == "too_many_frames"
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+async def test_a_client_that_goes_on_after_the_close_is_cut_off(edge: RunningEdge, kind: str) -> None:
+    async with RawClient(edge.address, "customer-0001") as client:
+        await until(lambda: len(edge.parts.sockets) == 1)
+        await edge.parts.sockets.drain(0, 0)
+        client.writer.write(encoded(kind, 50_000))
+        received = await client.rest()
+
+    assert (1012).to_bytes(2, "big") in received
+    await until(lambda: not edge.parts.server.server_state.connections)
+
+
+async def test_what_comes_before_a_socket_is_open_waits(edge: RunningEdge) -> None:
+    host, port = edge.address.split(":")
+    client = sockets.create_connection((host, int(port)))
+    headers = "".join(f"{name}: {value}\r\n" for name, value in edge.headers().items())
+    request = f"GET /update/orders/1 HTTP/1.1\r\nHost: edge\r\n{UPGRADE}{headers}\r\n".encode()
+    ping = Frame(Opcode.PING, b"early").serialize(mask=True)
+    client.sendall(request + ping * 3)
+    reader, writer = await asyncio.open_connection(sock=client)
+    async with asyncio.timeout(30):
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readuntil(b"Unknown")
+    writer.close()
+
+    assert head.startswith(b"HTTP/1.1 101")
