@@ -13,16 +13,14 @@ from kit.case import Case
 SEED = int(os.environ.get("SEED", "1"))
 KEYS = 4
 GROUPS = ("a", "b", "c")
-TABLES = ("plain", "moving", "parted")
-"""One with a common key, one with a deferrable key, and a partitioned one; a history is in one of them."""
+TABLES = ("plain", "parted")
+"""A common one and a partitioned one; a history is in one of them."""
 
 _COLUMNS = (
     "history int, id int, team text DEFAULT 'x', cents int DEFAULT 7, weight numeric(10, 2), note text DEFAULT 'none'"
 )
 _DEFINITIONS = f"""
 CREATE TABLE plain ({_COLUMNS}, PRIMARY KEY (history, id));
-CREATE TABLE moving ({_COLUMNS}, PRIMARY KEY (history, id) DEFERRABLE INITIALLY IMMEDIATE);
-ALTER TABLE moving REPLICA IDENTITY FULL;
 CREATE TABLE parted ({_COLUMNS}, PRIMARY KEY (history, id)) PARTITION BY RANGE (id);
 CREATE TABLE parted_low PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (3);
 CREATE TABLE parted_high PARTITION OF parted DEFAULT;
@@ -108,8 +106,8 @@ class _Script:
 
     def _kinds(self) -> Sequence[Callable[[int], Statement]]:
         kinds = [self._insert, self._insert, self._rows, self._upsert, self._update, self._update, self._regroup]
-        kinds += [self._delete, self._delete_some, self._rekey, self._merge, self._copy, self._replaced]
-        return [*kinds, self._shift] if self._table == "moving" else kinds
+        kinds += [self._delete, self._delete_some, self._rekey, self._shift, self._merge, self._copy, self._replaced]
+        return kinds
 
     def _key(self) -> int:
         return self._chance.randint(1, KEYS)
@@ -136,12 +134,9 @@ class _Script:
     def _rows(self, session: int) -> Statement:
         keys = self._chance.sample(range(1, KEYS + 1), self._chance.randint(2, KEYS))
         rows = ", ".join(self._row(key) for key in keys)
-        conflict = "" if self._table == "moving" else " ON CONFLICT DO NOTHING"
-        return Statement(session, f"INSERT INTO {self._table} VALUES {rows}{conflict}")
+        return Statement(session, f"INSERT INTO {self._table} VALUES {rows} ON CONFLICT DO NOTHING")
 
     def _upsert(self, session: int) -> Statement:
-        if self._table == "moving":  # a deferrable key decides no conflict
-            return self._merge(session)
         update = "ON CONFLICT (history, id) DO UPDATE SET team = excluded.team, cents = excluded.cents, note = NULL"
         return Statement(session, f"INSERT INTO {self._table} VALUES {self._row(self._key())} {update}")
 
@@ -170,7 +165,7 @@ class _Script:
         return Statement(session, f"UPDATE {self._table} SET id = {other}{more} WHERE {self._mine} AND id = {key}")
 
     def _shift(self, session: int) -> Statement:
-        """Moves keys onto each other within one statement, which only a deferrable key allows."""
+        """Moves keys onto each other within one statement, which works where each is free when its turn comes."""
         shift = self._chance.choice(("id + 1", "id - 1", f"{KEYS + 1} - id"))
         more = self._chance.choice(("", ", cents = cents + 1"))
         return Statement(session, f"UPDATE {self._table} SET id = {shift}{more} WHERE {self._mine}")
