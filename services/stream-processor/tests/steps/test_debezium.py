@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from statecast.orders.v1.order_pb2 import ORDER_STATUS_PAID, Order
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.steps.debezium import UNWRAPPED
+from stream_processor.steps.debezium_forms import MESSAGE, UNWRAPPED
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions
@@ -37,6 +37,26 @@ def with_row(**columns: object) -> dict[str, Any]:
     return {**created, "after": {**created["after"], **columns}}
 
 
+def at(**times: object) -> dict[str, Any]:
+    """A creation whose commit has other times."""
+    created = sample("create")
+    return {**created, "source": {**created["source"], **times}}
+
+
+def others(connector: str) -> str:
+    """The reason of a change of a database that is not read."""
+    return f"changes of {connector} are not read; postgresql, mysql and mariadb are"
+
+
+OF_OTHERS: list[dict[str, Any]] = [
+    {"connector": "oracle", "scn": "2868546", "commit_scn": "2868567", "ts_ms": 1, "table": "ORDERS"},
+    {"connector": "sqlserver", "change_lsn": "00000027:00000758:0003", "commit_lsn": "00000027:00000758:0005"},
+    {"connector": "mongodb", "ord": 1, "collection": "orders"},
+    {"connector": "db2", "change_lsn": "00000000:00000000:00000000"},
+    {"connector": "vitess", "vgtid": "[]"},
+    {"connector": "spanner", "low_watermark": 1},
+]
+"""What `source` is of databases whose changes are not read."""
 NO_CHANGES: list[tuple[dict[str, Any] | bytes, str]] = [
     (b"", "the value is no JSON object"),
     (b"null", "the value is no JSON object"),
@@ -48,7 +68,31 @@ NO_CHANGES: list[tuple[dict[str, Any] | bytes, str]] = [
     ({**sample("create"), "after": "text"}, "after is no JSON object"),
     ({**sample("create"), "source": 1}, "source is no JSON object"),
     ({**sample("create"), "source": {"lsn": None}}, "source.lsn is not a log sequence number"),
-    (sample("message"), "op is m: a message in the database's log is no change of a row"),
+    ({"op": "m", "message": {}}, "op is none of c, u, d, r, t: m"),
+    (
+        {**sample("create"), "op": "i", "source": {"connector": "cassandra", "file": "CommitLog-6.log"}},
+        others("cassandra"),
+    ),
+    *[({**with_row(), "source": source}, others(source["connector"])) for source in OF_OTHERS],
+    ({**sample("create"), "after": '{"_id": 1}', "source": {"connector": "mongodb"}}, others("mongodb")),
+    ({**sample("create"), "after": {}}, "after has no columns"),
+    (
+        {**sample("create"), "after": {"a": 1, "City": None}},
+        "after has no column of statecast.orders.v1.Order, but a, City",
+    ),
+    (
+        {**sample("create"), "after": {"ORDER_ID": "order-1", "Status": None, "order_id": "order-2"}},
+        "after has Status, statecast.orders.v1.Order has it in other letters",
+    ),
+    (at(ts_us=253_402_300_800_000_000), "source.ts_us is no time of the years 1970 to 9999: 253402300800000000"),
+    (
+        at(ts_us=None, ts_ms=9_223_372_036_854_775_807),
+        "source.ts_ms is no time of the years 1970 to 9999: 9223372036854775807",
+    ),
+    (at(ts_us=None, ts_ms=-1), "source.ts_ms is no time of the years 1970 to 9999: -1"),
+    (at(ts_us="soon"), "source.ts_us is no time of the years 1970 to 9999: soon"),
+    ({**sample("create"), "ts_us": 10**30}, f"ts_us is no time of the years 1970 to 9999: {10**30}"),
+    (with_row(total_cents=10**400), f"after.total_cents is not a whole number of type int64: {'1' + '0' * 59}…"),
     (with_row(status="lost"), "after.status is not a name in statecast.orders.v1.OrderStatus: lost"),
     (with_row(total_cents=1.5), "after.total_cents is not a whole number of type int64: 1.5"),
     (with_row(items="[}"), "after.items does not fit: it must be JSON, a list of statecast.orders.v1.OrderItem"),
@@ -158,6 +202,46 @@ def test_what_is_no_change_says_why(read: Callable[..., list[Row]]) -> None:
 
     assert [line.problem for line in lines] == [problem for _, problem in NO_CHANGES]
     assert [(line.change, line.payload) for line in lines] == [(None, None)] * len(NO_CHANGES)
+
+
+def test_a_message_in_the_log_is_passed_over(read: Callable[..., list[Row]]) -> None:
+    [line] = read(sample("message"))
+
+    assert (line.passed_over, line.problem, line.change) == (MESSAGE, None, None)
+
+
+def test_a_column_that_is_missing_is_unset(read: Callable[..., list[Row]]) -> None:
+    created = with_row()
+    del created["after"]["currency"]
+
+    [line] = read(created)
+
+    assert (line.problem, line.change.after.currency) == (None, None)
+
+
+def test_texts_and_numbers_in_hostile_json_are_exact_or_refused(read: Callable[..., list[Row]]) -> None:
+    plain = json.dumps(with_row(tracking_number="X", total_cents=1)).encode()
+    deep = b"[" * 100_000 + b"]" * 100_000
+    large = b'"' + b"x" * 1_000_000 + b'"'
+    texts = [
+        large,
+        b'"a\\u0000b"',
+        b"123456789012345678901234567890",
+        b'"\\ud83d\\ude00"',
+        b'"\\\\ud800"',
+        deep,
+        b'"\\ud800"',
+    ]
+
+    lines = read(*[plain.replace(b'"X"', text) for text in texts], plain.replace(b'"X"', b'"\xff"'))
+
+    shown = [line.change.after.tracking_number for line in lines[:5]]
+    assert shown == ["x" * 1_000_000, "a\0b", "123456789012345678901234567890", "\U0001f600", "\\ud800"]
+    assert [line.problem for line in lines[5:]] == [
+        "the value is no JSON object",
+        "the value has half of a character (a lone surrogate as \\ud800)",
+        "the value is no UTF-8",
+    ]
 
 
 def test_a_change_without_source_has_none(read: Callable[..., list[Row]]) -> None:

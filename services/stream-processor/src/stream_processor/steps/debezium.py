@@ -11,6 +11,14 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from stream_processor.definition.contract import kind
 from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.debezium_forms import (
+    OPERATIONS,
+    column_names,
+    columns_problem,
+    form_problem,
+    names_of,
+    passed_over,
+)
 from stream_processor.steps.functions import Functions, row_type
 from stream_processor.steps.json_texts import (
     MALFORMED,
@@ -20,29 +28,19 @@ from stream_processor.steps.json_texts import (
     read_tree,
     text_fields,
     trees_of,
+    unavailable_problem,
 )
 from stream_processor.steps.log_positions import POSITION_FIELDS, log_position, position_problem
 from stream_processor.steps.record_keys import BETWEEN_VALUES, escaped
-from stream_processor.steps.truncation import TRUNCATE
 
 FIRST_EPOCH = 1
 SIDES = ("before", "after")
-OPERATIONS = {
-    "c": "OPERATION_CREATE",
-    "u": "OPERATION_UPDATE",
-    "d": "OPERATION_DELETE",
-    "r": "OPERATION_SNAPSHOT",
-    "t": TRUNCATE,
-}
-NO_OPERATION = f"op is none of {', '.join(OPERATIONS)}: "
-OTHER_OPERATIONS = {"m": "op is m: a message in the database's log is no change of a row"}
-UNWRAPPED = (
-    "op is not set: the record is a row alone, without its place in the log; take the transform ExtractNewRecordState "
-    "out of the connector"
-)
 ENVELOPE = text_fields("schema", "payload", "op", "source", "before", "after", "ts_ms", "ts_us")
 SCHEMA = f"fields array<struct<field: string, fields: array<struct<field: string, {TYPE}, items: struct<{TYPE}>>>>>"
 SOURCE_FIELDS = text_fields(*POSITION_FIELDS, "txId", "gtid", "ts_ms", "ts_us", "snapshot", "table")
+TIMES = {"ts_us": 1, "ts_ms": 1000}
+"""The fields that say a time, and how many microseconds one of so many is."""
+MAX_SHOWN = 40
 END_US = 253_402_300_800_000_000
 """The end of the year 9999, which a Timestamp of the contract cannot pass."""
 
@@ -62,7 +60,10 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
     texts = _with_texts(records, row)
     rows = {side: functions.row_from_texts(_columns(row, side), _declared(side), row.full_name) for side in SIDES}
     read = texts.withColumns({f"__{side}_row": column for side, column in rows.items()})
-    checked = read.withColumn("problem", F.when(F.col("passed_over").isNull(), _problem(row)))
+    key = _record_key(F.col("key").cast("string"))
+    other = passed_over(F.col("__envelope"), F.col("__names"), F.col("record_key.columns"))
+    told = read.withColumn("record_key", key).withColumn("passed_over", F.coalesce("passed_over", other))
+    checked = told.withColumn("problem", F.when(F.col("passed_over").isNull(), _problem(row)))
     sound = F.col("problem").isNull() & F.col("passed_over").isNull()
     number = log_position(F.col("__source"), F.col("__envelope.op"))
     change = _change(pipeline.change, pipeline.definition.source.epoch or FIRST_EPOCH)
@@ -70,7 +71,6 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
         {
             "change": F.when(sound, change),
             "payload": F.when(sound, F.col("__after_row.payload")),
-            "record_key": _record_key(F.col("key").cast("string")),
             "epoch": F.col("change.source.epoch"),
             "sequence": F.when(F.col("__envelope.op") == "r", -number).otherwise(number),
         }
@@ -102,9 +102,13 @@ def _with_texts(records: DataFrame, row: Descriptor) -> DataFrame:
         records.withColumn("__value", F.col("value").cast("string"))
         .withColumn("__outer", read_json(F.col("__value"), ENVELOPE))
         .withColumn("__envelope", F.when(F.col("__outer.payload").isNull(), outer).otherwise(inner))
+        .withColumn("__names", names_of(F.col("__value"), F.col("__envelope")))
         .withColumn("__schema", F.from_json(F.col("__outer.schema"), SCHEMA))
         .withColumn("__source", read_json(F.col("__envelope.source"), SOURCE_FIELDS))
         .withColumns({f"__{side}": read_json(F.col(f"__envelope.{side}"), columns) for side in SIDES})
+        .withColumns(
+            {f"__{side}_names": column_names(F.col(f"__envelope.{side}"), F.col(f"__{side}"), row) for side in SIDES}
+        )
         .withColumns(
             {_tree(side, each): read_tree(F.col(f"__{side}").getField(each.name), each) for side, each in trees}
         )
@@ -153,48 +157,34 @@ def _change(change: Descriptor, epoch: int) -> Column:
 
 
 def _problem(row: Descriptor) -> Column:
-    source = F.col("__source")
+    source, envelope = F.col("__source"), F.col("__envelope")
     problems = [
-        _envelope_problem(F.col("__value"), F.col("__envelope")),
+        form_problem(F.col("__value"), envelope, F.col("__names"), source.getField("connector"), row),
         F.when(source.getField(MALFORMED).isNotNull(), "source is no JSON object"),
-        position_problem(source, F.col("__envelope.op")),
+        position_problem(source, envelope.getField("op")),
+        _time_problem(source, "source."),
+        _time_problem(envelope, ""),
     ]
     for side in SIDES:
-        malformed = F.col(f"__{side}").getField(MALFORMED).isNotNull()
-        problems.append(F.when(malformed, f"{side} is no JSON object"))
-        for field in trees_of(row):
-            what = field.message_type.full_name if field.message_type is not None else kind(field)
-            form = f"it must be JSON, a list of {what}" if field.is_repeated else f"it must be JSON of {what}"
-            malformed = F.col(_tree(side, field)).getField(MALFORMED).isNotNull()
-            # What the connector makes up for a value that it does not know need not have the value's form.
-            malformed = malformed & (F.col("__envelope.op") != "d")
-            problems.append(F.when(malformed, f"{side}.{field.name} does not fit: {form}"))
-        problems.append(F.concat(F.lit(f"{side}."), F.col(f"__{side}_row.problem")))
+        problems += _row_problems(side, row)
     return F.coalesce(*problems)
 
 
-def _envelope_problem(value: Column, envelope: Column) -> Column:
-    op = envelope.getField("op")
-    return F.coalesce(
-        F.when(value.isNull(), "the value is null"),
-        F.when(~F.is_valid_utf8(value), "the value is no UTF-8"),
-        F.when(
-            ~F.ltrim(value).startswith("{") | envelope.isNull() | envelope.getField(MALFORMED).isNotNull(),
-            "the value is no JSON object",
-        ),
-        F.when(op.isNull() & _unwrapped(value, envelope), UNWRAPPED),
-        F.when(op.isNull(), "op is not set: this is no change by Debezium"),
-        *[F.when(op == other, reason) for other, reason in OTHER_OPERATIONS.items()],
-        F.when(~op.isin(*OPERATIONS), F.concat(F.lit(NO_OPERATION), F.left(op, F.lit(10)))),
-    )
-
-
-def _unwrapped(value: Column, envelope: Column) -> Column:
-    """Whether an object that is no envelope has a row's columns in the place of one."""
-    part_of_envelope = F.coalesce(*[envelope.getField(name) for name in ("before", "after", "source")])
-    whole = F.from_json(value, "map<string,string>")
-    columns = F.coalesce(F.from_json(F.try_element_at(whole, F.lit("payload")), "map<string,string>"), whole)
-    return part_of_envelope.isNull() & (F.size(columns) > 0)
+def _row_problems(side: str, row: Descriptor) -> list[Column]:
+    texts = F.col(f"__{side}")
+    problems = [
+        F.when(texts.getField(MALFORMED).isNotNull(), f"{side} is no JSON object"),
+        columns_problem(side, F.col(f"__{side}_names"), row),
+        unavailable_problem(texts, row.fields_by_name, f"{side}."),
+    ]
+    for field in trees_of(row):
+        what = field.message_type.full_name if field.message_type is not None else kind(field)
+        form = f"it must be JSON, a list of {what}" if field.is_repeated else f"it must be JSON of {what}"
+        malformed = F.col(_tree(side, field)).getField(MALFORMED).isNotNull()
+        # What the connector makes up for a value that it does not know need not have the value's form.
+        malformed = malformed & (F.col("__envelope.op") != "d")
+        problems.append(F.when(malformed, f"{side}.{field.name} does not fit: {form}"))
+    return [*problems, F.concat(F.lit(f"{side}."), F.col(f"__{side}_row.problem"))]
 
 
 def _source(texts: Column, epoch: int) -> Column:
@@ -213,7 +203,17 @@ def _source(texts: Column, epoch: int) -> Column:
 
 def _time(texts: Column) -> Column:
     """The time in `ts_us`, or in `ts_ms`, the only one of older connectors."""
-    return F.coalesce(_moment(texts.getField("ts_us"), 1), _moment(texts.getField("ts_ms"), 1000))
+    return F.coalesce(*[_moment(texts.getField(name), unit) for name, unit in TIMES.items()])
+
+
+def _time_problem(texts: Column, within: str) -> Column:
+    """Names a time that is none of the years 1970 to 9999; one may be missing."""
+    wrong = []
+    for name, unit in TIMES.items():
+        text = texts.getField(name)
+        said = F.concat(F.lit(f"{within}{name} is no time of the years 1970 to 9999: "), F.left(text, F.lit(MAX_SHOWN)))
+        wrong.append(F.when(text.isNotNull() & _moment(text, unit).isNull(), said))
+    return F.coalesce(*wrong)
 
 
 def _moment(count: Column, microseconds: int) -> Column:

@@ -18,6 +18,7 @@ from stream_processor.steps.json_texts import (
     read_tree,
     text_fields,
     trees_of,
+    unavailable_problem,
 )
 
 DELETED, OPERATION = "__deleted", "__op"
@@ -111,6 +112,7 @@ def _row_problems(row: Descriptor) -> Iterator[Column]:
     known = F.array(*[F.lit(name) for several in json_names(row).values() for name in several])
     none = F.concat(F.lit(f"the JSON has none of the fields of {row.full_name}"), theirs)
     yield F.when(F.coalesce(*texts).isNull() & ~F.arrays_overlap(keys, known), none)
+    yield unavailable_problem(F.col("__texts"), row.fields_by_name)
     for field in row.fields:
         text = F.col("__texts").getField(field.name)
         extended = F.when(text.startswith("{"), F.regexp_extract(text, EXTENDED, 1))

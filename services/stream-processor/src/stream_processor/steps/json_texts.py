@@ -1,6 +1,8 @@
 """Reads JSON with Spark's own from_json into texts, which lose nothing: a number keeps all its digits."""
 
-from collections.abc import Callable, Mapping
+import json
+from base64 import b64encode
+from collections.abc import Callable, Collection, Mapping
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyspark.sql import Column
@@ -17,9 +19,49 @@ DECLARED = "array<struct<field:string,name:string,scale:string>>"
 """What a schema says of columns, for Functions.row_from_texts."""
 
 
+_PLACEHOLDER = b"__debezium_unavailable_value"
+_PLACEHOLDER_AS_UUID = "b68a35a7-17ad-35b3-af2a-ae46edb4545a"
+_PLACEHOLDER_AS_BYTES = b64encode(_PLACEHOLDER).decode()
+UNAVAILABLE = (
+    _PLACEHOLDER.decode(),
+    _PLACEHOLDER_AS_BYTES,
+    *(
+        json.dumps(form, separators=(",", ":"))
+        for form in (
+            [_PLACEHOLDER.decode()],
+            [_PLACEHOLDER_AS_BYTES],
+            [_PLACEHOLDER_AS_UUID],
+            list(_PLACEHOLDER),
+            {_PLACEHOLDER.decode(): _PLACEHOLDER.decode()},
+        )
+    ),
+)
+"""The texts of a value that the log did not have for Debezium, by the column's type: of texts; of bytes; of arrays of
+texts, bytes, ids, integers and dates; of hstore. Columns of other types are NULL then."""
+_HIGH, _LOW = (rf"\\u[dD]{digit}[0-9a-fA-F]{{2}}" for digit in ("[89abAB]", "[c-fC-F]"))
+_LONE_SURROGATE = rf"(?<!\\)(?:\\\\)*(?:{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
+"""A surrogate as JSON writes it, whose backslash is not itself escaped, without the other half of its pair."""
+NOT_IN_THE_LOG = (
+    " is not in the database's log, because it is large and did not change: set REPLICA IDENTITY FULL on the table, "
+    "or in MySQL and MariaDB binlog_row_image=FULL"
+)
+
+
 def text_fields(*names: str) -> StructType:
     """An object with these fields; what a field holds is read as text, and null when it is missing."""
     return StructType([StructField(name, StringType()) for name in names])
+
+
+def unavailable_problem(texts: Column, fields: Collection[str], within: str = "") -> Column:
+    """Names the first of the fields whose value Debezium did not know; null when there is none."""
+    named = [F.when(texts.getField(name).isin(*UNAVAILABLE), f"{within}{name}{NOT_IN_THE_LOG}") for name in fields]
+    return F.coalesce(*named)
+
+
+def half_character_problem(text: Column) -> Column:
+    """Says that JSON has one half of a surrogate pair without the other, of which Spark would make a question mark."""
+    is_lone = (text.contains("\\ud") | text.contains("\\uD")) & text.rlike(_LONE_SURROGATE)
+    return F.when(is_lone, "the value has half of a character (a lone surrogate as \\ud800)")
 
 
 def trees_of(row: Descriptor) -> list[FieldDescriptor]:

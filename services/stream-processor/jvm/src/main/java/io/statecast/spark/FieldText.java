@@ -6,20 +6,25 @@ import com.google.protobuf.Descriptors.EnumDescriptor;
 import com.google.protobuf.Descriptors.EnumValueDescriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.DynamicMessage;
+import java.math.BigDecimal;
 import java.time.Instant;
 import java.time.format.DateTimeFormatterBuilder;
 import java.util.Base64;
-import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 
 /** Reads one value of a field from the text that Debezium's JSON has for it. */
 final class FieldText {
-  private static final String UNAVAILABLE = "__debezium_unavailable_value";
-  private static final List<String> UNAVAILABLE_FORMS =
-      List.of(UNAVAILABLE, Base64.getEncoder().encodeToString(UNAVAILABLE.getBytes()));
   private static final String[] DURATIONS = {"io.debezium.time.MicroDuration", "io.debezium.time.NanoDuration"};
   private static final String MOMENT = "a moment between the years 1 and 9999";
+  private static final String WITHOUT_UNIT =
+      " without a doubt (only the schema says the unit of a count; set schemas.enable=true at the connector's value converter)";
   private static final int LONGEST_SHOWN = 60;
+  /** Numbers that are none, as a double column and as a numeric one have them. */
+  private static final Map<String, Double> NO_NUMBERS =
+      Map.of(
+          "NaN", Double.NaN, "Infinity", Double.POSITIVE_INFINITY, "-Infinity", Double.NEGATIVE_INFINITY,
+          "NAN", Double.NaN, "POSITIVE_INFINITY", Double.POSITIVE_INFINITY, "NEGATIVE_INFINITY", Double.NEGATIVE_INFINITY);
 
   private FieldText() {}
 
@@ -29,16 +34,10 @@ final class FieldText {
    * @throws UndecodableException naming the field by its `path`, when the text is no such value
    */
   static Object read(FieldDescriptor field, String text, DeclaredType declared, String path) {
-    if (UNAVAILABLE_FORMS.contains(text)) {
-      throw new UndecodableException(
-          path
-              + " is not in the database's log, because it is large and did not change: set REPLICA IDENTITY FULL on the table,"
-              + " or in MySQL and MariaDB binlog_row_image=FULL");
-    }
     try {
       return value(field, text, declared);
     } catch (IllegalArgumentException | ArithmeticException e) {
-      throw new UndecodableException("%s is not %s: %s".formatted(path, expected(field, declared), shown(text)));
+      throw new UndecodableException("%s is not %s: %s".formatted(path, expected(field, text, declared), shown(text)));
     }
   }
 
@@ -51,11 +50,12 @@ final class FieldText {
     return switch (field.getType()) {
       case STRING -> string(field, text, declared);
       case BOOL -> bool(text);
-      case BYTES -> ByteString.copyFrom(Base64.getDecoder().decode(text));
+      // In either alphabet of base64, as binary.handling.mode says.
+      case BYTES -> ByteString.copyFrom(Base64.getDecoder().decode(text.replace('-', '+').replace('_', '/')));
       case ENUM -> named(field.getEnumType(), text);
       case MESSAGE, GROUP -> timestamp(field.getMessageType(), SourceTime.read(text, declared));
-      case FLOAT -> Float.parseFloat(number(text, declared));
-      case DOUBLE -> Double.parseDouble(number(text, declared));
+      case FLOAT -> (float) floating(text, declared, true);
+      case DOUBLE -> floating(text, declared, false);
       case INT32, SINT32, SFIXED32 -> SourceNumber.read(text, declared).intValueExact();
       case UINT32, FIXED32 -> Integer.parseUnsignedInt(SourceNumber.read(text, declared).toBigIntegerExact().toString());
       case UINT64, FIXED64 -> Long.parseUnsignedLong(SourceNumber.read(text, declared).toBigIntegerExact().toString());
@@ -63,14 +63,14 @@ final class FieldText {
     };
   }
 
-  private static String expected(FieldDescriptor field, DeclaredType declared) {
+  private static String expected(FieldDescriptor field, String text, DeclaredType declared) {
     return switch (field.getType()) {
       case STRING -> expectedAsText(field, declared);
       case ENUM -> "a name in " + field.getEnumType().getFullName();
-      case MESSAGE, GROUP -> MOMENT;
+      case MESSAGE, GROUP -> declared.name() == null && text.matches("-?\\d+") ? MOMENT + WITHOUT_UNIT : MOMENT;
       case BOOL -> "true or false, or 1 or 0";
       case BYTES -> "base64";
-      case FLOAT, DOUBLE -> "a number";
+      case FLOAT, DOUBLE -> "a number of type " + field.getType().name().toLowerCase(Locale.ROOT);
       default -> "a whole number of type " + field.getType().name().toLowerCase(Locale.ROOT);
     };
   }
@@ -92,10 +92,10 @@ final class FieldText {
     if (decimal != null) {
       return decimal.write(SourceNumber.read(text, declared));
     }
-    if (declared.is(SourceTime.DATES)) {
+    if (declared.is(SourceTime.DATES) || declared.is(SourceTime.ISO_DATES)) {
       return SourceTime.read(text, declared).toString().substring(0, "2024-08-28".length());
     }
-    if (declared.is(SourceTime.COUNTS)) {
+    if (declared.is(SourceTime.COUNTS) || declared.is(SourceTime.ISO_MOMENTS)) {
       return new DateTimeFormatterBuilder().appendInstant(6).toFormatter().format(SourceTime.read(text, declared));
     }
     if (declared.is(SourceTime.TIMES)) {
@@ -104,7 +104,8 @@ final class FieldText {
     if (declared.is(DURATIONS)) {
       throw new IllegalArgumentException(text); // months were counted as so many days: the interval is lost
     }
-    return SourceNumber.isDecimal(declared) ? SourceNumber.read(text, declared).toPlainString() : text;
+    boolean isNumber = SourceNumber.isDecimal(declared) || SourceNumber.isPair(text);
+    return isNumber ? SourceNumber.read(text, declared).toPlainString() : text;
   }
 
   private static boolean bool(String text) {
@@ -115,9 +116,18 @@ final class FieldText {
     };
   }
 
-  private static String number(String text, DeclaredType declared) {
-    boolean isNoNumber = List.of("NaN", "Infinity", "-Infinity").contains(text);
-    return isNoNumber ? text : SourceNumber.read(text, declared).toString();
+  /** The number as near as the type has it; one that it has not at all, as 1E400, is no infinity and no zero. */
+  private static double floating(String text, DeclaredType declared, boolean isFloat) {
+    Double noNumber = NO_NUMBERS.get(text);
+    if (noNumber != null) {
+      return noNumber;
+    }
+    BigDecimal number = SourceNumber.read(text, declared);
+    double value = isFloat ? Float.parseFloat(number.toString()) : Double.parseDouble(number.toString());
+    if (Double.isInfinite(value) || value == 0 && number.signum() != 0) {
+      throw new IllegalArgumentException(text);
+    }
+    return value;
   }
 
   /** By name in any case, with or without the prefix that the enum's names begin with. */

@@ -18,6 +18,7 @@ final class SourceNumber {
   private static final String BITS = "io.debezium.data.Bits";
   private static final Pattern SCALE = Pattern.compile("\"scale\"\\s*:\\s*(-?\\d{1,5})\\b");
   private static final Pattern VALUE = Pattern.compile("\"value\"\\s*:\\s*\"([A-Za-z0-9+/=]*)\"");
+  private static final Pattern PAIR = Pattern.compile("\\{\"scale\":-?\\d{1,5},\"value\":\"[A-Za-z0-9+/]+={0,2}\"}");
   private static final int LONGEST = 400;
   private static final int LARGEST_EXPONENT = 400;
 
@@ -25,6 +26,11 @@ final class SourceNumber {
 
   static boolean isDecimal(DeclaredType declared) {
     return declared.is(DECIMAL, VARIABLE_SCALE);
+  }
+
+  /** Whether the text is a decimal with its scale beside it, as the connector writes a column without a scale. */
+  static boolean isPair(String text) {
+    return text.startsWith("{\"scale\":") && text.length() <= LONGEST && PAIR.matcher(text).matches();
   }
 
   /**

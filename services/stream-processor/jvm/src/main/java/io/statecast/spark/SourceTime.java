@@ -17,6 +17,7 @@ import java.time.temporal.ChronoUnit;
  *
  * <p>The unit of a count is that of the type in the schema. Without a schema the size tells it, which is right for all
  * moments from March 1973 to 5138: below 10^7 days, below 10^14 milliseconds, below 10^17 microseconds, else nanoseconds.
+ * A count that stands for infinity in some unit, or for the last day of 9999, is then no moment: by its size it would pass for another.
  */
 final class SourceTime {
   static final String[] DATES = {"io.debezium.time.Date", "org.apache.kafka.connect.data.Date"};
@@ -26,6 +27,8 @@ final class SourceTime {
     "io.debezium.time.MicroTimestamp",
     "io.debezium.time.NanoTimestamp"
   };
+  static final String[] ISO_DATES = {"io.debezium.time.IsoDate"};
+  static final String[] ISO_MOMENTS = {"io.debezium.time.IsoTimestamp"};
   static final String[] TIMES = {
     "io.debezium.time.Time", "org.apache.kafka.connect.data.Time", "io.debezium.time.MicroTime", "io.debezium.time.NanoTime"
   };
@@ -40,6 +43,12 @@ final class SourceTime {
   private static final BigDecimal MILLISECOND = BigDecimal.valueOf(1000);
   private static final BigDecimal NANOSECOND = new BigDecimal("0.001");
   private static final int LONGEST_COUNT = 20;
+  private static final BigDecimal LAST_LONG = BigDecimal.valueOf(Long.MAX_VALUE);
+  /** An infinite date is a count of days near the ends of 32 bits, at other times of another day. */
+  private static final BigDecimal FIRST_INFINITE_DATE = BigDecimal.valueOf(10_000_000);
+  private static final BigDecimal LAST_INFINITE_DATE = BigDecimal.valueOf(1L << 31);
+  private static final BigDecimal LAST_DAY_MS = BigDecimal.valueOf(253_402_214_400_000L);
+  private static final BigDecimal DAY_MS = BigDecimal.valueOf(86_400_000);
   private static final long NANOSECONDS_OF_A_DAY = 86_400_000_000_000L;
 
   private SourceTime() {}
@@ -84,8 +93,32 @@ final class SourceTime {
       throw new IllegalArgumentException(text);
     }
     BigDecimal count = new BigDecimal(text);
+    boolean hasUnit = declared.is(DATES) || declared.is(COUNTS);
+    if (hasUnit ? isInfiniteCount(text) : passesForAnother(count)) {
+      throw new IllegalArgumentException(text);
+    }
     BigDecimal microseconds = count.multiply(unit(count.precision(), declared)).setScale(0, RoundingMode.FLOOR);
     return Instant.EPOCH.plus(microseconds.longValueExact(), ChronoUnit.MICROS);
+  }
+
+  /** Whether the count is infinity in nanoseconds; in other units it is far beyond 9999. */
+  private static boolean isInfiniteCount(String text) {
+    return text.equals(Long.toString(Long.MAX_VALUE)) || text.equals(Long.toString(Long.MIN_VALUE));
+  }
+
+  /** Whether a count without a unit may be an infinite moment or date, or one of the last day of 9999. */
+  private static boolean passesForAnother(BigDecimal count) {
+    BigDecimal size = count.abs();
+    BigDecimal sinceLastDay = count.subtract(LAST_DAY_MS);
+    BigDecimal sinceLastDayUs = count.divide(MILLISECOND).subtract(LAST_DAY_MS);
+    return LAST_LONG.subtract(size).compareTo(BigDecimal.valueOf(NANOSECONDS_OF_A_DAY)) < 0
+        || size.compareTo(FIRST_INFINITE_DATE) >= 0 && size.compareTo(LAST_INFINITE_DATE) <= 0
+        || isWithinDay(sinceLastDay)
+        || isWithinDay(sinceLastDayUs);
+  }
+
+  private static boolean isWithinDay(BigDecimal milliseconds) {
+    return milliseconds.signum() >= 0 && milliseconds.compareTo(DAY_MS) < 0;
   }
 
   /** How many microseconds one of so many is. */
@@ -104,7 +137,7 @@ final class SourceTime {
   private static Instant written(String text) {
     String iso = text.replace(' ', 'T');
     if (iso.indexOf('T') < 0) {
-      return LocalDate.parse(iso).atStartOfDay(ZoneOffset.UTC).toInstant();
+      return LocalDate.parse(iso.endsWith("Z") ? iso.substring(0, iso.length() - 1) : iso).atStartOfDay(ZoneOffset.UTC).toInstant();
     }
     boolean hasOffset = iso.endsWith("Z") || iso.substring(iso.indexOf('T')).matches(".*[+-]\\d\\d(:?\\d\\d)?");
     Instant moment = hasOffset ? OffsetDateTime.parse(iso).toInstant() : LocalDateTime.parse(iso).toInstant(ZoneOffset.UTC);

@@ -160,7 +160,14 @@ class RowFromTextsTest {
   }
 
   @Test
+  void aDecimalWithItsScaleBesideItIsItsDigitsInATextField() {
+    assertEquals("1234.5678", value("text", "{\"scale\":4,\"value\":\"ALxhTg==\"}"));
+    assertEquals("{\"scale\": 4, \"value\": \"ALxhTg==\"}", value("text", "{\"scale\": 4, \"value\": \"ALxhTg==\"}"));
+  }
+
+  @Test
   void bytesAreBase64() {
+    assertArrayEquals(new byte[] {-1, -17}, (byte[]) value("raw", "_-8="));
     assertArrayEquals(new byte[] {1, 2}, (byte[]) value("raw", "AQI="));
     assertEquals("raw is not base64: !", problem("raw", "!"));
   }
@@ -195,8 +202,42 @@ class RowFromTextsTest {
     assertEquals("at is not a moment between the years 1 and 9999: " + text, problem("at", text, schema));
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "io.debezium.time.NanoTimestamp, 9223372036854775807", "io.debezium.time.NanoTimestamp, -9223372036854775808",
+    "io.debezium.time.MicroTimestamp, 9223372036854775807", "io.debezium.time.Timestamp, 9223372036825200000",
+    "io.debezium.time.Date, 2146033979", "io.debezium.time.Date, -2147472691", "io.debezium.time.Date, -622191234",
+    "io.debezium.time.ZonedTimestamp, infinity", "io.debezium.time.ZonedTimestamp, -0043-03-15T12:00:00.000000Z",
+    "io.debezium.time.IsoTimestamp, +292278994-08-16T23:00:00Z", "io.debezium.time.IsoDate, -5877611-06-22Z"
+  })
+  void anInfiniteMomentAsTheConnectorWritesItIsAProblem(String name, String text) {
+    assertEquals("at is not a moment between the years 1 and 9999: " + text, problem("at", text, declared("at", name, null)));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "9223372036854775807", "-9223372036854775808", "9223372036825200000", "-9223372036832400000", "9223371331200000000", "2146033979",
+    "-2147472691", "-622191234", "253402214400000", "253402300799999", "253402300799999999", "253402214400000000"
+  })
+  void aCountWithoutAUnitThatWouldPassForAnotherMomentIsAProblem(String text) {
+    assertTrue(problem("at", text).contains("set schemas.enable=true at the connector's value converter): " + text));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "io.debezium.time.Timestamp, 253402300799999, 9999-12-31T23:59:59.999Z",
+    "io.debezium.time.MicroTimestamp, 253402300799999999, 9999-12-31T23:59:59.999999Z",
+    "io.debezium.time.Timestamp, 2146033979, 1970-01-25T20:07:13.979Z", "io.debezium.time.IsoDate, 2024-08-28Z, 2024-08-28T00:00:00Z"
+  })
+  void theSchemaKeepsAMomentFromPassingForAnother(String name, String text, Instant moment) {
+    assertEquals(moment, value("at", text, declared("at", name, null)));
+  }
+
   @Test
   void aDateInATextFieldIsAFullDate() {
+    assertEquals("2024-08-28", value("text", "2024-08-28Z", declared("text", "io.debezium.time.IsoDate", null)));
+    assertEquals(
+        "2024-08-28T12:34:56.123000Z", value("text", "2024-08-28T12:34:56.123Z", declared("text", "io.debezium.time.IsoTimestamp", null)));
     assertEquals("2024-08-28", value("text", "19963", declared("text", "io.debezium.time.Date", null)));
     assertEquals("19963", value("text", "19963"));
     assertEquals(
@@ -245,14 +286,6 @@ class RowFromTextsTest {
     assertEquals(List.of(RowFactory.create("a")).toString(), value("lines", scala(RowFactory.create("a"))).toString());
     String expected = "lines has an element that is NULL: only a field of type string can take the array, as JSON";
     assertEquals(expected, problem("lines", scala((Row) null)));
-  }
-
-  @Test
-  void aLargeValueThatTheLogLeftOutIsAProblem() {
-    String problem = problem("text", "__debezium_unavailable_value");
-
-    assertTrue(problem.contains("REPLICA IDENTITY FULL"));
-    assertTrue(problem.contains("binlog_row_image=FULL"));
   }
 
   @Test
