@@ -132,6 +132,17 @@ async def test_composed_and_decomposed_letters_are_two_ids(utf8_edge: RunningEdg
         assert (await other.get("/v1/stores/orders-by-key/1")).status_code == 403
 
 
+@pytest.mark.parametrize("path", ["/update/orders/kund%e9", "/v1/stores/orders-by-key/%ed%a0%80", "/docs?x=%ff"])
+async def test_an_address_that_is_not_utf_8_names_no_other_key(utf8_edge: RunningEdge, path: str) -> None:
+    async with calls(utf8_edge, IDS[0]) as client:
+        answer = await client.get(path)
+    with pytest.raises(InvalidStatus) as refusal:
+        await utf8_edge.socket(path)
+
+    assert answer.status_code == refusal.value.response.status_code == 400
+    assert answer.json()["error"]["code"] == "malformed_frame"
+
+
 async def test_a_group_is_staff_by_its_exact_name(utf8_edge: RunningEdge) -> None:
     put_rows(utf8_edge, IDS[0])
     for groups, status in (("staff\u00a0", 403), ("\u3000staff", 403), ("é, staff", 200)):

@@ -11,9 +11,10 @@ from hashlib import sha256
 from hmac import compare_digest
 from secrets import token_hex
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from ws_edge.authorization import STAFF_GROUP, Consumer
-from ws_edge.errors import GatewayRequiredError, TicketRefusedError, TooManyHeadersError
+from ws_edge.errors import GatewayRequiredError, MalformedFrameError, TicketRefusedError, TooManyHeadersError
 
 SECRET = b"x-gateway-secret"
 CLAIMS = b"x-gateway-claims"
@@ -92,8 +93,21 @@ class Gateway:
         return headers
 
 
+def check_request(scope: Mapping[str, Any]) -> None:
+    """Checks what every call and handshake must fulfil, those that are for everybody too, whoever sends it.
+
+    Raises MalformedFrameError when the address is not UTF-8, which would be read as that of another key, and as
+    `check_headers`.
+    """
+    try:
+        unquote_to_bytes(scope["raw_path"] + b"?" + scope["query_string"]).decode()
+    except UnicodeDecodeError as error:
+        raise MalformedFrameError("the address is not UTF-8: encode each of its bytes in percent") from error
+    check_headers(scope["headers"])
+
+
 def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Checks what every call and handshake must fulfil, those that are for everybody too; names are in lower case.
+    """Checks the headers of a call or handshake; their names are in lower case.
 
     Raises TooManyHeadersError, or GatewayRequiredError when a header that decides stands twice, be it once with
     underscores: the gateway sends each once, so the other is the client's, and which is which cannot be told.

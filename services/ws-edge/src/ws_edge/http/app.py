@@ -12,8 +12,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 
 from statecast_service.health import health_answer
-from ws_edge.auth.gateway import check_headers
-from ws_edge.errors import EdgeError, HandshakeError, UnavailableError
+from ws_edge.auth.gateway import check_request
+from ws_edge.errors import EdgeError, UnavailableError
 from ws_edge.http import asyncapi
 from ws_edge.http.caching import NOT_KEPT
 from ws_edge.metrics import Metrics
@@ -93,8 +93,8 @@ def _checked(app: App) -> App:
 
     async def wrapped(scope: Any, receive: Any, send: Any) -> None:
         try:
-            check_headers(scope["headers"])
-        except HandshakeError as error:
+            check_request(scope)
+        except EdgeError as error:
             await _error(error.http_status, error.code, str(error))(scope, receive, send)
         else:
             await app(scope, receive, send)

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from ws_edge.auth.admission import Admission
-from ws_edge.auth.gateway import Caller, Gateway, check_headers
+from ws_edge.auth.gateway import Caller, Gateway, check_request
 from ws_edge.channels.channels import Channels
 from ws_edge.channels.revocations import Revocations
 from ws_edge.codec.frames import FrameCodec, WatchRequest
@@ -72,7 +72,7 @@ class Sockets:
         """Serves one socket from its handshake to its end (ASGI)."""
         await receive()
         try:
-            check_headers(scope["headers"])
+            check_request(scope)
             caller = self._caller(scope)
             codec, first, channel_id = self._route(scope)
             self._check_draining()
