@@ -125,6 +125,27 @@ async def test_a_wider_rule_shows_what_was_hidden(edge: RunningEdge, file: Path)
         assert "changed" in await watch(socket, "orders-by-key")
 
 
+async def test_a_message_that_is_mounted_with_more_fields_ends_the_sockets_that_watch_its_rows(tmp_path: Path) -> None:
+    messages, stores, key = tmp_path / "messages", tmp_path / "stores.yaml", StoreKey("parcels", "1")
+    messages.mkdir()
+    text = 'syntax = "proto3"; package acme.v1; message Parcel { string name = 1; %s }'
+    (messages / "parcel.proto").write_text(text % "")
+    entry = "stores: [{name: parcels, message: acme.v1.Parcel, keeps: one, owner: everyone}]"
+    stores.write_text(entry)
+    mounted: dict[str, Any] = {"STATECAST_DESCRIPTORS": messages, "stores": stores}
+    async with RunningEdge(stores_interval_ms=100, rows={"parcels": "acme.v1.Parcel"}, **mounted) as edge:
+        edge.query.put(key, Order(order_id="p-1", customer_id="Ghent"))  # the texts 1 and 2, as of a parcel
+        rows = []
+        for fields in ("string city = 2;", "string city = 2; string street = 3;"):
+            async with edge.socket("/v1/stream", "customer-0002") as socket:
+                rows.append((await watch(socket, "parcels"))["changed"]["row"])
+                (messages / "parcel.proto").write_text(text % fields)
+                await asyncio.wait_for(socket.wait_closed(), 60)
+                assert socket.close_code == CLOSE_RESTART
+
+    assert ["city" in row for row in rows] == [False, True]
+
+
 PRIVATE = "private: [{path: address.street, owner: customer_id}]"
 
 

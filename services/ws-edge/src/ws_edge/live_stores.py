@@ -34,8 +34,8 @@ class CurrentStores(Mapping[str, Store]):
     def replace(self, stores: Stores) -> frozenset[str]:
         """Holds other stores from now on; returns the names of those that are gone or are not as they were.
 
-        A store that says the same as before stays the same object. So does the class of its rows, until a restart:
-        what is mounted may have got more fields meanwhile.
+        A store that says the same as before stays the same object. One whose message is defined otherwise is not as it
+        was: it may have fields by now that are private.
         """
         same = {name: store for name, store in self._stores.items() if name in stores and store.is_like(stores[name])}
         left = frozenset(self._stores.keys() - same.keys())

@@ -44,10 +44,11 @@ class Store:
         return JSON if self.message is Value else self.message.DESCRIPTOR.full_name
 
     def is_like(self, other: "Store") -> bool:
-        """Whether the stores file says the same of both."""
-        # Each property counts but the class of the rows, which is made anew with each reading of the file.
+        """Whether the stores file says the same of both, and their messages are defined alike."""
+        # The class of the rows is made anew with each reading of what is mounted.
         mine, theirs = (replace(each, message=Value) for each in (self, other))
-        return self.kind == other.kind and mine == theirs
+        is_defined_alike = self.message is other.message or _definition(self.message) == _definition(other.message)
+        return mine == theirs and self.kind == other.kind and is_defined_alike
 
     def decode(self, payload: bytes) -> Message:
         """The row of a payload. Raises DecodeError."""
@@ -123,6 +124,16 @@ def read_stores(path: Path, types: MessageTypes | None = None) -> Stores:
         raise SettingsError(f"the stores file {path} {error}") from error
     types = types or MessageTypes.read()
     return {entry.name: _store(entry, types, path) for entry in file.stores}
+
+
+def _definition(message: type[Message]) -> Mapping[str, bytes]:
+    """The file that defines the message, and those that it imports, serialized, by their names."""
+    files, found = [message.DESCRIPTOR.file], dict[str, bytes]()
+    for file in files:  # it grows by the imports on the way
+        if file.name not in found:
+            found[file.name] = file.serialized_pb
+            files += file.dependencies
+    return found
 
 
 class _Owner(BaseModel, extra="forbid"):
