@@ -306,7 +306,10 @@ class HistorySection(Section):
 class PrivateSection(Section):
     """A field of the rows that not all of their readers see."""
 
-    path: str = Field(min_length=1, description="The field; names within each other are joined by dots.")
+    path: str = Field(
+        min_length=1,
+        description="The field; names within each other are joined by dots. A row of JSON without it is for staff.",
+    )
     owner: str = Field(
         min_length=1,
         description="The text field that holds the id of who sees it: of each element of a list, or else of the row.",

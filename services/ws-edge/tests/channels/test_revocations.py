@@ -1,5 +1,6 @@
 """A consumer whose access was revoked is refused, and its open sockets are closed."""
 
+import asyncio
 import json
 
 import pytest
@@ -7,6 +8,7 @@ from httpx import AsyncClient
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from statecast.orders.v1.order_pb2 import Order
+from testkit.waiting import scaled
 from testkit.ws_edge.edge import RunningEdge, until
 from testkit.ws_edge.fake_query_service import FakeWriter
 from ws_edge.channels.revocations import RevocationLog, revocation_key
@@ -40,6 +42,19 @@ async def test_all_sockets_of_the_consumer_are_closed_and_those_of_others_go_on(
 
     assert codes == [4403, 4403]
     assert frame["data"]["order_id"] == "12345"
+
+
+async def test_a_socket_that_is_not_read_delays_the_end_of_no_other(edge: RunningEdge) -> None:
+    edge.query.put(KEY, Order(order_id="12345", customer_id=ALICE, tracking_number="x" * 3_000_000))
+    async with edge.socket("/update/orders/12345") as stuck, edge.socket("/v1/stream") as reading:
+        stuck.transport.pause_reading()
+        await until(lambda: edge.parts.metrics.frames.sent == 1)
+        await log_of(edge).revoke(ALICE)
+        async with asyncio.timeout(scaled(5)):
+            await reading.wait_closed()
+        stuck.transport.abort()
+
+    assert reading.close_code == 4403
 
 
 async def test_a_revoked_consumer_is_refused_until_it_is_lifted(edge: RunningEdge) -> None:
