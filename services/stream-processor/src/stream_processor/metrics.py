@@ -38,6 +38,8 @@ class Metrics:
         self.query_up = gauge("query_up", "1 while the query is active; 0 when it has to stand still", query)
         self.input_rows = counter("input_rows", "Source records read, also those that become dead letters", query)
         self.input_rate = gauge("input_rows_per_second", "Source records read a second, over the last batch", query)
+        # Each record that was read ends in one of them (docs/glossary.md), so their sum is what was read.
+        self.records = counter("records", "Records read, by how they have ended", ["pipeline", "outcome"])
         self.truncated_rows = counter("truncated_rows", "Rows that left because their table was truncated", query)
         # Counted by the sink's end offsets at each look.
         self.output_rows = counter("output_rows", "Records written; what came twice counts twice", query)

@@ -90,13 +90,14 @@ def _exact(expression: Any, jvm: Any) -> Any:
 
 
 def previous_rows(changes: DataFrame, forget: timedelta, every_change: bool) -> DataFrame:
-    """Adds `previous`, the `current` of the row's last applied change, and `applied`, by the operator Previous.java.
+    """Adds `previous`, the `current` of the row's last applied change, `applied` and `outcomes`, by Previous.java.
 
-    `changes` has `primary_key`, `epoch`, `sequence` and `current`. A change whose (epoch, sequence) is not higher than
-    that of its row's last one is not applied: it is left out, or goes on with `previous` null when `every_change`.
-    `previous` is also null when nothing is known of the row: it is new, or has been without entries for longer than
-    `forget`. Shuffles by the primary key. Of changes of a row that come in one micro-batch only the newest goes on,
-    unless `every_change`. Of a truncation, whose lines have the `partition_keys`, a line goes on per row that leaves.
+    `changes` has `primary_key`, `epoch`, `sequence`, `time`, `counted` and `current`. A change whose (epoch, sequence)
+    is not higher than that of its row's last one is not applied: it is left out, or goes on with `previous` null when
+    `every_change`. `previous` is also null when nothing is known of the row: it is new, or has been without entries for
+    longer than `forget`. Shuffles by the primary key. Of changes of a row that come in one micro-batch only the newest
+    goes on, unless `every_change`. Of a truncation, whose lines have the `partition_keys`, a line goes on per row that
+    leaves. A line with nothing in `current` that is not `applied` may only tell `outcomes`.
     """
     spark = changes.sparkSession
     operator = _jvm(spark).io.statecast.spark.Previous
@@ -117,10 +118,10 @@ def running_totals(lines: DataFrame, numbers: Sequence[str]) -> DataFrame:
 def table_join(lines: DataFrame, forget: timedelta, source_alone: bool, joined_alone: bool) -> DataFrame:
     """`key`, `deleted`, `sequence`, `source_row`, `joined_row` and `source` of joined rows, by TableJoin.java.
 
-    `lines` has `key`, `side` (0 of the source, 1 of the joined table), `epoch`, `sequence`, `payload`, `source` and
-    `committed`. A key has one line per micro-batch that changes it. `source_alone` and `joined_alone` say which side's
-    row is a joined row without one of the other. A key whose rows are both gone is remembered for `forget`. Shuffles by
-    `key`.
+    A line whose `deleted` is null tells `outcomes` and nothing else. `lines` has `key`, `side` (0 of the source, 1 of
+    the joined table), `epoch`, `sequence`, `payload`, `source`, `committed` and `time`. A key has one line per
+    micro-batch that changes it. `source_alone` and `joined_alone` say which side's row is a joined row without one of
+    the other. A key whose rows are both gone is remembered for `forget`. Shuffles by `key`.
     """
     spark = lines.sparkSession
     arguments = round(forget.total_seconds()), source_alone, joined_alone

@@ -13,7 +13,7 @@ from stream_processor.errors import QueryFailedError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.monitoring import WatchedQuery, look_at_all
 from stream_processor.operation.plan import plan
-from stream_processor.steps.truncation import OBSERVED
+from stream_processor.steps.outcomes import STATE
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
 
 PARTITIONS = {"orders": 4, "orders-by-key": 4, "orders.dead-letter": 1}
@@ -101,8 +101,8 @@ def test_a_batch_is_counted(watched: Callable[..., WatchedQuery], metrics: Metri
 
 
 def test_a_truncation_is_told_and_its_rows_are_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
-    truncated = {"observedMetrics": {OBSERVED: {"sequence": 32, "rows": 7}}}
-    none = {"observedMetrics": {OBSERVED: {"sequence": None, "rows": 0}}}
+    truncated = {"observedMetrics": {STATE: {"truncated": 32, "rows_left": 7}}}
+    none = {"observedMetrics": {STATE: {"truncated": None, "rows_left": 0}}}
     query = FakeQuery([progress_of(0) | truncated])
     watched_query = watched(query, FakeTasks(8))
 
@@ -113,6 +113,27 @@ def test_a_truncation_is_told_and_its_rows_are_counted(watched: Callable[..., Wa
 
     assert value(metrics, "truncated_rows_total") == 7
     assert [each["event"] for each in events].count("the source's table was truncated") == 1
+
+
+def test_outcomes_are_counted_and_a_log_that_runs_backwards_is_told_once_a_look(
+    watched: Callable[..., WatchedQuery], metrics: Metrics
+) -> None:
+    behind = {"applied": 4, "superseded_newer": 1, "truncated": None}
+    seen = {"observedMetrics": {"read0": {"set_aside": 3, "passed_over": 2}, STATE: behind}}
+    watched_query = watched(FakeQuery([progress_of(0) | seen]), FakeTasks(8))
+
+    with capture_logs() as events:
+        watched_query.look()
+        watched_query.look()
+
+    def records(outcome: str) -> float | None:
+        labels = {"pipeline": "orders-by-key", "outcome": outcome}
+        return metrics.registry.get_sample_value("stream_processor_records_total", labels)
+
+    counts = [records(each) for each in ("applied", "superseded_newer", "set_aside", "passed_over", "duplicate")]
+    assert counts == [4, 1, 3, 2, 0]
+    [told] = [each for each in events if "source.epoch" in each["event"]]
+    assert (told["pipeline"], told["records"]) == ("orders-by-key", 1)
 
 
 def test_it_knows_where_a_replay_would_begin(watched: Callable[..., WatchedQuery]) -> None:

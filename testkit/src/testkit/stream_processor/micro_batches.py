@@ -3,9 +3,10 @@
 import base64
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from stream_processor.definition.pipeline import Pipeline, source_topics_of
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
+from stream_processor.steps.outcomes import counted
 from testkit.topics import Record
 
 KAFKA_COLUMNS = (
@@ -27,7 +29,8 @@ T = TypeVar("T")
 class MicroBatches:
     """One checkpoint over restarts; each value list of `add` is one micro-batch.
 
-    `written` is all that a topic would have got, `state_rows` what Spark's state held at the end.
+    `written` is all that a topic would have got, `state_rows` what Spark's state held at the end, `outcomes` how many
+    records have ended in which way, each once.
     """
 
     def __init__(self, directory: Path, pipeline: Pipeline, spark: SparkSession, functions: Functions) -> None:
@@ -37,8 +40,10 @@ class MicroBatches:
         self._spark = spark
         self._functions = functions
         self._added = self._offset = 0
+        self._counted = -1
         self.written: list[Record] = []
         self.state_rows = 0
+        self.outcomes: Counter[str] = Counter()
 
     def add(self, values: Iterable[bytes]) -> None:
         """Adds a micro-batch to those that `run` takes up."""
@@ -63,7 +68,10 @@ class MicroBatches:
         hidden.rename(file)
 
     def run(self, crash_at: int | None = None) -> None:
-        """Works off what was added; a crash comes after the batch of that number is written, before it is committed."""
+        """Works off what was added; a crash comes after the batch of that number is written, before it is committed.
+
+        Fails unless each record that was read has ended in one way.
+        """
 
         def write(batch: DataFrame, number: int) -> None:
             self.written += map(_record, batch.collect())
@@ -80,6 +88,15 @@ class MicroBatches:
         except StreamingQueryException as error:
             if _Crash.__name__ not in str(error):
                 raise
+        self._count(query.recentProgress, crash_at)
+
+    def _count(self, reports: Iterable[Mapping[str, Any]], crash_at: int | None) -> None:
+        for progress in reports:
+            if progress["batchId"] > self._counted:
+                self._counted = progress["batchId"]
+                self.outcomes.update(counted(progress))
+        if crash_at is None:
+            assert self.outcomes.total() == self._offset, self.outcomes
 
     def _sources(self) -> list[DataFrame]:
         """All that was added, or of a table join what was added of each topic."""

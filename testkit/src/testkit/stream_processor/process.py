@@ -1,10 +1,12 @@
 """Drives a real `stream-processor run`, and reads what it wrote."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
 import psutil
+from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
 from testkit import waiting
@@ -33,7 +35,20 @@ class Processor(ServiceProcess):
 
     @override
     def stop(self, timeout_s: float = TIMEOUT_S) -> int:
+        """Stops it as others do, once the records that each pipeline has read have each ended in one way."""
+        wait_until(lambda: not self.unequal_counts(), lambda: f"read and ended: {self.unequal_counts()}")
         return super().stop(timeout_s)
+
+    def unequal_counts(self) -> dict[str, tuple[float, float]]:
+        """By pipeline, how many records it has read and how many of them have ended, where these differ."""
+        read, ended = dict[str, float](), defaultdict[str, float](float)
+        for family in text_string_to_metric_families(self.get("/metrics")[1]):
+            for sample in family.samples:
+                if sample.name == "stream_processor_input_rows_total":
+                    read[sample.labels["query"]] = sample.value
+                elif sample.name == "stream_processor_records_total":
+                    ended[sample.labels["pipeline"]] += sample.value
+        return {name: (read[name], count) for name, count in ended.items() if read[name] != count}
 
     @override
     def kill(self) -> None:

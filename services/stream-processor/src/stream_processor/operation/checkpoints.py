@@ -28,10 +28,12 @@ from stream_processor.spark_internals import JVM_ERRORS, CheckpointFiles, jvm_re
 log = structlog.get_logger()
 
 PARTITIONS = "source.partitions"
-STATE_VERSION = 2
+STATE_VERSION = 3
 """Of what the state holds. Raised when an older state cannot be read any more."""
 MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store", "state"}
 """Keys of a file that may change: state and topic hold the same things after it."""
+NAMES = {"state": "the form of the state"}
+"""What stands beside a checkpoint and is no key of a file."""
 LEASE_NOTE = "lease.json"
 RENEW_S = 3.0
 ABANDONED_S = 15.0
@@ -236,7 +238,9 @@ def claim(
         if before[PARTITIONS] != meaning.get(PARTITIONS):
             more = f"{', '.join(plan.by_offset)} has {plan.source_partitions} partitions and had {before[PARTITIONS]}"
             raise PipelineChangedError(f"{plan.pipelines[0].file}: {more}: {GROWN}")
-        changed = [key for key in sorted(before.keys() | meaning.keys()) if before.get(key) != meaning.get(key)]
+        changed = [
+            NAMES.get(key, key) for key in sorted(before.keys() | meaning.keys()) if before.get(key) != meaning.get(key)
+        ]
         raise PipelineChangedError(
             f"{plan.pipelines[0].file}: {', '.join(changed)}: changed since the checkpoint "
             f"{checkpoints.location(plan.name)} was made: give the pipeline a new name and sink, or delete the "

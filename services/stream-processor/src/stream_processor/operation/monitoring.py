@@ -10,15 +10,21 @@ import structlog
 from pyspark import StatusTracker
 from pyspark.sql.streaming.query import StreamingQuery
 
+from stream_processor.definition.pipeline import inputs_of
 from stream_processor.errors import QueryFailedError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.plan import QueryPlan
 from stream_processor.spark_internals import JVM_LOST
-from stream_processor.steps.truncation import OBSERVED
+from stream_processor.steps.outcomes import NEWER, STATE, counted
 
 log = structlog.get_logger()
 
 _JVM_ENDED = "Spark's JVM has ended; its own last words are above"
+BACKWARDS = "records were left out by their place, although their time is newer"
+ANOTHER_LOG = (
+    "the log began anew or another one goes on; raise source.epoch and have the tables read again by a snapshot"
+)
+TWO_PARTITIONS = "a key comes on two partitions, whose offsets tell no order; give all producers one partitioner"
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 
 Ends = Mapping[int, int]
@@ -132,15 +138,26 @@ class WatchedQuery:
         metrics.input_rows.labels(query).inc(progress["numInputRows"])
         # Over the batch: Spark's own rate is against the pause before it, none in real-time mode.
         metrics.input_rate.labels(query).set(progress["numInputRows"] / duration_s if duration_s else 0.0)
-        self._tell_truncation(progress)
+        if not self.plan.sets_aside:
+            self._tell_outcomes(progress)
+            self._tell_truncation(progress)
         metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))
         metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
 
+    def _tell_outcomes(self, progress: Mapping[str, Any]) -> None:
+        outcomes = counted(progress)
+        for outcome, records in outcomes.items():
+            self.metrics.records.labels(self.plan.name, outcome).inc(records)
+        if backwards := outcomes[NEWER]:
+            by_offset = any(each.ordered_by_offset for each in inputs_of(self.plan.pipelines[0]))
+            reason = f"{BACKWARDS}: {TWO_PARTITIONS if by_offset else ANOTHER_LOG} (docs/runbook.md)"
+            log.warning(reason, pipeline=self.plan.name, records=backwards)
+
     def _tell_truncation(self, progress: Mapping[str, Any]) -> None:
-        seen = progress.get("observedMetrics", {}).get(OBSERVED)
-        if seen is None or seen["sequence"] is None:
+        seen = (progress.get("observedMetrics") or {}).get(STATE)
+        if seen is None or seen["truncated"] is None:
             return
-        sequence, rows = seen["sequence"], seen["rows"]
+        sequence, rows = seen["truncated"], seen["rows_left"]
         log.warning("the source's table was truncated", query=self.plan.name, sequence=sequence, rows_left=rows)
         self.metrics.truncated_rows.labels(self.plan.name).inc(rows)
 

@@ -30,7 +30,7 @@ from stream_processor.steps.json_texts import (
     trees_of,
     unavailable_problem,
 )
-from stream_processor.steps.log_positions import POSITION_FIELDS, log_position, position_problem
+from stream_processor.steps.log_positions import POSITION_FIELDS, READ, log_position, position_problem
 from stream_processor.steps.record_keys import BETWEEN_VALUES, escaped
 
 FIRST_EPOCH = 1
@@ -72,10 +72,13 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
             "change": F.when(sound, change),
             "payload": F.when(sound, F.col("__after_row.payload")),
             "epoch": F.col("change.source.epoch"),
-            "sequence": F.when(F.col("__envelope.op") == "r", -number).otherwise(number),
+            "sequence": F.when(F.col("__envelope.op") == READ, -number).otherwise(number),
+            "snapshot": F.when(sound & (F.col("__envelope.op") == READ), F.lower("__source.snapshot")),
         }
     )
-    return changes.select(*records.columns, "change", "payload", "problem", "epoch", "sequence", "record_key")
+    return changes.select(
+        *records.columns, "change", "payload", "problem", "epoch", "sequence", "snapshot", "record_key"
+    )
 
 
 def _record_key(key: Column) -> Column:

@@ -50,6 +50,8 @@ def read_changes(
 def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
     """Adds `change` (the row of the pipeline's change message), `payload`, `problem` and `passed_over` (texts).
 
+    `snapshot` is the connector's word for a row that a snapshot has read, such as `true` or `incremental`, else null.
+
     Exactly one of `change`, `problem` and `passed_over` is set. The last says why a record is known to be no row, such
     as a tombstone of changes, a record with a key and no value: a connector writes one after each delete so that
     compaction forgets the row, and says nothing new with it.
@@ -59,7 +61,8 @@ def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> Data
     decode_debezium and decode_table say what they are where a change has none.
     """
     if pipeline.table is not None:
-        return decode_table(records.withColumn("passed_over", F.lit(None).cast("string")), pipeline, functions)
+        nothing = F.lit(None).cast("string")
+        return decode_table(records.withColumns({"passed_over": nothing, "snapshot": nothing}), pipeline, functions)
     changes = records.withColumn("passed_over", F.when(F.col("value").isNull() & F.col("key").isNotNull(), TOMBSTONE))
     if pipeline.definition.source.format == "debezium-json":
         return decode_debezium(changes, pipeline, functions)
@@ -71,6 +74,7 @@ def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> Data
         F.when(F.col("passed_over").isNull(), F.col("decoded.problem")).alias("problem"),
         F.col("decoded.row.source.epoch").alias("epoch"),
         F.col("decoded.row.source.log_sequence_number").alias("sequence"),
+        F.when(F.col("decoded.row.operation") == "OPERATION_SNAPSHOT", "true").alias("snapshot"),
     )
 
 

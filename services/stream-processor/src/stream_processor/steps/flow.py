@@ -8,9 +8,11 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from stream_processor.definition.contract import FieldPath, Kind, kind
 from stream_processor.definition.pipeline import (
     AggregatePipeline,
+    KeyPipeline,
     Pipeline,
     RoutePipeline,
     RowPipeline,
+    StatefulPipeline,
     TableJoinPipeline,
     TotalsPipeline,
     inputs_of,
@@ -20,6 +22,7 @@ from stream_processor.steps.aggregation import aggregate, contributions, differe
 from stream_processor.steps.decode import change_problems, decode, knows_before, stated_before
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import entries, key_entries, retract, to_lines, to_records
+from stream_processor.steps.outcomes import STATE, observe_read, passes, state_counts
 from stream_processor.steps.projection import (
     ELEMENT,
     LARGEST,
@@ -42,8 +45,11 @@ from stream_processor.steps.record_keys import (
 )
 from stream_processor.steps.running_totals import WHEN_NEW, mark_told, running_lines, total_records
 from stream_processor.steps.table_join import joined_lines
-from stream_processor.steps.truncation import observe_truncations
+from stream_processor.steps.truncation import truncation_counts
 
+SELECTED = "what select makes"
+OF_RECORDS = ("value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
+"""Columns of Kafka's that nothing needs once a record is a change."""
 MAX_SOURCE = 256
 """Characters of the texts in a change's source, which goes into each of its records."""
 TEXTS: tuple[Kind, ...] = ("string", "bytes", "message")
@@ -65,9 +71,14 @@ def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
     return check_windows(checked, pipeline)
 
 
+def is_sound() -> Column:
+    """Whether a checked record is neither set aside nor passed over."""
+    return F.col("problem").isNull() & F.col("passed_over").isNull()
+
+
 def sound(checked: DataFrame) -> DataFrame:
-    """The changes among checked records: neither set aside nor passed over."""
-    return checked.where(F.col("problem").isNull() & F.col("passed_over").isNull())
+    """The changes among checked records."""
+    return checked.where(is_sound())
 
 
 def check_messages(checked: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
@@ -78,9 +89,7 @@ def check_messages(checked: DataFrame, pipeline: Pipeline, functions: Functions)
     if not isinstance(pipeline, RowPipeline) or not pipeline.select:
         return checked
     measured = measure(checked, pipeline, functions)
-    return measured.withColumn(
-        "problem", F.coalesce("problem", _too_large("what select makes", F.col(LARGEST), pipeline))
-    )
+    return measured.withColumn("problem", F.coalesce("problem", _too_large(SELECTED, F.col(LARGEST), pipeline)))
 
 
 def _size_problems(pipeline: Pipeline) -> list[Column]:
@@ -119,38 +128,55 @@ def written_records(
     `sources` are the records of each of its source topics.
     """
     pairs = zip(sources, inputs_of(pipeline), strict=True)
-    records = [_checked_records(read, reader, epoch, functions) for read, reader in pairs]
+    read = [_changes(records, reader, number, epoch, functions) for number, (records, reader) in enumerate(pairs)]
     if isinstance(pipeline, TableJoinPipeline):
-        lines = joined_lines([sound(each) for each in records], pipeline, epoch, functions)
-        return to_records(lines, partitions, functions)
-    [checked] = records
+        return to_records(joined_lines(read, pipeline, epoch, functions), partitions, functions)
+    [changes] = read
     if isinstance(pipeline, RoutePipeline):
-        return route(checked, pipeline, partitions, functions)
-    changes = sound(checked)
-    forget = pipeline.definition.forget_deleted
+        return route(changes, pipeline, partitions, functions)
     if isinstance(pipeline, TotalsPipeline):
-        projected = project(join(contributions(changes, pipeline), pipeline, functions), pipeline, functions)
-        rows = entries(mark_told(projected, pipeline), pipeline, functions, beside=[WHEN_NEW])
-        known = observe_truncations(previous_rows(rows, forget, every_change=True))
+        summed = mark_told(contributions(changes, pipeline), pipeline)
+        known = _known(entries(summed, pipeline, functions, beside=[WHEN_NEW]), pipeline, every_change=True)
         return total_records(running_lines(known, pipeline), pipeline, functions)
     if isinstance(pipeline, AggregatePipeline):
         beside = [HORIZON] if pipeline.window is not None else []
         rows = entries(contributions(changes, pipeline), pipeline, functions, beside).drop("payload")
-        known = observe_truncations(previous_rows(rows, forget, every_change=True))
+        known = _known(rows, pipeline, every_change=True)
         lines = aggregate(differences(known, pipeline), pipeline, epoch, functions)
     else:
-        projected = project(join(changes, pipeline, functions), pipeline, functions)
-        rows = entries(key_entries(projected, pipeline), pipeline, functions)
-        known = observe_truncations(previous_rows(rows, forget, every_change=False))
+        known = _known(entries(key_entries(changes, pipeline), pipeline, functions), pipeline, every_change=False)
         lines = to_lines(retract(known), functions)
     return to_records(lines, partitions, functions)
 
 
-def _checked_records(records: DataFrame, reader: Pipeline, epoch: int, functions: Functions) -> DataFrame:
+def _changes(records: DataFrame, reader: Pipeline, number: int, epoch: int, functions: Functions) -> DataFrame:
+    """The changes of a source that are sound, with the message that `select` makes; the progress counts the others."""
     decoded = decode(records, reader, functions)
     if reader.ordered_by_offset:
         decoded = decoded.withColumn("epoch", F.lit(epoch).cast("long"))
-    return checked_changes(decoded, reader)
+    checked = checked_changes(decoded, reader).drop(*OF_RECORDS)
+    if not isinstance(reader, AggregatePipeline) and not (isinstance(reader, RoutePipeline) and reader.explode):
+        checked = _selected(checked, reader, functions)
+    return sound(observe_read(checked, reader, number))
+
+
+def _selected(
+    checked: DataFrame, pipeline: KeyPipeline | TotalsPipeline | RoutePipeline, functions: Functions
+) -> DataFrame:
+    """Adds the joined tables, and replaces `payload` by what `select` makes of `after`, unless it is too large."""
+    if not pipeline.select:
+        return join(checked, pipeline, functions)
+    usable = checked.withColumn("after", F.when(is_sound(), F.col("after")))
+    projected = project(join(usable, pipeline, functions), pipeline, functions)
+    return projected.withColumn(
+        "problem", F.coalesce("problem", _too_large(SELECTED, F.octet_length("payload"), pipeline))
+    )
+
+
+def _known(rows: DataFrame, pipeline: StatefulPipeline, every_change: bool) -> DataFrame:
+    """What previous_rows gives; the progress tells how the records ended, and of truncations."""
+    known = previous_rows(rows, pipeline.definition.forget_deleted, every_change)
+    return known.observe(STATE, *state_counts(), *truncation_counts())
 
 
 def route(changes: DataFrame, pipeline: RoutePipeline, partitions: int, functions: Functions) -> DataFrame:
@@ -162,12 +188,11 @@ def route(changes: DataFrame, pipeline: RoutePipeline, partitions: int, function
     since the last checkpoint come again, and nothing in them shows it. A reader to whom that matters compares keys and
     values, or reads a keyed topic.
     """
-    passed = sound(changes).where(F.col("after").isNotNull() & F.col("change.operation").isin(*pipeline.operations))
-    joined = join(passed, pipeline, functions)
+    passed = changes.where(passes(pipeline))
     if pipeline.explode is not None:
-        joined = joined.withColumn(ELEMENT, F.explode(elements(F.col("after"), pipeline.explode)))
-    placed = place(joined.withColumn("__key", _key(pipeline)), pipeline, partitions, functions)
-    written = project(placed, pipeline, functions)
+        exploded = passed.withColumn(ELEMENT, F.explode(elements(F.col("after"), pipeline.explode)))
+        passed = sound(_selected(exploded, pipeline, functions))
+    written = place(passed.withColumn("__key", _key(pipeline)), pipeline, partitions, functions)
     partition = [F.col(PARTITION).alias("partition")] if pipeline.definition.sink.partition_by else []
     return written.select(F.col("__key").cast("binary").alias("key"), F.col("payload").alias("value"), *partition)
 

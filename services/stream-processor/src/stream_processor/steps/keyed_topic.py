@@ -19,6 +19,7 @@ from statecast_domains.sections import ProducerSection
 from stream_processor.definition.pipeline import KeyPipeline, StatefulPipeline
 from stream_processor.spark_internals import partition_keys
 from stream_processor.steps.functions import Functions
+from stream_processor.steps.outcomes import clock
 from stream_processor.steps.record_keys import NUL, keys, row_identity
 from stream_processor.steps.truncation import is_truncation
 
@@ -46,6 +47,8 @@ def entries(
 
     - `primary_key` (text), `epoch`, `sequence`: which row, and where in its history; a negative sequence is that of
       a row which a snapshot has read when the log was there
+    - `time`: by which a change at a lower place is found to be newer; `counted`: whether the line is the one of
+      its record that tells how the record ended
     - `current`: what the row stands for after the change; empty when it is gone or does not match
     - `stated`: what the change itself says that the row stood for before it; `complete` is false when it cannot know
     - `source`: the encoded StateRecord with nothing but its source; `payload`: the encoded row, null when it is gone
@@ -56,12 +59,15 @@ def entries(
     nothing = F.filter("current", lambda _: F.lit(False))
     # As the change says it, whether the row matches the condition or not.
     old, new = (row_identity(row, pipeline) for row in ("before", "after"))
-    gone = F.struct(old.alias("primary_key"), nothing.alias("current"), F.col("stated"))
-    come = F.struct(new.alias("primary_key"), F.col("current"), nothing.alias("stated"))
-    same = F.struct(F.coalesce(new, old).alias("primary_key"), F.col("current"), F.col("stated"))
+    yes, no = F.lit(True), F.lit(False)
+    gone = F.struct(old.alias("primary_key"), nothing.alias("current"), F.col("stated"), no.alias("counted"))
+    come = F.struct(new.alias("primary_key"), F.col("current"), nothing.alias("stated"), yes.alias("counted"))
+    same = F.struct(F.coalesce(new, old).alias("primary_key"), F.col("current"), F.col("stated"), yes.alias("counted"))
     everywhere = F.transform(
         F.array(*map(F.lit, partition_keys(changes.sparkSession))),
-        lambda key: F.struct(key.alias("primary_key"), nothing.alias("current"), nothing.alias("stated")),
+        lambda key, number: F.struct(
+            key.alias("primary_key"), nothing.alias("current"), nothing.alias("stated"), (number == 0).alias("counted")
+        ),
     )
     rows = F.when(is_truncation(), everywhere).when(old != new, F.array(gone, come)).otherwise(F.array(same))
     source = F.col("change.source")
@@ -71,12 +77,13 @@ def entries(
         rows.alias("rows"),
         "epoch",
         "sequence",
+        clock(pipeline).alias("time"),
         (F.col("knows_before") | (F.col("change.operation") == "OPERATION_CREATE")).alias("complete"),
         encode_source(source, functions).alias("source"),
         F.when(F.size("current") > 0, F.col("payload")).alias("payload"),
         *beside,
     )
-    kept = ["epoch", "sequence", "complete", "source", "payload", *beside]
+    kept = ["epoch", "sequence", "time", "complete", "source", "payload", *beside]
     return whole.select(F.explode("rows").alias("row"), *kept).select("row.*", *kept)
 
 

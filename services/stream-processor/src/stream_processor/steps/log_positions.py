@@ -13,6 +13,8 @@ POSITION_FIELDS = ("connector", "lsn", "sequence", "file", "pos", "row")
 
 BINLOG_CONNECTORS = ("mysql", "mariadb")
 READ = "r"
+INCREMENTAL = "incremental"
+"""The word in `snapshot` for a row that is read while the table changes, and may be older than changes before it."""
 ROWS_OF_EVENTS = ("c", "u", "d")
 """The operations for which `row` counts; with others the connector repeats that of the event before."""
 

@@ -98,8 +98,6 @@ def join(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> Dat
 def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> DataFrame:
     """Replaces `payload` by the encoded message that `select` makes of `after`, where there is such a row.
 
-    Leaves out what is larger than the sink's topic takes (flow.check_messages).
-
     Expressions see the row's fields, the row as `row`, the joined tables, and `element` of an exploded path. Fields
     that are not selected stay unset. Raises PipelineFileError for an expression that Spark cannot compute.
     """
@@ -109,10 +107,7 @@ def project(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> 
     message = message_of(scoped, pipeline, functions)
     columns = {name: F.col(f"{KEPT}.{name}") for name in changes.columns}
     columns["payload"] = F.when(columns["after"].isNotNull(), message)
-    projected = scoped.select(*[each.alias(name) for name, each in columns.items()])
-    if pipeline.max_payload_bytes is None:
-        return projected
-    return projected.where(F.col("payload").isNull() | (F.octet_length("payload") <= pipeline.max_payload_bytes))
+    return scoped.select(*[each.alias(name) for name, each in columns.items()])
 
 
 def message_of(scoped: DataFrame, pipeline: RowPipeline, functions: Functions) -> Column:

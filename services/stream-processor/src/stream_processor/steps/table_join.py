@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.pipeline import TableJoinPipeline
+from stream_processor.definition.pipeline import JoinSide, TableJoinPipeline
 from stream_processor.spark_internals import table_join
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import encode_record, encode_source
+from stream_processor.steps.outcomes import STATE, clock, state_counts
 from stream_processor.steps.projection import KEPT, in_scope, message_of
 
 _ROWS = ("source_row", "joined_row")
@@ -28,9 +29,13 @@ def joined_lines(
     The query ends where `select` makes a message that the topic does not take: to leave it out would leave an older row
     in its place. Raises PipelineFileError for an expression that Spark cannot compute.
     """
-    source, joined = (_lines(each, side, functions) for side, each in enumerate(changes))
+    source, joined = (
+        _lines(each, side, reader, functions)
+        for side, (each, reader) in enumerate(zip(changes, pipeline.sides, strict=True))
+    )
     kind = pipeline.join_type
-    joined_rows = table_join(source.union(joined), pipeline.definition.forget_deleted, kind != "inner", kind == "outer")
+    known = table_join(source.union(joined), pipeline.definition.forget_deleted, kind != "inner", kind == "outer")
+    joined_rows = known.observe(STATE, *state_counts()).where(F.col("deleted").isNotNull())
     rows = [_row(F.col(name), side.row.full_name, functions) for name, side in zip(_ROWS, pipeline.sides, strict=True)]
     scoped = in_scope(
         joined_rows.withColumns(dict(zip(("after", _JOINED), rows, strict=True))),
@@ -44,7 +49,7 @@ def joined_lines(
     return made.select("key", "deleted", record.alias("record"))
 
 
-def _lines(changes: DataFrame, side: int, functions: Functions) -> DataFrame:
+def _lines(changes: DataFrame, side: int, reader: JoinSide, functions: Functions) -> DataFrame:
     return changes.select(
         F.col("key").cast("string").alias("key"),
         F.lit(side).alias("side"),
@@ -53,6 +58,7 @@ def _lines(changes: DataFrame, side: int, functions: Functions) -> DataFrame:
         F.when(F.col("after").isNotNull(), F.col("payload")).alias("payload"),
         encode_source(F.col("change.source"), functions).alias("source"),
         F.unix_micros("change.source.commit_time").alias("committed"),
+        clock(reader).alias("time"),
     )
 
 

@@ -13,7 +13,10 @@ public final class Previous {
   private Previous() {}
 
   /**
-   * Adds `previous`, the entries that the row had before, and `applied`, whether the change is newer than all before it.
+   * Adds `previous`, the entries that the row had before, `applied`, whether the change is newer than all before it, and
+   * `outcomes`, which says how many of the changes with `counted` ended in which way; null on a line that counts none.
+   *
+   * <p>Where changes end and nothing else would go on, a line goes on that has nothing in `current` and is not `applied`.
    *
    * <p>Works alike in batches, micro-batches and real-time mode. Columns that are not named here go through untouched.
    *
@@ -22,8 +25,9 @@ public final class Previous {
    * truncation's place and with its own entries as `previous`, for they may stand somewhere from before a crash; of
    * `everyChange` it is one that is not newer.
    *
-   * @param changes with `primary_key` (text), `epoch` and `sequence` (bigint, not null) and `current` (an array, not null:
-   *     the entries that the row has now)
+   * @param changes with `primary_key` (text), `epoch` and `sequence` (bigint, not null), `time` (bigint, by which a lower
+   *     place is found to be newer all the same; null where it says nothing), `counted` (boolean, not null: whether the line
+   *     is the one that stands for its record) and `current` (an array, not null: the entries that the row has now)
    * @param forgetSeconds how long a row without entries is remembered; after that an older change of it would count again
    * @param everyChange whether changes that are not newer go on too, with `applied` false and `previous` null. Otherwise
    *     only the newest goes on of the changes of a row that come together, and of those that are not newer each that has
@@ -33,7 +37,10 @@ public final class Previous {
   public static Dataset<Row> apply(Dataset<Row> changes, long forgetSeconds, boolean everyChange) {
     StructType input = changes.schema();
     StructType output =
-        input.add("previous", input.apply("current").dataType(), true).add("applied", "boolean", false);
+        input
+            .add("previous", input.apply("current").dataType(), true)
+            .add("applied", "boolean", false)
+            .add(Outcomes.COLUMN, Outcomes.TYPE, true);
     PreviousProcessor processor = new PreviousProcessor(input, Duration.ofSeconds(forgetSeconds), everyChange);
     return changes
         .groupBy("primary_key")

@@ -4,7 +4,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
@@ -23,8 +25,8 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * The state behind {@link Previous}: of each row its last applied change.
  *
- * <p>A row is in one of two places: `entries` holds (epoch, sequence, current) of a row that has entries; `gone` holds
- * (epoch, sequence) of one that has none, for a while. A change of a known row costs one read and one write. A truncation
+ * <p>A row is in one of two places: `entries` holds (epoch, sequence, time, current) of a row that has entries; `gone`
+ * holds (epoch, sequence, time) of one that has none, for a while. A change of a known row costs one read and one write. A truncation
  * of the table takes all rows out of `entries` that it covers, and is itself the deletion of each ({@link Truncations}).
  */
 final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
@@ -32,11 +34,18 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
   private static final String ENTRIES = "entries";
   private static final Seq<Object> NOTHING = CollectionConverters.asScala(List.of()).toSeq();
 
-  private final StructType place = new StructType().add("epoch", "bigint", false).add("sequence", "bigint", false);
+  /** Where a remembered row has its entries. */
+  private static final int CURRENT = 3;
+
+  private final StructType place =
+      new StructType().add("epoch", "bigint", false).add("sequence", "bigint", false).add("time", "bigint", true);
   private final StructType remembered;
   private final int epoch;
   private final int sequence;
+  private final int key;
+  private final int time;
   private final int current;
+  private final int counted;
   private final Duration forget;
   private final boolean everyChange;
   private transient ValueState<Row> entries;
@@ -46,7 +55,10 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
   PreviousProcessor(StructType input, Duration forget, boolean everyChange) {
     this.epoch = input.fieldIndex("epoch");
     this.sequence = input.fieldIndex("sequence");
+    this.key = input.fieldIndex("primary_key");
+    this.time = input.fieldIndex("time");
     this.current = input.fieldIndex("current");
+    this.counted = input.fieldIndex("counted");
     this.remembered = place.add("current", input.apply(current).dataType(), false);
     this.forget = forget;
     this.everyChange = everyChange;
@@ -71,20 +83,32 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     Row before = covered ? truncations.last() : known;
     Row last = before;
     List<Row> output = new ArrayList<>(1);
+    Outcomes outcomes = new Outcomes();
+    List<Row> together = new ArrayList<>(1);
+    if (everyChange) {
+      changes.foreach(together::add);
+    }
+    Set<Row> backwards = backwards(together);
+    Row change = null;
     int late = 0;
-    Iterator<Row> inOrder = everyChange ? ordered(changes) : changes;
+    Iterator<Row> inOrder = everyChange ? ordered(together) : changes;
     while (inOrder.hasNext()) {
-      Row change = inOrder.next();
+      change = inOrder.next();
       long placed = RowPosition.of(change.getLong(epoch), change.getLong(sequence), last);
       boolean applied = placed != RowPosition.NOT_NEWER;
-      Row now = RowFactory.create(change.get(epoch), applied ? placed : change.get(sequence), change.get(current));
+      Row now = remembered(change, applied ? placed : change.getLong(sequence), last);
+      if (backwards.contains(change)) {
+        outcomes.passed(false, true);
+      } else {
+        count(change, last, applied, outcomes);
+      }
       if (applied && !everyChange) {
         output.subList(late, output.size()).clear();
       }
       if (applied || everyChange) {
         output.add(line(change, now, applied ? standing(everyChange ? last : before) : null, applied));
       } else if (covered && last == before) {
-        output.add(late++, line(change, nothingAt(before), change.get(current), true));
+        output.add(late++, line(change, nothingAt(before.getLong(0), before.getLong(1)), change.get(current), true));
       } else if (!has(last, change.getSeq(current))) {
         output.add(late++, line(change, place(last), change.get(current), false));
       }
@@ -93,44 +117,109 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     if (last != before) {
       remember(last, live != null, known != null);
     }
-    return CollectionConverters.asScala(output.iterator());
+    return CollectionConverters.asScala(counting(output, change, outcomes).iterator());
+  }
+
+  /** What is remembered of a row after the change; a time that says nothing leaves the one that was known. */
+  private Row remembered(Row change, long placed, Row last) {
+    Object known = change.isNullAt(time) && last != null ? last.get(2) : change.get(time);
+    return RowFactory.create(change.get(epoch), placed, known, change.get(current));
+  }
+
+  /** Counts the change, unless another line of the same record does. */
+  private void count(Row change, Row last, boolean applied, Outcomes outcomes) {
+    if (!change.getBoolean(counted)) {
+      return;
+    }
+    if (applied) {
+      boolean stood = last != null && !entries(last).isEmpty();
+      outcomes.applied(PartitionKeys.isOne(change.getString(key)) || stood || !change.getSeq(current).isEmpty());
+    } else {
+      boolean same = change.getLong(epoch) == last.getLong(0) && change.getLong(sequence) == last.getLong(1);
+      outcomes.passed(same, RowPosition.isNewer(time(change, time), time(last, 2)));
+    }
+  }
+
+  private static Long time(Row row, int field) {
+    return row.isNullAt(field) ? null : (Long) row.getLong(field);
+  }
+
+  /** The lines, whose first tells the outcomes; where no line goes out, one that does nothing else. */
+  private List<Row> counting(List<Row> lines, Row change, Outcomes outcomes) {
+    if (!outcomes.any()) {
+      return lines;
+    }
+    if (lines.isEmpty()) {
+      lines.add(line(change, nothingAt(change.getLong(epoch), change.getLong(sequence)), null, false));
+    }
+    Object[] values = new Object[lines.get(0).size()];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = lines.get(0).get(i);
+    }
+    values[values.length - 1] = outcomes.row();
+    lines.set(0, RowFactory.create(values));
+    return lines;
   }
 
   /** The changes that came together as they stand in the log, so that a batch which runs again gives the same. */
-  private Iterator<Row> ordered(Iterator<Row> changes) {
-    List<Row> ordered = new ArrayList<>(1);
-    changes.foreach(ordered::add);
-    ordered.sort(
-        Comparator.<Row>comparingLong(change -> change.getLong(epoch))
-            .thenComparingLong(change -> Math.abs(change.getLong(sequence)))
-            .thenComparing(change -> change.getLong(sequence) < 0));
-    return CollectionConverters.asScala(ordered.iterator());
+  private Iterator<Row> ordered(List<Row> changes) {
+    changes.sort(order());
+    return CollectionConverters.asScala(changes.iterator());
+  }
+
+  private Comparator<Row> order() {
+    return Comparator.<Row>comparingLong(change -> change.getLong(epoch))
+        .thenComparingLong(change -> Math.abs(change.getLong(sequence)))
+        .thenComparing(change -> change.getLong(sequence) < 0);
+  }
+
+  /** The changes that came after one with a higher place, and are newer by their time: to sort them hides it. */
+  private Set<Row> backwards(List<Row> changes) {
+    if (changes.size() < 2) {
+      return Set.of();
+    }
+    Set<Row> backwards = Collections.newSetFromMap(new IdentityHashMap<>());
+    Row highest = changes.get(0);
+    for (Row change : changes) {
+      int order = order().compare(change, highest);
+      if (order < 0 && RowPosition.isNewer(time(change, time), time(highest, time))) {
+        backwards.add(change);
+      }
+      highest = order > 0 ? change : highest;
+    }
+    return backwards;
   }
 
   /** One line for the truncation itself and one per row that leaves, each made when it is asked for. */
   private Iterator<Row> truncate(Iterator<Row> changes) {
     Row newest = null;
     Row place = truncations.last();
+    Row change = null;
+    Outcomes outcomes = new Outcomes();
     while (changes.hasNext()) {
-      Row change = changes.next();
-      if (RowPosition.of(change.getLong(epoch), change.getLong(sequence), place) != RowPosition.NOT_NEWER) {
+      change = changes.next();
+      boolean applied =
+          RowPosition.of(change.getLong(epoch), change.getLong(sequence), place) != RowPosition.NOT_NEWER;
+      count(change, place, applied, outcomes);
+      if (applied) {
         newest = change;
-        place = RowFactory.create(change.get(epoch), change.get(sequence));
+        place = RowFactory.create(change.get(epoch), change.get(sequence), change.get(time));
       }
     }
     if (newest == null) {
-      return CollectionConverters.asScala(Collections.<Row>emptyIterator());
+      return CollectionConverters.asScala(counting(new ArrayList<>(1), change, outcomes).iterator());
     }
     Row truncation = newest;
-    Row nothing = nothingAt(place);
-    Iterator<Row> itself = CollectionConverters.asScala(List.of(line(truncation, nothing, null, true)).iterator());
+    Row nothing = nothingAt(place.getLong(0), place.getLong(1));
+    List<Row> itself = new ArrayList<>(List.of(line(truncation, nothing, null, true)));
     java.util.Iterator<Row> rows =
         truncations.truncate(place, (key, left) -> line(truncation, nothing, standing(left), true));
-    return itself.concat(() -> CollectionConverters.asScala(rows));
+    return CollectionConverters.asScala(counting(itself, truncation, outcomes).iterator())
+        .concat(() -> CollectionConverters.asScala(rows));
   }
 
-  private static Row nothingAt(Row place) {
-    return RowFactory.create(place.get(0), place.get(1), NOTHING);
+  private static Row nothingAt(long epoch, long sequence) {
+    return RowFactory.create(epoch, sequence, null, NOTHING);
   }
 
   /** Whether the row has all the entries after its last change. */
@@ -139,11 +228,11 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
   }
 
   private static Row place(Row last) {
-    return RowFactory.create(last.get(0), last.get(1), entries(last));
+    return RowFactory.create(last.get(0), last.get(1), null, entries(last));
   }
 
   private static Seq<Object> entries(Row last) {
-    return last.size() > 2 ? last.getSeq(2) : NOTHING;
+    return last.size() > CURRENT ? last.getSeq(CURRENT) : NOTHING;
   }
 
   private static Object standing(Row last) {
@@ -151,11 +240,11 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
   }
 
   private void remember(Row last, boolean wasLive, boolean wasKnown) {
-    if (((Seq<?>) last.get(2)).isEmpty()) {
+    if (entries(last).isEmpty()) {
       if (wasLive) {
         entries.clear();
       }
-      gone.update(RowFactory.create(last.get(0), last.get(1)));
+      gone.update(RowFactory.create(last.get(0), last.get(1), last.get(2)));
       return;
     }
     if (wasKnown && !wasLive) {
@@ -164,15 +253,15 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     entries.update(last);
   }
 
-  /** The change as it is passed on; `now` is (epoch, sequence, current) of its row. */
+  /** The change as it is passed on, which counts nothing; `now` is (epoch, sequence, time, current) of its row. */
   private Row line(Row change, Row now, Object previous, boolean applied) {
-    Object[] values = new Object[change.size() + 2];
+    Object[] values = new Object[change.size() + 3];
     for (int i = 0; i < change.size(); i++) {
       values[i] = change.get(i);
     }
     values[epoch] = now.get(0);
     values[sequence] = now.get(1);
-    values[current] = now.get(2);
+    values[current] = now.get(CURRENT);
     values[change.size()] = previous;
     values[change.size() + 1] = applied;
     return RowFactory.create(values);

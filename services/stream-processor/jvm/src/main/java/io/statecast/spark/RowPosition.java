@@ -38,6 +38,16 @@ final class RowPosition {
     return -sequence > last.getLong(1) ? behind(last.getLong(1), -sequence) : NOT_NEWER;
   }
 
+  /**
+   * Whether a change that is not newer by its place is newer by its time: the log began anew, or another one goes on.
+   *
+   * @param time of the change, in microseconds; null where it says nothing
+   * @param lastTime that of the row's last applied change
+   */
+  static boolean isNewer(Long time, Long lastTime) {
+    return time != null && lastTime != null && time > lastTime;
+  }
+
   /** Compares two places, each (epoch, sequence, ...). */
   static int compare(Row one, Row other) {
     int byEpoch = Long.compare(one.getLong(0), other.getLong(0));

@@ -24,10 +24,11 @@ import scala.jdk.javaapi.CollectionConverters;
 final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
   private static final long serialVersionUID = 1L;
 
-  /** A side of a state is (epoch, sequence, payload), those of the source first; the sequence told last follows. */
-  private static final int SIDE_FIELDS = 3;
+  /** A side of a state is (epoch, sequence, payload, time), the source's first; the sequence told last follows. */
+  private static final int SIDE_FIELDS = 4;
 
   private static final int PAYLOAD = 2;
+  private static final int TIME = 3;
   private static final int TOLD = 2 * SIDE_FIELDS;
 
   private final StructType state =
@@ -35,14 +36,17 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
           .add("source_epoch", "bigint", false)
           .add("source_sequence", "bigint", false)
           .add("source_row", "binary", true)
+          .add("source_time", "bigint", true)
           .add("joined_epoch", "bigint", false)
           .add("joined_sequence", "bigint", false)
           .add("joined_row", "binary", true)
+          .add("joined_time", "bigint", true)
           .add("told", "bigint", false);
   private final int side;
   private final int epoch;
   private final int sequence;
   private final int payload;
+  private final int time;
   private final int source;
   private final int committed;
   private final Duration forget;
@@ -55,6 +59,7 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
     this.epoch = input.fieldIndex("epoch");
     this.sequence = input.fieldIndex("sequence");
     this.payload = input.fieldIndex("payload");
+    this.time = input.fieldIndex("time");
     this.source = input.fieldIndex("source");
     this.committed = input.fieldIndex("committed");
     this.forget = forget;
@@ -74,29 +79,34 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
     Object[] now = known == null ? nothing() : values(known);
     boolean stood = stands(now);
     Row[] applied = new Row[2];
+    Outcomes outcomes = new Outcomes();
     while (lines.hasNext()) {
       Row line = lines.next();
       int at = line.getInt(side);
-      if (isNewer(line, now, at * SIDE_FIELDS)) {
+      boolean newer = isNewer(line, now, at * SIDE_FIELDS);
+      count(line, now, at * SIDE_FIELDS, newer, outcomes);
+      if (newer) {
         put(line, now, at * SIDE_FIELDS);
         applied[at] = line;
       }
     }
     if (applied[0] == null && applied[1] == null) {
-      return CollectionConverters.asScala(List.<Row>of().iterator());
+      return CollectionConverters.asScala(List.of(counting(key, outcomes)).iterator());
     }
     boolean tells = stood || stands(now);
     if (tells) {
       now[TOLD] = Math.max((Long) now[TOLD] + 1, timers.getCurrentProcessingTimeInMs());
     }
     remember(now, live != null, known != null);
-    List<Row> told = tells ? List.of(line(key, now, last(applied))) : List.of();
-    return CollectionConverters.asScala(told.iterator());
+    Row told = tells ? line(key, now, last(applied), outcomes) : counting(key, outcomes);
+    return CollectionConverters.asScala(List.of(told).iterator());
   }
 
   /** The state of a key of which nothing is known: any place is higher. */
   private static Object[] nothing() {
-    return new Object[] {Long.MIN_VALUE, Long.MIN_VALUE, null, Long.MIN_VALUE, Long.MIN_VALUE, null, 0L};
+    return new Object[] {
+      Long.MIN_VALUE, Long.MIN_VALUE, null, null, Long.MIN_VALUE, Long.MIN_VALUE, null, null, 0L
+    };
   }
 
   private static Object[] values(Row row) {
@@ -112,10 +122,20 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
     return byEpoch > 0 || (byEpoch == 0 && line.getLong(sequence) > (Long) now[at + 1]);
   }
 
+  private void count(Row line, Object[] now, int at, boolean newer, Outcomes outcomes) {
+    if (newer) {
+      outcomes.applied(now[at + PAYLOAD] != null || !line.isNullAt(payload));
+    } else {
+      boolean same = now[at].equals(line.getLong(epoch)) && now[at + 1].equals(line.getLong(sequence));
+      outcomes.passed(same, RowPosition.isNewer((Long) line.get(time), (Long) now[at + TIME]));
+    }
+  }
+
   private void put(Row line, Object[] now, int at) {
     now[at] = line.getLong(epoch);
     now[at + 1] = line.getLong(sequence);
     now[at + PAYLOAD] = line.get(payload);
+    now[at + TIME] = line.get(time);
   }
 
   private static boolean has(Object[] now, int side) {
@@ -150,10 +170,15 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
     }
   }
 
-  private Row line(String key, Object[] now, Row change) {
+  /** A line that tells nothing but the outcomes. */
+  private static Row counting(String key, Outcomes outcomes) {
+    return RowFactory.create(key, null, 0L, null, null, null, outcomes.row());
+  }
+
+  private Row line(String key, Object[] now, Row change, Outcomes outcomes) {
     boolean stands = stands(now);
     Object sourceRow = stands ? now[PAYLOAD] : null;
     Object joinedRow = stands ? now[SIDE_FIELDS + PAYLOAD] : null;
-    return RowFactory.create(key, !stands, now[TOLD], sourceRow, joinedRow, change.get(source));
+    return RowFactory.create(key, !stands, now[TOLD], sourceRow, joinedRow, change.get(source), outcomes.row());
   }
 }

@@ -25,8 +25,8 @@ final class Truncations {
 
   /**
    * @param state the name of `entries`
-   * @param entries (epoch, sequence, ...) of each row that has entries
-   * @param gone (epoch, sequence), with a time to live
+   * @param entries (epoch, sequence, time, ...) of each row that has entries
+   * @param gone (epoch, sequence, time), with a time to live
    */
   Truncations(String state, ValueState<Row> entries, ValueState<Row> gone) {
     this.state = state;
@@ -34,7 +34,7 @@ final class Truncations {
     this.gone = gone;
   }
 
-  /** (epoch, sequence) of the last truncation, null when there was none in a long time; read once per task. */
+  /** (epoch, sequence, time) of the last truncation, null when there was none in a long time; read once per task. */
   Row last() {
     if (!known) {
       last = SparkInternals.at(KEY, gone::get);

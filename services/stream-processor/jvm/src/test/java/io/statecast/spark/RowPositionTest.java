@@ -1,6 +1,7 @@
 package io.statecast.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.apache.spark.sql.Row;
@@ -59,5 +60,13 @@ class RowPositionTest {
     assertEquals(0, RowPosition.compare(last(CHANGE), last(CHANGE)));
     assertTrue(RowPosition.compare(last(CHANGE), last(COMMIT)) < 0);
     assertTrue(RowPosition.compare(RowFactory.create(2L, 1L), last(COMMIT)) > 0);
+  }
+
+  @Test
+  void aLowerPlaceIsNewerByItsTimeOnlyWhereBothTimesSaySo() {
+    assertTrue(RowPosition.isNewer(2L, 1L));
+    assertFalse(RowPosition.isNewer(1L, 1L));
+    assertFalse(RowPosition.isNewer(null, 1L));
+    assertFalse(RowPosition.isNewer(1L, null));
   }
 }

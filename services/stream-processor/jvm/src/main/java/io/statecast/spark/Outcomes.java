@@ -1,0 +1,56 @@
+package io.statecast.spark;
+
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.types.StructType;
+
+/** Counts how the changes of a key that came together have ended; each counts once. */
+final class Outcomes {
+  /** The column of the counts; null on a line that counts none. */
+  static final String COLUMN = "outcomes";
+
+  static final StructType TYPE =
+      new StructType()
+          .add("applied", "int", false)
+          .add("filtered", "int", false)
+          .add("duplicate", "int", false)
+          .add("superseded", "int", false)
+          .add("superseded_newer", "int", false);
+
+  private static final int APPLIED = 0;
+  private static final int FILTERED = 1;
+  private static final int DUPLICATE = 2;
+  private static final int SUPERSEDED = 3;
+  private static final int SUPERSEDED_NEWER = 4;
+
+  private final int[] counts = new int[TYPE.size()];
+  private boolean any;
+
+  /** Counts a change that is newer than all before it; `effective` says whether its row is or was in anything. */
+  void applied(boolean effective) {
+    add(effective ? APPLIED : FILTERED);
+  }
+
+  /**
+   * Counts a change that is not newer.
+   *
+   * @param same whether it is the last one again
+   * @param newer whether its time says that it is newer all the same
+   */
+  void passed(boolean same, boolean newer) {
+    add(same ? DUPLICATE : newer ? SUPERSEDED_NEWER : SUPERSEDED);
+  }
+
+  private void add(int outcome) {
+    counts[outcome]++;
+    any = true;
+  }
+
+  boolean any() {
+    return any;
+  }
+
+  Row row() {
+    return RowFactory.create(counts[0], counts[1], counts[2], counts[3], counts[4]);
+  }
+}

@@ -1,0 +1,68 @@
+"""Counts how each record that a pipeline reads has ended, in the progress of its query.
+
+Each ends in one of OUTCOMES, once: as it is read, or behind the state, which knows the row's last change.
+docs/glossary.md says what they mean.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+
+from stream_processor.definition.pipeline import Pipeline, RoutePipeline
+from stream_processor.steps.log_positions import INCREMENTAL
+from stream_processor.steps.projection import KEY_MATCHES
+
+NEWER = "superseded_newer"
+IN_STATE = ("applied", "filtered", "duplicate", "superseded", NEWER)
+"""The fields of the column `outcomes` that the operators of the state give (Outcomes.java)."""
+OUTCOMES = (*IN_STATE, "set_aside", "passed_over")
+READ, STATE = "read", "state"
+"""Names of what a query's progress tells: of each source, with its number behind, and of the state."""
+
+
+def observe_read(checked: DataFrame, pipeline: Pipeline, number: int) -> DataFrame:
+    """Lets the progress tell the outcomes that are known of the records of a source before the state."""
+    outcome = _outcome(pipeline)
+    return checked.observe(f"{READ}{number}", *[F.count_if(outcome == each).alias(each) for each in OUTCOMES])
+
+
+def state_counts() -> list[Column]:
+    """For an observation of the lines behind the state: the outcomes that it has found."""
+    return [F.sum(f"outcomes.{each}").alias(each) for each in IN_STATE]
+
+
+def counted(progress: Mapping[str, Any]) -> dict[str, int]:
+    """The outcomes of a batch's records by its progress, whose sum is the records that were read."""
+    seen = [each for each in (progress.get("observedMetrics") or {}).values() if each is not None]
+    tells = [each if isinstance(each, Mapping) else each.asDict() for each in seen]
+    return {name: sum(each.get(name) or 0 for each in tells) for name in OUTCOMES}
+
+
+def passes(pipeline: RoutePipeline) -> Column:
+    """Whether a change has a row that matches, and an operation that the route passes on."""
+    return F.col("after").isNotNull() & F.col("change.operation").isin(*pipeline.operations)
+
+
+def clock(pipeline: Pipeline) -> Column:
+    """The time, in microseconds, by which a change at a lower place is found to be newer; null where it tells nothing.
+
+    A row that an incremental snapshot has read has the time of the reading, and may be older than a change before it. A
+    keyed topic's records have the time of one of their changes, and a pipeline may write them in another order anew.
+    """
+    time = F.unix_micros("change.source.commit_time")
+    if pipeline.table is not None and not pipeline.ordered_by_offset:
+        return F.lit(None).cast("bigint")
+    return F.when(~F.coalesce(F.col("snapshot") == INCREMENTAL, F.lit(False)), time)
+
+
+def _outcome(pipeline: Pipeline) -> Column:
+    wrong: Column | str = F.lit("set_aside")
+    if pipeline.definition.where_key is not None:
+        # Of no use to the pipeline anyway, so it is no dead letter of its.
+        wrong = F.when(F.col(KEY_MATCHES), "set_aside").otherwise("filtered")
+    outcome = F.when(F.col("passed_over").isNotNull(), "passed_over").when(F.col("problem").isNotNull(), wrong)
+    if isinstance(pipeline, RoutePipeline):
+        outcome = outcome.when(passes(pipeline), "applied").otherwise("filtered")
+    return outcome
