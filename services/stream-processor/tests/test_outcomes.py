@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from statecast.orders.v1.order_pb2 import OrderChange
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.process import Processor, wait_until
+from testkit.stream_processor.truncated_positions import POSITIONS, Event, created, encoded, read_by_snapshot
 from testkit.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -65,4 +66,49 @@ def test_each_record_ends_in_one_way_and_a_log_that_runs_backwards_is_told(
 
     assert list(outcomes().values()) == [1, 1, 1, 1, 100, 1, 1]
     assert processor.log.count("raise source.epoch") == 1
+    assert processor.stop() == 0
+
+
+@pytest.mark.long
+def test_a_snapshot_that_comes_to_rows_from_before_is_told_once(
+    kafka: str, processor_of: Callable[[Mapping[str, Any]], Processor]
+) -> None:
+    name = f"positions-{uuid4().hex[:8]}"
+    for topic in (name, f"{name}.dead-letter", f"{name}-by-key"):
+        create_topic(kafka, topic, 1)
+    processor = processor_of(
+        {
+            "name": name,
+            "source": {**POSITIONS, "topic": name},
+            "group_by": "position_id",
+            "keep": "latest",
+            "sink": {"topic": f"{name}-by-key"},
+            "trigger": {"mode": "realtime", "checkpoint": "5s"},
+        }
+    )
+    producer = Producer({"bootstrap.servers": kafka})
+
+    def send(*events: Event) -> None:
+        for value in encoded(events):
+            producer.produce(name, value=value)
+        producer.flush()
+
+    def counted(outcome: str) -> float:
+        return processor.metric("stream_processor_records_total", pipeline=name, outcome=outcome)
+
+    def told() -> float:
+        return processor.metric("stream_processor_snapshot_rows_total", pipeline=name)
+
+    processor.start()
+    processor.wait_ready()
+    send(read_by_snapshot(8, "700"), created(16, "701"), created(24, "702"))
+    wait_until(lambda: counted("applied") == 3, processor.log_tail)
+    assert told() == 0
+    assert processor.stop() == 0
+    processor.start()
+    processor.wait_ready()
+    send(read_by_snapshot(800, "701"))
+    wait_until(lambda: told() == 1, processor.log_tail)
+
+    assert processor.log.count("a snapshot reads rows") == 1
     assert processor.stop() == 0

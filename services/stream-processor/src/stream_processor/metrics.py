@@ -40,6 +40,10 @@ class Metrics:
         self.input_rate = gauge("input_rows_per_second", "Source records read a second, over the last batch", query)
         # Each record that was read ends in one of them (docs/glossary.md), so their sum is what was read.
         self.records = counter("records", "Records read, by how they have ended", ["pipeline", "outcome"])
+        # Not of the first snapshot, nor of incremental ones. What was deleted in between is in none, and stays.
+        self.snapshot_rows = counter(
+            "snapshot_rows", "Rows read by a snapshot where there were rows from before", ["pipeline"]
+        )
         self.truncated_rows = counter("truncated_rows", "Rows that left because their table was truncated", query)
         # Counted by the sink's end offsets at each look.
         self.output_rows = counter("output_rows", "Records written; what came twice counts twice", query)

@@ -64,7 +64,7 @@ SHAPES: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", ["latest", pytest.param("members", marks=pytest.mark.long), "aggregate"])
 def test_each_record_of_a_pipeline_with_state_ends_in_one_way(shipped: Making, play: Playing, shape: str) -> None:
     moved = change(order("order-20"), order("order-21"), 60)
     old = OrderChange(operation=OPERATION_SNAPSHOT, source=change(None, order(), 25).source, after=order("order-30"))

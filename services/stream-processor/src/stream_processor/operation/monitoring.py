@@ -14,8 +14,9 @@ from stream_processor.definition.pipeline import inputs_of
 from stream_processor.errors import QueryFailedError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.plan import QueryPlan
+from stream_processor.operation.snapshots import Snapshots
 from stream_processor.spark_internals import JVM_LOST
-from stream_processor.steps.outcomes import NEWER, STATE, counted
+from stream_processor.steps.outcomes import NEWER, STATE, counted, observed
 
 log = structlog.get_logger()
 
@@ -69,6 +70,7 @@ class WatchedQuery:
     query: StreamingQuery
     tasks: Callable[[StreamingQuery], int]
     metrics: Metrics
+    snapshots: Snapshots = field(default_factory=Snapshots)
     clock: Callable[[], float] = time.time
     added: bool = False
     """Whether it was added to a run that goes on, whose readiness does not wait for it."""
@@ -152,10 +154,12 @@ class WatchedQuery:
             by_offset = any(each.ordered_by_offset for each in inputs_of(self.plan.pipelines[0]))
             reason = f"{BACKWARDS}: {TWO_PARTITIONS if by_offset else ANOTHER_LOG} (docs/runbook.md)"
             log.warning(reason, pipeline=self.plan.name, records=backwards)
+        again = self.snapshots.rows_read_again(self.plan, progress, outcomes["applied"] > 0)
+        self.metrics.snapshot_rows.labels(self.plan.name).inc(again)
 
     def _tell_truncation(self, progress: Mapping[str, Any]) -> None:
-        seen = (progress.get("observedMetrics") or {}).get(STATE)
-        if seen is None or seen["truncated"] is None:
+        seen = observed(progress, STATE)
+        if seen.get("truncated") is None:
             return
         sequence, rows = seen["truncated"], seen["rows_left"]
         log.warning("the source's table was truncated", query=self.plan.name, sequence=sequence, rows_left=rows)

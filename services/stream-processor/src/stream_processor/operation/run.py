@@ -36,6 +36,7 @@ from stream_processor.operation.plan import (
 )
 from stream_processor.operation.queries import prepare
 from stream_processor.operation.session import drain, missing_slots, start_session, stop
+from stream_processor.operation.snapshots import Snapshots
 from stream_processor.operation.sources import SourceWatch
 from stream_processor.operation.starts import FirstLoads, Starts, without
 from stream_processor.operation.topics import (
@@ -130,7 +131,7 @@ class Runner:
                 loads = FirstLoads(all_plans, lambda name: not checkpoints.exists(name), topics.readable_ends)
             prepared = [(each, prepare(each, spark, self.contract, kafka, checkpoints)) for each in plans]
             tasks = partial(running_tasks, spark.sparkContext.statusTracker())
-            starts = Starts(prepared, loads, tasks, self.metrics, queries)
+            starts = Starts(prepared, loads, tasks, self.metrics, queries, Snapshots(checkpoints))
             additions = Additions(
                 PipelineDirectories(self.directories, [Path(each.file) for each in pipelines], self.settings),
                 list(pipelines),

@@ -12,6 +12,7 @@ from stream_processor.operation.monitoring import Ends, WatchedQuery
 from stream_processor.operation.plan import QueryPlan
 from stream_processor.operation.queries import Prepared, start
 from stream_processor.operation.session import stop_queries
+from stream_processor.operation.snapshots import Snapshots
 
 log = structlog.get_logger()
 
@@ -86,6 +87,7 @@ class Starts:
     tasks: Callable[[StreamingQuery], int]
     metrics: Metrics
     running: list[WatchedQuery] = field(default_factory=list)
+    snapshots: Snapshots = field(default_factory=Snapshots)
     _told: list[str] = field(default_factory=list, init=False)
     _added: set[str] = field(default_factory=set, init=False)
 
@@ -109,7 +111,9 @@ class Starts:
         reasons = {name: self.loads.missing(name, self.running, names) for name in names}
         for plan, prepared in [each for each in self.held if reasons[each[0].name] is None]:
             is_added = plan.name in self._added
-            watched = WatchedQuery(plan, start(plan, prepared), self.tasks, self.metrics, added=is_added)
+            watched = WatchedQuery(
+                plan, start(plan, prepared), self.tasks, self.metrics, self.snapshots, added=is_added
+            )
             self.running.append(watched)
             log.info("started", query=plan.name, source=", ".join(plan.source_topics), sink=plan.sink_topic)
         self.held = [each for each in self.held if reasons[each[0].name] is not None]

@@ -50,7 +50,7 @@ def read_changes(
 def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
     """Adds `change` (the row of the pipeline's change message), `payload`, `problem` and `passed_over` (texts).
 
-    `snapshot` is the connector's word for a row that a snapshot has read, such as `true` or `incremental`, else null.
+    `snapshot` is Debezium's word for a row that a snapshot has read, such as `true` or `incremental`, else null.
 
     Exactly one of `change`, `problem` and `passed_over` is set. The last says why a record is known to be no row, such
     as a tombstone of changes, a record with a key and no value: a connector writes one after each delete so that
@@ -74,7 +74,7 @@ def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> Data
         F.when(F.col("passed_over").isNull(), F.col("decoded.problem")).alias("problem"),
         F.col("decoded.row.source.epoch").alias("epoch"),
         F.col("decoded.row.source.log_sequence_number").alias("sequence"),
-        F.when(F.col("decoded.row.operation") == "OPERATION_SNAPSHOT", "true").alias("snapshot"),
+        F.lit(None).cast("string").alias("snapshot"),
     )
 
 

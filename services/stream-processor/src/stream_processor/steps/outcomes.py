@@ -25,7 +25,21 @@ READ, STATE = "read", "state"
 def observe_read(checked: DataFrame, pipeline: Pipeline, number: int) -> DataFrame:
     """Lets the progress tell the outcomes that are known of the records of a source before the state."""
     outcome = _outcome(pipeline)
-    return checked.observe(f"{READ}{number}", *[F.count_if(outcome == each).alias(each) for each in OUTCOMES])
+    counts = [F.count_if(outcome == each).alias(each) for each in OUTCOMES]
+    return checked.observe(f"{READ}{number}", *counts, *_snapshot_counts())
+
+
+def _snapshot_counts() -> list[Column]:
+    """How many rows snapshots have read, but for incremental ones, where in the log, and where the first change is."""
+    is_change = F.col("change").isNotNull() & F.col("problem").isNull()
+    is_read = is_change & (F.col("snapshot") != INCREMENTAL)
+    place = F.abs("sequence")
+    return [
+        F.count_if(is_read).alias("snapshot_rows"),
+        F.min(F.when(is_read, place)).alias("snapshot_first"),
+        F.max(F.when(is_read, place)).alias("snapshot_last"),
+        F.min(F.when(is_change & F.col("snapshot").isNull(), place)).alias("change_first"),
+    ]
 
 
 def state_counts() -> list[Column]:
@@ -35,9 +49,17 @@ def state_counts() -> list[Column]:
 
 def counted(progress: Mapping[str, Any]) -> dict[str, int]:
     """The outcomes of a batch's records by its progress, whose sum is the records that were read."""
-    seen = [each for each in (progress.get("observedMetrics") or {}).values() if each is not None]
-    tells = [each if isinstance(each, Mapping) else each.asDict() for each in seen]
+    tells = [observed(progress, name) for name in progress.get("observedMetrics") or {}]
     return {name: sum(each.get(name) or 0 for each in tells) for name in OUTCOMES}
+
+
+def observed(progress: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """What the progress tells under a name; nothing when it does not tell it."""
+    seen = (progress.get("observedMetrics") or {}).get(name)
+    if seen is None or isinstance(seen, Mapping):
+        return seen or {}
+    row: Mapping[str, Any] = seen.asDict()
+    return row
 
 
 def passes(pipeline: RoutePipeline) -> Column:
