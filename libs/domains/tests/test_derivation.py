@@ -86,6 +86,14 @@ def test_a_table_of_events_is_refused(derived: Callable[..., Derivation]) -> Non
         derived(BESIDE.replace("compacted: true", "compacted: false"), PIPELINE, table + rest)
 
 
+def test_a_compacted_topic_of_changes_is_refused_but_for_routes(derived: Callable[..., Derivation]) -> None:
+    compacted = BESIDE.replace("partitions: 2,", "partitions: 2, compacted: true,")
+
+    assert derived(compacted, ROUTE).topics
+    with pytest.raises(DomainFileError, match=r"source\.topic: readings is read as changes and is compacted"):
+        derived(compacted, PIPELINE)
+
+
 def test_topics_have_what_each_service_needs_of_them(derived: Callable[..., Derivation]) -> None:
     topics = {topic.name: topic for topic in derived(BESIDE, PIPELINE, ROUTE).topics}
 
@@ -93,7 +101,7 @@ def test_topics_have_what_each_service_needs_of_them(derived: Callable[..., Deri
         *("readings", "readings.dead-letter", "rooms", "readings-by-sensor", "alarms"),
         *("push-channels", "revoked-consumers", "job-runs"),
     ]
-    assert topics["readings"].access == {"gateway": ("Write",), "stream-processor": ("Read",)}
+    assert topics["readings"].access == {"gateway": ("Write",), "stream-processor": ("Read", "DescribeConfigs")}
     assert topics["readings"].config["retention.ms"] == "604800000"
     assert topics["readings.dead-letter"].config["max.message.bytes"] == "2016384"
     assert topics["rooms"].config == {"cleanup.policy": "compact"}

@@ -9,7 +9,7 @@ from statecast_domains.domain_file import DomainFile, TopicSection
 from statecast_domains.errors import DomainFileError, PipelineFileError
 from statecast_domains.own_topics import edge_stores, own_topics
 from statecast_domains.pipeline_file import PipelineFile
-from statecast_domains.row_topics import CLEANUP_POLICY, events_as_rows
+from statecast_domains.row_topics import CLEANUP_POLICY, keeps_rows, misread_topics
 from statecast_service.settings import suggest
 from statecast_service.topic_names import MAX_TOPIC_NAME, is_topic_name
 
@@ -95,14 +95,7 @@ class _System:
             self.pipelines[pipeline.name] = str(file)
             for key, topic in _read(pipeline):
                 self._allow(topic, str(file), key, PROCESSOR, "Read")
-            for section, source in pipeline.sources.items():
-                if source.table is not None:
-                    self._allow(source.topic, str(file), f"{section}.topic", PROCESSOR, "DescribeConfigs")
-                    self._delay_compaction(source.topic)
-                self._add_dead_letters(source.topic)
-            policies = {name: topic.config[CLEANUP_POLICY] for name, topic in self.topics.items()}
-            for key, problem in events_as_rows(pipeline, policies):
-                raise PipelineFileError(str(file), key, problem)
+            self._read_sources(file, pipeline)
             if pipeline.keep.shape != "route":
                 self.add_store(keyed_store(pipeline, about), str(file), "name")
         for index, plain in enumerate(domain.file.stores):
@@ -114,6 +107,17 @@ class _System:
                     str(domain.domain_file), f"stores[{index}].topic", f"{problem}: no lookup would find them"
                 )
             self.add_store(plain_store(plain, about), str(domain.domain_file), f"stores[{index}].name")
+
+    def _read_sources(self, file: object, pipeline: PipelineFile) -> None:
+        for section, source in pipeline.sources.items():
+            if source.table is not None or keeps_rows(pipeline):
+                self._allow(source.topic, str(file), f"{section}.topic", PROCESSOR, "DescribeConfigs")
+            if source.table is not None:
+                self._delay_compaction(source.topic)
+            self._add_dead_letters(source.topic)
+        policies = {name: topic.config[CLEANUP_POLICY] for name, topic in self.topics.items()}
+        for key, problem in misread_topics(pipeline, policies):
+            raise PipelineFileError(str(file), key, problem)
 
     def _add_topic(self, topic: Topic, file: object, key: str) -> None:
         former = self.named_in.setdefault(topic.name, str(file))

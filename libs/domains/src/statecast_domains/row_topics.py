@@ -1,4 +1,4 @@
-"""Tells which topics hold no rows under their keys, although a pipeline reads them as tables."""
+"""Tells which topics are not kept as a pipeline reads them: tables that are none, and changes that are compacted."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,6 +10,23 @@ CLEANUP_POLICY = "cleanup.policy"
 def is_compacted(policy: str) -> bool:
     """Whether a topic with this `cleanup.policy` keeps the newest record of each key."""
     return "compact" in policy.split(",")
+
+
+def keeps_rows(pipeline: PipelineFile) -> bool:
+    """Whether the pipeline remembers rows; a route without totals does not."""
+    return pipeline.keep.route is None or bool(pipeline.keep.route.totals)
+
+
+def misread_topics(pipeline: PipelineFile, policies: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Finds topics that are not kept as the pipeline reads them: the key in the file, and the problem.
+
+    `policies` has the `cleanup.policy` by topic, as far as it is known.
+    """
+    yield from events_as_rows(pipeline, policies)
+    for section, source in pipeline.sources.items():
+        policy = policies.get(source.topic, "delete")
+        if keeps_rows(pipeline) and source.table is None and is_compacted(policy):
+            yield f"{section}.topic", compacted_changes(source.topic, policy)
 
 
 def events_as_rows(pipeline: PipelineFile, policies: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -30,4 +47,13 @@ def not_compacted(topic: str, policy: str) -> str:
         f"{topic} is read as a table and is not compacted ({CLEANUP_POLICY} is {policy}), so its records look like "
         "events: each would be the newest version of the row under its key, in place of the one before. If they are "
         "rows, make the topic a compacted one; events, each of which counts, are read by a route, or as changes"
+    )
+
+
+def compacted_changes(topic: str, policy: str) -> str:
+    """Why no pipeline that keeps rows may read the topic, and what to do about it."""
+    return (
+        f"{topic} is read as changes and is compacted ({CLEANUP_POLICY} is {policy}): of a deleted row the tombstone "
+        "alone may be left, which tells no place in the log, and the row would stay for good. Set its "
+        f"{CLEANUP_POLICY} to delete, and its retention.ms to longer than the process may stand still, or -1"
     )

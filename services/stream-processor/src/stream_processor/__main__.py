@@ -19,7 +19,7 @@ from statecast_domains.derivation import policies_of
 from statecast_domains.directories import DOMAIN_FILE, pipeline_files
 from statecast_domains.domain_file import read_domain_file
 from statecast_domains.errors import DomainFileError, PipelineFileError
-from statecast_domains.row_topics import events_as_rows
+from statecast_domains.row_topics import misread_topics
 from statecast_service.errors import ServiceError
 from statecast_service.health import HealthServer
 from statecast_service.logs import configure_logs
@@ -77,10 +77,10 @@ def _check(files: Sequence[Path], contract: Contract) -> int:
 
 
 def _check_beside(file: Path, pipeline: Pipeline) -> None:
-    """Raises DomainFileError for a table on a topic of events, as far as a domain's file beside it declares topics."""
+    """Raises DomainFileError for a topic that is not kept as it is read, as far as a domain's file beside it says."""
     beside = file.parent / DOMAIN_FILE
     if beside.exists():
-        for key, problem in events_as_rows(pipeline.definition, policies_of(read_domain_file(beside))):
+        for key, problem in misread_topics(pipeline.definition, policies_of(read_domain_file(beside))):
             raise PipelineFileError(str(file), key, problem)
 
 

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterable
 from unittest.mock import MagicMock
+from uuid import uuid4
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -14,13 +15,14 @@ from stream_processor.operation import topics as module
 from stream_processor.operation.topics import (
     Topics,
     Waiting,
-    check_tables,
+    check_kept,
     read_records,
     wait_while_missing,
     with_record_limits,
 )
 from testkit.stream_processor.fakes import FakeTopics
-from testkit.stream_processor.process import wait_until
+from testkit.stream_processor.process import Processor, wait_until
+from testkit.topics import create_topic
 
 
 def test_it_waits_until_all_topics_exist_and_says_what_is_missing() -> None:
@@ -73,7 +75,7 @@ def test_a_joined_table_that_may_forget_too_soon_is_refused(shipped: Callable[..
     with pytest.raises(
         ConfigurationError, match=r"^sales-by-store is read as a table, and may be compacted after 0 ms"
     ):
-        check_tables([shipped("stores-with-sales")], lags)
+        check_kept([shipped("stores-with-sales")], lags)
 
 
 def test_a_table_of_events_is_refused_with_what_to_do(shipped: Callable[..., Pipeline]) -> None:
@@ -83,8 +85,19 @@ def test_a_table_of_events_is_refused_with_what_to_do(shipped: Callable[..., Pip
     source = {"topic": "invoices", "message": "statecast.sales.v1.Invoice", "format": "table", "values": "json"}
 
     with pytest.raises(ConfigurationError, match=r"^invoices is read as a table and is not compacted .* by a route"):
-        check_tables([shipped("invoices-by-store", source=source)], policies)
-    check_tables([shipped("home-delivery", source=source)], policies)
+        check_kept([shipped("invoices-by-store", source=source)], policies)
+    check_kept([shipped("home-delivery", source=source)], policies)
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete,compact"])
+def test_a_compacted_topic_of_changes_is_refused_but_for_routes(shipped: Callable[..., Pipeline], policy: str) -> None:
+    def policies(topics: Iterable[str], _: str) -> dict[str, str]:
+        return dict.fromkeys(topics, policy)
+
+    check_kept([shipped("home-delivery")], policies)
+    for name in ("orders-by-key", "orders-by-customer", "rewards-by-customer", "loyalty-notifications"):
+        with pytest.raises(ConfigurationError, match=r"is read as changes and is compacted .*Set its cleanup\.policy"):
+            check_kept([shipped(name)], policies)
 
 
 @pytest.fixture
@@ -190,3 +203,21 @@ def test_it_knows_what_the_broker_has(brokers: KafkaSettings, kafka: str, create
         return False
 
     wait_until(has_an_end, lambda: "no end")
+
+
+@pytest.mark.kafka
+def test_a_process_on_a_compacted_topic_of_changes_ends_at_once(
+    kafka: str, processor_of: Callable[..., Processor]
+) -> None:
+    name = f"compacted-{uuid4().hex[:8]}"
+    create_topic(kafka, name, 1, {"cleanup.policy": "compact"})
+    for topic in (f"{name}.dead-letter", f"{name}-by-key"):
+        create_topic(kafka, topic, 1)
+    source = {"topic": name, "message": "statecast.orders.v1.OrderChange"}
+    content = {"source": source, "group_by": "order_id", "keep": "latest", "sink": {"topic": f"{name}-by-key"}}
+    processor = processor_of({"name": name, **content})
+
+    processor.start()
+
+    assert processor.wait_end() == 2
+    assert f"{name} is read as changes and is compacted" in processor.log

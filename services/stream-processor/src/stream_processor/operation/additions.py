@@ -34,7 +34,7 @@ from stream_processor.operation.plan import (
     topics_of,
 )
 from stream_processor.operation.starts import Starts
-from stream_processor.operation.topics import Topics, check_tables, with_record_limits
+from stream_processor.operation.topics import Topics, check_kept, with_record_limits
 from stream_processor.settings import Settings
 
 log = structlog.get_logger()
@@ -127,7 +127,7 @@ class Additions:
         if (missing := self.topics.missing(access_of([pipeline]))) is not None:
             raise TopicsMissingError(missing)
         [pipeline] = with_record_limits([pipeline], self.topics.max_record_bytes)
-        check_tables([pipeline], self.topics.config)
+        check_kept([pipeline], self.topics.config)
         names = topics_of([pipeline])
         apart = [letters_apart(each) for each in inputs_of(pipeline) if self._is_checked(each.source_topic)]
         states = self.topics.states(names)

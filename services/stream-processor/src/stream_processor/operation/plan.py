@@ -128,7 +128,8 @@ def access_of(pipelines: Sequence[Pipeline]) -> dict[str, set[str]]:
         access[each.sink_topic] |= {"Write", "DescribeConfigs"}
         for read in inputs_of(each):
             access[dead_letter_topic(read.source_topic)] |= {"Write", "DescribeConfigs"}
-            if read.table is not None:
+            # How a table or a topic of changes is compacted matters to who keeps its rows.
+            if read.table is not None or read.shuffles:
                 access[read.source_topic] |= {"DescribeConfigs"}
     return access
 

@@ -42,7 +42,7 @@ from stream_processor.operation.starts import FirstLoads, Starts, without
 from stream_processor.operation.topics import (
     TOPICS_POLL_S,
     Topics,
-    check_tables,
+    check_kept,
     wait_while_missing,
     with_record_limits,
 )
@@ -82,7 +82,7 @@ class Runner:
             states = topics.states(names)
             partitions = {name: each.partitions for name, each in states.items()}
             pipelines = with_record_limits(pipelines, topics.max_record_bytes)
-            check_tables(pipelines, topics.config)
+            check_kept(pipelines, topics.config)
         keyed = any(each.shuffles for each in pipelines)
         if keyed and not self._wait(CheckpointedGroup(self.settings).refused, TOPICS_POLL_S):
             return

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, Resou
 from google.protobuf.message import DecodeError
 
 from statecast.state.v1.state_pb2 import StateRecord
-from statecast_domains.row_topics import CLEANUP_POLICY, is_compacted, not_compacted
+from statecast_domains.row_topics import CLEANUP_POLICY, compacted_changes, is_compacted, not_compacted
 from statecast_domains.values import EARLIEST, LATEST
 from statecast_service.kafka import KafkaSettings, connect, denied, reason
 from stream_processor.definition.pipeline import (
@@ -288,14 +288,18 @@ def _limited(pipeline: LimitedPipeline, sizes: Mapping[str, int]) -> LimitedPipe
     return limited
 
 
-def check_tables(pipelines: Sequence[Pipeline], config: Callable[[Iterable[str], str], dict[str, str]]) -> None:
-    """Raises ConfigurationError for the source topic of a table that is none, or may forget what a restart reads again.
+def check_kept(pipelines: Sequence[Pipeline], config: Callable[[Iterable[str], str], dict[str, str]]) -> None:
+    """Raises ConfigurationError for a source topic that is not kept as its pipeline reads it.
 
-    A topic that is not compacted holds events. And after a crash a query reads on from its last checkpoint: if the
-    record has been compacted away by which a row came into a group, of which readers know, nothing would tell them that
-    it left. May raise KafkaException.
+    A topic of changes that is compacted loses deletes, and a table's that is not compacted holds events. And after a
+    crash a query reads on from its last checkpoint: if the record of a table has been compacted away by which a row
+    came into a group, of which readers know, nothing would tell them that it left. May raise KafkaException.
     """
     readings = [read for each in pipelines for read in inputs_of(each)]
+    changes = {each.source_topic for each in readings if each.table is None and each.shuffles}
+    for topic, policy in sorted((config(changes, CLEANUP_POLICY) if changes else {}).items()):
+        if is_compacted(policy):
+            raise ConfigurationError(compacted_changes(topic, policy))
     tables = {each.source_topic for each in readings if each.table and each.shuffles}
     rows = {each.source_topic for each in readings if each.ordered_by_offset and each.shuffles}
     for topic, policy in sorted((config(rows, CLEANUP_POLICY) if rows else {}).items()):
