@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from statecast_client.__main__ import main as statecast
+from statecast_onboarding.connector_file import JSON_CONVERTER
 from testkit.postgres import PostgresProcess
 
 
@@ -93,3 +94,20 @@ def test_settings_of_a_connector_that_are_no_texts_stay_as_they_are(database: Po
     connector = json.loads((out / "connector.json").read_text())
     assert connector == {**edited, "table.include.list": "public.shipments,stock.levels"}
     assert "topic: 7.stock.levels" in (out / "pipelines/levels-by-key.yaml").read_text().replace('"', "")
+
+
+def test_settings_that_lose_changes_with_another_table_are_set_right_and_said(
+    database: PostgresProcess, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out.mkdir()
+    former = {"topic.prefix": "shop", "table.include.list": "public.shipments", "value.converter": JSON_CONVERTER}
+    former |= {"publication.autocreate.mode": "filtered", "skipped.operations": "t"}
+    (out / "connector.json").write_text(json.dumps(former))
+
+    assert statecast(["import", database.server.dsn, "--out", str(out), "--table", "stock.levels"]) == 0
+    said = capsys.readouterr().out
+    right = {"skipped.operations": "none", "value.converter.replace.null.with.default": "false"}
+    tables = {"table.include.list": "public.shipments,stock.levels"}
+    assert json.loads((out / "connector.json").read_text()) == {**former, **tables, **right}
+    assert f"set skipped.operations to none in {out}/connector.json" in said
+    assert "UPDATE stock.levels SET depot = depot;" in said

@@ -9,9 +9,37 @@ import psycopg
 from statecast_onboarding.table_names import split_name, sql_name
 
 REPLICA_IDENTITIES = {"d": "default", "f": "full", "i": "index", "n": "nothing"}
+_UNSENT = frozenset(
+    (
+        "name",
+        "pg_lsn",
+        "xid",
+        "xid8",
+        "tid",
+        "jsonpath",
+        "tsquery",
+        "txid_snapshot",
+        "pg_snapshot",
+        "regclass",
+        "regtype",
+    )
+)
+"""Types for which Debezium's connector has no form: it leaves such columns out, or sends NULL."""
+_UNSENT_IN_ARRAYS = _UNSENT | frozenset(
+    ("interval", "money", "xml", "bit", "bit varying", "point", "line", "lseg", "box", "path", "polygon", "circle")
+)
 _WEAKEST = "nidf"
 _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence", "c": "a type"}
 
+_TYPES = """
+SELECT a.attname AS name, format_type(b.oid, NULL) || CASE WHEN a.attndims > 1 THEN '[]' ELSE '' END AS type,
+       a.attndims > 1 OR EXISTS (SELECT FROM pg_type e WHERE e.oid IN (b.oid, b.typelem)
+               AND (e.typtype IN ('c', 'm') OR e.typtype = 'd' AND e.oid = b.typelem)) AS formless
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+JOIN pg_type b ON b.oid = coalesce(nullif(t.typbasetype, 0), t.oid)
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+"""Composites, multiranges, arrays of domains and of arrays have no form either."""
 _RELATION = """
 WITH named AS (
   SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -56,6 +84,17 @@ def find_relation(connection: "psycopg.Connection[dict[str, Any]]", name: str) -
     identity = min(row["identities"], key=_WEAKEST.index)
     obstacles = tuple(_obstacles(row, sql_name(name)))
     return Relation(row["oid"], REPLICA_IDENTITIES[identity], row["kind"] == "p", row["kind"] in "rp", obstacles)
+
+
+def unsent_columns(connection: "psycopg.Connection[dict[str, Any]]", oid: int) -> dict[str, str]:
+    """The columns of a table that the connector leaves out, or sends as NULL, each with its type."""
+    rows = connection.execute(_TYPES, [oid])
+    return {row["name"]: row["type"] for row in rows if row["formless"] or not _has_form(row["type"])}
+
+
+def _has_form(type_name: str) -> bool:
+    name = type_name.removesuffix("[]")
+    return name not in (_UNSENT if name == type_name else _UNSENT_IN_ARRAYS)
 
 
 def _obstacles(row: dict[str, Any], table: str) -> Sequence[str]:

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from statecast_onboarding.errors import OnboardingError, UnreachableError
-from statecast_onboarding.postgres_capture import find_relation
+from statecast_onboarding.postgres_capture import find_relation, unsent_columns
 from statecast_onboarding.table import (
     DATE,
     INTERVAL,
@@ -114,13 +114,13 @@ def read_table(url: str, name: str, topic_prefix: str = "") -> Table:
             raise OnboardingError(f"{schema}.{table} {relation.obstacles[0]}")
         rows = connection.execute(_COLUMNS, {"table": relation.oid}).fetchall()
         key = tuple(row["name"] for row in connection.execute(_KEY, (relation.oid,)))
-    if generated := [row["name"] for row in rows if row["generated"] and row["name"] in key]:
-        raise OnboardingError(
-            f"{schema}.{table} has the generated column {generated[0]} in its primary key: take another"
-        )
-    sent = [_column(row) for row in rows if not row["generated"]]
-    columns, left_out = usable(sent, key)
-    left_out += tuple(f"{row['name']}: generated; PostgreSQL does not publish it" for row in rows if row["generated"])
+        formless = unsent_columns(connection, relation.oid)
+    unsent = {name: f"of type {type_}, which the connector leaves out" for name, type_ in formless.items()}
+    unsent |= {row["name"]: "generated; PostgreSQL does not publish it" for row in rows if row["generated"]}
+    if column := next((name for name in key if name in unsent), None):
+        raise OnboardingError(f"{schema}.{table} has {column} in its primary key, {unsent[column]}: take another")
+    columns, left_out = usable([_column(row) for row in rows if row["name"] not in unsent], key)
+    left_out += tuple(f"{column}: {reason}" for column, reason in unsent.items())
     topic, sql = topic_of(prefix, schema, table), sql_name(name)
     return Table(table, topic, columns, key, left_out, relation.identity, sql, relation.partitioned)
 

@@ -1,6 +1,7 @@
 """Tables of a real PostgreSQL whose changes the log does not tell, or not as they were made."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,10 @@ from statecast_onboarding.doctor.database_checks import check_database
 from testkit.postgres import PostgresProcess
 
 CONFIG = {"slot.name": "kinds", "publication.name": "kinds", "publication.autocreate.mode": "disabled"}
+UNSENT = (
+    "size (kinds.size), sizes (kinds.size[]), stays (interval[]), place (pg_lsn), counts (kinds.count[]), "
+    "ranges (int4multirange), flags (bit[]), grid (integer[][])"
+)
 SCHEMA = """
 CREATE SCHEMA kinds;
 CREATE TABLE kinds.deferrable (id int PRIMARY KEY DEFERRABLE);
@@ -27,6 +32,13 @@ CREATE TABLE kinds.floats (id text PRIMARY KEY, readings float8[], prices numeri
 CREATE TABLE kinds.texts (id int PRIMARY KEY, note text, tags text[]);
 CREATE TABLE kinds.computed (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED, document oid);
 CREATE TABLE kinds.computed_key (id int, twice int GENERATED ALWAYS AS (id * 2) STORED PRIMARY KEY);
+CREATE TYPE kinds.size AS (width int, height int);
+CREATE DOMAIN kinds.count AS int;
+CREATE TYPE kinds.mood AS ENUM ('good');
+CREATE TABLE kinds.boxes (id int PRIMARY KEY, size kinds.size, sizes kinds.size[], stays interval[],
+  place pg_lsn, counts kinds.count[], ranges int4multirange, flags bit(3)[],
+  at int4range[], moods kinds.mood[], kept kinds.count, grid int[][]);
+CREATE TABLE kinds.by_size (size kinds.size PRIMARY KEY);
 CREATE TABLE kinds.by_index (id int PRIMARY KEY, code int NOT NULL UNIQUE);
 ALTER TABLE kinds.by_index REPLICA IDENTITY USING INDEX by_index_code_key;
 """
@@ -64,6 +76,7 @@ def lines(database: PostgresProcess, *tables: str, runs: bool = False) -> list[s
         ("computed", "WARN  table kinds.computed: twice are generated"),
         ("computed", "WARN  table kinds.computed: document may name large objects"),
         ("computed_key", "FAIL  table kinds.computed_key: has a generated column in its primary key"),
+        ("boxes", f"WARN  table kinds.boxes: {UNSENT} is of a type that the connector leaves out"),
         ("by_index", "FAIL  table kinds.by_index: has REPLICA IDENTITY INDEX without id of the primary key"),
     ],
 )
@@ -73,7 +86,9 @@ def test_what_the_log_does_not_tell_is_named(database: PostgresProcess, table: s
     assert any(line.startswith(start) for line in findings), findings
 
 
-@pytest.mark.parametrize("table", ["deferrable", "unlogged", "a_view", "a_copy", "parent", "parts", "computed_key"])
+@pytest.mark.parametrize(
+    "table", ["deferrable", "unlogged", "a_view", "a_copy", "parent", "parts", "computed_key", "by_size"]
+)
 def test_what_the_log_does_not_tell_is_not_imported(
     database: PostgresProcess, table: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,6 +96,17 @@ def test_what_the_log_does_not_tell_is_not_imported(
 
     assert status == 2
     assert f"kinds.{table} " in capsys.readouterr().err
+
+
+def test_columns_that_the_connector_leaves_out_are_named_in_the_message(
+    database: PostgresProcess, tmp_path: Path
+) -> None:
+    out = tmp_path / "team"
+    assert statecast(["import", database.server.dsn, "--table", "kinds.boxes", "--out", str(out)]) == 0
+
+    proto = (out / "messages/boxes.proto").read_text()
+    assert "// Left out: size: of type kinds.size, which the connector leaves out." in proto
+    assert "// Left out: stays: of type interval[], which the connector leaves out." in proto
 
 
 def test_the_way_out_of_a_deferrable_key_is_sql(database: PostgresProcess) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from statecast_onboarding.doctor.finding import Finding, fail, ok, warn
 from statecast_onboarding.doctor.publication_checks import publication_of
-from statecast_onboarding.postgres_capture import Relation, find_relation
+from statecast_onboarding.postgres_capture import Relation, find_relation, unsent_columns
 from statecast_onboarding.postgres_table import Connection
 from statecast_onboarding.table_names import sql_name
 
@@ -52,8 +52,9 @@ def check_table(connection: Connection, name: str, config: Mapping[str, str], pu
     [table] = connection.execute(_TABLE, [relation.oid]).fetchall()
     yield from _access(name, table, config, published)
     columns = connection.execute(_COLUMNS, [relation.oid]).fetchall()
-    yield from _columns(subject, columns)
-    yield _identity(name, relation, table, columns)
+    unsent = unsent_columns(connection, relation.oid)
+    yield from _columns(subject, columns, unsent)
+    yield _identity(name, relation, table, [column for column in columns if column["name"] not in unsent])
 
 
 def _access(name: str, table: Mapping[str, Any], config: Mapping[str, str], published: bool) -> Iterator[Finding]:
@@ -72,13 +73,17 @@ def _access(name: str, table: Mapping[str, Any], config: Mapping[str, str], publ
         yield fail(subject, f"{text}: {todo}")
 
 
-def _columns(subject: str, columns: list[dict[str, Any]]) -> Iterator[Finding]:
+def _columns(subject: str, columns: list[dict[str, Any]], unsent: Mapping[str, str]) -> Iterator[Finding]:
     generated = [column["name"] for column in columns if column["generated"]]
     if any(column["generated"] and column["of_key"] for column in columns):
         yield fail(subject, "has a generated column in its primary key, and it is not published: take another key")
     elif generated:
         text = "are generated, and changes do not have them though a snapshot does"
         yield warn(subject, f"{', '.join(generated)} {text}: leave them out of the message")
+    if unsent:
+        names = ", ".join(f"{column} ({type_})" for column, type_ in unsent.items())
+        text = "of a type that the connector leaves out, so rows do not have it"
+        yield warn(subject, f"{names} is {text}: keep it as jsonb, or in columns of other types")
     if objects := [column["name"] for column in columns if column["type"] in LARGE_OBJECTS]:
         text = "may name large objects, whose contents are not in the log"
         yield warn(subject, f"{', '.join(objects)} {text}: keep them as bytea")
