@@ -1,4 +1,4 @@
-"""Which tables of a PostgreSQL tell their changes by the log, and why others do not."""
+"""Finds tables and columns of a PostgreSQL whose changes do not arrive, by its catalogue."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ FROM named c LEFT JOIN pg_constraint p ON p.conrelid = c.oid AND p.contype = 'p'
 
 @dataclass(frozen=True)
 class Relation:
-    """What PostgreSQL's catalogue says of a table, a view or the like."""
+    """A table, a view or the like, as PostgreSQL's catalogue has it."""
 
     oid: int
     identity: str

@@ -1,4 +1,4 @@
-"""What of a MySQL or MariaDB will not work: its binlog, the user, and the tables that are to be sent."""
+"""Checks a MySQL or MariaDB: its binlog, the user, and the tables that are to be sent."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -46,7 +46,7 @@ _REPLICATES = re.compile(r"REPLICATION SLAVE|ALL PRIVILEGES ON \*\.\*|GRANT [`'\
 
 
 def check_binlog_database(url: str, tables: Collection[str], config: Mapping[str, str]) -> Iterator[Finding]:
-    """What will not work with `tables`, as database.table. `config` is the connector's."""
+    """Finds problems of `tables`, as database.table, and of their server. `config` is the connector's."""
     try:
         with _open_database(url) as cursor:
             yield from _server(cursor)

@@ -1,4 +1,4 @@
-"""Whether a connector runs at Kafka Connect, and which others stand in its way."""
+"""Checks that a connector runs at Kafka Connect, and that no other takes its slot or publication."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from statecast_service.settings import suggest
 
 TIMEOUT_S = 10.0
 _OWN = {"slot.name": "debezium", "publication.name": "dbz_publication"}
-"""What two connectors of one database cannot share, with Debezium's defaults."""
+"""Settings that two connectors of one database cannot share, with Debezium's defaults."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def running_connector(url: str, name: str) -> RunningConnector:
 
 
 def shared_parts(name: str, config: Mapping[str, str], configs: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
-    """What a connector shares with others of its database and must have alone. `configs` are those of all."""
+    """Finds settings that a connector must have alone and shares. `configs` are those of all connectors."""
     if "slot.name" not in config and not config.get("connector.class", "").endswith("PostgresConnector"):
         return
     same = ("connector.class", "database.hostname", "database.port", "database.dbname")

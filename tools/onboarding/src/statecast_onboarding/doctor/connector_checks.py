@@ -1,4 +1,4 @@
-"""What of a Debezium connector's configuration will not work: its class, tables, operations and settings."""
+"""Checks the configuration of a Debezium connector: its class, tables, operations and settings."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -28,7 +28,7 @@ def table_of(topic: str, config: Mapping[str, str]) -> str:
 
 
 def check_sources(config: Mapping[str, str], topics: Collection[str]) -> Iterator[Finding]:
-    """Which source topics of pipelines nobody writes, because the connector sends their table under another prefix."""
+    """Finds source topics that nobody writes, because the connector sends their table under another prefix."""
     prefix = config.get("topic.prefix", "")
     if not prefix or "Router" in " ".join(config.values()):
         return
@@ -43,7 +43,7 @@ def check_sources(config: Mapping[str, str], topics: Collection[str]) -> Iterato
 
 
 def check_config(config: Mapping[str, str], tables: Collection[str], compacted: Collection[str]) -> Iterator[Finding]:
-    """What of a configuration will not work.
+    """Finds problems of a configuration.
 
     `tables` are those that must be sent, as schema.table; `compacted` the source topics that Kafka compacts.
     """

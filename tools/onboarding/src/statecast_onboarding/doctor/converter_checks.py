@@ -1,4 +1,4 @@
-"""What of a connector's converters writes other keys and values than pipelines read."""
+"""Checks that a connector's converters write keys and values as pipelines read them."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""What of a PostgreSQL will not work: its settings, the role, the slot, and the tables that are to be sent."""
+"""Checks a PostgreSQL: its settings, the role, the slot, and the tables that are to be sent."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -37,7 +37,7 @@ SELECT current_setting('max_replication_slots')::int - count(*) AS free,
 def check_database(
     url: str, tables: Collection[str], config: Mapping[str, str], runs: bool = False
 ) -> Iterator[Finding]:
-    """What will not work with `tables`, as schema.table; without any, with those that the connector sends.
+    """Finds problems of `tables`, as schema.table; without any, of those that the connector sends.
 
     `config` is the connector's: publication and slot. When it `runs`, somebody must read the slot.
     """
@@ -70,7 +70,7 @@ def _sent_tables(connection: Connection, config: Mapping[str, str]) -> list[str]
 
 
 def _unread(sent: Collection[str], tables: Collection[str], config: Mapping[str, str]) -> Iterator[Finding]:
-    """Tables that the connector sends, and nobody reads."""
+    """Finds tables that the connector sends, and nobody reads."""
     if unread := sorted(set(sent) - set(tables)) if tables else []:
         some = ", ".join(unread[:MAX_NAMED]) + (f" and {len(unread) - MAX_NAMED} more" if unread[MAX_NAMED:] else "")
         text = f"is {config.get(TABLES, 'missing')}: it sends {some} too, and waits for ever where a topic is missing"

@@ -1,4 +1,4 @@
-"""What of a Kafka will not work: topics that are missing or kept in the wrong way, ACLs, and partitioners."""
+"""Checks a Kafka: its topics, ACLs and groups, and the newest records of stores and sources."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence

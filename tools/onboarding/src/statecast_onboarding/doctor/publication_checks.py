@@ -1,4 +1,4 @@
-"""Whether PostgreSQL publishes the tables, with all rows, columns and operations."""
+"""Checks that PostgreSQL publishes the tables, with all rows, columns and operations."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -39,7 +39,7 @@ def publication_exists(connection: Connection, config: Mapping[str, str]) -> boo
 def check_publication(
     connection: Connection, tables: Collection[str], config: Mapping[str, str], runs: bool
 ) -> Iterator[Finding]:
-    """What the connector's publication leaves out of `tables`, as schema.table."""
+    """Finds rows, columns and operations of `tables`, as schema.table, that the publication leaves out."""
     name, mode = publication_of(config), config.get("publication.autocreate.mode", "all_tables")
     subject = f"publication {name}"
     publication = connection.execute(_PUBLICATION, [name]).fetchone()

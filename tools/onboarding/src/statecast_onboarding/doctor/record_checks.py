@@ -1,4 +1,4 @@
-"""What the newest records of a topic tell: partitioners, forms of keys, clocks and transactions that stay open."""
+"""Checks the newest records of a topic: partitioners, forms of keys, clocks and transactions that stay open."""
 
 import time
 from collections import defaultdict
@@ -115,7 +115,7 @@ def _text(key: bytes) -> str | None:
 
 
 def check_clock(topic: str, records: Iterable[Sampled]) -> Iterator[Finding]:
-    """Whether the times of records are milliseconds of about now."""
+    """Finds times in other units than milliseconds, and times ahead."""
     latest = max((record.time_ms for record in records if record.time_ms is not None), default=0)
     if latest > MICROSECONDS:
         text = f"has a record of the time {latest}, which counts microseconds or nanoseconds: Kafka's are milliseconds"

@@ -1,4 +1,4 @@
-"""Whether a connector reads its slot in PostgreSQL: Connect says RUNNING also of one that fails again and again."""
+"""Checks that a connector reads its slot: Connect says RUNNING also of one that fails again and again."""
 
 import time
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def slot_of(config: Mapping[str, str]) -> str:
 
 
 def check_unread(connection: Connection, config: Mapping[str, str]) -> Finding | None:
-    """What a slot keeps that nobody reads now."""
+    """Finds a slot that nobody reads now, and how much of the log it keeps."""
     slot = connection.execute(_SLOT, [slot_of(config)]).fetchone()
     if slot is None or slot["reader"] is not None:
         return None
@@ -33,7 +33,7 @@ def check_unread(connection: Connection, config: Mapping[str, str]) -> Finding |
 
 
 def check_reader(connection: Connection, config: Mapping[str, str]) -> Finding:
-    """Whether one session reads the slot of a connector that runs. Takes WATCHED_S until it is known that none does."""
+    """Finds whether one session reads the slot of a connector that runs; takes WATCHED_S where none does."""
     subject, deadline = f"slot {slot_of(config)}", time.monotonic() + WATCHED_S
     readers: list[int | None] = []
     while True:

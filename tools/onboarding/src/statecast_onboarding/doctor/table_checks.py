@@ -1,4 +1,4 @@
-"""What of a PostgreSQL's table will not work: its kind, key, rights, replica identity and columns."""
+"""Checks a table of PostgreSQL: its kind, key, rights, replica identity and columns."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -38,7 +38,7 @@ LARGE_OBJECTS = ("oid", "lo")
 
 
 def check_table(connection: Connection, name: str, config: Mapping[str, str], published: bool) -> Iterator[Finding]:
-    """What will not work with a table, named as schema.table. `published`: the connector's publication is there."""
+    """Finds problems of a table, named as schema.table. `published`: the connector's publication is there."""
     subject, relation = f"table {name}", find_relation(connection, name)
     if relation is None:
         yield fail(subject, "does not exist, or is not visible to the role: correct its name, or grant USAGE")

@@ -1,4 +1,4 @@
-"""What of a topic's settings loses rows: how it is kept, and how large its records may be."""
+"""Checks the settings of a topic: how long records are kept, and how large they may be."""
 
 from collections.abc import Iterator, Mapping
 

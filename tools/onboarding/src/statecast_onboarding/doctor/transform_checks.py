@@ -1,4 +1,4 @@
-"""What of a connector's transforms changes records into what pipelines do not read, or drops them."""
+"""Checks a connector's transforms: pipelines read changes in Debezium's form, and all of them."""
 
 import re
 from collections import defaultdict
