@@ -123,15 +123,14 @@ def test_a_revocation_that_was_not_recorded_ends_with_1_and_the_reason(
     assert text in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("locale", ["C.UTF-8", "C", "POSIX"])
 @pytest.mark.parametrize(
     ("consumer", "status", "text"), [("kundé-ä", 1, "Kafka has not acknowledged"), (b"kund\xe9", 2, "is not UTF-8")]
 )
-async def test_the_consumer_to_revoke_is_utf_8_in_every_locale(
-    consumer: str | bytes, status: int, text: str, locale: str
+async def test_the_consumer_to_revoke_is_utf_8_whatever_the_locale(
+    consumer: str | bytes, status: int, text: str
 ) -> None:
     settings = {"WS_EDGE_GATEWAY_SECRET": SECRET, "WS_EDGE_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
-    more = {"WS_EDGE_KAFKA_TIMEOUT_MS": "100", "LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    more = {"WS_EDGE_KAFKA_TIMEOUT_MS": "100", "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "ws_edge", "revoke", consumer, stderr=PIPE, env=os.environ | settings | more
     )
