@@ -39,7 +39,7 @@ class InvalidError(StatecastError):
 
 
 class BehindError(StatecastError):
-    """The answer would be older than the bounds accept."""
+    """The answer would be older than the bounds accept, or the key stands in another partition than its own."""
 
 
 class OverloadedError(StatecastError):

@@ -81,6 +81,10 @@ class BoundsError(LookupFailedError):
     """The answer would be older than the caller accepts."""
 
 
+class MisplacedKeyError(LookupFailedError):
+    """The key stands in another partition than the store's partitioner gives to it, or all keys are in doubt."""
+
+
 class NoHistoryError(LookupFailedError):
     """The store keeps no older versions."""
 

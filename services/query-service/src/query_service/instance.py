@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from query_service.cluster.live_stores import LiveStores
 from query_service.cluster.membership import Membership
+from query_service.cluster.misplaced_watch import MisplacedWatch
 from query_service.cluster.placement import Placement, ReplicaFactory
 from query_service.cluster.readiness import Readiness
 from query_service.cluster.restore_watch import RestoreWatch, terminal_bar
@@ -90,6 +91,7 @@ class Instance:
         )
         events = self._events = ClusterEvents(asyncio.get_running_loop(), view, tracker, placement.changed.set)
         readiness = self._readiness = Readiness(view, tracker, lambda: placement.complete, metrics)
+        self._misplaced = MisplacedWatch(view, peers.misplaced, metrics)
         show_restore = terminal_bar(sys.stderr) if sys.stderr.isatty() else lambda _: None
         self._restore_watch = RestoreWatch(view, metrics, show_restore, time.monotonic)
         self._servers = servers_of(settings, view, peers, metrics, checkpoints)
@@ -140,6 +142,7 @@ class Instance:
                 raise refusal
             self._readiness.update()
             self._restore_watch.update()
+            self._misplaced.update()
             if not ready and self._readiness.reason is None:
                 ready = True
                 await self._servers.set_serving(serving=True)

@@ -128,8 +128,12 @@ class Metrics:
         partition = ("store", "partition")
         records = "Records read, by outcome: applied, older (fenced off), refused (for its key, value or tombstone)."
         self.records = counter("query_service_records", records, ("store", "outcome", "reason"))
-        misplaced = "Keys of plain topics in another partition than theirs: their producers have another partitioner."
-        self.misplaced_keys = counter("query_service_misplaced_keys", misplaced, ("store",))
+        misplaced = (
+            "Records whose key belongs into another partition; they are stored, and lookups of the key are refused."
+        )
+        self.misplaced_records = counter("query_service_misplaced_records", misplaced, ("store",))
+        keys = "Keys known to stand in another partition than theirs, here or at a peer: of a partition 100 at most."
+        self.misplaced_keys = gauge("query_service_misplaced_keys", keys, ("store",))
         self.lag_records = gauge("query_service_lag_records", "Records known and not applied.", partition)
         self.lag_seconds = gauge("query_service_lag_seconds", "Seconds since all was applied.", partition)
         self.applied_offset = gauge("query_service_applied_offset", "Offset of the last record applied.", partition)

@@ -11,11 +11,11 @@ from query_service.errors import NotServedError, StoreFailedError
 from query_service.lookups.replica_reads import is_value
 from query_service.metrics import Metrics
 from query_service.storage.record import TOMBSTONE_HEADER, Headers
-from query_service.storage.replica import PartitionCheck, Replica, unexpired, unexpired_rows
-from query_service.storage.store_directory import Topic
-from query_service.storage.store_keys import HEADER, HEADER_SIZE, UNTIMED, header_of
-from statecast.partitioning import partition_of
-from testkit.query_service import FakeRecord, ManualClock, encoded_state, put, store_definition, tombstone
+from query_service.storage.replica import Replica, unexpired, unexpired_rows
+from query_service.storage.spread import Spread
+from query_service.storage.store_keys import HEADER, HEADER_SIZE, MAX_MISPLACED, UNTIMED, header_of
+from statecast.partitioning import PARTITIONERS, partition_of
+from testkit.query_service import FakeRecord, ManualClock, encoded_state, put, tombstone
 
 OpenReplica = Callable[..., Replica]
 
@@ -274,44 +274,63 @@ async def test_records_whose_write_fails_are_not_counted_until_it_succeeds(
     assert (counted(metrics, "applied"), counted(metrics, "refused")) == (1, 1)
 
 
-BOOKINGS = Topic("bookings", "id", 77, 9)
-DEFINITION = store_definition("bookings")
-OWN = [f"c-{number}".encode() for number in range(5000) if partition_of(f"c-{number}", 9) == 3]
-FOREIGN = [f"c-{number}".encode() for number in range(5000) if partition_of(f"c-{number}", 9) != 3]
+def test_keys_of_each_partitioner_are_where_the_contract_puts_them() -> None:
+    keys = [f"c-{number}ü".encode() for number in range(500)]
+    for name, hash_group in PARTITIONERS.items():
+        for partition in range(9):
+            here = [key for key in keys if partition_of(key.decode(), 9, hash_group) == partition]
+            of_groups = [key + b"\0sort\0member" for key in here]
+
+            assert Spread(name, 9, partition).misplaced([*here, *of_groups]) == []
+            assert len(Spread(name, 9, partition).misplaced(keys)) == len(keys) - len(here)
 
 
-def misplaced(metrics: Metrics) -> float | None:
-    return metrics.registry.get_sample_value("query_service_misplaced_keys_total", {"store": "bookings"})
+PLACED = [f"c-{number}" for number in range(2000) if partition_of(f"c-{number}", 4) == 0]
+ELSEWHERE = [f"c-{number}" for number in range(2000) if partition_of(f"c-{number}", 4) != 0]
 
 
-def test_keys_in_their_own_partition_are_fine(metrics: Metrics) -> None:
-    PartitionCheck(DEFINITION, BOOKINGS, 3, metrics).check(OWN)
+async def test_a_misplaced_key_is_noted_until_it_is_deleted(open_replica: OpenReplica, metrics: Metrics) -> None:
+    replica, key = open_replica(**PLAIN), ELSEWHERE[0].encode()
+    replica.apply([FakeRecord(PLACED[0].encode(), b"x", 0), FakeRecord(key, b"x", 1)], 2)
 
-    assert misplaced(metrics) == 0
+    assert replica.store.misplaced == {key}
 
+    replica.apply([FakeRecord(key, b"y", 2)], 3)
+    replica.apply([FakeRecord(key, None, 3)], 4)
 
-def test_a_member_belongs_where_its_group_belongs(metrics: Metrics) -> None:
-    PartitionCheck(DEFINITION, BOOKINGS, 3, metrics).check([key + b"\0sort\0member" for key in OWN[:10]])
-
-    assert misplaced(metrics) == 0
-
-
-def test_a_misplaced_key_is_counted_each_time_and_logged_once(metrics: Metrics) -> None:
-    check = PartitionCheck(DEFINITION, BOOKINGS, 3, metrics)
-    with capture_logs() as logs:
-        check.check([*OWN[:10], FOREIGN[0]])
-        check.check(FOREIGN[:2])
-
-    assert misplaced(metrics) == 3
-    assert len(logs) == 1
-    assert "set `partitioner`" in logs[0]["event"]
-    assert (logs[0]["partition"], logs[0]["belongs_to"]) == (3, partition_of(FOREIGN[0].decode(), 9))
+    assert replica.store.misplaced == set()
+    counted_records = metrics.registry.get_sample_value(
+        "query_service_misplaced_records_total", {"store": replica.definition.name}
+    )
+    assert counted_records == 3
 
 
-def test_of_a_large_batch_about_a_hundred_keys_are_looked_at(metrics: Metrics) -> None:
-    PartitionCheck(DEFINITION, BOOKINGS, 3, metrics).check(FOREIGN)
+async def test_a_keyed_topic_is_checked_by_the_group_of_its_keys(open_replica: OpenReplica) -> None:
+    replica = open_replica()
+    replica.apply([put(f"{PLACED[0]}\0s\0m", 1, 0), put(f"{ELSEWHERE[0]}\0s\0m", 1, 1)], 2)
 
-    assert 100 <= (misplaced(metrics) or 0) < 200
+    assert replica.store.misplaced == {f"{ELSEWHERE[0]}\0s\0m".encode()}
+
+
+async def test_so_many_misplaced_keys_are_noted_and_no_more(open_replica: OpenReplica) -> None:
+    replica = open_replica(**PLAIN)
+    replica.apply([FakeRecord(key.encode(), b"x", offset) for offset, key in enumerate(ELSEWHERE)], len(ELSEWHERE))
+
+    assert len(replica.store.misplaced) == MAX_MISPLACED
+
+
+async def test_keys_on_disk_are_checked_when_the_topic_has_more_partitions(open_replica: OpenReplica) -> None:
+    replica = open_replica(**PLAIN)
+    rows = [FakeRecord(key.encode(), b"x", offset) for offset, key in enumerate(PLACED[:40])]
+    replica.apply(rows, len(rows))
+    replica.store.check_spread(Spread("murmur2", 8, 0))
+    moved = {key.encode() for key in PLACED[:40] if partition_of(key, 8) != 0}
+
+    assert replica.store.misplaced == moved
+    assert 0 < len(moved) < 40
+
+    replica.store.check_spread(Spread("murmur2", 4, 0))
+    assert replica.store.misplaced == set()
 
 
 OLD = HEADER.pack(0, 1, 1, 5, 999_000_000, 0) + b"old"

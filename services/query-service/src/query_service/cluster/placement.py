@@ -18,6 +18,7 @@ from query_service.storage.changes import Changes
 from query_service.storage.form_check import Once
 from query_service.storage.progress import EndOffset, Progress
 from query_service.storage.replica import Replica
+from query_service.storage.spread import Spread
 from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import StoreDirectory, Topic
 from query_service.storage.stores_file import StoreDefinition
@@ -77,8 +78,11 @@ class Placement:
         wanted = {(view.stores[store].topic, partition) for store, partition in assigned}
         view.wanted = tuple(sorted(wanted | {each.topic_partition for each in view.replicas.values()}))
         for key, replica in list(view.replicas.items()):
-            if view.topics[replica.topic.name].topic_id != replica.topic.topic_id:
+            topic = view.topics[replica.topic.name]
+            if topic.topic_id != replica.topic.topic_id:
                 _log.warning("the topic was made anew; the store is rebuilt", store=key[0], partition=key[1])
+                await self._close(key)
+            elif topic != replica.topic:  # it has more partitions: keys that are here may belong elsewhere now
                 await self._close(key)
         for key in self._seeds.keys() - assigned:
             self._seeds.pop(key).cancel()
@@ -168,12 +172,14 @@ class ReplicaFactory:
         replica.store.close()
         self.directory.discard(definition, partition, set_aside_for)
         store = self.directory.open(definition, replica.topic.topic_id, partition, replica.progress.end_offset or 0)
+        store.check_spread(Spread(definition.partitioner, replica.topic.partitions, partition))
         store.restoring = True
         replica.start_over(store, Progress(0, self.caught_up_s, time.monotonic))
 
     def _replica(
         self, opened: PartitionStore, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset
     ) -> Replica:
+        opened.check_spread(Spread(definition.partitioner, topic.partitions, partition))
         opened.restoring = end.offset - opened.next_offset > _RESTORE_RECORDS
         progress = Progress(opened.next_offset, self.caught_up_s, time.monotonic)
         progress.note_end_offset(*end)

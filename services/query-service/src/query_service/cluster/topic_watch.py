@@ -21,6 +21,11 @@ from statecast_service.kafka import connect, reason
 
 _REQUEST_TIMEOUT_S = 3.0
 
+_MORE_PARTITIONS = (
+    "the number of partitions has changed, so keys belong elsewhere: lookups of those that stand where they were are "
+    "refused; make a new topic instead"
+)
+
 _log = structlog.get_logger()
 
 
@@ -123,8 +128,6 @@ class TopicWatch(BrokerThread):
 
 def _topic(name: str, description: Any, previous: Topic | None) -> Topic:
     topic_id, partitions = description.topic_id, len(description.partitions)
-    if previous is None or previous.topic_id != str(topic_id) or previous.partitions == partitions:
-        return Topic(name, str(topic_id), topic_epoch(topic_id.get_most_significant_bits()), partitions)
-    event = "the number of partitions has changed, so groups would change shards; make a new topic instead"
-    _log.error(event, topic=name, known=previous.partitions, described=partitions)
-    return previous
+    if previous is not None and previous.topic_id == str(topic_id) and previous.partitions != partitions:
+        _log.error(_MORE_PARTITIONS, topic=name, known=previous.partitions, described=partitions)
+    return Topic(name, str(topic_id), topic_epoch(topic_id.get_most_significant_bits()), partitions)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from query_service.cluster.misplaced import Misplaced
 from query_service.cluster.shard_map import Member, MemberTracker, ShardMap, StorePartition
-from query_service.errors import NotServedError, UnknownStoreError
+from query_service.errors import MisplacedKeyError, NotServedError, UnknownStoreError
 from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica, TopicPartition
 from query_service.storage.store_directory import Topic
@@ -30,6 +31,8 @@ class View:
         self.topics: dict[str, Topic] = {}
         self.end_offsets: dict[TopicPartition, EndOffset] = {}
         self.replicas: dict[StorePartition, Replica] = {}
+        self.misplaced: Mapping[str, Misplaced] = {}
+        """The stores of which keys are known to stand in other partitions than theirs; replaced as a whole."""
         self.wanted: tuple[TopicPartition, ...] = ()
         """The partitions whose end offsets are wanted: any thread may read it."""
         self._assigned: tuple[tuple[object, ...], frozenset[StorePartition]] | None = None
@@ -61,6 +64,17 @@ class View:
     def partition_of(self, store: str, group: str) -> int:
         """Returns the partition of a group. Raises as `topic` does."""
         return partition_of(group, self.topic(store).partitions, PARTITIONERS[self.store(store).partitioner])
+
+    def check_placed(self, store: str, group: str) -> None:
+        """Raises MisplacedKeyError when a key of the group is known, or feared, to stand in another partition."""
+        misplaced = self.misplaced.get(store)
+        if misplaced is not None and misplaced.concerns(group):
+            raise MisplacedKeyError(f"key: `{group}` of `{store}` is not looked up: {misplaced.reason}")
+
+    def shard_of(self, store: str, group: str) -> StorePartition:
+        """Returns where a group is looked up. Raises as `check_placed` and `topic` do."""
+        self.check_placed(store, group)
+        return store, self.partition_of(store, group)
 
     def replica(self, store: str, partition: int) -> Replica:
         """Returns this instance's replica. Raises NotServedError if there is none, or if it has not caught up."""

@@ -40,7 +40,7 @@ class LocalLookup(lookups.Lookup):
 
     @override
     async def get(self, query: lookups.GetQuery, deadline: float) -> lookups.GetResult:
-        replica = self.view.replica(query.store, self.view.partition_of(query.store, query.key.group))
+        replica = self.view.replica(*self.view.shard_of(query.store, query.key.group))
         if query.as_of is not None:
             check_history(replica.definition)
         if query.bounds is not None:
@@ -70,7 +70,7 @@ class LocalLookup(lookups.Lookup):
         if partition is None and not query.group:
             return await scan.store_page(query, self.view, self.limits, lambda part, n: self.scan(part, deadline, n))
         cursor = page_token.decode_scan(query, query.page_token)
-        number = self.view.partition_of(query.store, query.group) if partition is None else partition
+        number = self.view.shard_of(query.store, query.group)[1] if partition is None else partition
         replica = self.view.replica(query.store, number)
         await wait_until_met(replica, query.bounds, deadline, self.monotonic)
         freshness = replica.freshness(self.view.me.instance)
@@ -80,7 +80,7 @@ class LocalLookup(lookups.Lookup):
 
     @override
     async def versions(self, query: lookups.VersionsQuery, deadline: float) -> lookups.VersionsResult:
-        replica = self.view.replica(query.store, self.view.partition_of(query.store, query.key.group))
+        replica = self.view.replica(*self.view.shard_of(query.store, query.key.group))
         check_history(replica.definition)
         next_offset = before_offset = page_token.decode_versions(query, replica.topic.epoch)
         await wait_until_met(replica, query.bounds, deadline, self.monotonic)

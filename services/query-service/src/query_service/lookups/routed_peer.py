@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from query_service.cluster.misplaced import MisplacedAt
 from query_service.cluster.shard_map import StorePartition
 from query_service.lookups import Lookup
 from query_service.storage.progress import Freshness
@@ -22,6 +23,8 @@ class RoutedPeer:
         self.lookup = lookup
         self.held: Held = {}
         """What the peer said of itself about a second ago; nothing while it does not answer."""
+        self.misplaced: MisplacedAt = {}
+        """The groups that stand in other partitions than theirs there, as the peer said last."""
         self._backoff_s = backoff_s
         self._monotonic = monotonic
         self._failed: dict[StorePartition, float] = {}

@@ -19,7 +19,7 @@ from query_service.lookups.preference import Preference
 from query_service.lookups.replica_reads import check_history
 from query_service.lookups.request_checks import Limits
 from query_service.lookups.routed_peer import RoutedPeer
-from query_service.lookups.split_batch import parts_of, split_batch
+from query_service.lookups.split_batch import parts_of, split_batch, without_misplaced
 from query_service.metrics import Metrics
 
 _PAUSE_S = 0.05
@@ -53,7 +53,7 @@ class RoutedLookup(lookups.Lookup):
     async def get(self, query: lookups.GetQuery, deadline: float) -> lookups.GetResult:
         if query.as_of is not None:
             check_history(self.view.store(query.store))
-        shard = query.store, self.view.partition_of(query.store, query.key.group)
+        shard = self.view.shard_of(query.store, query.key.group)
         return await self.first_result(shard, lambda lookup, until: lookup.get(query, until), deadline, "get")
 
     @override
@@ -63,7 +63,8 @@ class RoutedLookup(lookups.Lookup):
             return self.first_result(shard, lambda lookup, until: lookup.batch(part, until), deadline, "batch", wait_s)
 
         parts = parts_of(query, self.view)
-        return await split_batch(parts, look_up, query.max_wait_s, deadline, self.monotonic)
+        result = await split_batch(parts, look_up, query.max_wait_s, deadline, self.monotonic)
+        return without_misplaced(query, result, self.view) if query.store in self.view.misplaced else result
 
     @override
     async def scan(self, query: lookups.ScanQuery, deadline: float, partition: int | None = None) -> lookups.PageResult:
@@ -73,7 +74,7 @@ class RoutedLookup(lookups.Lookup):
         if partition is None and not query.group:
             return await scan.store_page(query, self.view, self.limits, lambda part, n: self.scan(part, deadline, n))
         page_token.decode_scan(query, query.page_token)  # so that a bad token is refused here, and no replica is asked
-        number = self.view.partition_of(query.store, query.group) if partition is None else partition
+        number = self.view.shard_of(query.store, query.group)[1] if partition is None else partition
         return await self.first_result(
             (query.store, number), lambda lookup, until: lookup.scan(query, until, partition), deadline, "scan"
         )
@@ -81,7 +82,7 @@ class RoutedLookup(lookups.Lookup):
     @override
     async def versions(self, query: lookups.VersionsQuery, deadline: float) -> lookups.VersionsResult:
         check_history(self.view.store(query.store))
-        shard = query.store, self.view.partition_of(query.store, query.key.group)
+        shard = self.view.shard_of(query.store, query.key.group)
         return await self.first_result(shard, lambda lookup, until: lookup.versions(query, until), deadline, "versions")
 
     async def first_result(

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from dataclasses import dataclass, field
 
 from query_service.cluster.view import View
-from query_service.errors import LookupFailedError
+from query_service.errors import LookupFailedError, MisplacedKeyError
 from query_service.lookups import BatchQuery, BatchResult
 from query_service.storage.progress import Freshness
 from statecast.partitioning import PARTITIONERS, indexes_by_partition
@@ -39,6 +39,25 @@ def parts_of(query: BatchQuery, view: View) -> dict[int, Part]:
             part.query = query._replace(keys=keys, ranges=[query.ranges[index] for index in part.range_indexes])
         parts[partition] = part
     return parts
+
+
+def without_misplaced(query: BatchQuery, result: BatchResult, view: View) -> BatchResult:
+    """Returns the result with failures for keys and ranges of groups that View.check_placed refuses."""
+    failures = {}
+    for group in {key[0] for key in query.keys} | {each.group for each in query.ranges}:
+        try:
+            view.check_placed(query.store, group)
+        except MisplacedKeyError as failure:
+            failures[group] = failure
+    key_failures = {index: failures[key[0]] for index, key in enumerate(query.keys) if key[0] in failures}
+    range_failures = {index: failures[each.group] for index, each in enumerate(query.ranges) if each.group in failures}
+    keys = [each for each in result.keys if each[0] not in key_failures]
+    ranges = [each for each in result.ranges if each[0] not in range_failures]
+    return BatchResult(
+        [*keys, *((index, 0, failure) for index, failure in key_failures.items())],
+        [*ranges, *range_failures.items()],
+        result.freshness,
+    )
 
 
 async def split_batch(

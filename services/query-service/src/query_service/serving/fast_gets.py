@@ -34,10 +34,10 @@ class OwnReplicas:
     preference: Preference | None = None
 
     def partitions_of(self, store: str) -> Callable[[str], int] | None:
-        """Returns what gives the partition of a group; None for an unknown store or topic."""
+        """Returns what gives the partition of a group; None without a topic, and while keys are known as misplaced."""
         definition = self.view.stores.get(store)
         topic = None if definition is None else self.view.topics.get(definition.topic)
-        if definition is None or topic is None:
+        if definition is None or topic is None or store in self.view.misplaced:
             return None
         hash_group, partitions = PARTITIONERS[definition.partitioner], topic.partitions
         return lambda group: hash_group(group) % partitions

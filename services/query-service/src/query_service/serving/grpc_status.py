@@ -20,6 +20,7 @@ STATUS = {
     errors.NotServedError: grpc.StatusCode.UNAVAILABLE,
     errors.UnreachableError: grpc.StatusCode.UNAVAILABLE,
     errors.BoundsError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.MisplacedKeyError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.NoHistoryError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.BeforeHistoryError: grpc.StatusCode.OUT_OF_RANGE,
     errors.TooLargeError: grpc.StatusCode.RESOURCE_EXHAUSTED,

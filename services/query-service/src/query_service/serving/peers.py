@@ -1,7 +1,7 @@
 """Lookups at the other instances: one connection to each, and what is known of its health."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from typing_extensions import override
 
 from query_service import lookups
+from query_service.cluster.misplaced import MisplacedAt
 from query_service.cluster.shard_map import Member, StorePartition
 from query_service.errors import TimedOutError
 from query_service.lookups import Encoded, Row
@@ -114,6 +115,11 @@ class Peer(RoutedPeer):
             response = await self._stub.ListPartitions(shard.ListPartitionsRequest(), timeout=timeout_s)
         except grpc.aio.AioRpcError:
             return None
+        self.misplaced = {
+            (each.store, each.freshness.partition, forwarded_freshness(each.freshness).epoch): each.misplaced_groups
+            for each in response.partitions
+            if each.misplaced_groups
+        }
         return {
             (held.store, held.freshness.partition): (held.serving, forwarded_freshness(held.freshness))
             for held in response.partitions
@@ -162,6 +168,10 @@ class Peers:
             self.of(member)
         for member in [member for member in self._peers if member not in members]:
             await self._peers.pop(member).close()
+
+    def misplaced(self) -> Iterable[MisplacedAt]:
+        """Returns the misplaced groups of each peer."""
+        return [peer.misplaced for peer in self._peers.values()]
 
     async def served_by(self, member: Member) -> frozenset[StorePartition]:
         """Returns the partitions that a member says it serves; none when it does not answer."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from query_service.cluster.misplaced import groups_of
 from query_service.cluster.shard_map import StorePartition
 from query_service.cluster.view import View
 from query_service.errors import LookupFailedError
@@ -74,12 +75,15 @@ class ShardListing:
 
     def own_partitions(self) -> shard.ListPartitionsResponse:
         response = shard.ListPartitionsResponse(instance=self.view.me.instance)
-        for (store, _), (serving, freshness) in sorted(self._own().items()):
-            fill_freshness(response.partitions.add(store=store, serving=serving).freshness, freshness)
+        for place, (serving, freshness) in sorted(self._own().items()):
+            groups = groups_of(self.view.replicas[place].store.misplaced)
+            message = response.partitions.add(store=place[0], serving=serving, misplaced_groups=groups)
+            fill_freshness(message.freshness, freshness)
         return response
 
     def _store(self, name: str) -> query_pb2.Store:
         definition, topic = self.view.store(name), self.view.topic(name)
+        misplaced = self.view.misplaced.get(name)
         return query_pb2.Store(
             store=name,
             topic=topic.name,
@@ -88,6 +92,7 @@ class ShardListing:
             owner=definition.owner or "",
             history=definition.history is not None,
             partitioner=query_pb2.Partitioner.Value(f"PARTITIONER_{definition.partitioner.upper()}"),
+            misplaced="" if misplaced is None else misplaced.reason,
         )
 
     def _own(self) -> Held:

@@ -16,7 +16,6 @@ from query_service.storage.rocksdb_engine import RocksdbEngine
 from query_service.storage.store_directory import CHECKPOINTS, SET_ASIDE, UNFINISHED, check_format
 
 _ATTEMPTS = 3  # a running instance may remove a file between the listing and the reading of it
-_ROWS = (b"\x01", b"\xff")
 _VERSIONS = (store_keys.VERSION_PREFIX, store_keys.VERSION_PREFIX + b"\xff" * 5)
 _NUMBERS = ("partition", "rows", "deletions", "versions", "next offset", "bytes")
 _HEADINGS = ("store", *_NUMBERS, "kind", "format", "topic id", "all applied at")
@@ -135,7 +134,7 @@ def _contents(path: Path, engine: RocksdbEngine) -> InspectedPartition:
         kind=(kind or b"").decode(errors="replace"),
         topic_id=(identity or b"").decode(errors="replace").rpartition("/")[0],
         next_offset=store_keys.number_of(next_offset),
-        rows=sum(1 for _ in engine.scan(*_ROWS)),
+        rows=sum(1 for _ in engine.scan(store_keys.ROWS_FROM, store_keys.ROWS_TO)),
         deletions=sum(1 for _ in engine.scan(*store_keys.MARKERS)),
         versions=sum(1 for _ in engine.scan(*_VERSIONS)),
         size=_size(path),

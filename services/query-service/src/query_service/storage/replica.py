@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 import structlog
 
@@ -14,17 +13,12 @@ from query_service.storage.engine import Skip
 from query_service.storage.form_check import FormCheck, Once
 from query_service.storage.progress import Freshness, Progress
 from query_service.storage.record import Record, Replaced, decode_plain, decode_states, newest_rows
+from query_service.storage.spread import Spread
 from query_service.storage.store import PartitionStore
 from query_service.storage.store_directory import Topic
 from query_service.storage.store_keys import DELETED, HEADER, MAX_OFFSET, UNTIMED, commit_ms_of, offset_of
 from query_service.storage.stores_file import StoreDefinition
-from statecast.partitioning import PARTITIONERS, group_of
 
-_MAX_CHECKED_KEYS = 100
-_MISPLACED = (
-    "a key stands in another partition than its own, so lookups do not find it: "
-    "set `partitioner` of the store to that of the topic's producers"
-)
 _UNTIMED = (
     "the time of a record is not of the years 1970 to 9999, as of a producer that counts microseconds: "
     "the row is served, its commit time is not known, and it is never too old to be kept"
@@ -52,7 +46,8 @@ class Replica:
 
     def __post_init__(self) -> None:
         self._form_check = FormCheck(self.definition, self.once)
-        self._partition_check = PartitionCheck(self.definition, self.topic, self.partition, self.metrics)
+        self._spread = Spread(self.definition.partitioner, self.topic.partitions, self.partition)
+        self._misplaced = self.metrics.misplaced_records.labels(self.definition.name)
         self._decode = decode_plain if self.definition.plain else decode_states
         self._refused: Counter[str] = Counter()
         self._was_current = self.store.next_offset > 0
@@ -133,9 +128,10 @@ class Replica:
             rows, older = dict(zip(keys, values, strict=True)), 0
         else:
             rows, older = newest_rows(keys, values, self.store.get_many(keys), replaced)
-        self.store.write(rows, next_offset, self.wall_ms(), replaced or ())
+        misplaced = self._spread.misplaced(keys)
+        self.store.write(rows, next_offset, self.wall_ms(), replaced or (), misplaced)
+        self._misplaced.inc(len(misplaced))
         if self.definition.plain:
-            self._partition_check.check(keys)
             self._form_check.check(keys, values)
         if self.progress.serving:
             self.changes.note(rows)
@@ -215,27 +211,6 @@ class Replica:
 
     def _place_of(self, record: Record) -> dict[str, object]:
         return {"topic": self.topic.name, "partition": self.partition, "offset": record.offset()}
-
-
-class PartitionCheck:
-    """Counts keys of one partition that belong into another; warns once. Of a large batch it checks a hundred keys."""
-
-    def __init__(self, definition: StoreDefinition, topic: Topic, partition: int, metrics: Metrics) -> None:
-        self._where = {"store": definition.name, "topic": topic.name, "partition": partition}
-        self._partition, self._partitions = partition, topic.partitions
-        self._hash_of = PARTITIONERS[definition.partitioner]
-        self._misplaced = metrics.misplaced_keys.labels(definition.name)
-        self._warned = False
-
-    def check(self, keys: Sequence[bytes]) -> None:
-        step = max(1, len(keys) // _MAX_CHECKED_KEYS)
-        for key in islice(keys, 0, None, step):
-            belongs_to = self._hash_of(group_of(key).decode()) % self._partitions
-            if belongs_to != self._partition:
-                self._misplaced.inc()
-                if not self._warned:
-                    self._warned = True
-                    _log.warning(_MISPLACED, **self._where, belongs_to=belongs_to, key=key.decode())
 
 
 def unexpired(value: bytes | None, before_ms: int) -> bytes | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from query_service.storage import store_keys
 from query_service.storage.engine import Engine, Skip
 from query_service.storage.record import Replaced
+from query_service.storage.spread import Spread
 from query_service.storage.store_keys import (
     DELETED,
     DELETED_PREFIX,
@@ -14,9 +15,13 @@ from query_service.storage.store_keys import (
     FLAGS_AT,
     MARKER_PREFIX,
     MARKERS,
+    MAX_MISPLACED,
     MAX_OFFSET,
+    MISPLACED_PREFIX,
     NUMBER,
     REPLACED_PREFIX,
+    ROWS_FROM,
+    ROWS_TO,
 )
 from query_service.storage.stores_file import StoreDefinition
 
@@ -34,6 +39,8 @@ class PartitionStore:
         self._history = definition.history
         self._has_markers = any(True for _ in engine.scan(*MARKERS))
         self.restoring = False
+        self.misplaced = self._noted_misplaced()
+        """The row keys that are known to belong into another partition; replaced as a whole, never changed."""
         notes = engine.get_many([store_keys.NEXT_KEY, store_keys.PURGED_KEY, store_keys.CURRENT_KEY])
         self.next_offset = store_keys.number_of(notes[0])
         self.purged_offset = store_keys.number_of(notes[1], -1)
@@ -68,11 +75,17 @@ class PartitionStore:
         return (value for _, value in self._engine.scan(first, end, reverse=True))
 
     def write(
-        self, rows: Mapping[bytes, bytes], next_offset: int, arrived_ms: int, replaced: Sequence[Replaced] = ()
+        self,
+        rows: Mapping[bytes, bytes],
+        next_offset: int,
+        arrived_ms: int,
+        replaced: Sequence[Replaced] = (),
+        misplaced: Sequence[bytes] = (),
     ) -> None:
         """Stores rows, versions in the order of their replacement, and the offset after them, all or nothing.
 
-        Deletion markers among the rows count from `arrived_ms` on.
+        Deletion markers among the rows count from `arrived_ms` on. `misplaced` names the rows that belong into another
+        partition: those that are there are noted, and those that are deleted are so no longer.
         """
         puts = list(rows.items())
         deletes: list[bytes] = []
@@ -87,8 +100,20 @@ class PartitionStore:
         if replaced:
             deletes += self._keep_versions(replaced, arrived_ms, puts)
         puts.append((store_keys.NEXT_KEY, NUMBER.pack(next_offset)))
+        known = self._note_misplaced(misplaced, rows, puts, deletes) if misplaced else self.misplaced
         self._engine.write(puts, deletes, durable=not self.restoring)
-        self.next_offset = next_offset
+        self.next_offset, self.misplaced = next_offset, known
+
+    def check_spread(self, spread: Spread) -> None:
+        """Notes which rows are misplaced, by reading all keys unless they were checked by the same spread before."""
+        if self._engine.get_many([store_keys.SPREAD_KEY]) == [spread.note]:
+            return
+        rows = self._engine.scan(ROWS_FROM, ROWS_TO)
+        keys = frozenset(islice((key for key, _ in rows if spread.misplaced([key])), MAX_MISPLACED))
+        puts = [(MISPLACED_PREFIX + key, b"") for key in keys]
+        gone = [MISPLACED_PREFIX + key for key in self.misplaced - keys]
+        self._engine.write([*puts, (store_keys.SPREAD_KEY, spread.note)], gone)
+        self.misplaced = keys
 
     def note_current(self, wall_ms: int) -> None:
         """Notes that everything had been applied at this time; it decides whether a restart may resume from here."""
@@ -144,6 +169,9 @@ class PartitionStore:
             row = self._engine.get_many([key])[0]
             if row is not None and store_keys.offset_of(row) == offset:
                 deletes.append(key)
+                if key in self.misplaced:
+                    deletes.append(MISPLACED_PREFIX + key)
+                    self.misplaced -= {key}
                 purged_offset = max(purged_offset, offset + 1)
             deletes += [] if self._history is None else self._versions_up_to(key, offset)
         self._note_purge(purged_offset, deletes)
@@ -164,6 +192,31 @@ class PartitionStore:
     def close(self) -> None:
         """Releases everything; reads from then on raise StoreClosedError. Closing again does nothing."""
         self._engine.close()
+
+    def _noted_misplaced(self) -> frozenset[bytes]:
+        noted = self._engine.scan(MISPLACED_PREFIX, MISPLACED_PREFIX + b"\xff")
+        return frozenset(key[len(MISPLACED_PREFIX) :] for key, _ in noted)
+
+    def _note_misplaced(
+        self,
+        misplaced: Sequence[bytes],
+        rows: Mapping[bytes, bytes],
+        puts: list[tuple[bytes, bytes]],
+        deletes: list[bytes],
+    ) -> frozenset[bytes]:
+        """Adds the notes to `puts` and `deletes`; returns the misplaced keys that are known then."""
+        known = set(self.misplaced)
+        for key in misplaced:
+            row = rows.get(key)
+            if row is None:  # older than the row that is there, which was noted
+                continue
+            if row[FLAGS_AT] & DELETED:
+                known.discard(key)
+            elif len(known) < MAX_MISPLACED:
+                known.add(key)
+        puts += [(MISPLACED_PREFIX + key, b"") for key in known - self.misplaced]
+        deletes += [MISPLACED_PREFIX + key for key in self.misplaced - known]
+        return frozenset(known)
 
     def _note_purge(self, purged_offset: int, deletes: Sequence[bytes]) -> None:
         if deletes:

@@ -16,6 +16,8 @@ NUL, so keys that start with NUL are free for what the store notes about itself:
     00 "expires" 00 time key      in stores that retain rows for a time: one per record, by its commit time, alike
     00 "replaced" 00 time key     in stores that keep versions for a time: one per version, by the time at which it was
                                   replaced; the value is the version's offset
+    00 "spread"                   partitioner and number of partitions by which the keys were checked, as text
+    00 "misplaced" 00 key         of a row whose group belongs into another partition; empty. At most MAX_MISPLACED.
     00 "version" 00 size key offset
                                   a version that was replaced, as it was stored; size is >I, offset >q
 
@@ -41,11 +43,14 @@ CURRENT_KEY = b"\0current"
 PURGED_KEY = b"\0purged"
 KIND_KEY = b"\0kind"
 MARKER_PREFIX = b"\0marker\0"
+ROWS_FROM, ROWS_TO = b"\x01", b"\xff"
 MARKERS = (MARKER_PREFIX, MARKER_PREFIX + b"\xff")  # no UTF-8 text begins with it
 DELETED_PREFIX = b"\0deleted\0"
 EXPIRES_PREFIX = b"\0expires\0"
 REPLACED_PREFIX = b"\0replaced\0"
 VERSION_PREFIX = b"\0version\0"
+SPREAD_KEY = b"\0spread"
+MISPLACED_PREFIX = b"\0misplaced\0"
 
 HEADER = Struct(">QQqqIB")
 HEADER_SIZE = HEADER.size
@@ -58,6 +63,8 @@ _TIME = Struct(">Q")
 _SIZE = Struct(">I")
 
 MAX_OFFSET = (1 << 63) - 1
+MAX_MISPLACED = 100
+"""How many misplaced keys a partition notes; with so many, all keys of the store are in doubt."""
 
 DELETED = 1
 UNTIMED = 2

@@ -1,0 +1,58 @@
+"""Gathers the misplaced keys that this instance and its peers know, so that no lookup says that they are absent."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import structlog
+
+from query_service.cluster.misplaced import MisplacedAt, groups_of, misplaced_of
+from query_service.cluster.view import View
+from query_service.metrics import Metrics
+
+_log = structlog.get_logger()
+
+_Known = dict[str, dict[int, frozenset[str]]]
+"""The misplaced groups by store and partition."""
+
+
+@dataclass(eq=False)
+class MisplacedWatch:
+    """Sets `view.misplaced`, on the event loop. `of_peers` has what each peer said last."""
+
+    view: View
+    of_peers: Callable[[], Iterable[MisplacedAt]]
+    metrics: Metrics
+    _known: _Known = field(default_factory=dict, init=False)
+
+    def update(self) -> None:
+        """Takes what is known now; logs each store that has any, and again when it is known what fits."""
+        known = self._gather()
+        if known == self._known:
+            return
+        before, self._known = self.view.misplaced, known
+        stores, topics = self.view.stores, self.view.topics
+        self.view.misplaced = {
+            name: misplaced_of(stores[name], topics[stores[name].topic].partitions, places)
+            for name, places in known.items()
+        }
+        for name in before.keys() - known.keys():
+            self.metrics.misplaced_keys.labels(name).set(0)
+        for name, misplaced in self.view.misplaced.items():
+            self.metrics.misplaced_keys.labels(name).set(len(misplaced.groups))
+            told = before.get(name)
+            if told is None or (told.everything, told.fit) != (misplaced.everything, misplaced.fit):
+                _log.error("lookups of misplaced keys are refused", store=name, reason=misplaced.reason)
+
+    def _gather(self) -> _Known:
+        known: defaultdict[str, dict[int, frozenset[str]]] = defaultdict(dict)
+        for (store, partition), replica in self.view.replicas.items():
+            if replica.store.misplaced:
+                known[store][partition] = frozenset(groups_of(replica.store.misplaced))
+        for peer in self.of_peers():
+            for (store, partition, epoch), groups in peer.items():
+                topic = self.view.topics.get(self.view.stores[store].topic) if store in self.view.stores else None
+                if topic is not None and topic.epoch == epoch and partition < topic.partitions:
+                    here = known[store].get(partition, frozenset())
+                    known[store][partition] = here | frozenset(groups)
+        return {store: places for store, places in known.items() if store in self.view.stores}
