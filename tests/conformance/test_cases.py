@@ -1,9 +1,10 @@
 """What databases and topics send is right, refused or told: each case on real parts, as its file says."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pytest
 from kit.case import Case, read_cases
+from kit.results import Results
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(1800)]
 
@@ -17,5 +18,5 @@ def parameters() -> Iterator[object]:
 
 
 @pytest.mark.parametrize("case", list(parameters()))
-def test_the_case_is_as_it_says(case: Case, results: Mapping[str, list[str]]) -> None:
-    assert results[case.name] == []
+def test_the_case_is_as_it_says(case: Case, results: Results) -> None:
+    assert results.of(case) == []

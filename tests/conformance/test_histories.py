@@ -1,14 +1,18 @@
 """Random histories in PostgreSQL, through Debezium and the processor: what is served equals SQL."""
 
 import pytest
-from kit.histories import statements
-
-pytestmark = pytest.mark.timeout(3600)
+from kit.case import Case
+from kit.histories import CASE, statements
+from kit.results import Results
 
 
 @pytest.mark.stack
-def test_latest_members_and_sums_of_all_histories_are_what_sql_has(histories: list[str]) -> None:
-    assert histories == [], "\n".join(histories)
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("case", [pytest.param(CASE, id="all")])
+def test_latest_members_and_sums_are_what_sql_has(case: Case, results: Results) -> None:
+    wrong = results.of(case)
+
+    assert wrong == [], "\n".join(wrong)
 
 
 def test_a_seed_and_a_number_decide_a_history() -> None:

@@ -34,8 +34,7 @@ class Run:
     """All that the cases share."""
 
     def __init__(self, cases: Sequence[Case], histories: int, directory: Path, stack: ExitStack) -> None:
-        """With `histories` so many random ones are played beside the cases."""
-        cases = [*cases, *([CASE] if histories else [])]
+        """Of the case of random histories, so many are played."""
         self._cases = [case for case in cases if case.runs]
         self._checked = [case for case in cases if not case.runs]
         self._servers = Servers(directory, stack)
