@@ -13,14 +13,16 @@ from kit.case import Case
 SEED = int(os.environ.get("SEED", "1"))
 KEYS = 4
 GROUPS = ("a", "b", "c")
-TABLES = ("plain", "parted")
-"""A common one and a partitioned one; a history is in one of them."""
+TABLES = ("plain", "whole", "parted")
+"""One as tables are, one with REPLICA IDENTITY FULL, and a partitioned one; a history is in one of them."""
 
 _COLUMNS = (
     "history int, id int, team text DEFAULT 'x', cents int DEFAULT 7, weight numeric(10, 2), note text DEFAULT 'none'"
 )
 _DEFINITIONS = f"""
 CREATE TABLE plain ({_COLUMNS}, PRIMARY KEY (history, id));
+CREATE TABLE whole ({_COLUMNS}, PRIMARY KEY (history, id));
+ALTER TABLE whole REPLICA IDENTITY FULL;
 CREATE TABLE parted ({_COLUMNS}, PRIMARY KEY (history, id)) PARTITION BY RANGE (id);
 CREATE TABLE parted_low PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (3);
 CREATE TABLE parted_high PARTITION OF parted DEFAULT;
@@ -134,7 +136,8 @@ class _Script:
     def _rows(self, session: int) -> Statement:
         keys = self._chance.sample(range(1, KEYS + 1), self._chance.randint(2, KEYS))
         rows = ", ".join(self._row(key) for key in keys)
-        return Statement(session, f"INSERT INTO {self._table} VALUES {rows} ON CONFLICT DO NOTHING")
+        conflict = self._chance.choice(("", " ON CONFLICT DO NOTHING"))
+        return Statement(session, f"INSERT INTO {self._table} VALUES {rows}{conflict}")
 
     def _upsert(self, session: int) -> Statement:
         update = "ON CONFLICT (history, id) DO UPDATE SET team = excluded.team, cents = excluded.cents, note = NULL"
@@ -165,8 +168,8 @@ class _Script:
         return Statement(session, f"UPDATE {self._table} SET id = {other}{more} WHERE {self._mine} AND id = {key}")
 
     def _shift(self, session: int) -> Statement:
-        """Moves keys onto each other within one statement, which works where each is free when its turn comes."""
-        shift = self._chance.choice(("id + 1", "id - 1", f"{KEYS + 1} - id"))
+        """Moves keys within one statement, which fails where two rows would have one key at any time."""
+        shift = self._chance.choice(("id + 1", "id - 1", "id + 10", "id - 10"))
         more = self._chance.choice(("", ", cents = cents + 1"))
         return Statement(session, f"UPDATE {self._table} SET id = {shift}{more} WHERE {self._mine}")
 
