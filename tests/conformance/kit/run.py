@@ -16,7 +16,7 @@ from kit.history_player import HistoryPlayer
 from kit.letters import SUFFIX, Letters
 from kit.producers import Producers
 from kit.servers import Servers
-from kit.services import Services
+from kit.services import REFUSED, Services
 from kit.sessions import Sessions
 from testkit import topics
 from testkit.waiting import scaled, wait_until
@@ -84,10 +84,9 @@ class Run:
             time.sleep(PAUSE_S)
         return []
 
-    def _write(self, case: Case) -> None:
+    def _write(self, case: Case, prefix: str = "") -> None:
         if case.source != "postgres":
-            directory = self._servers.domains / case.name
-            write_domain(case, self._servers.messages, directory)
+            write_domain(case, self._servers.messages, self._servers.domains / f"{prefix}{case.name}")
 
     def _add_late(self, case: Case) -> None:
         """Gives the processor that runs the pipelines which it refuses, on topics that somebody has made."""
@@ -100,7 +99,7 @@ class Run:
             topics.create_topic(
                 self._servers.broker.bootstrap, sink_of(case, pipeline), 1, {"cleanup.policy": "compact"}
             )
-        self._write(case)
+        self._write(case, REFUSED)
 
     def _act(self, part: int) -> None:
         """Does the steps of all cases between two of those that stop or start the processor."""

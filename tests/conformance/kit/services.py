@@ -23,6 +23,8 @@ from testkit.query_cluster import QueryInstance
 from testkit.stream_processor.process import Processor
 
 CHECKPOINTS = "30s"
+REFUSED = "refused."
+"""Begins the directory of a domain whose pipelines are refused."""
 LOOKUPS = 100
 """How many keys of a store are also looked up one by one: a scan finds keys on partitions that are not theirs, too."""
 NOT_FOUND = "a scan has it, and a lookup by its key does not"
@@ -40,8 +42,8 @@ class Services:
 
     @property
     def directories(self) -> list[Path]:
-        """The domains: those of connectors, and those of cases."""
-        return sorted(self._servers.domains.iterdir())
+        """The domains that are applied: those of connectors, and those of cases."""
+        return sorted(each for each in self._servers.domains.iterdir() if not each.name.startswith(REFUSED))
 
     def _files(self, case: Case) -> list[Path]:
         return sorted(self._servers.domains.glob(f"*/{store_of(case, '')}*.yaml"))
