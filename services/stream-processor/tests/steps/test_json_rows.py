@@ -79,6 +79,25 @@ FLAGS: list[tuple[dict[str, object], bool]] = [
 ]
 
 
+@pytest.mark.parametrize("values", ["protobuf", "state-record"])
+def test_json_in_another_table_and_a_registrys_values_are_named(read: Read, values: str) -> None:
+    form = b"\0\0\0\0\x07\0\x0a\x01s"
+
+    as_json, registered = read("stores-by-key", {**STORE, "values": values}, [GHENT, form])
+
+    assert as_json.problem.endswith("(the value looks like JSON: then say source.values: json)")
+    assert registered.problem.startswith("the value looks like what a schema registry's serializer writes (a 0, then s")
+
+
+def test_an_object_within_a_row_without_a_field_of_its_message_is_told(read: Read) -> None:
+    items = "an element of items has none of the fields of statecast.orders.v1.OrderItem, but others"
+    rows = [[{"ItemID": "i"}], [{"item_id": "i"}, {"id": "j"}], [{}], [{"itemId": "i"}], []]
+
+    lines = read("orders-by-key", ORDER, [(b"o", {"order_id": "o", "items": each}) for each in rows])
+
+    assert [line.problem for line in lines] == [items, items, None, None, None]
+
+
 def test_a_flattened_row_that_says_so_leaves(read: Read) -> None:
     rows = [({**GHENT, **flags}, leaves) for flags, leaves in FLAGS]
     rows += [({"schema": None, "payload": row}, leaves) for row, leaves in rows]
@@ -97,8 +116,13 @@ QUOTED = json.dumps(json.dumps(GHENT))
 NO_ROWS: list[tuple[object, str]] = [
     ({}, f"{NONE}it is empty"),
     ({"id": 7, "town": "Ghent"}, f"{NONE}its fields are id, town"),
+    (
+        {"CITY": "x"},
+        f"{NONE}its fields are CITY; the JSON has the field CITY, the message city: give both the same name",
+    ),
     ({"__deleted": "false"}, f"{NONE}its fields are __deleted"),
     ({"store_id": "s", "City": "Ghent"}, "the JSON has the field City, the message city: give both the same name"),
+    ({"Store ID": "s", "name": "Shop"}, "the JSON has the field Store ID, the message store_id: give both"),
     ({"StoreID": "s", "name": "Shop"}, "the JSON has the field StoreID, the message store_id: give both"),
     (CHANGED, "the value is a change by Debezium (before, after, op): read the topic by format: debezium-json"),
     ({"schema": {}, "payload": CHANGED}, "the value is a change by Debezium (before, after, op)"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import reduce
 
-from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
@@ -13,7 +13,9 @@ from stream_processor.steps.json_texts import (
     MALFORMED,
     TYPE,
     declared_types,
+    half_character_problem,
     json_names,
+    object_of,
     read_json,
     read_tree,
     text_fields,
@@ -89,6 +91,7 @@ def _object_problem() -> Column:
     no_object = "the value is no JSON object"
     return F.coalesce(
         F.when(~F.is_valid_utf8(value), "the value is no UTF-8"),
+        half_character_problem(value),
         F.when(
             F.col("__wrapped") & F.col("__json").isNull(), "payload is null: only a value that is null deletes a row"
         ),
@@ -104,15 +107,19 @@ def _row_problems(row: Descriptor) -> Iterator[Column]:
     for fields, reason in ENVELOPES.items():
         if not set(fields) & set(row.fields_by_name):
             yield F.when(reduce(Column.__and__, [F.array_contains(keys, each) for each in fields]), reason)
-    for field in row.fields:
-        yield _misspelled(field.name, json_names(row)[field.name])
+    nearly = F.coalesce(*[_misspelled(field.name, json_names(row)[field.name]) for field in row.fields])
     texts = [F.col("__texts").getField(field.name) for field in row.fields]
     shown = F.left(F.array_join(keys, ", "), F.lit(MAX_SHOWN))
     theirs = F.when(F.size(keys) > 0, F.concat(F.lit(": its fields are "), shown)).otherwise(": it is empty")
     known = F.array(*[F.lit(name) for several in json_names(row).values() for name in several])
-    none = F.concat(F.lit(f"the JSON has none of the fields of {row.full_name}"), theirs)
+    hint = F.coalesce(F.concat(F.lit("; "), nearly), F.lit(""))
+    none = F.concat(F.lit(f"the JSON has none of the fields of {row.full_name}"), theirs, hint)
     yield F.when(F.coalesce(*texts).isNull() & ~F.arrays_overlap(keys, known), none)
     yield unavailable_problem(F.col("__texts"), row.fields_by_name)
+    yield nearly
+    for field in trees_of(row):
+        if (message := object_of(field)) is not None:
+            yield _empty_within(field, message)
     for field in row.fields:
         text = F.col("__texts").getField(field.name)
         extended = F.when(text.startswith("{"), F.regexp_extract(text, EXTENDED, 1))
@@ -122,6 +129,26 @@ def _row_problems(row: Descriptor) -> Iterator[Column]:
         malformed = F.col(f"__tree_{field.name}").getField(MALFORMED).isNotNull()
         yield F.when(malformed, f"{field.name} is no JSON that fits it")
     yield F.col("decoded.problem")
+
+
+def _empty_within(field: FieldDescriptor, message: Descriptor) -> Column:
+    """Why an object within the row has not one field of its message, though it has others."""
+    value, text = F.col(f"__tree_{field.name}.value"), F.col("__texts").getField(field.name)
+    values = value if field.is_repeated else F.array(value)
+    known = F.array(*[F.lit(name) for several in json_names(message).values() for name in several])
+
+    def is_nothing(one: Column) -> Column:
+        return F.coalesce(*[one.getField(each.name).cast("string") for each in message.fields]).isNull()
+
+    def has_others(one: Column) -> Column:
+        keys = F.json_object_keys(one)
+        return (F.size(keys) > 0) & ~F.arrays_overlap(keys, known)
+
+    # The objects are only read again where one might be such a one.
+    texts = F.from_json(text, "array<string>") if field.is_repeated else F.array(text)
+    wrong = F.when(F.exists(values, is_nothing), F.exists(texts, has_others))
+    what = f"an element of {field.name}" if field.is_repeated else field.name
+    return F.when(wrong, f"{what} has none of the fields of {message.full_name}, but others")
 
 
 ENVELOPES = {

@@ -100,20 +100,20 @@ def read_tree(text: Column, field: FieldDescriptor, names: Names = own_names) ->
 def json_shape(field: FieldDescriptor, names: Names = own_names) -> DataType:
     """What the field's JSON looks like, all the way down; each value at the end of a path is text."""
     one: DataType = StringType()
-    if (message := _object_of(field)) is not None:
+    if (message := object_of(field)) is not None:
         several = names(message)
         inner = [(name, each) for each in message.fields for name in several[each.name]]
         one = StructType([StructField(name, json_shape(each, names)) for name, each in inner])
     return ArrayType(one) if field.is_repeated else one
 
 
-def _object_of(field: FieldDescriptor) -> Descriptor | None:
+def object_of(field: FieldDescriptor) -> Descriptor | None:
     """The message of a field that is an object in JSON."""
     return None if kind(field) == "timestamp" else field.message_type
 
 
 def _has_several(field: FieldDescriptor, names: Names) -> bool:
-    message = _object_of(field)
+    message = object_of(field)
     if message is None:
         return False
     several = names(message)
@@ -122,7 +122,7 @@ def _has_several(field: FieldDescriptor, names: Names) -> bool:
 
 def _named(value: Column, field: FieldDescriptor, names: Names) -> Column:
     """The value with one field per field of its message, all the way down."""
-    message = _object_of(field)
+    message = object_of(field)
     if message is None or not _has_several(field, names):
         return value
     several = names(message)

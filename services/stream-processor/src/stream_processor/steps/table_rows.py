@@ -28,7 +28,7 @@ def decode_table(records: DataFrame, pipeline: Pipeline, functions: Functions) -
     tombstone. Of other values `sequence` is the offset, `epoch` is null, and the source has the record's time.
     """
     read = _READERS[pipeline.table or "state-record"](records, pipeline.row, functions)
-    problem = F.coalesce(_key_problem(F.col("key"), pipeline), F.col("problem"))
+    problem = F.coalesce(_key_problem(F.col("key"), pipeline), _named(F.col("problem"), pipeline))
     checked = read.withColumn("problem", problem)
     sound, deleted = F.col("problem").isNull(), F.col("value").isNull() | F.col("leaves")
     row, payload = F.col(f"{_DECODED}.row"), F.col(f"{_DECODED}.payload")
@@ -61,6 +61,16 @@ def _key_problem(key: Column, pipeline: Pipeline) -> Column:
     )
 
 
+def _named(problem: Column, pipeline: Pipeline) -> Column:
+    """The problem of a value, which says what the value looks like instead."""
+    named = value_form(F.col("value"))
+    if pipeline.table != "json":
+        is_json = F.col("value").cast("string").rlike(r"^\s*[{\[]")
+        json = F.concat(problem, F.lit(" (the value looks like JSON: then say source.values: json)"))
+        named = F.coalesce(named, F.when(is_json, json))
+    return F.when(problem.isNotNull(), F.coalesce(named, problem))
+
+
 def _of_state_records(records: DataFrame, row: Descriptor, functions: Functions) -> DataFrame:
     """What is wrong with the record, or its row, its place in its history, and its source."""
     own = F.filter("headers", lambda each: each.getField("key") == TOMBSTONE_HEADER)
@@ -80,10 +90,7 @@ def _of_state_records(records: DataFrame, row: Descriptor, functions: Functions)
 
 def _of_messages(records: DataFrame, row: Descriptor, functions: Functions) -> DataFrame:
     read = records.withColumn(_DECODED, functions.decode_row(F.col("value"), row.full_name))
-    is_json = F.col("value").cast("string").rlike(r"^\s*[{\[]")
-    problem = F.col(f"{_DECODED}.problem")
-    named = F.when(is_json, F.concat(problem, F.lit(" (the value looks like JSON, which is source.values: json)")))
-    return _by_offset(read.withColumns({"problem": F.coalesce(named, problem), "leaves": F.lit(False)}))
+    return _by_offset(read.withColumns({"problem": F.col(f"{_DECODED}.problem"), "leaves": F.lit(False)}))
 
 
 def _of_json(records: DataFrame, row: Descriptor, functions: Functions) -> DataFrame:
@@ -94,10 +101,9 @@ def _by_offset(read: DataFrame) -> DataFrame:
     """The place of a record that tells none: its offset. The epoch is the checkpoint's.
 
     A time that a Timestamp of the contract cannot hold, or from before 1970, is none: the producer has stamped other
-    units than milliseconds, or nothing. The problem names the form of a value that is none of the table's.
+    units than milliseconds, or nothing.
     """
     micros = F.unix_micros("timestamp")
-    problem = F.when(F.col("problem").isNotNull(), F.coalesce(value_form(F.col("value")), F.col("problem")))
     source = F.struct(
         F.lit(0).cast("bigint").alias("epoch"),
         F.col("offset").alias("log_sequence_number"),
@@ -106,8 +112,7 @@ def _by_offset(read: DataFrame) -> DataFrame:
         F.lit(False).alias("snapshot"),
         F.col("topic").alias("table"),
     )
-    place = {"epoch": F.lit(None).cast("bigint"), "sequence": F.col("offset"), "source": source}
-    return read.withColumns({**place, "problem": problem})
+    return read.withColumns({"epoch": F.lit(None).cast("bigint"), "sequence": F.col("offset"), "source": source})
 
 
 _READERS = {"state-record": _of_state_records, "protobuf": _of_messages, "json": _of_json}
