@@ -25,8 +25,8 @@ class Watched:
         self.registry, self.time_s, self.error = CollectorRegistry(), 0.0, False
         self.watch = SourceWatch(self._states, lambda _: self.waiting, Metrics(self.registry), lambda: self.time_s)
 
-    def look(self) -> dict[str, str]:
-        return self.watch.look(self.plans)
+    def look(self, *ended: str) -> dict[str, str]:
+        return self.watch.look(self.plans, ended)
 
     def _states(self, names: Iterable[str]) -> dict[str, TopicState]:
         if self.error:
@@ -39,7 +39,8 @@ def test_a_topic_that_was_made_anew_ends_all_that_read_or_write_it(shipped: Call
 
     assert watched.look() == {}
     del watched.now["orders"]
-    assert watched.look() == {}
+    assert watched.look() == watched.look("invoices-by-store") == {}
+    assert watched.look("orders-by-key")["orders-by-key"].startswith("orders was deleted: ")
     watched.error = True
     assert watched.look() == {}
     watched.error, watched.now["orders"] = False, TopicState("B", 1)

@@ -189,8 +189,8 @@ class Runner:
                 if ready:
                     written.add(additions.look())
                     starts.drop_failed()
-                # First: a query whose topic was made anew may end by itself, and would end the others.
-                starts.stand_still(watch.look(starts.plans))
+                # First: a query whose topic is gone may have ended by itself, and would end the others.
+                starts.stand_still(watch.look(starts.plans, starts.ended))
                 look_at_all(starts.running, self.readiness, starts.start())
                 if (uncounted := self._uncounted(limits)) is not None:
                     log.warning(uncounted)

@@ -1,7 +1,7 @@
 """Watches the topics of the queries that run: each is still the one that it was, and no transaction holds it back."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -37,8 +37,11 @@ class SourceWatch:
     """By topic and partition, the first offset of the transaction that was open at the last look."""
     _told: set[tuple[str, int, int]] = field(default_factory=set, init=False)
 
-    def look(self, plans: Sequence[QueryPlan]) -> dict[str, str]:
-        """By the names of the queries that must not go on, why. A broker that is away for a moment changes nothing."""
+    def look(self, plans: Sequence[QueryPlan], ended: Collection[str] = ()) -> dict[str, str]:
+        """By the names of the queries that must not go on, why. A broker that is away for a moment changes nothing.
+
+        `ended` are those that have ended by themselves: in real time that is what the loss of a topic looks like first.
+        """
         try:
             now = self.states({topic for each in plans for topic in each.topics})
             if self.clock() >= self._due:
@@ -48,7 +51,7 @@ class SourceWatch:
         except KafkaException as error:
             log.warning("topics cannot be compared now", reason=str(error))
             return {}
-        reasons = {each.name: next(_reasons(each, now), None) for each in plans}
+        reasons = {each.name: next(_reasons(each, now, each.name in ended), None) for each in plans}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
     def _look_behind(self, topic: str) -> None:
@@ -69,11 +72,13 @@ def _open(topic: str, number: int, waiting: Waiting) -> str:
     )
 
 
-def _reasons(plan: QueryPlan, now: Mapping[str, TopicState]) -> Iterator[str]:
-    """Why the query must not go on with its topics as they are; one that is gone may be coming back."""
+def _reasons(plan: QueryPlan, now: Mapping[str, TopicState], ended: bool) -> Iterator[str]:
+    """Why the query must not go on with its topics as they are."""
     for topic, before in plan.topics.items():
         after = now.get(topic, before)
-        if after.id != before.id:
+        if ended and topic not in now:
+            yield f"{topic} was deleted: {MADE_ANEW}"
+        elif after.id != before.id:
             yield f"{topic} was deleted and made anew: {START_ANEW if topic in plan.joined_topics else MADE_ANEW}"
         elif after.partitions != before.partitions and (reason := plan.fixed_partitions(topic)) is not None:
             yield f"{topic} has {after.partitions} partitions and had {before.partitions}: {reason}"

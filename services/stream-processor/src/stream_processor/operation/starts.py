@@ -128,6 +128,11 @@ class Starts:
     def plans(self) -> list[QueryPlan]:
         return [*(each.plan for each in self.running), *(plan for plan, _ in self.held)]
 
+    @property
+    def ended(self) -> set[str]:
+        """The names of the queries that have ended by themselves. Raises QueryFailedError when all of Spark has."""
+        return {each.plan.name for each in self.running if each.failure() is not None}
+
     def stand_still(self, reasons: Mapping[str, str]) -> None:
         """Takes out the queries that must stand still, for `reasons` by name, and stops those that run.
 
