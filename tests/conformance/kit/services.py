@@ -21,8 +21,10 @@ from statecast_onboarding.domains.command import apply
 from testkit.ports import free_ports
 from testkit.query_cluster import QueryInstance
 from testkit.stream_processor.process import Processor
+from testkit.waiting import scaled
 
-CHECKPOINTS = "30s"
+CHECKPOINTS = f"{round(scaled(30))}s"
+"""Counts move with them. Each costs the plan of a batch, so they are as rare as the machine is slow."""
 REFUSED = "refused."
 """Begins the directory of a domain whose pipelines are refused."""
 LOOKUPS = 100
