@@ -198,6 +198,20 @@ def test_a_record_that_is_no_row_is_passed_over(
     assert letters.collect() == []
 
 
+def test_the_key_of_a_record_without_a_row_may_be_text(
+    spark: SparkSession, known: Contract, pipeline_of: Callable[[str], Pipeline]
+) -> None:
+    keys = {"heartbeat": b"Struct{serverName=p_default}", "transaction": b"Struct{id=764:29408728}"}
+    values = {form: json.dumps(samples("no-rows")[form][0]["value"]).encode() for form in keys}
+    rows = [(bytearray(key), bytearray(values[form]), "rows", 0, 7) for form, key in keys.items()]
+    read = spark.createDataFrame(rows, "key binary, value binary, topic string, partition int, offset bigint")
+
+    lines = decode(read, pipeline_of("Rim"), Functions(spark, known)).collect()
+
+    assert [line.problem for line in lines] == [None, None]
+    assert [line.passed_over[:5] for line in lines] == ["a hea", "the m"]
+
+
 def test_a_change_of_a_tables_definition_is_passed_over(read: Callable[..., list[Row]]) -> None:
     # As the MariaDB connector writes it with include.schema.changes.
     change = {

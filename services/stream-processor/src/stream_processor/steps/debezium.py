@@ -17,6 +17,7 @@ from stream_processor.steps.debezium_forms import (
     columns_problem,
     form_problem,
     names_of,
+    names_of_key,
     passed_over,
 )
 from stream_processor.steps.functions import Functions, row_type
@@ -61,7 +62,8 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
     rows = {side: functions.row_from_texts(_columns(row, side), _declared(side), row.full_name) for side in SIDES}
     read = texts.withColumns({f"__{side}_row": column for side, column in rows.items()})
     key = _record_key(F.col("key").cast("string"))
-    other = passed_over(F.col("__envelope"), F.col("__names"), F.col("record_key.columns"))
+    key_names = names_of_key(F.col("key").cast("string"), F.col("record_key.columns"))
+    other = passed_over(F.col("__envelope"), F.col("__names"), key_names)
     told = read.withColumn("record_key", key).withColumn("passed_over", F.coalesce("passed_over", other))
     checked = told.withColumn("problem", F.when(F.col("passed_over").isNull(), _problem(row)))
     sound = F.col("problem").isNull() & F.col("passed_over").isNull()

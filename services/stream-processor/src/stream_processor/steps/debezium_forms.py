@@ -77,10 +77,16 @@ def names_of(value: Column, envelope: Column) -> Column:
     return F.when(envelope.getField("op").isNull(), F.coalesce(inner, F.json_object_keys(value)))
 
 
+def names_of_key(key: Column, columns: Column) -> Column:
+    """The sorted names in the record's key: `columns` of JSON, or those in the text that Connect makes of a struct."""
+    struct = F.when(key.startswith("Struct{"), F.array_sort(F.regexp_extract_all(key, F.lit(r"(\w+)="), F.lit(1))))
+    return F.coalesce(columns, struct)
+
+
 def passed_over(envelope: Column, names: Column, key_names: Column) -> Column:
     """Why the record is known to be no row; null where it is not known.
 
-    `key_names` are the sorted names in the record's key, if that is a JSON object; `names` are those of names_of.
+    `names` are those of names_of, `key_names` those of names_of_key.
     """
     op = envelope.getField("op")
     rows = F.coalesce(envelope.getField("after"), envelope.getField("before"))
