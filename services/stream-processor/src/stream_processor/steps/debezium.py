@@ -1,8 +1,7 @@
 """Turns the JSON of Debezium's connectors into changes of the contract, or into the reason why it is none.
 
 The envelope may stand alone or in `payload` beside its `schema`, as `schemas.enable` of the connector's converter says.
-Columns of the table have the names of the row's fields; others are left out. JSON is read with Spark's own from_json
-into texts, which lose nothing: a number keeps all its digits.
+Columns of the table have the names of the row's fields; others are left out. JSON is read into texts (json_texts).
 """
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
