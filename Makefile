@@ -135,11 +135,11 @@ fuzz: install ## Fuzz every input of the services for MINUTES=60, from the seed 
 	done
 
 .PHONY: conformance-short
-conformance-short: install ## What databases and topics send is right, refused or told: the cases that CI has time for, and a few random histories
+conformance-short: install ## The cases of docs/sources.md that check refuses, for which nothing is started
 	$(BIN)/pytest -m "not long" tests/conformance
 
 .PHONY: conformance
-conformance: install ## The same of every case of docs/sources.md, and HISTORIES=10000 random histories of tables, by SEED
+conformance: install ## What databases and topics send is read, refused or told: each case of docs/sources.md, and HISTORIES=10000 random histories of tables, by SEED
 	HISTORIES=$${HISTORIES:-10000} $(BIN)/pytest tests/conformance
 
 .PHONY: e2e

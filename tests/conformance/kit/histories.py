@@ -30,8 +30,9 @@ CREATE TABLE parted_high PARTITION OF parted DEFAULT;
 _SHAPES = {"shapes": ["latest", "members", "aggregate"], "group": "team"}
 CASE = Case.model_validate(
     {
-        "group": "postgres",
+        "group": "histories",
         "name": "histories",
+        "long": True,
         "title": "Random histories",
         "input": "Random statements of every kind, in transactions and sessions that overlap.",
         "holds": "Latest, members and sums are what SQL has.",
