@@ -25,10 +25,10 @@ NEWER = "superseded_newer"
 _INTRODUCTION = """\
 # Databases and topics, and what becomes of their records
 
-Databases and producers send more than rows. For each input below a test runs on a real PostgreSQL or MariaDB, Debezium,
-Kafka and Spark, and holds what the table says: the value is *read* as the database has it, the pipeline is *refused*
-before it starts, the record is *set aside* on the dead-letter topic with the reason, or the log or `statecast doctor`
-*tells* of it. Nothing is silently wrong. `make conformance` runs all of them. Each is a file in
+Databases and producers send more than rows. For each input below there is a case for a real PostgreSQL or MariaDB,
+Debezium, Kafka and Spark, which says what must hold: the value is *read* as the database has it, the pipeline is
+*refused* before it starts, the record is *set aside* on the dead-letter topic with the reason, or the log, a count or
+`statecast doctor` *tells* of it. `make conformance` runs all of them, and tells which hold. Each is a file in
 [`tests/conformance/cases`](../tests/conformance/cases), and `make reference` makes this page of them.
 """
 
