@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from py4j.java_collections import ListConverter, MapConverter
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DataType
@@ -22,8 +22,6 @@ JVM_LOST = (Py4JError, OSError)
 JVM_ERRORS = (*JVM_LOST, PySparkException)
 """What a call raises when the JVM has ended or refuses."""
 
-_OVERFLOWING = ("Add", "Subtract", "Multiply")
-"""Spark's operators whose integers grow. Of the others only the negative of the lowest integer wraps."""
 _LOOK_S = 0.05
 _BEYOND_MS = 1 << 52
 """A time after the end of every batch; some room is left to add to it."""
@@ -55,15 +53,35 @@ def _java(spark: SparkSession, value: DataType | str | int | dict[str, str]) -> 
     return MapConverter().convert(value, _jvm(spark)._gateway_client) if isinstance(value, dict) else value
 
 
+def attempt(sql: str) -> str:
+    """SQL, for `exact`, of an expression of a pipeline's file: null where it cannot be computed for a row.
+
+    It is null, too, where its functions would make more of the row than Allowance.java lets them.
+    """
+    return f"__attempt({sql}\n)"  # the expression may end with a comment
+
+
 def exact(sql: str, spark: SparkSession) -> Column:
-    """The SQL expression as a column whose integers never wrap. Raises Spark's ParseException for what is none.
+    """The SQL expression as a column whose integers never wrap (RowExpressions.java).
 
     Without ANSI mode Spark cuts what is beyond an integer's type as Java does, and with it the query would end. So
     `a + b`, `a - b` and `a * b` get the mode of Spark's own `try_add`: null where their type cannot hold the result.
+    Raises Spark's AnalysisException for what is no SQL, and for a constant that is no pattern.
     """
     jvm = _jvm(spark)
     parsed = cast(Any, spark)._jsparkSession.sessionState().sqlParser().parseExpression(sql)
-    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(_exact(parsed, jvm)))
+    try:
+        safe = jvm.io.statecast.spark.RowExpressions.safe(parsed)
+    except IllegalArgumentException as error:
+        raise AnalysisException(jvm_reason(error)) from error
+    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(safe))
+
+
+def attempted(column: Column, spark: SparkSession) -> Column:
+    """The column as `attempt` makes it of SQL: null where it cannot be computed for a row."""
+    jvm = _jvm(spark)
+    expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    return Column(expressions.column(jvm.io.statecast.spark.Attempt(expressions.expression(cast(Any, column)._jc))))
 
 
 def pattern_problem(spark: SparkSession, pattern: str) -> str | None:
@@ -73,20 +91,6 @@ def pattern_problem(spark: SparkSession, pattern: str) -> str | None:
     except PySparkException as error:
         return jvm_reason(error)
     return None
-
-
-def _exact(expression: Any, jvm: Any) -> Any:
-    children = expression.children()
-    if children.nonEmpty():
-        exact_children = [_exact(children.apply(number), jvm) for number in range(children.size())]
-        expression = expression.withNewChildren(jvm.PythonUtils.toSeq(exact_children))
-    if expression.getClass().getSimpleName() not in _OVERFLOWING:
-        return expression
-    context = expression.evalContext()
-    or_null = context.copy(
-        jvm.org.apache.spark.sql.catalyst.expressions.EvalMode.TRY(), context.allowDecimalPrecisionLoss()
-    )
-    return expression.copy(expression.left(), expression.right(), or_null)
 
 
 def previous_rows(changes: DataFrame, forget: timedelta, every_change: bool) -> DataFrame:

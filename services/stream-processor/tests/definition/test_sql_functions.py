@@ -76,6 +76,50 @@ def test_no_function_that_may_be_called_changes_by_itself(spark: SparkSession) -
             assert not any(each.isAssignableFrom(of_function) for each in changing), info.getName()
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "regexp_replace(customer_id, currency, '') <> 'z'",
+        "regexp_replace(customer_id, 'a', currency) <> 'z'",
+        "regexp_extract(customer_id, '(a)', length(currency)) = ''",
+        "currency rlike customer_id",
+        "currency not like 'a' || customer_id",
+        "currency like any ('a', customer_id)",
+        "like(currency, customer_id)",
+        "split(currency, concat(',', customer_id))[0] = ''",
+        "date_format(placed_at, currency) = ''",
+        "get_json_object(currency, '$.' || customer_id) = ''",
+        "date_trunc(currency, placed_at) is null",
+        "round(total_cents / 3, cast(total_cents as int)) = 0",
+    ],
+)
+def test_a_pattern_or_format_that_is_no_constant_is_refused(scope: Scope, sql: str) -> None:
+    with pytest.raises(ContractError, match=r"is no constant; .* takes its patterns, formats and digits as constants"):
+        type_of(sql, scope)
+
+
+@pytest.mark.parametrize(
+    "sql", ["repeat(currency, 2147483647)", "lpad(currency, 10001, ' ')", "round(total_cents, -10001)"]
+)
+def test_a_number_that_would_make_much_of_little_is_refused(scope: Scope, sql: str) -> None:
+    with pytest.raises(ContractError, match=r"\d+ at character \d+ is too large; .* takes numbers up to 10,000"):
+        type_of(sql, scope)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "concat(repeat('*', length(currency) - 4), right(currency, 4))",
+        "currency like 'a%' escape '/' and currency not rlike r'\\d'",
+        "currency like all ('a%', '%b')",
+        "regexp_extract(currency, '(a)(b)', 2) = split(currency, ',', -1)[0]",
+        "round(total_cents / 3, 2L) = bround(total_cents / 3)",
+    ],
+)
+def test_constants_and_counts_of_the_row_may_be(scope: Scope, sql: str) -> None:
+    type_of(sql, scope)
+
+
 def test_the_readme_lists_them() -> None:
     readme = " ".join((Path(__file__).parents[4] / "domains" / "README.md").read_text().split())
 

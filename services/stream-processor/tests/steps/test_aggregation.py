@@ -97,6 +97,18 @@ def test_a_sum_beyond_its_field_ends_the_query_and_names_the_group(
         )
 
 
+def test_a_row_counts_of_which_a_number_cannot_be_computed(
+    shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
+) -> None:
+    numbers = {"positions": "count(*)", "shares": "sum(length(repeat(repeat(client, 9000), 9000)))"}
+    pipeline = shipped("us-share-holders", source=POSITION_CHANGES, keep={"aggregate": numbers})
+
+    state_records = totals(pipeline, moved(None, held("a", 5), 1))
+
+    assert state_records["a"] is not None
+    assert ShareHolder.FromString(state_records["a"].payload) == ShareHolder(client="a", positions=1)
+
+
 def test_every_element_of_a_repeated_group_counts(
     shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
 ) -> None:

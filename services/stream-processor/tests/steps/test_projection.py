@@ -17,6 +17,7 @@ from stream_processor.steps.functions import Functions
     [
         ({"city": "upper(lines)"}, "select.city: .*upper"),
         ({"item_quantity": "total_amount_cents"}, "select.item_quantity: is bigint, the field needs int"),
+        ({"city": "regexp_replace(currency, '(', '')"}, r"select.city: '\(' in regexp_replace: Unclosed group"),
         ({"city": "array(currency)"}, "select.city: is array<string>, the field needs string"),
     ],
 )

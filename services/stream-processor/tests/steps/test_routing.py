@@ -137,6 +137,28 @@ def test_a_number_that_its_field_cannot_hold_stays_unset(shipped: Callable[..., 
     assert MaskedLine.FromString(value) == MaskedLine(item_code="item-1")
 
 
+def test_what_cannot_be_computed_of_a_row_stays_unset_beside_what_can(
+    shipped: Callable[..., Pipeline], routed: Routed
+) -> None:
+    select = {
+        "item_code": "element.item_code",
+        "city": "repeat(repeat(currency, 9000), 9000)",
+        "created_at": "timestamp_micros(9223372036854775807)",
+    }
+
+    [(_, value)] = routed(shipped("masked-lines", select=select), invoice_change(None, invoice()))
+
+    assert MaskedLine.FromString(value).item_code == "item-1"
+    assert not MaskedLine.FromString(value).HasField("created_at")
+    assert MaskedLine.FromString(value).city == ""
+
+
+def test_a_condition_that_cannot_be_computed_is_not_true(shipped: Callable[..., Pipeline], routed: Routed) -> None:
+    fails = "make_date(9999, 12, 31) < make_date(1, 1, 1) or repeat(repeat(currency, 9000), 9000) <> ''"
+
+    assert routed(shipped("masked-lines", where=fails), invoice_change(None, invoice())) == []
+
+
 def test_an_element_can_be_the_key(shipped: Callable[..., Pipeline], routed: Routed) -> None:
     pipeline = shipped("masked-lines", group_by="lines.item_code")
 

@@ -11,7 +11,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 
 from stream_processor.definition.contract import Kind, Scope, Type, as_value, field_of, of_field, type_at
 from stream_processor.definition.pipeline import Aggregate
-from stream_processor.definition.sql_functions import check_calls, is_moment
+from stream_processor.definition.sql_functions import check_calls, check_constants, is_moment
 from stream_processor.errors import ContractError
 
 _BOOL, _INTEGER, _STRING, _DECIMAL = Type("bool"), Type("integer"), Type("string"), Type("decimal")
@@ -243,6 +243,7 @@ def parse(sql: str) -> exp.Expr:
         if isinstance(node, exp.Literal) and is_moment(node.name) and not isinstance(node.parent, _COMPARING):
             raise ContractError(f"{shown(node)} is {CHANGING}")
     check_calls(sql)
+    check_constants(sql)
     return expression
 
 

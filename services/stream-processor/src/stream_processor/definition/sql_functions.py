@@ -1,11 +1,13 @@
 """The functions that SQL expressions may call: a change must always give the same record, and no row may end a query.
 
-So what differs from one time to the next is left out (clocks, chance, the session, calls into Java), what fails for
-some values (`raise_error`, `to_number`, `map`, `timestamp_seconds`), and what makes much of little (`sequence`).
+So what differs from one time to the next is left out (clocks, chance, the session, calls into Java), what fails on
+purpose (`raise_error`, `to_number`), and what makes much of little (`sequence`). The others may fail for a row too:
+RowExpressions.java then makes the expression null, and bounds what it makes of a row. Patterns and formats must be
+constants, so that a wrong one is found before there is a row.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import sqlglot
 from sqlglot import Token, TokenType
@@ -50,9 +52,34 @@ FUNCTIONS: Mapping[str, str] = {
 """By what they are for; domains/README.md shows this."""
 ALLOWED = frozenset(name for names in FUNCTIONS.values() for name in names.split())
 
+_PATTERN_FUNCTIONS = (
+    "ilike like regexp regexp_count regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace "
+    "regexp_substr rlike split"
+)
+_FORMAT_FUNCTIONS = (
+    "date_format format_number from_unixtime get_json_object to_date to_timestamp to_unix_timestamp try_to_date "
+    "try_to_timestamp"
+)
+CONSTANTS: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(_PATTERN_FUNCTIONS.split(), (1, 2, 3)),
+    **dict.fromkeys(_FORMAT_FUNCTIONS.split(), (1,)),
+    **dict.fromkeys("bround ceil ceiling floor next_day round sha2 trunc".split(), (1,)),  # noqa: SIM905  as above
+    **dict.fromkeys("date_part date_trunc datepart".split(), (0,)),  # noqa: SIM905  as above
+    "mask": (1, 2, 3, 4),
+}
+"""The arguments that must be constants, by function: patterns, formats, paths, units and digits."""
+COUNTS = {"lpad": 1, "repeat": 1, "rpad": 1}
+"""The arguments that are lengths and counts, and may depend on the row."""
+MAX_NUMBER = 10_000
+"""What a number in the place of one of the CONSTANTS or COUNTS may be, below 0 too."""
+
 _SYNTAX = frozenset("and between case dec div else escape from in interval is not numeric or then varchar when".split())  # noqa: SIM905  as above
 """What may stand before a parenthesis and calls nothing."""
 _NO_PARENTHESES = frozenset(Spark.parser_class.NO_PAREN_FUNCTIONS)
+_MATCHING = (TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE)
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
+_LITERALS = (TokenType.NUMBER, TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.DASH, TokenType.DCOLON)
 _MOMENT = re.compile(r"\s*(now|today|tomorrow|yesterday)\b\s*\S*\s*", re.IGNORECASE)
 
 
@@ -71,6 +98,61 @@ def check_calls(sql: str) -> None:
             hint = f"did you mean {match}? " if match else ""
             place = f"{name} at character {token.start + 1}"
             raise ContractError(f"{place} cannot be called; {hint}domains/README.md lists the functions")
+
+
+def check_constants(sql: str) -> None:
+    """Raises ContractError for an argument that must be a constant and is none, or is a number beyond MAX_NUMBER."""
+    tokens = sqlglot.tokenize(sql, dialect="spark")
+    for at, token in enumerate(tokens):
+        name = token.text.lower()
+        following = tokens[at + 1 :]
+        called = following and following[0].token_type == TokenType.L_PAREN and _is_word(token, sql)
+        arguments = list(_arguments(following)) if called else []
+        if token.token_type in _MATCHING and len(arguments) < 2:
+            for pattern in _patterns(following):
+                _check_constant(name, pattern)
+            continue
+        for number in CONSTANTS.get(name, ()) if called else ():
+            _check_constant(name, arguments[number] if number < len(arguments) else [])
+        count = COUNTS.get(name, len(arguments))
+        _check_number(name, arguments[count] if count < len(arguments) else [])
+
+
+def _patterns(following: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The constants that must stand behind the word `like`: one, or those between the parentheses of `any (…)`."""
+    if following and following[0].text.lower() in ("any", "all", "some"):
+        yield from _arguments(following[1:])
+    else:
+        joined = len(following) > 1 and following[1].token_type == TokenType.DPIPE
+        yield following[: 2 if joined else 1]
+
+
+def _arguments(following: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The tokens of each argument between the parentheses with which `following` begins."""
+    depth, start = 0, 1
+    for at, token in enumerate(following):
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if depth == 0 or (depth == 1 and token.token_type == TokenType.COMMA):
+            yield following[start:at]
+            start = at + 1
+        if depth == 0:
+            return
+
+
+def _check_constant(name: str, argument: Sequence[Token]) -> None:
+    for before, token in zip([None, *argument], argument, strict=False):
+        of_type = before is not None and before.token_type == TokenType.DCOLON  # as in 10L, which is 10::bigint
+        if not (token.token_type in _LITERALS or token.token_type.name.endswith("STRING") or of_type):
+            place = f"{token.text!r} at character {token.start + 1}"
+            raise ContractError(f"{place} is no constant; {name} takes its patterns, formats and digits as constants")
+    _check_number(name, argument)
+
+
+def _check_number(name: str, argument: Sequence[Token]) -> None:
+    for token in argument if len(argument) <= len(("-", "1", "::", "bigint")) else ():
+        if token.token_type == TokenType.NUMBER and float(token.text) > MAX_NUMBER:
+            place = f"{token.text} at character {token.start + 1}"
+            raise ContractError(f"{place} is too large; {name} takes numbers up to {MAX_NUMBER:,}")
 
 
 def _is_word(token: Token, sql: str) -> bool:

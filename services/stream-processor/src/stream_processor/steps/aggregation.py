@@ -17,7 +17,7 @@ from stream_processor.definition.pipeline import (
     AggregatePipeline,
     SummingPipeline,
 )
-from stream_processor.spark_internals import exact
+from stream_processor.spark_internals import attempt, exact
 from stream_processor.steps.functions import Functions, digits, filled, fits, row_type
 from stream_processor.steps.keyed_topic import encode_record
 from stream_processor.steps.projection import KEPT, in_scope, refused
@@ -93,7 +93,7 @@ def _units(pipeline: SummingPipeline, parts: Sequence[Part]) -> str:
     group = ".".join(["element", *(f"`{name}`" for name in path.names[depth:] if depth)])
     decimal = path.decimal if depth else None
     text = f"cast({group} as string)" if decimal is None else f"replace(format_number({group}, {decimal.scale}), ',')"
-    value = "".join(f", '{part.name}', ({part.argument})" for part in parts)
+    value = "".join(f", '{part.name}', {attempt(part.argument)}" for part in parts)
     unit = f"named_struct('key', concat({text}, __tail){value})"
     return f"flatten(transform({_TAILS}, __tail -> transform({_ELEMENTS}, element -> {unit})))"
 

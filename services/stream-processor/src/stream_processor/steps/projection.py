@@ -13,7 +13,7 @@ from pyspark.sql.types import IntegralType, StringType
 
 from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import Pipeline, PipelineBase, RoutePipeline, RowPipeline
-from stream_processor.spark_internals import exact, pattern_problem
+from stream_processor.spark_internals import attempt, attempted, exact, pattern_problem
 from stream_processor.steps.functions import Functions, filled, fits, row_type
 from stream_processor.steps.record_keys import elements, single
 
@@ -43,7 +43,8 @@ def in_scope(changes: DataFrame, row: str, beside: Mapping[str, str] = _NOTHING)
 
 def refused(pipeline: PipelineBase, key: str, error: AnalysisException) -> PipelineFileError:
     """The error for an expression at `key` of the file that Spark cannot compute."""
-    return PipelineFileError(pipeline.file, key, (error.getMessage() or str(error)).splitlines()[0])
+    text = error.getMessage() if error.getCondition() else str(error)  # one of our own has no condition
+    return PipelineFileError(pipeline.file, key, (text or str(error)).splitlines()[0])
 
 
 def filter_keys(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
@@ -60,7 +61,8 @@ def filter_keys(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
     text = F.col("key").cast("string")
     if "record_key" in changes.columns:
         text = F.coalesce(F.col("record_key.text"), text)
-    matches = F.coalesce(F.rlike(text, F.lit(pattern)), F.lit(False))
+    # In a long key a pattern may recurse too deeply.
+    matches = F.coalesce(attempted(F.rlike(text, F.lit(pattern)), changes.sparkSession), F.lit(False))
     rows = {row: F.when(F.col(KEY_MATCHES), F.col(row)) for row in ("before", "after")}
     return changes.withColumn(KEY_MATCHES, matches).withColumns({**rows, "knows_before": F.lit(False)})
 
@@ -81,7 +83,7 @@ def filter_rows(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 def _only_matching(changes: DataFrame, row: str, condition: str) -> DataFrame:
-    matched = in_scope(changes, row).select(KEPT, exact(condition, changes.sparkSession).alias(_MATCHES))
+    matched = in_scope(changes, row).select(KEPT, exact(attempt(condition), changes.sparkSession).alias(_MATCHES))
     columns = {name: F.col(f"{KEPT}.{name}") for name in changes.columns}
     columns[row] = F.when(F.col(_MATCHES), columns[row])
     return matched.select(*[column.alias(name) for name, column in columns.items()])
@@ -129,7 +131,7 @@ def place(changes: DataFrame, pipeline: RoutePipeline, partitions: int, function
         return changes
     scoped = in_scope(changes, "after", _beside(pipeline))
     try:
-        value = exact(sql, changes.sparkSession)
+        value = exact(attempt(sql), changes.sparkSession)
         of_type = scoped.select(value.alias(PARTITION)).schema[PARTITION].dataType
     except AnalysisException as error:
         raise refused(pipeline, key, error) from error
@@ -151,7 +153,7 @@ def measure(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> 
     units = F.array(F.lit(0)) if exploded is None else elements(F.col("after"), exploded)
     unit = "__unit" if exploded is None else "element"
     scoped = in_scope(join(changes, pipeline, functions).withColumn(ELEMENT, units), "after", _tables(pipeline))
-    fields = ", ".join(f"'{name}', ({sql})" for name, sql in pipeline.select.items())
+    fields = ", ".join(f"'{name}', {attempt(sql)}" for name, sql in pipeline.select.items())
     selected = exact(f"transform({KEPT}.{ELEMENT}, {unit} -> named_struct({fields}))", changes.sparkSession)
 
     def size(row: Column) -> Column:
@@ -177,7 +179,7 @@ def _selected(scoped: DataFrame, pipeline: RowPipeline, name: str, sql: str) -> 
     """The expression. Raises PipelineFileError if its type does not fit the field's."""
     key, declared = f"select.{name}", row_type(pipeline.sink)[name].dataType
     try:
-        expression = exact(sql, scoped.sparkSession)
+        expression = exact(attempt(sql), scoped.sparkSession)
         actual = scoped.select(expression.alias(name)).schema[name].dataType
     except AnalysisException as error:
         raise refused(pipeline, key, error) from error

@@ -48,6 +48,9 @@ final class FieldWriter {
       return;
     }
     Object value = row.get(index);
+    if (value instanceof Instant time && !MessageReader.isValid(time)) {
+      return; // No Timestamp can be so far away: it is unset, as all that an expression cannot compute.
+    }
     if (hasPresence || !isZero(value)) {
       out.writeTag(number, wireType);
       writeValue(value, out);

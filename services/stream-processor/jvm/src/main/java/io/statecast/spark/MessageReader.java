@@ -53,6 +53,11 @@ final class MessageReader {
     return known == null ? KNOWN.computeIfAbsent(type, MessageReader::new) : known;
   }
 
+  /** Whether a Timestamp can hold the time. */
+  static boolean isValid(Instant time) {
+    return time.getEpochSecond() >= FIRST_SECOND && time.getEpochSecond() <= LAST_SECOND;
+  }
+
   static boolean isTimestamp(Descriptor type) {
     return type.getFullName().equals(TIMESTAMP);
   }

@@ -1,0 +1,42 @@
+package io.statecast.spark;
+
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import scala.collection.immutable.Seq;
+
+/**
+ * An expression of a pipeline's file: null where it cannot be computed for a row, or makes more of it than {@link
+ * Allowance} lets it. So no value of any row ends a query.
+ *
+ * <p>A regular expression that recurses too deeply in a long text is such a failure. Lack of memory is none: nothing
+ * survives it, which is why there is an allowance.
+ */
+public final class Attempt extends Interpreted {
+  public Attempt(Expression child) {
+    super(child);
+  }
+
+  @Override
+  public boolean nullable() {
+    return true;
+  }
+
+  @Override
+  public Object eval(InternalRow row) {
+    long outer = Allowance.begin();
+    try {
+      Object value = value(0, row);
+      Allowance.check(value, 1);
+      return value;
+    } catch (Exception | StackOverflowError error) {
+      return null;
+    } finally {
+      Allowance.end(outer);
+    }
+  }
+
+  @Override
+  Expression around(Seq<Expression> children) {
+    return new Attempt(children.head());
+  }
+}

@@ -1,0 +1,24 @@
+package io.statecast.spark;
+
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import scala.collection.immutable.Seq;
+
+/** A call whose result is taken off the {@link Allowance}. */
+public final class Charged extends Interpreted {
+  public Charged(Expression child) {
+    super(child);
+  }
+
+  @Override
+  public Object eval(InternalRow row) {
+    Object value = value(0, row);
+    Allowance.take(Allowance.ownSize(value));
+    return value;
+  }
+
+  @Override
+  Expression around(Seq<Expression> children) {
+    return new Charged(children.head());
+  }
+}

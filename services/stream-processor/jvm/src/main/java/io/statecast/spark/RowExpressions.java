@@ -1,0 +1,179 @@
+package io.statecast.spark;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
+import org.apache.spark.sql.catalyst.expressions.Add;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Concat;
+import org.apache.spark.sql.catalyst.expressions.EvalMode;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.LambdaFunction;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Multiply;
+import org.apache.spark.sql.catalyst.expressions.NumericEvalContext;
+import org.apache.spark.sql.catalyst.expressions.OctetLength;
+import org.apache.spark.sql.catalyst.expressions.RLike;
+import org.apache.spark.sql.catalyst.expressions.Subtract;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Makes parsed SQL safe before Spark resolves it: integers do not wrap, and no value of a row ends a query.
+ *
+ * <p>The SQL of a pipeline's file stands in a call of {@link #ATTEMPT}, which no file can call.
+ */
+public final class RowExpressions {
+  /** The name under which SQL calls {@link Attempt}. */
+  public static final String ATTEMPT = "__attempt";
+
+  /** The functions whose result can be much longer than their arguments, and how many copies of them it can be. */
+  private static final Map<String, Copies> COPYING =
+      Map.of(
+          "repeat", arguments -> arguments.get(1),
+          "replace", arguments -> arguments.size() < 3 ? number(1) : longer(arguments.get(2)),
+          "regexp_replace", arguments -> longer(arguments.get(2)),
+          "concat_ws", arguments -> longer(arguments.get(0)),
+          "array_join", arguments -> longer(new Concat(seq(arguments.subList(1, arguments.size())))),
+          "flatten", arguments -> number(1));
+
+  /** Those that fill a text up to a length. */
+  private static final Set<String> PADDING = Set.of("lpad", "rpad");
+
+  /** Those that compare each character of one argument with each of the other, and what one may be long. */
+  private static final String PAIRING = "levenshtein";
+
+  private static final int MAX_PAIRED_BYTES = 8_192;
+
+  /** What gives back one of its arguments, and makes nothing. */
+  private static final Set<String> CHOOSING =
+      Set.of("coalesce", "greatest", "if", "ifnull", "least", "nullif", "nvl", "nvl2", "get");
+
+  private static final Set<String> PATTERNED =
+      Set.of(
+          "regexp", "regexp_count", "regexp_extract", "regexp_extract_all", "regexp_instr", "regexp_like",
+          "regexp_replace", "regexp_substr", "rlike", "split");
+
+  private RowExpressions() {}
+
+  private interface Copies {
+    Expression of(List<Expression> arguments);
+  }
+
+  /** The expression made safe. Raises IllegalArgumentException for a constant that is no pattern. */
+  public static Expression safe(Expression parsed) {
+    return safe(parsed, false);
+  }
+
+  private static Expression safe(Expression parsed, boolean ofFile) {
+    boolean attempt = name(parsed).equals(ATTEMPT);
+    List<Expression> children = new ArrayList<>();
+    for (Expression each : CollectionConverters.asJava(parsed.children())) {
+      children.add(safe(each, ofFile || attempt));
+    }
+    if (attempt) {
+      return new Attempt(children.get(0));
+    }
+    Expression expression = children.isEmpty() ? parsed : parsed.withNewChildren(seq(children));
+    return ofFile ? limited(orNull(expression), children) : orNull(expression);
+  }
+
+  /**
+   * Sums, differences and products with the mode of Spark's own `try_add`: null where their type cannot hold the
+   * result.
+   */
+  private static Expression orNull(Expression expression) {
+    if (expression instanceof Add add) {
+      return new Add(add.left(), add.right(), orNull(add.evalContext()));
+    } else if (expression instanceof Subtract subtract) {
+      return new Subtract(subtract.left(), subtract.right(), orNull(subtract.evalContext()));
+    } else if (expression instanceof Multiply multiply) {
+      return new Multiply(multiply.left(), multiply.right(), orNull(multiply.evalContext()));
+    }
+    return expression;
+  }
+
+  private static NumericEvalContext orNull(NumericEvalContext context) {
+    return new NumericEvalContext(EvalMode.TRY(), context.allowDecimalPrecisionLoss());
+  }
+
+  private static Expression limited(Expression expression, List<Expression> arguments) {
+    String name = name(expression);
+    checkPattern(expression, name, arguments);
+    if (expression instanceof LambdaFunction) {
+      List<Expression> bodyAndNames = new ArrayList<>(arguments);
+      bodyAndNames.set(0, new Copied(arguments.get(0)));
+      return expression.withNewChildren(seq(bodyAndNames));
+    } else if (expression instanceof Cast || expression instanceof Concat) {
+      return new Charged(copied(expression, arguments, number(1)));
+    } else if (!(expression instanceof UnresolvedFunction) || CHOOSING.contains(name)) {
+      return expression;
+    } else if (COPYING.containsKey(name)) {
+      return new Charged(copied(expression, arguments, COPYING.get(name).of(arguments)));
+    } else if (PADDING.contains(name)) {
+      List<Expression> padded = new ArrayList<>(arguments);
+      padded.set(1, new Limited(arguments.get(1), arguments.get(1)));
+      return new Charged(expression.withNewChildren(seq(padded)));
+    } else if (name.equals(PAIRING)) {
+      return copied(expression, arguments, number(Allowance.BYTES / MAX_PAIRED_BYTES));
+    }
+    return new Charged(expression);
+  }
+
+  private static Expression copied(Expression expression, List<Expression> arguments, Expression copies) {
+    List<Expression> limited = new ArrayList<>();
+    for (Expression each : arguments) {
+      limited.add(each instanceof Literal ? each : new Limited(each, copies));
+    }
+    return expression.withNewChildren(seq(limited));
+  }
+
+  private static Expression number(long number) {
+    return new Literal(number, DataTypes.LongType);
+  }
+
+  /** What a text that stands between or behind each byte of another makes of it: so many copies, and one of itself. */
+  private static Expression longer(Expression text) {
+    return new Add(new OctetLength(text), number(1));
+  }
+
+  private static void checkPattern(Expression expression, String name, List<Expression> arguments) {
+    boolean patterned = expression instanceof RLike || PATTERNED.contains(name);
+    String pattern = patterned ? text(arguments.get(1)) : null;
+    if (pattern == null) {
+      return;
+    }
+    try {
+      Pattern.compile(pattern);
+      String replacement = name.equals("regexp_replace") ? text(arguments.get(2)) : null;
+      if (replacement != null) {
+        // The empty text is found first, and the groups have their numbers.
+        Pattern.compile("(?:)|" + pattern).matcher("").replaceFirst(replacement);
+      }
+    } catch (IllegalArgumentException | IndexOutOfBoundsException error) {
+      throw new IllegalArgumentException(
+          "'" + pattern + "' in " + (name.isEmpty() ? "rlike" : name) + ": " + error.getMessage(), error);
+    }
+  }
+
+  private static String text(Expression expression) {
+    return expression instanceof Literal literal && literal.value() instanceof UTF8String text ? text.toString() : null;
+  }
+
+  /** The name of the function that is called, in small letters; empty for what is no call. */
+  private static String name(Expression expression) {
+    return expression instanceof UnresolvedFunction function
+        ? function.nameParts().last().toLowerCase(Locale.ROOT)
+        : "";
+  }
+
+  private static Seq<Expression> seq(List<Expression> expressions) {
+    return CollectionConverters.asScala(expressions).toSeq();
+  }
+}
