@@ -103,6 +103,33 @@ def test_decimals_that_keys_write_in_another_way_are_refused(tmp_path: Path, dig
         claim(Checkpoints(str(tmp_path), LocalFiles()), planned(sales_by_price(tmp_path / "n", digits)), IDS, no_epochs)
 
 
+def pieces_by_shop(directory: Path, declared: str) -> Pipeline:
+    """A sum into a field that is declared so."""
+    directory.mkdir()
+    (directory / "sales.proto").write_text(sales.PROTO.replace("optional int64 pieces", f"{declared} pieces"))
+    content = {
+        "name": "orders-by-key",
+        "source": {"topic": "orders", "message": sales.CHANGE, "key": "sale_id"},
+        "group_by": "shop",
+        "keep": {"aggregate": {"pieces": "sum(amount)"}},
+        "sink": {"topic": "orders-by-key", "message": sales.TURNOVER},
+    }
+    contract = Contract(MessageTypes.read(directory).descriptor_set)
+    return pipeline_check.check("orders-by-key.yaml", PipelineFile.model_validate(content), contract)
+
+
+def test_a_state_that_has_not_counted_the_values_of_a_sum_is_refused(tmp_path: Path) -> None:
+    always_set = pieces_by_shop(tmp_path / "before", "int64")
+    claim(Checkpoints(str(tmp_path), LocalFiles()), planned(always_set), IDS, no_epochs)
+    (tmp_path / "orders-by-key").mkdir()
+
+    may_be_unset = pieces_by_shop(tmp_path / "after", "optional int64")
+    with pytest.raises(
+        PipelineChangedError, match=r"orders-by-key\.yaml: sums that may be null: changed since the checkpoint"
+    ):
+        claim(Checkpoints(str(tmp_path), LocalFiles()), planned(may_be_unset), IDS, no_epochs)
+
+
 def test_the_epoch_of_a_restored_database_goes_on(tmp_path: Path, shipped: Callable[..., Pipeline]) -> None:
     message = "statecast.orders.v1.OrderChange"
     before, after = (

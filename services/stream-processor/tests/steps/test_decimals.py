@@ -190,16 +190,41 @@ def test_sums_of_decimals_are_exact(
     assert kept["average"] == pytest.approx(float(sum(prices)) / len(prices))
 
 
-def test_a_sum_of_no_values_is_zero_and_an_extreme_of_none_is_unset(
+def test_a_sum_and_an_extreme_of_no_values_are_unset(
     pipeline: Callable[..., Pipeline], written: Callable[..., Written], created: Callable[..., list[bytes]]
 ) -> None:
-    numbers = {"total": "sum(price)", "price": "max(price)"}
+    numbers = {"total": "sum(price)", "price": "max(price)", "pieces": "sum(amount div price)"}
+    summing = pipeline(**turnover(**numbers, sales="sum(amount div price)"), insert_only=True)
 
-    none = written(pipeline(**turnover(**numbers), insert_only=True), created({}, {}))
-    some = written(pipeline(**turnover(**numbers), insert_only=True), created({}, {"price": "-7"}, {"price": "-7.5"}))
+    none = written(summing, created({}, {}))
+    some = written(summing, created({}, {"price": "-7", "amount": "14"}, {"price": "-7.5"}))
 
-    assert none == {"a": {"shop": "a", "total": "0.00"}}
-    assert some == {"a": {"shop": "a", "total": "-14.50", "price": "-7.00"}}
+    # A field that cannot be unset is 0.
+    assert none == {"a": {"shop": "a"}}
+    assert some == {"a": {"shop": "a", "total": "-14.50", "price": "-7.00", "pieces": "-2", "sales": "-2"}}
+
+
+def test_a_sum_is_unset_when_the_last_value_is_taken_back(
+    types: MessageTypes,
+    pipeline: Callable[..., Pipeline],
+    written: Callable[..., Written],
+    created: Callable[..., list[bytes]],
+) -> None:
+    summing = pipeline(**turnover(total="sum(price)", pieces="sum(amount div price)", average="avg(price)"))
+    update = types.message_class(sales.CHANGE)()
+    json_format.ParseDict(
+        {
+            "operation": "OPERATION_UPDATE",
+            "source": {"epoch": 1, "log_sequence_number": 2, "table": "sales"},
+            "before": {"sale_id": 1, "shop": "a", "price": "7", "amount": "14"},
+            "after": {"sale_id": 1, "shop": "a"},
+        },
+        update,
+    )
+
+    kept = written(summing, [*created({"price": "7", "amount": "14"}, {}), update.SerializeToString()])
+
+    assert kept == {"a": {"shop": "a"}}
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ message Turnover {
   double average = 5;
   string tax = 6 [(statecast.change.v1.decimal) = {precision: 8, scale: 2}];
   string discounts = 7 [(statecast.change.v1.decimal) = {precision: 2, scale: 2}];
+  optional int64 pieces = 8;
 }
 """
 

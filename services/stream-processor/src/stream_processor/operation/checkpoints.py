@@ -20,10 +20,18 @@ from typing_extensions import override
 
 from statecast_domains.values import EARLIEST
 from statecast_service.errors import SettingsError
-from stream_processor.definition.pipeline import LatestPipeline, MembersPipeline, Pipeline, RoutePipeline
+from stream_processor.definition.pipeline import (
+    AggregatePipeline,
+    LatestPipeline,
+    MembersPipeline,
+    Pipeline,
+    RoutePipeline,
+    TotalsPipeline,
+)
 from stream_processor.errors import CheckpointsTakenError, CheckpointsUnusableError, PipelineChangedError
 from stream_processor.operation.plan import GROWN, QueryPlan
 from stream_processor.spark_internals import JVM_ERRORS, CheckpointFiles, jvm_reason
+from stream_processor.steps.aggregation import may_be_null
 
 log = structlog.get_logger()
 
@@ -286,7 +294,16 @@ def _meaning(plan: QueryPlan) -> dict[str, object]:
         "state": STATE_VERSION,
         **({PARTITIONS: plan.source_partitions} if plan.by_offset else {}),
         **_decimals_in_keys(plan.pipelines[0]),
+        **_sums_of_values(plan.pipelines[0]),
     }
+
+
+def _sums_of_values(pipeline: Pipeline) -> dict[str, object]:
+    """The sums whose state also counts values that are not null: the type of their field says it, and no file."""
+    if not isinstance(pipeline, AggregatePipeline | TotalsPipeline):
+        return {}
+    counted = [each.field.name for each in pipeline.aggregates if may_be_null(each)]
+    return {"sums that may be null": counted} if counted else {}
 
 
 def _decimals_in_keys(pipeline: Pipeline) -> dict[str, object]:

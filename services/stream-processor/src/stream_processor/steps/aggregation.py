@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType, StringType
 
 from statecast_domains.errors import PipelineFileError
+from stream_processor.definition.decimals import decimal_of
 from stream_processor.definition.pipeline import (
     WINDOW_FIELDS,
     Aggregate,
@@ -51,13 +52,22 @@ class Part:
 
 
 def parts_of(aggregates: Sequence[Aggregate]) -> list[Part]:
-    """The numbers that the aggregates are made of; an average has two, and count(*) none: rows are counted anyway."""
+    """The numbers that the aggregates are made of: count(*) has none, for rows are counted anyway.
+
+    An average has two, and so has a sum whose field can be null: it is, where no row has a value, as in SQL.
+    """
     return [
         Part(f"{function}_{number}", function, aggregate.argument, aggregate.field.name)
         for number, aggregate in enumerate(aggregates)
         if aggregate.argument is not None
-        for function in PART_FUNCTIONS[aggregate.function]
+        for function in (*PART_FUNCTIONS[aggregate.function], *(("count",) if may_be_null(aggregate) else ()))
     ]
+
+
+def may_be_null(aggregate: Aggregate) -> bool:
+    """Whether it is a sum whose field tells null from 0: an optional one, or a decimal, whose text is empty then."""
+    field = aggregate.field
+    return aggregate.function == "sum" and (field.has_presence or decimal_of(field) is not None)
 
 
 def contributions(changes: DataFrame, pipeline: SummingPipeline) -> DataFrame:
@@ -349,6 +359,8 @@ def numbers(pipeline: SummingPipeline) -> dict[str, Column]:
                 value = F.col("rows")
             case "avg":
                 value = F.col(f"sum_{number}").cast("double") / F.col(f"count_{number}")
+            case "sum" if may_be_null(each):
+                value = F.when(F.col(f"count_{number}") > 0, F.col(f"sum_{number}"))
             case "collect_set":
                 # It has no nulls, which Spark does not know of what a user-defined aggregate gives.
                 value = F.array_compact(f"collect_set_{number}.values")
