@@ -10,9 +10,9 @@ pytestmark = [pytest.mark.stack, pytest.mark.timeout(1800)]
 
 
 def parameters() -> Iterator[object]:
-    """Each case under its name; one that does not hold yet may fail, and is told when it holds."""
+    """Each case under its name; one that does not hold yet must fail, until it does."""
     for case in read_cases():
-        marks = [pytest.mark.xfail(reason=case.pending, strict=False)] if case.pending else []
+        marks = [pytest.mark.xfail(reason=case.pending, strict=True)] if case.pending else []
         long = [pytest.mark.long] if case.long else []
         yield pytest.param(case, id=f"{case.group}-{case.name}", marks=[*marks, *long])
 
