@@ -1,4 +1,4 @@
-"""What follows from domains."""
+"""The system that follows from domains."""
 
 from collections.abc import Callable
 from pathlib import Path

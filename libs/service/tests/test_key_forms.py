@@ -1,4 +1,4 @@
-"""Keys of other makers are named for what they look like."""
+"""Keys of other makers are named by their likely form."""
 
 from uuid import UUID
 

@@ -15,7 +15,7 @@ from statecast_service.topic_names import MAX_TOPIC_NAME, is_topic_name
 
 DEAD_LETTER = ".dead-letter"
 DEFAULT_MAX_BYTES, LETTER_HEADERS_BYTES = 1_048_588, 16_384
-"""Kafka's own `max.message.bytes`, and what the headers of a dead letter may add to the record."""
+"""Kafka's own `max.message.bytes`, and the bytes that the headers of a dead letter may add to the record."""
 COMPACTION_LAG = "min.compaction.lag.ms"
 _DAY_MS = 86_400_000
 
@@ -64,7 +64,7 @@ def _prefix(domains: Sequence[Domain]) -> str:
 
 @dataclass
 class _System:
-    """What is known so far, by name."""
+    """The system's parts that are known so far, by name."""
 
     topics: dict[str, Topic] = field(default_factory=dict)
     stores: dict[str, Store] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class _System:
     pipelines: dict[str, str] = field(default_factory=dict)
     """The file of each pipeline."""
     placed_in: dict[str, str] = field(default_factory=dict)
-    """The file that chooses the partitions of each topic whose keys do not."""
+    """File that chooses the partitions of a topic, by topic, where the keys do not choose them."""
 
     def declare(self, domain: Domain) -> None:
         """The topics of a domain: those that others write, and sinks."""
@@ -86,7 +86,7 @@ class _System:
                 self.placed_in[pipeline.sink.topic] = str(file)
 
     def connect(self, domain: Domain) -> None:
-        """What the domain's pipelines read, and its stores."""
+        """Adds the domain's pipelines, the topics that they read, and its stores."""
         about = domain.file.description or f"Domain {domain.name}."
         for file, pipeline in domain.pipelines.items():
             if pipeline.name in self.pipelines:
@@ -141,7 +141,10 @@ class _System:
         self.topics = _with_next(self.topics, source, letters)
 
     def _delay_compaction(self, table: str) -> None:
-        """A restart of who reads the table as changes must find what it has read since its checkpoint."""
+        """Delays the table's compaction.
+
+        After a restart, a reader of the table as changes must find the records that it has read since its checkpoint.
+        """
         topic = self.topics[table]
         self.topics[table] = replace(topic, config={COMPACTION_LAG: str(_DAY_MS), **topic.config})
 

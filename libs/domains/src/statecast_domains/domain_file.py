@@ -1,4 +1,4 @@
-"""The form of `domain.yaml`: what a domain has beside its pipelines."""
+"""The form of `domain.yaml`: the parts of a domain beside its pipelines."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +52,7 @@ class PlainStoreSection(StoreSection):
 
 
 class DomainFile(Section):
-    """What a domain has beside its pipelines."""
+    """The parts of a domain beside its pipelines."""
 
     description: str | None = Field(None, description="One line, for the files that are made of this one.")
     topic_prefix: Annotated[str, AfterValidator(_prefix)] = Field(

@@ -30,7 +30,7 @@ def misread_topics(pipeline: PipelineFile, policies: Mapping[str, str]) -> Itera
 
 
 def events_as_rows(pipeline: PipelineFile, policies: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Finds tables of other makers whose topics are not compacted: the key in the file, and the problem.
+    """Finds tables of other makers with topics that are not compacted: yields the key in the file, and the problem.
 
     `policies` has the `cleanup.policy` by topic, as far as it is known. A route keeps no rows, so it may read events.
     """
@@ -42,7 +42,7 @@ def events_as_rows(pipeline: PipelineFile, policies: Mapping[str, str]) -> Itera
 
 
 def not_compacted(topic: str, policy: str) -> str:
-    """Why the topic is no table, and what to do about it."""
+    """Returns the reason why the topic is no table, and the remedy."""
     return (
         f"{topic} is read as a table and is not compacted ({CLEANUP_POLICY} is {policy}), so its records look like "
         "events: each would be the newest version of the row under its key, in place of the one before. If they are "
@@ -51,7 +51,7 @@ def not_compacted(topic: str, policy: str) -> str:
 
 
 def compacted_changes(topic: str, policy: str) -> str:
-    """Why no pipeline that keeps rows may read the topic, and what to do about it."""
+    """Returns the reason why no pipeline that keeps rows may read the topic, and the remedy."""
     return (
         f"{topic} is read as changes and is compacted ({CLEANUP_POLICY} is {policy}): of a deleted row the tombstone "
         "alone may be left, which tells no place in the log, and the row would stay for good. Set its "

@@ -86,7 +86,7 @@ class SourceSection(Section):
 
     @property
     def table(self) -> TableValues | None:
-        """What the values of a table are; None of a topic of changes."""
+        """The kind of a table's values; None for a topic of changes."""
         return (self.values or "state-record") if self.format == "table" else None
 
 
@@ -153,7 +153,7 @@ class WindowSection(Section):
 
 
 class MembersSection(Section):
-    """What makes a row a member of its group."""
+    """The key and the order of a group's members."""
 
     key: Paths = Field(description="The member's key within the group: a path, or a list of paths.")
     sort: str = Field(description="The path of the value by which a group's members are ordered.")
@@ -174,7 +174,7 @@ class RouteSection(Section):
 
 
 class KeepSection(Section):
-    """What a group keeps: `latest`, or one of these; or `route`, which keeps nothing and passes rows on."""
+    """The form of a group: `latest`, or one of these; or `route`, which keeps nothing and passes rows on."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
@@ -188,7 +188,7 @@ class KeepSection(Section):
 
     @property
     def shape(self) -> Shape:
-        """The form of what a group keeps."""
+        """The form in which a group is kept."""
         return next((shape for shape in SHAPES if getattr(self, shape, None) is not None), "latest")
 
 
@@ -226,7 +226,7 @@ _PRODUCER_NAMES = {"compression_type": "compression", "linger_ms": "linger"}
 
 
 class ProducerSection(Section):
-    """How Kafka's producer gathers records; none of it changes what is written."""
+    """How Kafka's producer gathers records; no setting here changes the records' content."""
 
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
         "lz4", description="Of the batches of records; the topic's compression.type may say otherwise."
@@ -335,7 +335,7 @@ class StoreSection(Section):
 
 
 class StateSection(Section):
-    """How Spark keeps what a pipeline remembers of rows and groups."""
+    """How Spark keeps a pipeline's memory of rows and groups."""
 
     memory: Size = Field(
         ge=1024**2,
@@ -345,7 +345,7 @@ class StateSection(Section):
 
 
 MAX_BATCH_RECORDS = 100_000
-"""What one micro-batch takes, so that a backlog is worked off in steps; real-time mode takes no such bound."""
+"""Most records of one micro-batch, so that a backlog is worked off in steps; real-time mode has no such bound."""
 
 
 class TriggerSection(Section):

@@ -1,4 +1,4 @@
-"""Names the forms in which other programs write the keys of records, so that a line says what to change."""
+"""Names the forms in which other programs write the keys of records, so that a line can say the change to make."""
 
 from uuid import UUID
 
@@ -8,7 +8,7 @@ REGISTRY_HEAD = 5
 
 
 def form_of_bytes(key: bytes | None) -> str:
-    """Returns what a key that names no row looks like, and what to do."""
+    """Names the likely form of a key that names no row, and says how to change it."""
     if not key:
         return f"there is no key, by which a row could be found: {_AS_TEXT}, or leave the topic to a pipeline"
     if key[0] == 0 and len(key) > REGISTRY_HEAD and len(key) not in (8, 16):
