@@ -1,6 +1,7 @@
-"""What can end the stream-processor: a ServiceError, whose text is printed as one line, with its exit status.
+"""Errors that can end the stream-processor.
 
-What is wrong with a pipeline's file is a `statecast_domains.errors.PipelineFileError`.
+Each is a ServiceError: its text is printed as one line, with its exit status. A problem in a pipeline's file is a
+`statecast_domains.errors.PipelineFileError`.
 """
 
 from statecast_service.errors import ServiceError

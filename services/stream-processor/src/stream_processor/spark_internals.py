@@ -18,9 +18,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DataType
 
 JVM_LOST = (Py4JError, OSError)
-"""What any call raises when Spark's JVM has ended."""
+"""Errors that any call raises when Spark's JVM has ended."""
 JVM_ERRORS = (*JVM_LOST, PySparkException)
-"""What a call raises when the JVM has ended or refuses."""
+"""Errors that a call raises when the JVM has ended or refuses."""
 
 _LOOK_S = 0.05
 _BEYOND_MS = 1 << 52
@@ -30,7 +30,7 @@ _STEP_MS = 1 << 42
 
 
 def jvm_reason(error: BaseException) -> str:
-    """The first line of what the JVM says about one of the JVM_ERRORS."""
+    """Returns the first line of the JVM's message about one of the JVM_ERRORS."""
     text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
     return text.partition("\n")[0]
 
@@ -62,11 +62,11 @@ def attempt(sql: str) -> str:
 
 
 def exact(sql: str, spark: SparkSession) -> Column:
-    """The SQL expression as a column whose integers never wrap (RowExpressions.java).
+    """Returns the SQL expression as a column with integers that never wrap (RowExpressions.java).
 
-    Without ANSI mode Spark cuts what is beyond an integer's type as Java does, and with it the query would end. So
+    Without ANSI mode Spark cuts a value beyond an integer's type as Java does, and with it the query would end. So
     `a + b`, `a - b` and `a * b` get the mode of Spark's own `try_add`: null where their type cannot hold the result.
-    Raises Spark's AnalysisException for what is no SQL, and for a constant that is no pattern.
+    Raises Spark's AnalysisException for text that is no SQL, and for a constant that is no pattern.
     """
     jvm = _jvm(spark)
     parsed = cast(Any, spark)._jsparkSession.sessionState().sqlParser().parseExpression(sql)
@@ -96,12 +96,12 @@ def pattern_problem(spark: SparkSession, pattern: str) -> str | None:
 def previous_rows(changes: DataFrame, forget: timedelta, every_change: bool) -> DataFrame:
     """Adds `previous`, the `current` of the row's last applied change, `applied` and `outcomes`, by Previous.java.
 
-    `changes` has `primary_key`, `epoch`, `sequence`, `time`, `counted` and `current`. A change whose (epoch, sequence)
-    is not higher than that of its row's last one is not applied: it is left out, or goes on with `previous` null when
-    `every_change`. `previous` is also null when nothing is known of the row: it is new, or has been without entries for
-    longer than `forget`. Shuffles by the primary key. Of changes of a row that come in one micro-batch only the newest
-    goes on, unless `every_change`. Of a truncation, whose lines have the `partition_keys`, a line goes on per row that
-    leaves. A line with nothing in `current` that is not `applied` may only tell `outcomes`.
+    `changes` has `primary_key`, `epoch`, `sequence`, `time`, `counted` and `current`. A change is not applied when its
+    (epoch, sequence) is not higher than that of its row's last one: it is left out, or goes on with `previous` null
+    when `every_change`. `previous` is also null when nothing is known of the row: it is new, or has been without
+    entries for longer than `forget`. Shuffles by the primary key. Of changes of a row that come in one micro-batch only
+    the newest goes on, unless `every_change`. For a truncation, which has lines with the `partition_keys`, a line goes
+    on per row that leaves. A line with nothing in `current` that is not `applied` may only tell `outcomes`.
     """
     spark = changes.sparkSession
     operator = _jvm(spark).io.statecast.spark.Previous
@@ -109,10 +109,10 @@ def previous_rows(changes: DataFrame, forget: timedelta, every_change: bool) -> 
 
 
 def running_totals(lines: DataFrame, numbers: Sequence[str]) -> DataFrame:
-    """`key`, `payload` and the totals so far of the `numbers` for each line with a payload, by RunningTotals.java.
+    """Returns `key`, `payload` and the `numbers`' totals so far for each line with a payload, by RunningTotals.java.
 
-    `lines` has `key`, `primary_key`, `epoch`, `sequence`, `payload` and the numbers, whose first counts rows. Those of
-    a group that come in one micro-batch are taken in the order of their place in the log. Shuffles by `key`.
+    `lines` has `key`, `primary_key`, `epoch`, `sequence`, `payload` and the numbers; the first number counts rows. The
+    lines of a group that come in one micro-batch are taken in the order of their place in the log. Shuffles by `key`.
     """
     spark = lines.sparkSession
     names = ListConverter().convert(list(numbers), _jvm(spark)._gateway_client)
@@ -120,12 +120,13 @@ def running_totals(lines: DataFrame, numbers: Sequence[str]) -> DataFrame:
 
 
 def table_join(lines: DataFrame, forget: timedelta, source_alone: bool, joined_alone: bool) -> DataFrame:
-    """`key`, `deleted`, `sequence`, `source_row`, `joined_row` and `source` of joined rows, by TableJoin.java.
+    """Returns the joined rows, by TableJoin.java.
 
-    A line whose `deleted` is null tells `outcomes` and nothing else. `lines` has `key`, `side` (0 of the source, 1 of
-    the joined table), `epoch`, `sequence`, `payload`, `source`, `committed` and `time`. A key has one line per
-    micro-batch that changes it. `source_alone` and `joined_alone` say which side's row is a joined row without one of
-    the other. A key whose rows are both gone is remembered for `forget`. Shuffles by `key`.
+    The columns are `key`, `deleted`, `sequence`, `source_row`, `joined_row` and `source`. A line with a null `deleted`
+    tells `outcomes` and nothing else. `lines` has `key`, `side` (0 for the source, 1 for the joined table), `epoch`,
+    `sequence`, `payload`, `source`, `committed` and `time`. A key has one line per micro-batch that changes it.
+    `source_alone` and `joined_alone` say which side's row is a joined row without one of the other. A key is remembered
+    for `forget` when both its rows are gone. Shuffles by `key`.
     """
     spark = lines.sparkSession
     arguments = round(forget.total_seconds()), source_alone, joined_alone
@@ -194,13 +195,13 @@ class CheckpointFiles:
 
 
 def end_batches(spark: SparkSession, queries: Sequence[StreamingQuery], timeout_s: float) -> list[str]:
-    """Lets queries end after the batch that they are in, with its checkpoint; the names of those that do not in time.
+    """Lets queries end after their present batch, with its checkpoint; returns the names of those that do not in time.
 
-    Spark itself can only interrupt a query, and what was written since its last checkpoint then comes again at the next
-    start. A real-time batch lasts as long as the time between checkpoints, so its time is made to run out: the readers
-    of a task look at one clock of Spark's before each record. So a real-time task ends at the next record of its
-    partition, or with its batch: one whose partition is idle may take the whole time. On a cluster the readers are in
-    other JVMs, and batches end at their usual time. A query that fails meanwhile has ended too.
+    Spark itself can only interrupt a query, and the records written since its last checkpoint then come again at the
+    next start. A real-time batch lasts as long as the time between checkpoints, so its time is made to run out: the
+    readers of a task look at one clock of Spark's before each record. So a real-time task ends at the next record of
+    its partition, or with its batch: a task with an idle partition may take the whole time. On a cluster the readers
+    are in other JVMs, and batches end at their usual time. A query that fails meanwhile has ended too.
     """
     runtime = _jvm(spark).org.apache.spark.sql.execution
     terminated = getattr(getattr(runtime.streaming.runtime, "TERMINATED$"), "MODULE$")

@@ -1,4 +1,4 @@
-"""Finds names and types in SQL expressions without Spark, and checks that each gives what its place needs."""
+"""Finds names and types in SQL expressions without Spark, and checks that each has the type that its place needs."""
 
 from collections.abc import Callable, Mapping
 
@@ -49,20 +49,20 @@ _NUMBERS = {
     "sum": ("an int64 or a decimal", _INT64),
     "avg": ("a double", (FieldDescriptor.TYPE_DOUBLE,)),
 }
-"""What an aggregate's field must be, and its types."""
+"""Types that the field of an aggregate may have, and their name in messages."""
 _WIDER = (("integer", "decimal"), ("integer", "float"), ("decimal", "float"), ("enum", "string"))
 
 
 def type_of(sql: str, scope: Scope) -> Type | None:
-    """What the expression gives by the contract, or as sqlglot infers; None when only Spark can tell.
+    """Returns the expression's type by the contract, or as sqlglot infers it; None when only Spark can tell.
 
-    Raises ContractError for what is no expression, for unknown names, and for types that do not go together.
+    Raises ContractError for text that is no expression, for unknown names, and for types that do not go together.
     """
     return _read(parse(sql), scope)
 
 
 def _read(node: exp.Expr, scope: Scope) -> Type | None:
-    """The type of this part; what sqlglot infers of the parts around it builds on it."""
+    """Returns the type of this part, and notes it: sqlglot infers the types of the parts around it from it."""
     rule = next((rule for kinds, rule in _TYPE_RULES if isinstance(node, kinds)), _function)
     result = rule(node, scope)
     if result is not None and not result.repeated and result.kind in _SQL_TYPES:
@@ -108,7 +108,10 @@ def _function(node: exp.Expr, scope: Scope) -> Type | None:
 
 
 def _parameters(node: exp.Expr, types: list[Type | None]) -> list[Type | None]:
-    """The types of what the function hands over to its lambda. Raises ContractError for one that takes none."""
+    """Returns the types of the arguments that the function passes to its lambda.
+
+    Raises ContractError for a function that takes no lambda.
+    """
     element, second = (_element(each) for each in (*types, None, None)[:2])
     parameters: dict[str, list[Type | None]] = {
         "reduce": [None, element],  # what it has so far, then the element
@@ -179,7 +182,7 @@ def _number(node: exp.Literal) -> Type | None:
 
 
 def _inferred(node: exp.Expr) -> Type | None:
-    """The type that sqlglot infers of an expression whose parts have been read; None for what it does not know."""
+    """Returns the type that sqlglot infers of an expression with parts that have been read; None if it knows none."""
     annotated = annotate_types(node, dialect="spark", expression_metadata=_RULES, overwrite_types=False).type
     declared = None if annotated is None else annotated.this
     return next((Type(each) for each, (_, inferred) in _SQL_TYPES.items() if declared in inferred), None)
@@ -222,7 +225,10 @@ def _common(types: list[Type | None]) -> Type | None:
 
 
 def parse(sql: str) -> exp.Expr:
-    """The expression. Raises ContractError for what is none, and for what is not a value of one row alone."""
+    """Returns the parsed expression.
+
+    Raises ContractError for text that is no expression, and for one that is not a value of one row alone.
+    """
     try:
         expression = sqlglot.parse_one(sql, dialect="spark")
     except ParseError as error:

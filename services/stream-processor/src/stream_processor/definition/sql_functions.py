@@ -1,9 +1,10 @@
 """The functions that SQL expressions may call: a change must always give the same record, and no row may end a query.
 
-So what differs from one time to the next is left out (clocks, chance, the session, calls into Java), what fails on
-purpose (`raise_error`, `to_number`), and what makes much of little (`sequence`). The others may fail for a row too:
-RowExpressions.java then makes the expression null, and bounds what it makes of a row. Patterns and formats must be
-constants, so that a wrong one is found before there is a row.
+So three kinds are left out: those with results that differ from one time to the next (clocks, chance, the session,
+calls into Java), those that fail on purpose (`raise_error`, `to_number`), and those that make much of little
+(`sequence`). The others may fail for a row, too: RowExpressions.java then makes the expression null. It also bounds the
+size of the values that they make of a row. Patterns and formats must be constants, so that a wrong one is found before
+there is a row.
 """
 
 import re
@@ -49,7 +50,7 @@ FUNCTIONS: Mapping[str, str] = {
         "size sort_array struct transform zip_with"
     ),
 }
-"""By what they are for; domains/README.md shows this."""
+"""The functions by their purpose; domains/README.md shows this."""
 ALLOWED = frozenset(name for names in FUNCTIONS.values() for name in names.split())
 
 _PATTERN_FUNCTIONS = (
@@ -71,10 +72,10 @@ CONSTANTS: Mapping[str, tuple[int, ...]] = {
 COUNTS = {"lpad": 1, "repeat": 1, "rpad": 1}
 """The arguments that are lengths and counts, and may depend on the row."""
 MAX_NUMBER = 10_000
-"""What a number in the place of one of the CONSTANTS or COUNTS may be, below 0 too."""
+"""Bound of a number in the place of one of the CONSTANTS or COUNTS, below 0 too."""
 
 _SYNTAX = frozenset("and between case dec div else escape from in interval is not numeric or then varchar when".split())  # noqa: SIM905  as above
-"""What may stand before a parenthesis and calls nothing."""
+"""Words that may stand before a parenthesis and call nothing."""
 _NO_PARENTHESES = frozenset(Spark.parser_class.NO_PAREN_FUNCTIONS)
 _MATCHING = (TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE)
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
@@ -84,10 +85,10 @@ _MOMENT = re.compile(r"\s*(now|today|tomorrow|yesterday)\b\s*\S*\s*", re.IGNOREC
 
 
 def check_calls(sql: str) -> None:
-    """Raises ContractError for a call of what is not in ALLOWED, with its place and the nearest name that is.
+    """Raises ContractError for a call of a name that is not in ALLOWED, with its place and the nearest name that is.
 
-    It looks at the words before parentheses, because that is what Spark will read: a parser of another make has names
-    of its own for many functions.
+    It looks at the words before parentheses, because Spark will read those: a parser of another make has its own names
+    for many functions.
     """
     tokens = sqlglot.tokenize(sql, dialect="spark")
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):

@@ -1,4 +1,4 @@
-"""Adds pipelines to a run: follows the directories that it was given, and starts what is sound beside what runs."""
+"""Adds pipelines to a run: follows the run's directories, and starts the sound pipelines beside those that run."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -83,12 +83,12 @@ def _is_in(file: Path, directories: Sequence[Path]) -> bool:
 
 @dataclass
 class Additions:
-    """Starts the pipelines whose files have come, one after the other; none of them touches a query that runs.
+    """Starts the pipelines of new files, one after the other; none of them touches a query that runs.
 
-    A file that is wrong, or whose pipeline does not fit beside the others, is logged once, and counted in the metrics
-    until it is right. One whose topics are not there is looked at again. `slots` gives the task slots that there are:
-    a real-time query which does not find its own ends at once, so a pipeline for which they do not suffice waits for
-    the next start of the process.
+    A wrong file is logged once, and so is a file with a pipeline that does not fit beside the others. Both are counted
+    in the metrics until they are right. A pipeline without its topics is looked at again. `slots` returns the number of
+    task slots. A real-time query that does not find its own slots ends at once, so a pipeline that needs more slots
+    than there are waits for the next start of the process.
     """
 
     directories: PipelineDirectories
@@ -107,7 +107,10 @@ class Additions:
     _refused: dict[Path, str] = field(default_factory=dict, init=False)
 
     def look(self) -> list[QueryPlan]:
-        """Starts what may be started, and returns its queries. May block for seconds; the queries run meanwhile."""
+        """Starts the pipelines that may start, and returns their queries.
+
+        May block for seconds; the queries run meanwhile.
+        """
         if (new := self.directories.new()) is not None:
             self._waiting, self._contract = new, None
             self._refused = {file: reason for file, reason in self._refused.items() if file in new}
@@ -173,4 +176,4 @@ class Additions:
 
 
 _PASSING = (TopicsMissingError, CheckpointsUnusableError, KafkaException)
-"""What may be over at the next look, although no file changes."""
+"""Errors that may be over at the next look, although no file changes."""

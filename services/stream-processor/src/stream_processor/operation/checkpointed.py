@@ -30,7 +30,10 @@ class CheckpointedGroup:
         self._group = kafka.group(CHECKPOINTED_GROUP)
 
     def refused(self) -> str | None:
-        """What the ACLs do not allow, as a text for people; None when they do, and while no broker tells."""
+        """Returns the permission that the ACLs deny, as a text for people; None when they allow it.
+
+        Also returns None while no broker answers.
+        """
         described = self._admin.describe_consumer_groups(
             [self._group], include_authorized_operations=True, request_timeout=TIMEOUT_S
         )
@@ -62,9 +65,10 @@ class CheckpointedOffsets:
     `ends` are those of a topic, `readable_ends` those that readers reach, which are slower to find; `clock` gives
     seconds.
 
-    The end of the topic is noted first and then those of the sources. Whatever stands before the first was made from
-    changes before the second, by this process or one before it. Once a checkpoint holds those, the first is published.
-    A run begins by taking back what was published before it: its checkpoint may be an older one, or none.
+    The end of the topic is noted first, and then the ends of the sources. Every record before the topic's end was made
+    from changes before the sources' ends, by this process or one before it. Once a checkpoint holds the sources' ends,
+    the topic's end is published. A run begins by taking back the published ends of earlier runs: its checkpoint may be
+    an older one, or none.
     """
 
     ends: Callable[[str], Ends]
@@ -76,7 +80,10 @@ class CheckpointedOffsets:
     _due: float = field(default=0.0, init=False)
 
     def look(self) -> None:
-        """Publishes what is due, from time to time; a broker that is away for a moment is no reason to stop."""
+        """Publishes the ends that are due, from time to time.
+
+        A broker that is away for a moment is no reason to stop.
+        """
         writers = [each for each in self.queries if each.plan.shuffle_partitions]
         if self.clock() < self._due and all(each.plan.sink_topic in self._noted for each in writers):
             return

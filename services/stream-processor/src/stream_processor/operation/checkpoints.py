@@ -1,4 +1,4 @@
-"""The place of checkpoints, which one process holds at a time, and what each checkpoint was made with."""
+"""The place of checkpoints, which one process holds at a time, and the definitions behind each checkpoint."""
 
 import fcntl
 import json
@@ -37,11 +37,11 @@ log = structlog.get_logger()
 
 PARTITIONS = "source.partitions"
 STATE_VERSION = 3
-"""Of what the state holds. Raised when an older state cannot be read any more."""
+"""Version of the state's content. Raised when an older state cannot be read any more."""
 MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store", "state"}
 """Keys of a file that may change: state and topic hold the same things after it."""
 NAMES = {"state": "the form of the state"}
-"""What stands beside a checkpoint and is no key of a file."""
+"""Names for people of the notes beside a checkpoint that are no keys of a file."""
 LEASE_NOTE = "lease.json"
 RENEW_S = 3.0
 ABANDONED_S = 15.0
@@ -82,15 +82,15 @@ def _usable(root: str) -> Iterator[None]:
 class Checkpoints:
     """The place of all checkpoints of one process, each below `root` by the name of its query.
 
-    Notes, small JSON objects, stand beside them. What touches a file may block as long as its file system does, and
-    raises CheckpointsUnusableError.
+    Notes, small JSON objects, stand beside them. Every call that touches a file may block as long as its file system
+    does, and raises CheckpointsUnusableError.
     """
 
     root: str
     files: Files
 
     def location(self, name: str) -> str:
-        """What Spark takes as the query's checkpoint."""
+        """Returns the path that Spark takes as the query's checkpoint."""
         return f"{self.root}/{name}"
 
     def exists(self, query: str) -> bool:
@@ -131,7 +131,7 @@ class Checkpoints:
 class LeasedCheckpoints(Checkpoints):
     """Checkpoints on a file system that has no locks: a note names the process, which renews it while it lives.
 
-    Another process watches the note by its own clock. docs/operation.md says what such a lease cannot keep off.
+    Another process watches the note by its own clock. docs/operation.md describes the limits of such a lease.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -226,13 +226,16 @@ def claim(
     plan: QueryPlan,
     highest_epoch: Callable[[str, bool], int],
 ) -> int:
-    """Records what the query's checkpoint means, and returns its epoch: one above all that its topic has.
+    """Records the meaning of the query's checkpoint, and returns its epoch: one above all that its topic has.
 
-    Keys and rows of another meaning stand in the state and on the topic, and nothing would ever retract them. A topic
-    that was recreated, which has another id, has other offsets, or lacks the records that the state holds. Where the
-    offset is the order, there is none between partitions that have come and those that were there. Sums of a later
-    checkpoint would hide all that this one writes.
-    Raises PipelineChangedError for these, CheckpointsUnusableError, and what `highest_epoch` (of Topics) does.
+    Raises PipelineChangedError:
+
+    - when keys and rows of another meaning stand in the state and on the topic: nothing would ever retract them
+    - when a topic was recreated, and so has another id: it has other offsets, or lacks the records that the state holds
+    - when the offset is the order and there are new partitions: there is no order between them and the earlier ones
+    - when the topic has sums of a later checkpoint, which would hide all that this one writes
+
+    Also raises CheckpointsUnusableError, and the errors of `highest_epoch` (of Topics).
     """
     note, meaning = f"{plan.name}.json", _meaning(plan)
     before, exists = checkpoints.read(note) or {}, checkpoints.exists(plan.name)
@@ -299,7 +302,10 @@ def _meaning(plan: QueryPlan) -> dict[str, object]:
 
 
 def _sums_of_values(pipeline: Pipeline) -> dict[str, object]:
-    """The sums whose state also counts values that are not null: the type of their field says it, and no file."""
+    """Returns the sums for which the state also counts values that are not null.
+
+    The type of their field says it, and no file does.
+    """
     if not isinstance(pipeline, AggregatePipeline | TotalsPipeline):
         return {}
     counted = [each.field.name for each in pipeline.aggregates if may_be_null(each)]

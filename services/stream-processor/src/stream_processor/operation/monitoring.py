@@ -1,4 +1,4 @@
-"""Watches the running queries: whether they run, what Spark reports of them as metrics, and whether one has ended."""
+"""Watches the running queries: whether they run, Spark's reports of them as metrics, and whether one has ended."""
 
 import json
 import time
@@ -60,7 +60,7 @@ def running_tasks(tracker: StatusTracker, query: StreamingQuery) -> int:
 
 @dataclass
 class WatchedQuery:
-    """One query with what is known of it; `clock` gives seconds since 1970.
+    """One query and the facts known of it; `clock` gives seconds since 1970.
 
     A real-time query has started once all its tasks ran at the same time; a micro-batch query, once it has finished a
     batch or waits for data. Between two real-time batches the tasks end and start again, which is no second start.
@@ -73,7 +73,7 @@ class WatchedQuery:
     snapshots: Snapshots = field(default_factory=Snapshots)
     clock: Callable[[], float] = time.time
     added: bool = False
-    """Whether it was added to a run that goes on, whose readiness does not wait for it."""
+    """Whether it was added to a run that goes on. The run's readiness does not wait for it."""
     started: bool = field(default=False, init=False)
     checkpointed: Mapping[str, Ends] = field(default_factory=dict, init=False)
     """The offset of each partition of a source at which a replay would begin, by the last checkpoint of this run."""

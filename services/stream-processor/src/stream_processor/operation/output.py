@@ -1,7 +1,7 @@
-"""Counts what the queries write, and measures how old it is, by reading a sample of a topic's newest records.
+"""Counts the records that the queries write, and measures their lag, by reading a sample of a topic's newest records.
 
 Spark reports on a real-time query at checkpoints only, and a measurement inside its plan would cost every row and end
-before the write. Here the cost is the same at any rate, and what is measured is seen at once.
+before the write. Here the cost is the same at any rate, and a new lag is seen at once.
 """
 
 from collections import deque
@@ -64,7 +64,7 @@ class SinkTail:
         self._consumer = connect(Consumer, kafka, {**group, **tuning})
 
     def look(self) -> OutputSample:
-        """What came since the last look.
+        """Returns the number of records since the last look, and the lags of a sample of them.
 
         A lag is from the commit at the source to the moment at which Spark's producer took the record, or at which the
         broker did if the topic says so. May block for some seconds when the broker is slow; raises KafkaException when
@@ -102,7 +102,10 @@ class SinkTail:
 
 
 def lag_of(message: Message) -> float | None:
-    """The seconds between the commit at the source and the record; None for what is no StateRecord with a time."""
+    """Returns the seconds between the commit at the source and the record.
+
+    Returns None for a record that is no StateRecord with a time.
+    """
     record, (kind, written_ms) = state_record(message), message.timestamp()
     if record is None or kind == TIMESTAMP_NOT_AVAILABLE or not record.source.HasField("commit_time"):
         return None
@@ -113,7 +116,10 @@ def lag_of(message: Message) -> float | None:
 
 @dataclass
 class Output:
-    """What stands on the sinks: `queries` names the query that writes each topic, `keyed` those of StateRecords."""
+    """Measures the records on the sinks.
+
+    `queries` names the query that writes each topic, `keyed` the topics of StateRecords.
+    """
 
     sample: Callable[[], OutputSample]
     queries: Mapping[str, str]
@@ -146,7 +152,11 @@ class Output:
 
 
 def summary(registry: CollectorRegistry, output: Output, reason: str | None, now: float) -> str:
-    """The line of a process whose readiness is `reason`; `now` is in seconds since 1970, like the metrics."""
+    """Returns the line for people about a process.
+
+    `reason` is its readiness: None when it is ready, else the reason, which is then the line. `now` is in seconds since
+    1970, like the metrics.
+    """
     if reason is not None:
         return reason
     checkpoints = _values(registry, "stream_processor_last_checkpoint_timestamp_seconds")

@@ -20,7 +20,7 @@ from stream_processor.definition.pipeline import (
 from stream_processor.errors import TooFewSlotsError
 
 MICRO_BATCH_SLOTS = 2
-"""What micro-batch queries share that run alone; their tasks end, so that fewer slots only slow them."""
+"""Task slots shared by micro-batch queries that run alone; their tasks end, so that fewer slots only slow them."""
 
 GROWN = (
     "only the order of offsets says which row of a key is the newest, and there is none between partitions, so keys "
@@ -44,12 +44,12 @@ class TopicState:
 class QueryPlan:
     """One streaming query.
 
-    `pipelines` is the one that it runs, or those of a source topic whose dead letters it writes. A table join has two
-    `source_topics`; `source_partitions` are those of all. `shuffles` of
-    `shuffle_partitions` each follow upon the source: one by the rows, of an aggregate another by the groups, none of
-    what keeps no state. `tasks` run at once, for good in real-time mode. `epoch` is the life of the checkpoint. Without
-    one the query begins at `starts`, offsets by partition, or at the beginning. `topics` are those that it reads and
-    writes as they were when it was planned; of one that sets aside, those that it reads.
+    `pipelines` is the one that it runs, or those of a source topic when it writes their dead letters. A table join has
+    two `source_topics`; `source_partitions` are those of all. `shuffles` of `shuffle_partitions` each follow upon the
+    source: one by the rows, for an aggregate another by the groups, none for a pipeline that keeps no state. `tasks`
+    run at once, for good in real-time mode. `epoch` is the life of the checkpoint. Without a checkpoint the query
+    begins at `starts`, offsets by partition, or at the beginning. `topics` are those that it reads and writes as they
+    were when it was planned; a query that sets aside has only those that it reads.
     """
 
     name: str
@@ -71,12 +71,12 @@ class QueryPlan:
 
     @property
     def sets_aside(self) -> bool:
-        """Whether it writes dead letters, and not what a pipeline makes."""
+        """Whether it writes dead letters, and not a pipeline's results."""
         return self.sink_topic in map(dead_letter_topic, self.source_topics)
 
     @property
     def counts(self) -> bool:
-        """Whether its sequences are its own or offsets, whose epoch begins anew with each checkpoint."""
+        """Whether its sequences are its own or offsets: their epoch begins anew with each checkpoint."""
         by_offset = self.shuffles > 0 and any(each.ordered_by_offset for each in self.pipelines)
         own = isinstance(self.pipelines[0], AggregatePipeline | TableJoinPipeline) and not self.sets_aside
         return by_offset or own
@@ -94,7 +94,7 @@ class QueryPlan:
 
     @property
     def by_offset(self) -> list[str]:
-        """The source topics whose offsets order the rows of its state."""
+        """Returns the source topics with offsets that order the rows of its state."""
         readings = [read for each in self.pipelines for read in inputs_of(each)] if self.shuffles else []
         return [read.source_topic for read in readings if read.ordered_by_offset]
 
@@ -104,7 +104,10 @@ class QueryPlan:
         return replace(self, topics={name: topics[name] for name in own})
 
     def fixed_partitions(self, topic: str) -> str | None:
-        """Why a topic of the query must keep its number of partitions, and what to do; None if it may have more."""
+        """Returns why a topic of the query must keep its number of partitions, and the remedy.
+
+        Returns None if it may have more.
+        """
         if topic in self.by_offset:
             return GROWN
         if topic in self.joined_topics:
@@ -121,7 +124,7 @@ def topics_of(pipelines: Sequence[Pipeline]) -> set[str]:
 
 
 def access_of(pipelines: Sequence[Pipeline]) -> dict[str, set[str]]:
-    """What the ACLs of each of these topics must allow, by Kafka's names of operations."""
+    """Returns the operations, by Kafka's names, that the ACLs of each of these topics must allow."""
     # Sinks are read for the metrics of what is written, dead letters to count them.
     access = {topic: {"Read"} for topic in topics_of(pipelines)}
     for each in pipelines:
@@ -169,7 +172,7 @@ def _check_one_form(readings: Sequence[Pipeline]) -> None:
 
 
 def _check_chained(writer: Pipeline, reader: Pipeline) -> None:
-    """Raises PipelineFileError if `reader` cannot read as its table what `writer` writes."""
+    """Raises PipelineFileError if `reader` cannot read, as its table, the topic that `writer` writes."""
     if not writer.shuffles:
         problem = f"is a plain topic, which {writer.name} writes: it holds no table"
         raise PipelineFileError(reader.file, f"{reader.section}.topic", problem)
@@ -182,7 +185,7 @@ def _check_chained(writer: Pipeline, reader: Pipeline) -> None:
 
 
 def _check_no_cycle(pipelines: Sequence[Pipeline]) -> None:
-    """Raises PipelineFileError, which names the cycle, if a pipeline reads what comes of what it writes."""
+    """Raises PipelineFileError, which names the cycle, if a pipeline reads a result of its own output."""
     writers = {each.sink_topic: each for each in pipelines}
     for pipeline in pipelines:
         chains = [[pipeline]]
@@ -213,12 +216,12 @@ def plan(
     checkpoint: timedelta | None = None,
     apart: Collection[str] = (),
 ) -> list[QueryPlan]:
-    """The queries, by the number of partitions of each topic; `checkpoint` overrides the files' intervals.
+    """Returns the queries, by the number of partitions of each topic; `checkpoint` overrides the files' intervals.
 
-    `apart` has the names, by letters_apart, of those who came while others of their source ran. Each has a query for
-    its dead letters, which begins where the pipeline does and goes on from its own checkpoint: that of the others has
-    read the source already. So has each that does not begin at the source's beginning: what was there before is none of
-    its letters.
+    `apart` has the names, by letters_apart, of the pipelines that came while others of their source ran. Each has a
+    query of its own for its dead letters, which begins where the pipeline does and goes on from its own checkpoint: the
+    query of the others has read the source already. A pipeline that does not begin at the source's beginning also has a
+    query of its own: the records before its start are none of its letters.
     """
     plans = []
     for pipeline in pipelines:
@@ -262,9 +265,10 @@ def _way(plan: QueryPlan) -> tuple[str, str]:
 
 
 def choose_master(master: str, slots: int, cores: int, spare: int = 0) -> str:
-    """The master to use: `master` as set, or `local[slots + spare]`. Raises TooFewSlotsError if a local one is small.
+    """Returns the master to use: `master` as set, or `local[slots + spare]`.
 
-    `cores` is what `local[*]` stands for. How many slots a cluster gives is known when its executors have come.
+    Raises TooFewSlotsError if a local one is small. `cores` is the meaning of `*` in `local[*]`. How many slots a
+    cluster gives is known when its executors have come.
     """
     if not master:
         return f"local[{slots + spare}]"

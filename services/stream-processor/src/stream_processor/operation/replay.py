@@ -61,7 +61,7 @@ class ReplayNote:
 
 @dataclass(frozen=True)
 class ReplayedRecord:
-    """What is put back."""
+    """A record that is put back."""
 
     topic: str
     partition: int
@@ -75,7 +75,7 @@ def replay(
 ) -> Counter[str]:
     """Sends the records of the letters with `reason` that are not done, each once; the caller saves `note`.
 
-    Counts what became of the letters: put back; left for another replay; beyond replay; repetitions of others.
+    Counts how the letters ended: put back; left for another replay; beyond replay; repetitions of others.
     """
     counts, seen = Counter(replayed=0, left=0, unusable=0, repeated=0), set[tuple[str, int, int]]()
     for letter in letters:
@@ -136,9 +136,9 @@ class ReplayProducer:
 
 
 def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, dry_run: bool) -> None:
-    """Replays the letters of all source topics; a dry run only says what would be done.
+    """Replays the letters of all source topics; a dry run only reports the replay that it would make.
 
-    Raises KafkaException, and PipelineFileError for a table whose order is the offset.
+    Raises KafkaException, and PipelineFileError for a table that is ordered by offset.
     """
     readings = [read for each in pipelines for read in inputs_of(each)]
     for each in readings:

@@ -59,9 +59,9 @@ SIGN_IN = "io.statecast.spark.PasswordFile"
 
 @dataclass(frozen=True)
 class Runner:
-    """What a run takes; `stopping` ends it, and `show` takes a line for people at each look.
+    """Runs pipelines; `stopping` ends the run, and `show` takes a line for people at each look.
 
-    Pipelines whose files come into the `directories` are added to it.
+    Pipelines of new files in the `directories` are added to it.
     """
 
     settings: Settings

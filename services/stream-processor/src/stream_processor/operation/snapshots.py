@@ -1,7 +1,7 @@
-"""Tells of a snapshot that comes to a pipeline which has rows from before: what was deleted meanwhile is in no record.
+"""Reports a snapshot that comes to a pipeline with older rows: no record names the rows that were deleted meanwhile.
 
-A snapshot's rows say all one place in the log, by which one is told from another. Incremental ones are no matter: the
-log goes on while they read, and tells of deletions.
+All rows of a snapshot name one place in the log, which tells one snapshot from another. Incremental snapshots are not
+reported: the log goes on while they read, and has the deletions.
 """
 
 from collections.abc import Mapping

@@ -21,11 +21,11 @@ MADE_ANEW = "its checkpoint is of other records; give the pipeline a new name an
 
 @dataclass
 class SourceWatch:
-    """Compares topics with what they were when their queries were planned.
+    """Compares topics with their state when their queries were planned.
 
-    A topic that was deleted and made anew has the same name and other records, and Spark reads partitions that have
-    come by itself. `states` gives those of topics that exist, `waiting` the records behind open transactions of one;
-    both may raise KafkaException. `clock` gives seconds.
+    A topic that was deleted and made anew has the same name and other records, and Spark reads new partitions by
+    itself. `states` gives those of topics that exist, `waiting` the records behind open transactions of one; both may
+    raise KafkaException. `clock` gives seconds.
     """
 
     states: Callable[[Iterable[str]], Mapping[str, TopicState]]
@@ -38,9 +38,10 @@ class SourceWatch:
     _told: set[tuple[str, int, int]] = field(default_factory=set, init=False)
 
     def look(self, plans: Sequence[QueryPlan], ended: Collection[str] = ()) -> dict[str, str]:
-        """By the names of the queries that must not go on, why. A broker that is away for a moment changes nothing.
+        """Returns the reasons why queries must not go on, by their names.
 
-        `ended` are those that have ended by themselves: in real time that is what the loss of a topic looks like first.
+        A broker that is away for a moment changes nothing. `ended` are the queries that have ended by themselves: in
+        real time that is the first sign of the loss of a topic.
         """
         try:
             now = self.states({topic for each in plans for topic in each.topics})

@@ -18,12 +18,12 @@ log = structlog.get_logger()
 
 
 class FirstLoads:
-    """Which queries wait for which.
+    """Decides which queries wait for which.
 
-    A row is joined with what its table holds at that moment, and no later change of the table rewrites it. So a query
-    without a checkpoint, which joins what another query of the process writes, starts once that one has read its source
-    as far as it went when the process started, and a checkpoint holds it: then the table has it, too. While that one
-    stands still, the table may lack rows, and the query waits.
+    A row is joined with the table's row of that moment, and no later change of the table rewrites it. So a query
+    without a checkpoint that joins the output of another query of the process waits. It starts once the other query has
+    read its source up to the end at the start of the process, and a checkpoint holds it: then the table has it, too.
+    While the other query stands still, the table may lack rows, and the query waits.
     """
 
     def __init__(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
@@ -47,7 +47,7 @@ class FirstLoads:
                     self._waits.setdefault(each.name, {})[table.name] = read
 
     def missing(self, name: str, running: Sequence[WatchedQuery], held: Collection[str]) -> str | None:
-        """What the query waits for, None when it may start."""
+        """Returns the reason why the query waits; None when it may start."""
         known = {each.plan.name: each for each in running}
         for table, ends in self._waits.get(name, {}).items():
             if table not in known and table not in held:

@@ -40,7 +40,7 @@ log = structlog.get_logger()
 TOPICS_POLL_S = 0.5
 LEADER_POLL_S = 0.1
 LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
-"""What a broker answers about a partition that was made a moment ago."""
+"""Errors that a broker answers about a partition that was made a moment ago."""
 LOG_AGAIN_S = 10.0
 READER_GROUP = "stream-processor-replay"
 """Only named because Kafka's client needs one: no offset is ever committed to it."""
@@ -62,7 +62,10 @@ class Waiting:
 
 
 class Topics:
-    """What the broker at one address knows. Calls may block for `timeout_s`, and raise KafkaException without it."""
+    """The topics that the broker at one address knows.
+
+    Calls may block for `timeout_s`, and raise KafkaException when the broker does not answer within it.
+    """
 
     def __init__(self, kafka: KafkaSettings, timeout_s: float = 5.0) -> None:
         self._kafka, self._bootstrap = kafka, kafka.kafka_bootstrap
@@ -70,7 +73,7 @@ class Topics:
         self._admin = connect(AdminClient, kafka)
 
     def missing(self, access: Mapping[str, Iterable[str]]) -> str | None:
-        """What is still missing, as a text for people; None when the topics may be used as `access` says.
+        """Returns why the topics cannot be used yet, as a text for people; None when they may be used as `access` says.
 
         `access` has operations, as Kafka calls them, by topic. Never raises.
         """
@@ -189,7 +192,7 @@ class Topics:
         return {name: int(text) for name, text in self.config(names, "max.message.bytes").items()}
 
     def config(self, names: Iterable[str], key: str) -> dict[str, str]:
-        """What a key of the topics' configuration says, by topic."""
+        """Returns the value of a key of the topics' configuration, by topic."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in set(names)]
         configs = self._admin.describe_configs(resources, request_timeout=self._timeout_s)
         return {each.name: str(future.result()[key].value) for each, future in configs.items()}
@@ -245,7 +248,7 @@ def _poll(consumer: Consumer, topic: str, timeout_s: float) -> Message | None:
 
 
 def state_record(message: Message) -> StateRecord | None:
-    """The StateRecord of a record, which a tombstone has in a header; None for what is none."""
+    """Returns the StateRecord of a record, which a tombstone has in a header; None for a record without one."""
     encoded = message.value()
     try:
         headers = cast(list[tuple[str, bytes]], message.headers() or []) if encoded is None else []

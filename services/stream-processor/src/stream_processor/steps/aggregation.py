@@ -1,4 +1,4 @@
-"""Keeps one message per group: what rows contribute, the difference that a change makes, and the sums of those."""
+"""Keeps one message per group: the contributions of rows, the difference that a change makes, and the sums of those."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,10 @@ PART_FUNCTIONS: Mapping[AggregateFunction, tuple[PartFunction, ...]] = {
 DEFAULT_SET_BYTES = 256 * 1024
 """Of a set's values, where nothing tells how large the sink's records may be."""
 MAX_DIGITS = 28
-"""Of what a row adds to a sum, decimals among them. A group's sum has Spark's 38: room for 10,000 million rows."""
+"""Digits of a number that a row adds to a sum, decimals among them.
+
+A group's sum has Spark's 38: room for 10,000 million rows.
+"""
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 _ELEMENTS, _TAILS, _UNITS = "__elements", "__tails", "__units"
 
@@ -52,9 +55,10 @@ class Part:
 
 
 def parts_of(aggregates: Sequence[Aggregate]) -> list[Part]:
-    """The numbers that the aggregates are made of: count(*) has none, for rows are counted anyway.
+    """Returns the numbers of which the aggregates are made: count(*) has none, for rows are counted anyway.
 
-    An average has two, and so has a sum whose field can be null: it is, where no row has a value, as in SQL.
+    An average has two. A sum with a field that can be null has two as well: it is null where no row has a value, as in
+    SQL.
     """
     return [
         Part(f"{function}_{number}", function, aggregate.argument, aggregate.field.name)
@@ -65,13 +69,13 @@ def parts_of(aggregates: Sequence[Aggregate]) -> list[Part]:
 
 
 def may_be_null(aggregate: Aggregate) -> bool:
-    """Whether it is a sum whose field tells null from 0: an optional one, or a decimal, whose text is empty then."""
+    """Whether it is a sum with a field that tells null from 0: an optional one, or a decimal (empty if null)."""
     field = aggregate.field
     return aggregate.function == "sum" and (field.has_presence or decimal_of(field) is not None)
 
 
 def contributions(changes: DataFrame, pipeline: SummingPipeline) -> DataFrame:
-    """Adds `current` and `stated` of an aggregate: what `after` contributes, and what `before` did.
+    """Adds `current` and `stated` of an aggregate: the contributions of `after`, and those of `before`.
 
     Each is an array with one struct(key, rows, parts...) per group that the row is in. A repeated group fans the row
     out: every element counts. Raises PipelineFileError for an expression that Spark cannot compute, or not exactly.
@@ -80,7 +84,7 @@ def contributions(changes: DataFrame, pipeline: SummingPipeline) -> DataFrame:
 
 
 def _contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipeline) -> DataFrame:
-    """Adds the column `name`: what the row contributes. Its units are what one element does, or the row as a whole."""
+    """Adds the column `name`: the row's contributions. Its units are those of one element, or of the row as a whole."""
     parts = parts_of(pipeline.aggregates)
     whole, element = F.col("row"), pipeline.group.element
     values = F.array(key_text(whole, pipeline.group)) if element is None else elements(whole, element)
@@ -97,7 +101,7 @@ def _contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipel
 
 
 def _units(pipeline: SummingPipeline, parts: Sequence[Part]) -> str:
-    """SQL for an array of struct(key, what each part's expression gives), with `element` in the expressions' scope."""
+    """Returns SQL for an array of struct(key, values of the parts' expressions), which may use `element`."""
     depth = 0 if pipeline.group.element is None else len(pipeline.group.element.fields)
     path = pipeline.group.paths[0]
     group = ".".join(["element", *(f"`{name}`" for name in path.names[depth:] if depth)])
@@ -151,7 +155,7 @@ def _sum_type(value: DataType) -> DecimalType:
 
 
 def _summand(number: Column, part: Part, of_type: DataType) -> Column:
-    """The number as what is summed up; of decimals, which may be larger, an error where it has too many digits."""
+    """Returns the number in the type of its sum; for a decimal that has too many digits for it, an error."""
     summand = number.cast(_sum_type(of_type))
     if not isinstance(of_type, DecimalType):
         return summand
@@ -177,7 +181,7 @@ def _amounts(unit: Column, parts: Sequence[Part], types: dict[str, DataType]) ->
 
 
 def _by_key(amounts: Column, parts: Sequence[Part], types: dict[str, DataType]) -> Column:
-    """Adds up what the elements of one row contribute to the same group."""
+    """Adds up the contributions of one row's elements to the same group."""
     keys = F.array_distinct(amounts.getField("key"))
 
     def group(key: Column) -> Column:
@@ -201,18 +205,20 @@ def _merged(own: Column, part: Part, of_type: DataType) -> Column:
 
 
 def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
-    """One line per group that a change makes a difference to: `key`, `rows`, the parts, `ticks`, and its position.
+    """Returns a line per group to which a change makes a difference.
 
-    The numbers are the difference between what the row contributes and what the state holds of it, so they add up
-    exactly whatever order changes came in. A group that the row stays in has one line, and no reader sees it without
-    the row in between. The position is that of the change.
+    Its columns are `key`, `rows`, the parts, `ticks`, and the position of the change.
 
-    `ticks` is what the line adds to the group's sequence, 1 or 0: it counts the changes that say themselves, by their
-    before and after, that they make a difference to the group. So the sequence after a set of changes is the same in
-    whatever order they come, and a restart never ends with a lower one than readers hold. Where a change does not know
-    its before it counts by what the state holds. So do all changes where there are windows: those that came too late
-    were set aside, the before of the next is not what the state holds, and the changes of a row come in their order.
-    So do the rows of a table, too, whose changes are on one partition.
+    The numbers are the difference between the row's contributions and those that the state holds of it, so they add up
+    exactly whichever order changes came in. A group that the row stays in has one line, and no reader sees it without
+    the row in between.
+
+    The line adds `ticks`, 1 or 0, to the group's sequence. It is 1 for a change that says itself, by its before and
+    after, that it makes a difference to the group. So the sequence after a set of changes is the same in any order of
+    them, and a restart never ends with a lower one than readers hold. A change that does not know its before counts by
+    the difference to the state. With windows all changes do: those that came too late were set aside, the before of the
+    next is not the row in the state, and the changes of a row come in their order. The rows of a table do, too: their
+    changes are on one partition.
 
     Where the table may be truncated, `ticks` is _ticks_and_rows.
     """
@@ -287,11 +293,11 @@ def _ticks(key: Column, _: Column) -> Column:
 
 
 def _ticks_and_rows(key: Column, rows: Column) -> Column:
-    """What a change says of the group by itself, minus the rows that come into it; 1 or more (ADR 0028).
+    """Returns the ticks that a change states by itself, minus the rows that come into the group; 1 or more (ADR 0028).
 
-    So the group's sequence is what all changes say, minus the rows that it has in the end: each row that a truncation
-    takes out of it raises it, and it is the same whether a change came before the truncation or after it, when it has
-    no effect any more. The changes of a row come in their order.
+    So the group's sequence is the sum of the ticks that all changes state, minus the rows that it has in the end: each
+    row that a truncation takes out of it raises it. It is the same whether a change came before the truncation or after
+    it, when it has no effect any more. The changes of a row come in their order.
     """
     now = _of(F.col("current"), key).getField("rows")
     said = F.when(_is_claimed(key) | now.isNotNull(), F.coalesce(now, F.lit(0)) + 1).otherwise(0)
@@ -372,7 +378,7 @@ def numbers(pipeline: SummingPipeline) -> dict[str, Column]:
 
 
 def _fitting(value: Column, field: str, pipeline: SummingPipeline) -> Column:
-    """The value, or an error when it is beyond what its field can hold."""
+    """Returns the value, or an error when it is beyond the range of its field."""
     declared = row_type(pipeline.sink)[field].dataType
     if not isinstance(declared, LongType | DecimalType):
         return value

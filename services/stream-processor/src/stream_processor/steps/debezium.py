@@ -52,8 +52,8 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
     are of the epoch that the pipeline's file says, because no database counts its incarnations. A column that is NULL
     is null in the rows, too.
 
-    `record_key` is what the connector's record key says: the names of the primary key's columns, and their values as
-    one text; null when the key is no JSON object. `sequence` is negative of a row that a snapshot has read, which
+    `record_key` is the content of the connector's record key: the names of the primary key's columns, and their values
+    as one text; null when the key is no JSON object. `sequence` is negative for a row that a snapshot has read, which
     has no place of its own in the log: the last commit before it, or the log's end (ADR 0023).
     """
     row = pipeline.row
@@ -139,9 +139,9 @@ def _columns(row: Descriptor, side: str) -> Column:
 
 
 def _declared(side: str) -> Column:
-    """What the schema says of the columns, of an array's of its elements: array of struct(field, name, scale).
+    """Returns the columns' types by the schema, an array's those of its elements: array of struct(field, name, scale).
 
-    Null without a schema.
+    Returns null without a schema.
     """
     row = F.get(F.filter(F.col("__schema.fields"), lambda each: each.getField("field") == side), F.lit(0))
     return declared_types(row.getField("fields"))

@@ -15,7 +15,7 @@ from stream_processor.steps.json_texts import MALFORMED, half_character_problem
 from stream_processor.steps.truncation import TRUNCATE
 
 CONNECTORS = ("postgresql", "mysql", "mariadb")
-"""The databases whose changes are read, as `source.connector` names them."""
+"""The databases from which changes are read, as `source.connector` names them."""
 OPERATIONS = {
     "c": "OPERATION_CREATE",
     "u": "OPERATION_UPDATE",

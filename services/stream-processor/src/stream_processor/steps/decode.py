@@ -1,4 +1,4 @@
-"""Reads a topic as changes, and finds what is wrong with a change before it is used."""
+"""Reads a topic as changes, and finds the problem of a change before it is used."""
 
 import json
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ def read_changes(
     trigger: TriggerSection,
     starts: Mapping[int, int] | None = None,
 ) -> DataFrame:
-    """Kafka's columns of the topic: key, value, topic, partition, offset, headers and more.
+    """Reads Kafka's columns of the topic: key, value, topic, partition, offset, headers and more.
 
     Without a checkpoint it is read from `starts`, an offset for each partition, by default from its beginning.
 
-    The query fails when records that it has not read are gone, rather than going on with a gap. Records of transactions
-    that were aborted are left out; an open one holds back what stands behind it in its partition.
+    The query fails when records that it has not read are gone, rather than going on with a gap. Records of aborted
+    transactions are left out; an open one holds back the records behind it in its partition.
     """
     reader = (
         spark.readStream.format("kafka")
@@ -58,7 +58,7 @@ def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> Data
 
     `payload` is the encoded row after the change, with the fields that this build's contract does not know, as far as
     the format carries them; null when there is no such row. `epoch` and `sequence` are those of the change's log.
-    decode_debezium and decode_table say what they are where a change has none.
+    decode_debezium and decode_table define them for a change that has none.
     """
     if pipeline.table is not None:
         nothing = F.lit(None).cast("string")
@@ -79,11 +79,11 @@ def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> Data
 
 
 def stated_before(pipeline: Pipeline) -> Column:
-    """The row before the change as far as the change can know it; null when there is none.
+    """Returns the row before the change as far as the change can know it; null when there is none.
 
-    Without REPLICA IDENTITY FULL, Debezium fills what it does not know of a deleted row: nulls, and in columns that are
-    NOT NULL an empty text, 0, 1970 or the column's default. So nothing that may be made up is taken for a value, but
-    for the primary key.
+    Without REPLICA IDENTITY FULL, Debezium fills the columns of a deleted row that it does not know: nulls, and in
+    columns that are NOT NULL an empty text, 0, 1970 or the column's default. So no value that may be made up counts as
+    one, except in the primary key.
     """
     before = F.col("change.before")
     if pipeline.definition.source.format != "debezium-json":

@@ -53,7 +53,7 @@ OF_RECORDS = ("value", "headers", "topic", "partition", "offset", "timestamp", "
 MAX_SOURCE = 256
 """Characters of the texts in a change's source, which goes into each of its records."""
 TEXTS: tuple[Kind, ...] = ("string", "bytes", "message")
-"""The kinds whose values have no bound of their own."""
+"""The kinds with values that have no bound of their own."""
 
 
 def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
@@ -163,7 +163,7 @@ def _changes(records: DataFrame, reader: Pipeline, number: int, epoch: int, func
 def _selected(
     checked: DataFrame, pipeline: KeyPipeline | TotalsPipeline | RoutePipeline, functions: Functions
 ) -> DataFrame:
-    """Adds the joined tables, and replaces `payload` by what `select` makes of `after`, unless it is too large."""
+    """Adds the joined tables, and replaces `payload` by the result of `select` on `after`, unless it is too large."""
     if not pipeline.select:
         return join(checked, pipeline, functions)
     usable = checked.withColumn("after", F.when(is_sound(), F.col("after")))
@@ -174,18 +174,18 @@ def _selected(
 
 
 def _known(rows: DataFrame, pipeline: StatefulPipeline, every_change: bool) -> DataFrame:
-    """What previous_rows gives; the progress tells how the records ended, and of truncations."""
+    """Returns the lines of previous_rows; the progress tells how the records ended, and of truncations."""
     known = previous_rows(rows, pipeline.definition.forget_deleted, every_change)
     return known.observe(STATE, *state_counts(), *truncation_counts())
 
 
 def route(changes: DataFrame, pipeline: RoutePipeline, partitions: int, functions: Functions) -> DataFrame:
-    """The records of checked and filtered changes: `key`, the group as text, and `value`, the encoded message.
+    """Returns the records of checked and filtered changes: `key`, the group as text, and `value`, the encoded message.
 
     A change gives one when its operation is among the route's and it has a row that matches; with `explode`, one per
     element. Kafka's own partitioner places them by their key, unless the file says `sink.partition_by`: then they have
-    a `partition`, which is null where the key decides. Records are written at least once: after a crash, those
-    since the last checkpoint come again, and nothing in them shows it. A reader to whom that matters compares keys and
+    a `partition`, which is null where the key decides. Records are written at least once: after a crash, those since
+    the last checkpoint come again, and nothing in them shows it. A reader to which that matters compares keys and
     values, or reads a keyed topic.
     """
     passed = changes.where(passes(pipeline))

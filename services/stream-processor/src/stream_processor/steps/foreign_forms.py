@@ -1,6 +1,6 @@
-"""Names keys and values of other makers for what they look like, with what to do about it.
+"""Names the likely form of keys and values of other makers, and the remedy.
 
-Guesses serve the reasons of dead letters alone: no record is read by one. `source.values` says what values are.
+Guesses serve the reasons of dead letters alone: no record is read by one. `source.values` says how values are read.
 """
 
 from decimal import Decimal
@@ -11,11 +11,11 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 AS_TEXT = "let the producer write it as text (StringSerializer, in Connect StringConverter)"
 PLAIN_VALUES = "registries are not read: write plain JSON (in Connect JsonConverter) or plain Protobuf"
 _REGISTRY_HEAD = 5
-"""A registry's serializers write a 0, and the number of the schema in four bytes, before what they wrap."""
+"""A registry's serializers write a 0, and the number of the schema in four bytes, before the value that they wrap."""
 
 
 def key_form(key: Column) -> Column:
-    """What a record's key is that is no plain text; null for text, and for what looks like nothing known."""
+    """Names the form of a record's key that is no plain text; null for text, and for a key of no known form."""
     size, text = F.octet_length(key), key.cast("string")
     binary = ~F.is_valid_utf8(text) | _begins(key, "00")
     # An empty or short text of a registry: its length stands behind the number of the schema.
@@ -33,7 +33,7 @@ def key_form(key: Column) -> Column:
 
 
 def value_form(value: Column) -> Column:
-    """What a record's value is that is neither text nor a message; null for what looks like nothing known."""
+    """Names the form of a record's value that is neither text nor a message; null for a value of no known form."""
     packed = "let Kafka's producer compress (compression.type), not the program before it"
     registry = _begins(value, "00") & (F.octet_length(value) > _REGISTRY_HEAD)
     forms = [

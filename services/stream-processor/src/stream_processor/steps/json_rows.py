@@ -24,12 +24,12 @@ from stream_processor.steps.json_texts import (
 )
 
 DELETED, OPERATION = "__deleted", "__op"
-"""What Debezium's transform ExtractNewRecordState adds to a row: `true` or `d` say that the row is gone."""
+"""Fields that Debezium's transform ExtractNewRecordState adds to a row: `true` or `d` say that the row is gone."""
 WRAPPER = ("payload", "schema")
 """The fields of the object in which Connect's JsonConverter puts a row by default."""
 SCHEMA = f"fields array<struct<field: string, {TYPE}, items: struct<{TYPE}>>>"
 EXTENDED = r'^\{\s*"(\$(?:oid|date|number\w+|binary|uuid|timestamp|regularExpression|symbol|code|minKey|maxKey))"'
-"""What begins a value that MongoDB writes as an object, which may be taken for a text."""
+"""The beginning of a value that MongoDB writes as an object, which may be taken for a text."""
 MAX_SHOWN = 200
 """Characters of the fields that a reason shows."""
 
@@ -60,7 +60,7 @@ def read_rows(records: DataFrame, row: Descriptor, functions: Functions) -> Data
 
 
 def _unwrapped(records: DataFrame, row: Descriptor) -> DataFrame:
-    """Adds `__json`, the text of the row, and `__declared`, what a schema beside it says of the row's fields."""
+    """Adds `__json`, the text of the row, and `__declared`, the types of the row's fields by a schema beside it."""
     text, nothing = F.col("value").cast("string"), F.lit(None).cast(DECLARED)
     if set(row.fields_by_name) & set(WRAPPER):
         return records.withColumns({"__json": text, "__wrapped": F.lit(False), "__declared": nothing})
@@ -157,7 +157,7 @@ ENVELOPES = {
     ("specversion", "data"): "the value is an event in an envelope of CloudEvents: let the producer write data alone",
     ("specversion", "data_base64"): "the value is an event in an envelope of CloudEvents, whose data is no JSON",
 }
-"""What an object is that has all of some fields, of which its message has none."""
+"""The kind of an object that has all of these fields, of which its message has none."""
 
 
 def _misspelled(name: str, names: tuple[str, ...]) -> Column:

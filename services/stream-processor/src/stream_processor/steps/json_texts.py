@@ -17,9 +17,9 @@ from stream_processor.definition.contract import kind
 MALFORMED = "__malformed"
 """The field that holds the whole text when it does not have the shape that it is read in."""
 TYPE = "name: string, parameters: struct<scale: string>"
-"""What a schema of Connect says of a type, as far as it is needed."""
+"""The part that is needed of a type in a schema of Connect."""
 DECLARED = "array<struct<field:string,name:string,scale:string>>"
-"""What a schema says of columns, for Functions.row_from_texts."""
+"""A schema's types of columns, for Functions.row_from_texts."""
 
 
 _PLACEHOLDER = b"__debezium_unavailable_value"
@@ -43,7 +43,7 @@ UNAVAILABLE = (
 texts, bytes, ids, integers and dates; of hstore. Columns of other types are NULL then."""
 _HIGH, _LOW = (rf"\\u[dD]{digit}[0-9a-fA-F]{{2}}" for digit in ("[89abAB]", "[c-fC-F]"))
 _LONE_SURROGATE = rf"(?<!\\)(?:\\\\)*(?:{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
-"""A surrogate as JSON writes it, whose backslash is not itself escaped, without the other half of its pair."""
+"""A surrogate as JSON writes it, with a backslash that is not itself escaped, without the other half of its pair."""
 NOT_IN_THE_LOG = (
     " is not in the database's log, because it is large and did not change: set REPLICA IDENTITY FULL on the table, "
     "or in MySQL and MariaDB binlog_row_image=FULL"
@@ -51,12 +51,12 @@ NOT_IN_THE_LOG = (
 
 
 def text_fields(*names: str) -> StructType:
-    """An object with these fields; what a field holds is read as text, and null when it is missing."""
+    """Returns the type of an object with these fields; a field's value is read as text, null when it is missing."""
     return StructType([StructField(name, StringType()) for name in names])
 
 
 def unavailable_problem(texts: Column, fields: Collection[str], within: str = "") -> Column:
-    """Names the first of the fields whose value Debezium did not know; null when there is none."""
+    """Names the first of the fields with a value that Debezium did not know; null when there is none."""
     named = [F.when(texts.getField(name).isin(*UNAVAILABLE), f"{within}{name}{NOT_IN_THE_LOG}") for name in fields]
     return F.coalesce(*named)
 
@@ -101,7 +101,7 @@ def read_tree(text: Column, field: FieldDescriptor, names: Names = own_names) ->
 
 
 def json_shape(field: FieldDescriptor, names: Names = own_names) -> DataType:
-    """What the field's JSON looks like, all the way down; each value at the end of a path is text."""
+    """Returns the form of the field's JSON, all the way down; each value at the end of a path is text."""
     one: DataType = StringType()
     if (message := object_of(field)) is not None:
         several = names(message)
@@ -139,9 +139,10 @@ def _named(value: Column, field: FieldDescriptor, names: Names) -> Column:
 
 
 def declared_types(fields: Column, own: Mapping[str, str] | None = None) -> Column:
-    """What a schema of Connect says of its fields, of an array's of its elements: DECLARED; null without a schema.
+    """Returns the types of fields by a schema of Connect, for an array those of its elements; null without a schema.
 
-    `own` has the names of the message's fields by others that the schema may have for them.
+    The type of the column is DECLARED. `own` has the names of the message's fields by others that the schema may have
+    for them.
     """
     pairs = [F.lit(text) for pair in (own or {}).items() for text in pair]
 
@@ -158,7 +159,7 @@ def declared_types(fields: Column, own: Mapping[str, str] | None = None) -> Colu
 
 
 def _either(column: Column, of: Callable[[Column], Column]) -> Column:
-    """What the type of the column, or that of its elements, says."""
+    """Applies `of` to the type of the column, or to that of its elements where the first result is null."""
     return F.coalesce(of(column), of(column.getField("items")))
 
 

@@ -2,10 +2,10 @@
 
 The state is one small entry per row, in a Java operator (Previous.java) that runs in micro-batches and in real-time
 mode. It is the fence that duplicates and late changes cannot pass. It knows nothing of keys and sums: `current` is an
-array of whatever a row stands for.
+array of anything that a row stands for.
 
-StateRecords are encoded in parts, because encoded messages that are laid end to end are one message. So what is large
-or does not change is encoded once and before the shuffle, however many keys it is written under.
+StateRecords are encoded in parts, because encoded messages that are laid end to end are one message. So each part that
+is large or does not change is encoded once and before the shuffle, however many keys it is written under.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ STATE_RECORD = "statecast.state.v1.StateRecord"
 TOMBSTONE_HEADER = "statecast-state-record"
 HEADERS = "array<struct<key:string,value:binary>>"
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
-"""The largest record that is written, which is also what the client's buffer holds by default."""
+"""The largest record that is written; the client's buffer holds as much by default."""
 BESIDE_PAYLOAD = 16_384
 """Bytes beside the payload in the largest record: 12,290 of its key, 2,000 of its source and header, and Kafka's own.
 
@@ -43,18 +43,19 @@ def key_entries(changes: DataFrame, pipeline: KeyPipeline) -> DataFrame:
 def entries(
     changes: DataFrame, pipeline: StatefulPipeline, functions: Functions, beside: Sequence[str] = ()
 ) -> DataFrame:
-    """One line per row that a change speaks of, with these columns and those `beside` of the change.
+    """Returns a line per row that a change names, with these columns and those `beside` of the change.
 
     - `primary_key` (text), `epoch`, `sequence`: which row, and where in its history; a negative sequence is that of
       a row which a snapshot has read when the log was there
     - `time`: by which a change at a lower place is found to be newer; `counted`: whether the line is the one of
       its record that tells how the record ended
-    - `current`: what the row stands for after the change; empty when it is gone or does not match
-    - `stated`: what the change itself says that the row stood for before it; `complete` is false when it cannot know
+    - `current`: the entries of the row after the change; empty when it is gone or does not match
+    - `stated`: the entries of the row before the change, as the change itself says; `complete` is false when it
+      cannot know them
     - `source`: the encoded StateRecord with nothing but its source; `payload`: the encoded row, null when it is gone
 
-    A change of the primary key speaks of two rows: one goes, and one comes. A truncation has a line for each partition
-    of the state. `changes` has `current` and `stated`.
+    A change of the primary key names two rows: one goes, and one comes. A truncation has a line for each partition of
+    the state. `changes` has `current` and `stated`.
     """
     nothing = F.filter("current", lambda _: F.lit(False))
     # As the change says it, whether the row matches the condition or not.
@@ -90,10 +91,13 @@ def entries(
 def retract(changes: DataFrame) -> DataFrame:
     """Adds `left` and `entered`: the keys to delete, and the keys to set to the row.
 
-    A key that the row keeps is only set: no reader ever sees it gone in between. What the change states is deleted too,
-    whatever is remembered: it may stand on the topic when the state has forgotten it, or from before a crash. So do the
-    keys of a change that comes after a newer one, as when a row's changes are on several partitions and are read again
-    in another order: what the row does not have now is deleted, without a time, since the deletion has none.
+    A key that the row keeps is only set: no reader ever sees it gone in between. The keys that the change states are
+    deleted too, even if the state does not remember them: they may stand on the topic when the state has forgotten
+    them, or from before a crash.
+
+    A change may come after a newer one, as when a row's changes are on several partitions and are read again in another
+    order. Then those of its keys that the row does not have now are deleted, without a time, since the deletion has
+    none.
     """
     applied, nothing = F.col("applied"), F.array().cast("array<string>")
     stood = F.array_union(F.coalesce("previous", nothing), F.when(applied, F.col("stated")).otherwise(nothing))

@@ -23,7 +23,7 @@ MAX_FILE = (1 << 28) - 1
 FILE_SIZE = 1 << 32
 """An event's header has four bytes for its position."""
 FIRST_POSITION = 4
-"""A file begins with four bytes that tell what it is."""
+"""A file begins with four bytes that tell its kind."""
 
 
 def log_position(source: Column, operation: Column) -> Column:

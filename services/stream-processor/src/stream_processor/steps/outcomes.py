@@ -1,7 +1,7 @@
 """Counts how each record that a pipeline reads has ended, in the progress of its query.
 
 Each ends in one of OUTCOMES, once: as it is read, or behind the state, which knows the row's last change.
-docs/glossary.md says what they mean.
+docs/glossary.md defines them.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ IN_STATE = ("applied", "filtered", "duplicate", "superseded", NEWER)
 """The fields of the column `outcomes` that the operators of the state give (Outcomes.java)."""
 OUTCOMES = (*IN_STATE, "set_aside", "passed_over")
 READ, STATE = "read", "state"
-"""Names of what a query's progress tells: of each source, with its number behind, and of the state."""
+"""Names of the observations in a query's progress: of each source, with its number behind, and of the state."""
 
 
 def observe_read(checked: DataFrame, pipeline: Pipeline, number: int) -> DataFrame:
@@ -48,13 +48,13 @@ def state_counts() -> list[Column]:
 
 
 def counted(progress: Mapping[str, Any]) -> dict[str, int]:
-    """The outcomes of a batch's records by its progress, whose sum is the records that were read."""
+    """Returns the outcomes of a batch's records by its progress; their sum is the number of records that were read."""
     tells = [observed(progress, name) for name in progress.get("observedMetrics") or {}]
     return {name: sum(each.get(name) or 0 for each in tells) for name in OUTCOMES}
 
 
 def observed(progress: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """What the progress tells under a name; nothing when it does not tell it."""
+    """Returns the progress's observation of a name; an empty one when the progress has none."""
     seen = (progress.get("observedMetrics") or {}).get(name)
     if seen is None or isinstance(seen, Mapping):
         return seen or {}

@@ -1,7 +1,7 @@
-"""Filters rows, joins them with keyed topics, and makes the message that is written out of what they hold.
+"""Filters rows, joins them with keyed topics, and makes the message that is written out of their values.
 
-A row is joined with what the table holds at that moment, some tens of milliseconds after the table's own change. A
-later change of the table does not rewrite what was joined before.
+A row is joined with the table's row of that moment, some tens of milliseconds after the table's own change. A later
+change of the table does not rewrite the rows that were joined before.
 """
 
 from collections.abc import Mapping
@@ -48,10 +48,10 @@ def refused(pipeline: PipelineBase, key: str, error: AnalysisException) -> Pipel
 
 
 def filter_keys(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Treats a row as absent from a record whose key the pipeline's `where_key` is not found in; adds KEY_MATCHES.
+    """Treats a row as absent from a record when the pipeline's `where_key` is not found in its key; adds KEY_MATCHES.
 
-    The row that such a record speaks of may have been in, under another key: the state knows, and retracts it. So what
-    a change says of the row before it is not the whole truth. Raises PipelineFileError for no regular expression.
+    The row that such a record names may have been in, under another key: the state knows, and retracts it. So the row
+    before it, as a change states it, is not the whole truth. Raises PipelineFileError for no regular expression.
     """
     pattern = pipeline.definition.where_key
     if pattern is None:
@@ -165,13 +165,16 @@ def measure(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> 
 
 
 def _beside(pipeline: RowPipeline) -> dict[str, str]:
-    """What expressions see beside the row, and its columns: joined rows, and the element of an exploded path."""
+    """Returns the names that expressions have beside the row, and their columns.
+
+    These are joined rows, and the element of an exploded path.
+    """
     exploded = isinstance(pipeline, RoutePipeline) and pipeline.explode is not None
     return _tables(pipeline) | ({"element": ELEMENT} if exploded else {})
 
 
 def _tables(pipeline: RowPipeline) -> dict[str, str]:
-    """What expressions call the joined rows, and their columns."""
+    """Returns the names of the joined rows in expressions, and their columns."""
     return {table.name: f"__table_{table.name}" for table in pipeline.joins}
 
 

@@ -25,7 +25,7 @@ from stream_processor.steps.truncation import MARK, is_truncation
 
 NUL = "\0"
 RFC3339 = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
-"""UTC with six decimals: 27 characters whose order is the order of time. The session's time zone must be UTC."""
+"""UTC with six decimals: 27 characters that sort by time. The session's time zone must be UTC."""
 BETWEEN_VALUES = ":"
 """Stands between the values of a key of several columns. In a value it is written `\\:`, and a backslash `\\\\`."""
 ONE_VALUE = r"(?s)((?:[^:\\]|\\.)++)"
@@ -39,9 +39,9 @@ HORIZON = "window_horizon"
 
 
 def keys(row: Column, pipeline: KeyPipeline) -> Column:
-    """The row's keys as text, one per group that it is in: `group`, or `group NUL sort NUL member`.
+    """Returns the row's keys as text, one per group that it is in: `group`, or `group NUL sort NUL member`.
 
-    A row whose group is null is in none.
+    A row with a null group is in none.
     """
     tail: list[Column] = []
     if isinstance(pipeline, MembersPipeline):
@@ -74,7 +74,7 @@ def escaped(value: Column) -> Column:
 
 
 def values_of(text: Column, key: KeyPaths) -> list[Column]:
-    """The values whose text is `text`, one per path: what key_text has joined, none of them empty."""
+    """Returns the values that key_text has joined to `text`, one per path, none of them empty."""
     if len(key.paths) == 1:
         return [text]
     values = F.regexp_extract_all(text, F.lit(ONE_VALUE), 1)
@@ -82,10 +82,10 @@ def values_of(text: Column, key: KeyPaths) -> list[Column]:
 
 
 def row_identity(side: str, pipeline: StatefulPipeline) -> Column:
-    """The text that tells the row in `change.before` or `change.after` apart from others; null when there is no row.
+    """Returns the text that tells the row in `change.before` or `change.after` from others; null when there is no row.
 
-    It is that of the connector's record key where the file does not say what the row's key is. A table's row has that
-    of its record, which is there even when the row is deleted.
+    It is that of the connector's record key where the file does not say the row's key. A table's row has that of its
+    record, which is there even when the row is deleted.
     """
     if pipeline.table is not None:
         return F.col("key").cast("string") if side == "after" else F.lit(None).cast("string")
@@ -118,9 +118,10 @@ def key_problems(pipeline: Pipeline) -> list[Column]:
 
 
 def _record_key_problems(pipeline: StatefulPipeline) -> list[Column]:
-    """Why two rows would be one, or stand under one key: the connector's record key has more columns than the file.
+    """Finds why two rows would be one, or stand under one key: the record key has more columns than the file's.
 
-    With `source.key` the file says what the row's key is, and the record's may hold what is no part of it.
+    The record key is the connector's. With `source.key` the file says the row's key, and the record's may hold values
+    that are no part of it.
     """
     if pipeline.table is not None:
         return _table_key_problems(pipeline)
@@ -159,9 +160,10 @@ def _table_key_problems(pipeline: StatefulPipeline) -> list[Column]:
 
 
 def _key_problem(name: str, row: Column, pipeline: Pipeline) -> Column:
-    """Why the row (called `name` in the reason) cannot have keys; null when it can, or when there is no row.
+    """Finds why the row (called `name` in the reason) cannot have keys; null when it can, or when there is no row.
 
-    A row whose group is null has no key, and needs none. Neither does one before the change that lacks a part of it.
+    A row with a null group has no key, and needs none. A row before the change that lacks a part of its key needs none
+    either.
     """
     group, grouped = pipeline.group, row.isNotNull()
     problems = [each for path in group.paths for each in _text_problems(name, row, path)]
@@ -204,7 +206,7 @@ def _sort_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
 
 
 def _text_problems(name: str, row: Column, path: FieldPath) -> list[Column]:
-    """What is wrong with the values of a path as parts of a key; a null is none of it."""
+    """Finds problems in the values of a path as parts of a key; a null is none of them."""
 
     def any_is(wrong: Callable[[Column], Column]) -> Column:
         if path.repeated:
@@ -281,7 +283,7 @@ def _time_text(micros: Column) -> Column:
 
 
 def window_tails(row: Column, window: Window | None) -> Column:
-    """What keys have behind the row's group: start and end of each window that it is in; without windows, "".
+    """Returns the ends of keys behind the row's group: start and end of each window that it is in; without windows, "".
 
     A row without the time is in none.
     """
@@ -299,7 +301,7 @@ def check_windows(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
     """Sets `problem` where a row has no window, or one that was closed when the change was committed; adds the HORIZON.
 
     A window closes `lateness` after its end by the source's clock, so that the answer rests on the change alone. It is
-    final then: a change whose row stands in it, before or after, is set aside whole.
+    final then: a change with a row in it, before or after, is set aside whole.
     """
     if not isinstance(pipeline, AggregatePipeline) or pipeline.window is None:
         return changes

@@ -1,8 +1,7 @@
 """Joins two tables by the keys of their records: a change of either side writes the joined row anew (ADR 0040).
 
-A Java operator (TableJoin.java) holds the encoded rows of both sides, and tells a key once per micro-batch. What it
-tells is the same when a batch runs again after a crash: Spark writes down what a batch takes, and its time, before it
-begins.
+A Java operator (TableJoin.java) holds the encoded rows of both sides, and emits a key once per micro-batch. Its output
+is the same when a batch runs again after a crash: Spark writes down a batch's input, and its time, before it begins.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Reads a table, a compacted topic, as changes: a value is the row under the record's key, and null deletes it.
 
-No record tells what the row was before: the state knows. So a table has neither `before` nor any operation but update
+No record has the row as it was before: the state knows. So a table has neither `before` nor any operation but update
 and delete, and the output of one pipeline can be the input of another.
 """
 
@@ -22,10 +22,10 @@ _DECODED, _STATE = "__decoded", "__state"
 
 
 def decode_table(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
-    """Adds `change`, a struct(operation, source, before, after) whose `before` is null, and what decode adds beside it.
+    """Adds `change`, a struct(operation, source, before, after) with a null `before`, and the columns that decode adds.
 
-    Of state-records `epoch`, `sequence` and `source` are what the pipeline that wrote them has given, also with a
-    tombstone. Of other values `sequence` is the offset, `epoch` is null, and the source has the record's time.
+    For state-records `epoch`, `sequence` and `source` are those that the pipeline that wrote them has given, also with
+    a tombstone. For other values `sequence` is the offset, `epoch` is null, and the source has the record's time.
     """
     read = _READERS[pipeline.table or "state-record"](records, pipeline.row, functions)
     problem = F.coalesce(_key_problem(F.col("key"), pipeline), _named(F.col("problem"), pipeline))
@@ -62,7 +62,7 @@ def _key_problem(key: Column, pipeline: Pipeline) -> Column:
 
 
 def _named(problem: Column, pipeline: Pipeline) -> Column:
-    """The problem of a value, which says what the value looks like instead."""
+    """Returns the problem of a value, with the likely form of the value in its place or behind it."""
     named = value_form(F.col("value"))
     if pipeline.table != "json":
         is_json = F.col("value").cast("string").rlike(r"^\s*[{\[]")
@@ -72,7 +72,7 @@ def _named(problem: Column, pipeline: Pipeline) -> Column:
 
 
 def _of_state_records(records: DataFrame, row: Descriptor, functions: Functions) -> DataFrame:
-    """What is wrong with the record, or its row, its place in its history, and its source."""
+    """Adds the record's problem, or its row, its place in its history, and its source."""
     own = F.filter("headers", lambda each: each.getField("key") == TOMBSTONE_HEADER)
     encoded = F.coalesce(F.col("value"), F.get(own, F.lit(0)).getField("value"))
     state = records.withColumn(_STATE, functions.decode_row(encoded, STATE_RECORD))

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 TRUNCATE = "OPERATION_TRUNCATE"
 """The `change.operation` of a truncation, which has no rows. The contract has none such: it goes into no record."""
 MARK = "\0"
-"""What the `primary_key` of a truncation's lines begins with, and that of no row (PartitionKeys.java)."""
+"""The beginning of a truncation line's `primary_key`, and of no row's (PartitionKeys.java)."""
 
 
 def is_truncation() -> Column:
