@@ -26,7 +26,7 @@ REMADE = f"{PREFIX}remade was deleted"
 
 
 def table(name: str) -> dict[str, object]:
-    """A pipeline of the rows of a topic, whose order is the offset; one that is made anew is read in real time."""
+    """Returns a pipeline of the rows of a topic, ordered by offset; one that is made anew is read in real time."""
     return {
         "name": f"{name}-latest",
         "source": {"topic": name, "message": "statecast.sales.v1.Store", "format": "table", "values": "json"},

@@ -18,7 +18,7 @@ PIPELINES = pipeline_files([DOMAINS])
 
 @pytest.fixture
 def own_logging() -> Iterator[None]:
-    """Takes back the logging that the program sets up, which writes to what pytest closes."""
+    """Takes back the logging that the program sets up: it writes to streams that pytest closes."""
     yield
     structlog.reset_defaults()
 

@@ -1,4 +1,4 @@
-"""Records whose time cannot be told, through the real program: their rows are served, without a time."""
+"""Records without a known time, through the real program: their rows are served, without a time."""
 
 import json
 import time

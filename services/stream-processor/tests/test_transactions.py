@@ -1,4 +1,4 @@
-"""Transactions of producers, through the real program: what was aborted is nowhere, what is open waits alone."""
+"""Transactions of producers, through the real program: aborted records are nowhere, and an open one waits alone."""
 
 import json
 from collections.abc import Callable

@@ -36,10 +36,11 @@ POLL_INTERVAL_MS = 20
 def postgres_connector(
     server: Postgres, tables: Sequence[str], topics: str = "$1", **settings: str
 ) -> Mapping[str, str]:
-    """The configuration of a connector for tables of the schema `public`.
+    """Returns the configuration of a connector for tables of the schema `public`.
 
-    `topics` names the topic of a table, whose own name is `$1`. `settings` are Debezium's on top, with underscores for
-    dots. A table needs no REPLICA IDENTITY FULL; without it the connector gives no true rows before a change.
+    `topics` is the pattern of a table's topic, in which `$1` stands for the table's own name. `settings` are Debezium's
+    on top, with underscores for dots. A table needs no REPLICA IDENTITY FULL; without it the connector gives no true
+    rows before a change.
     """
     own = {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
@@ -97,8 +98,8 @@ def _dotted(settings: Mapping[str, str]) -> Mapping[str, str]:
 class Connect:
     """One standalone Connect worker that keeps its offsets in `directory`; its REST server is on 127.0.0.1 only.
 
-    `connector` is the configuration of its only connector. A worker that is killed sends again what the connector read
-    since it last wrote its offsets, which it does each second.
+    `connector` is the configuration of its only connector. A worker that is killed sends again the changes that the
+    connector read since it last wrote its offsets, which it does each second.
     """
 
     directory: Path
@@ -198,5 +199,5 @@ class ConnectProcess(ServerProcess):
 def running_connect(
     directory: Path, bootstrap: str, connector: Mapping[str, str]
 ) -> AbstractContextManager[ConnectProcess]:
-    """A worker whose connector runs in the block, and which is stopped at its end."""
+    """Runs a worker with a connector in the block, and stops it at its end."""
     return ConnectProcess(directory, bootstrap, connector).running()

@@ -1,4 +1,4 @@
-"""What the tests of all distributions share: one real Kafka broker per run, and markers for tests that need much.
+"""Parts that the tests of all distributions share: one real Kafka broker per run, and markers for tests that need much.
 
 `pytest -m "not kafka and not spark and not stack"` is the fast loop.
 """
@@ -47,8 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def give_children_default_signals() -> None:
     """Makes each process that a test starts heed the signals that this one was started to ignore, and still ignores.
 
-    A shell starts its background jobs with SIGINT and SIGQUIT ignored (`make test &`), and whoever is started inherits
-    it. A handler of a process is no longer there in what it starts. SIGHUP stays ignored in all of them, for nohup.
+    A shell starts its background jobs with SIGINT and SIGQUIT ignored (`make test &`), and each process that they start
+    inherits it. A process's own handler is not inherited by the processes that it starts. SIGHUP stays ignored in all
+    of them, for nohup.
     """
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         if signal.getsignal(number) is signal.SIG_IGN:

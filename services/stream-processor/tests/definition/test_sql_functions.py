@@ -15,7 +15,7 @@ from stream_processor.errors import ContractError
 NO_ROW_EXPRESSIONS = {"agg_funcs", "window_funcs", "generator_funcs", "misc_funcs", "table_funcs", "xml_funcs"}
 """Groups of Spark's documentation, of which no function may be called."""
 SYNTAX = {"cast", "try_cast", "extract", "timestampdiff"}
-"""What the parser takes for more than a function."""
+"""Names that the parser takes for more than a function."""
 
 
 @pytest.fixture

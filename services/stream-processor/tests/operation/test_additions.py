@@ -1,4 +1,4 @@
-"""Pipelines whose files come into a directory while others run."""
+"""Pipelines with files that come into a directory while others run."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -63,7 +63,7 @@ class Prepared:
 
 
 class Run:
-    """A run of orders-by-key on a directory; `look` does what the run does at each look."""
+    """A run of orders-by-key on a directory; `look` makes one look of the run."""
 
     def __init__(self, root: Path, contract: Contract) -> None:
         self.directory = root / "pipelines"
@@ -101,7 +101,7 @@ class Run:
         return file
 
     def look(self) -> list[str]:
-        """Looks until what stands in the directory has settled; returns what was logged as an error or a warning."""
+        """Looks until the files in the directory have settled; returns the errors and warnings that were logged."""
         with capture_logs() as logs:
             for _ in range(3):
                 self.additions.look()

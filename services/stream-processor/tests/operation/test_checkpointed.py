@@ -23,7 +23,7 @@ from testkit.stream_processor.process import wait_until
 
 
 class FakeTopics:
-    """Topics whose ends are set, and what was committed."""
+    """Topics with ends that a test sets, and the offsets that were committed."""
 
     def __init__(self) -> None:
         self.ends_of: dict[str, dict[int, int]] = {"orders": {0: 0, 1: 0}, "orders-by-key": {0: 0}}
@@ -57,7 +57,7 @@ class Run:
         )
 
     def look(self, after_s: float = INTERVAL_S) -> list[Mapping[int, int]]:
-        """What has been published by then."""
+        """Returns the ends that have been published by then."""
         self.now += after_s
         self._offsets.look()
         return [offsets for _, offsets in self.topics.committed]
@@ -94,7 +94,7 @@ def test_what_was_written_is_published_once_a_checkpoint_holds_what_it_was_made_
 
 
 def test_what_a_process_before_wrote_counts_only_when_this_one_has_come_as_far(run: Run) -> None:
-    """The first checkpoint after a kill may end before what the killed process had read and written."""
+    """The first checkpoint after a kill may end before the last record that the killed process had read and written."""
     run.topics.ends_of |= {"orders": {0: 100, 1: 0}, "orders-by-key": {0: 100}}
     run.query.checkpointed = {"orders": {0: 60}}
     run.look()

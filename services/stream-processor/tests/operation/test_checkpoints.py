@@ -32,7 +32,7 @@ def no_epochs(_topic: str, _last_only: bool) -> int:
 def claim(
     checkpoints: Checkpoints, query: QueryPlan, ids: Mapping[str, str], highest_epoch: Callable[[str, bool], int]
 ) -> int:
-    """Claims the checkpoint of a query whose topics have these ids."""
+    """Claims the checkpoint of a query on topics with these ids."""
     return module.claim(checkpoints, query.at({name: TopicState(each, 4) for name, each in ids.items()}), highest_epoch)
 
 

@@ -77,7 +77,7 @@ def test_a_local_master_gives_the_slots_of_its_name(spark: SparkSession) -> None
 
 
 class Gone:
-    """A Spark, or a query, whose JVM has ended: everything raises."""
+    """A Spark, or a query, after the end of its JVM: everything raises."""
 
     @property
     def sparkContext(self) -> "Gone":  # noqa: N802  Spark's name

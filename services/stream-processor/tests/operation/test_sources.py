@@ -16,7 +16,7 @@ ROWS = {"topic": "orders", "message": "statecast.orders.v1.Order", "format": "ta
 
 
 class Watched:
-    """The queries of some pipelines, whose topics had one partition each, and what the broker says of them now."""
+    """The queries of some pipelines on topics that had one partition each, and these topics' state at the broker."""
 
     def __init__(self, *pipelines: Pipeline) -> None:
         self.now = {name: TopicState("A", 1) for name in topics_of(pipelines)}

@@ -102,7 +102,7 @@ def test_a_compacted_topic_of_changes_is_refused_but_for_routes(shipped: Callabl
 
 @pytest.fixture
 def consumer(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
-    """A consumer of the topic `letters`, whose one partition has three records."""
+    """A consumer of the topic `letters`, which has one partition with three records."""
     consumer = MagicMock()
     consumer.list_topics.return_value.topics = {"letters": MagicMock(partitions=[0])}
     consumer.get_watermark_offsets.return_value = (0, 3)

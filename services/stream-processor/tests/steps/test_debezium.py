@@ -38,7 +38,7 @@ def with_row(**columns: object) -> dict[str, Any]:
 
 
 def at(**times: object) -> dict[str, Any]:
-    """A creation whose commit has other times."""
+    """Returns a creation with other times of its commit."""
     created = sample("create")
     return {**created, "source": {**created["source"], **times}}
 
@@ -56,7 +56,7 @@ OF_OTHERS: list[dict[str, Any]] = [
     {"connector": "vitess", "vgtid": "[]"},
     {"connector": "spanner", "low_watermark": 1},
 ]
-"""What `source` is of databases whose changes are not read."""
+"""The `source` of databases from which no changes are read."""
 NO_CHANGES: list[tuple[dict[str, Any] | bytes, str]] = [
     (b"", "the value is no JSON object"),
     (b"null", "the value is no JSON object"),

@@ -62,7 +62,7 @@ def pipeline(contract: Contract) -> Callable[..., Pipeline]:
 
 
 def turnover(**numbers: str) -> dict[str, object]:
-    """What makes an aggregate of each shop's sales of a pipeline."""
+    """Returns the sections that make a pipeline an aggregate of each shop's sales."""
     return {
         "group_by": "shop",
         "keep": {"aggregate": numbers},
@@ -90,7 +90,7 @@ def created(types: MessageTypes) -> Callable[..., list[bytes]]:
 def written(
     types: MessageTypes, functions: Functions, records: Callable[..., DataFrame]
 ) -> Callable[[Pipeline, list[bytes]], Written]:
-    """What stands on the topic after the changes, by key."""
+    """Returns the records on the topic after the changes, by key."""
 
     def run(pipeline: Pipeline, changes: list[bytes]) -> Written:
         message = types.message_class(pipeline.sink.full_name)

@@ -1,4 +1,4 @@
-"""Records decoded into changes, and what is wrong with a change."""
+"""Records decoded into changes, and the problems of a change."""
 
 from collections.abc import Callable
 

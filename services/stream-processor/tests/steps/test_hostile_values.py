@@ -97,11 +97,11 @@ t||t t~like~'(%' t~rlike~'a*' t=t a[i] i+i l+l l-l l*l m*m m+m m/m m%m d/d l/l l
 s=t e=t t~between~t~and~t t~in(t,t) case~when~b~then~t~else~t~end s>t d=t b=t m=d t+l
 s+interval~9~years e+interval~9~years
 """
-"""What is no call: operators, and forms with words of their own."""
+"""Expressions without a call: operators, and forms with words of their own."""
 
 
 def sql_of(call: str) -> str:
-    """The SQL of a call, whose letters are columns: the first `t` is `t1`, the second `t2`; `~` is a space."""
+    """Returns the SQL of a call with letters for columns: the first `t` is `t1`, the second `t2`; `~` is a space."""
     counts = dict.fromkeys(VALUES, 0)
 
     def column(letter: re.Match[str]) -> str:
@@ -193,7 +193,7 @@ def test_a_pattern_that_recurses_too_deeply_in_a_key_matches_nothing(spark: Spar
 
 
 def test_an_expression_in_two_places_fails_in_neither(spark: SparkSession) -> None:
-    """Spark computes what stands in two places once, ahead of both: that must be within the attempts."""
+    """Spark computes an expression that stands in two places once, ahead of both: that must be within the attempts."""
     rows = spark.createDataFrame([("a(b", 7)], "town string, n int")
     fails = "regexp_extract(town, 'a', n)"
 

@@ -1,4 +1,4 @@
-"""JSON of other makers as rows of a table: read where it is unambiguous, else named for what it is."""
+"""JSON of other makers as rows of a table: read where it is unambiguous, else named by its likely form."""
 
 import gzip
 import json

@@ -29,8 +29,8 @@ T = TypeVar("T")
 class MicroBatches:
     """One checkpoint over restarts; each value list of `add` is one micro-batch.
 
-    `written` is all that a topic would have got, `state_rows` what Spark's state held at the end, `outcomes` how many
-    records have ended in which way, each once.
+    `written` is all that a topic would have got, `state_rows` the rows that Spark's state held at the end, `outcomes`
+    how many records have ended in which way, each once.
     """
 
     def __init__(self, directory: Path, pipeline: Pipeline, spark: SparkSession, functions: Functions) -> None:
@@ -50,7 +50,7 @@ class MicroBatches:
         self.add_records(Record(0, 0, b"", value, {}) for value in values)
 
     def add_records(self, records: Iterable[Record]) -> None:
-        """The same with keys, headers and null values. Offsets count from 0, whatever the records say."""
+        """Adds records with keys, headers and null values. Offsets count from 0, independent of the records."""
         self.add_tables(("t", record) for record in records)
 
     def add_tables(self, records: Iterable[tuple[str, Record]]) -> None:
@@ -68,7 +68,7 @@ class MicroBatches:
         hidden.rename(file)
 
     def run(self, crash_at: int | None = None) -> None:
-        """Works off what was added; a crash comes after the batch of that number is written, before it is committed.
+        """Works off the added records; a crash comes after the batch of that number is written, before it is committed.
 
         Fails unless each record that was read has ended in one way.
         """
@@ -99,7 +99,7 @@ class MicroBatches:
             assert self.outcomes.total() == self._offset, self.outcomes
 
     def _sources(self) -> list[DataFrame]:
-        """All that was added, or of a table join what was added of each topic."""
+        """Returns all that was added, or for a table join the records of each topic."""
         reader = self._spark.readStream.schema(KAFKA_COLUMNS).option("maxFilesPerTrigger", 1)
         topics = source_topics_of(self._pipeline)
         sources = [reader.json(str(self._source)) for _ in topics]
@@ -108,7 +108,10 @@ class MicroBatches:
         return [records.where(F.col("topic") == topic) for records, topic in zip(sources, topics, strict=True)]
 
     def changelog_bytes(self, operator: int, batch: int) -> int:
-        """What the checkpoint holds of the state that a stateful operator changed in one batch; both count from 0."""
+        """Returns the bytes in the checkpoint of the state that a stateful operator changed in one batch.
+
+        Operators and batches count from 0.
+        """
         files = self._checkpoint.glob(f"state/{operator}/*/{batch + 1}*.changelog")
         return sum(file.stat().st_size for file in files)
 

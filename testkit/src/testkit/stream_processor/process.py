@@ -1,4 +1,4 @@
-"""Drives a real `stream-processor run`, and reads what it wrote."""
+"""Drives a real `stream-processor run`, and reads the records that it wrote."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from testkit import waiting
 from testkit.service_process import ServiceProcess
 
 TIMEOUT_S = 240.0
-"""Starting Spark, and what it writes until its next checkpoint, may take minutes on a busy machine."""
+"""Starting Spark, and the output until its next checkpoint, may take minutes on a busy machine."""
 
 wait_until = partial(waiting.wait_until, timeout_s=TIMEOUT_S, interval_s=0.1)
 

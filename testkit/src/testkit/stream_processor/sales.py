@@ -1,4 +1,4 @@
-"""A table of sales whose prices are decimals: messages as a team mounts them, and what its turnover adds up to."""
+"""A table of sales with prices that are decimals: messages as a team mounts them, and the sums of its turnover."""
 
 from pathlib import Path
 

@@ -81,9 +81,10 @@ def claims(**times: float | None) -> str:
 
 
 def gateway_headers(secret: str, consumer: str, groups: str, claims: str = NOTHING) -> dict[str, str]:
-    """What the gateway sends to the edge for a consumer at this machine; an empty id is one that it does not have.
+    """Returns the gateway's headers to the edge for a consumer at this machine.
 
-    A gateway sends UTF-8. Clients of Python write headers as Latin-1, so each character here stands for a byte.
+    An empty id is one that it does not have. A gateway sends UTF-8. Clients of Python write headers as Latin-1, so each
+    character here stands for a byte.
     """
     headers = {
         "X-Gateway-Secret": secret,
@@ -122,9 +123,10 @@ class RunningEdge:
         rows: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
-        """`kafka` lets it keep channels and revocations; `beside` is an edge whose query service this one shares.
+        """`kafka` lets it keep channels and revocations.
 
-        `rows` are more stores of the query service, with the message of each one's rows.
+        `beside` is an edge that shares its query service with this one. `rows` are more stores of the query service,
+        with the message of each one's rows.
         """
         self.query: FakeQueryService = FakeQueryService() if beside is None else beside.query
         self.query.rows |= rows or {}
@@ -158,7 +160,7 @@ class RunningEdge:
         expires_at: float | None = None,
         issued_at: float | None = None,
     ) -> dict[str, str]:
-        """What the gateway would send; with a time, in seconds since 1970, as for a token."""
+        """Returns the headers that the gateway would send; with a time, in seconds since 1970, as for a token."""
         is_token = expires_at is not None or issued_at is not None
         return gateway_headers(SECRET, consumer, groups, claims(exp=expires_at, iat=issued_at) if is_token else NOTHING)
 

@@ -106,7 +106,7 @@ class FakeQueryService(QueryServiceServicer):
     async def BatchGetStates(  # noqa: N802  gRPC names it
         self, request: query_service_pb2.BatchGetStatesRequest, context: Context
     ) -> query_service_pb2.BatchGetStatesResponse:
-        """Answers with what is newer, at once or within `max_wait`."""
+        """Answers with the newer states, at once or within `max_wait`."""
         await self._begin("BatchGetStates", context)
         if request.bounds.HasField("max_lag_ms") and self.lag_ms > request.bounds.max_lag_ms:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "scripted to lag")
@@ -265,7 +265,7 @@ class FakeQueryService(QueryServiceServicer):
 
 
 class FakeWriter(Writer):
-    """Stands in for Kafka: what is written is in the query service at once. It fails as lookups do."""
+    """Stands in for Kafka: each written record is in the query service at once. It fails as lookups do."""
 
     def __init__(self, service: FakeQueryService) -> None:
         self._service = service
