@@ -39,7 +39,7 @@ class Writer:
         self._producer.init_transactions()
 
     def write(self, end: str, *records: tuple[str, int, str, bytes]) -> None:
-        """Writes records (topic, partition, key, value), in a transaction that is to abort, commit or stay open."""
+        """Writes records (topic, partition, key, value) in a transaction that then aborts, commits or stays open."""
         self._producer.begin_transaction()
         for topic, partition, key, value in records:
             self._producer.produce(PREFIX + topic, value, key.encode(), partition)
@@ -133,7 +133,7 @@ def test_aborted_records_are_nowhere_and_an_open_transaction_holds_back_its_part
     wait_until(lambda: f"{metric}0.0" in processor.get("/metrics")[1], lambda: processor.log[-3000:])
     assert "passed over offset" not in processor.log
 
-    # A mark of a transaction is the last of each log: nothing waits for it, also after a restart.
+    # The mark of a transaction is the last entry of each log: nothing waits for it, even after a restart.
     for topic in ("orders-by-key", "parcels-latest"):
         count = len(read_topic(kafka, PREFIX + topic))
         wait_until(lambda: read_checkpointed(kafka, PREFIX + topic, 1) == count, lambda: processor.log[-3000:])  # noqa: B023  called at once

@@ -166,7 +166,7 @@ class _System:
 
 
 def policies_of(domain: DomainFile) -> dict[str, str]:
-    """The `cleanup.policy` of each topic that the domain declares."""
+    """Returns the `cleanup.policy` of each topic that the domain declares."""
     return {each.name: _outside(each, "").config[CLEANUP_POLICY] for each in domain.topics}
 
 

@@ -1,4 +1,4 @@
-"""Tells which topics are not kept as a pipeline reads them: tables that are none, and changes that are compacted."""
+"""Finds topics that are not kept as a pipeline reads them: tables that are not compacted, and changes that are."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,7 +18,7 @@ def keeps_rows(pipeline: PipelineFile) -> bool:
 
 
 def misread_topics(pipeline: PipelineFile, policies: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Finds topics that are not kept as the pipeline reads them: the key in the file, and the problem.
+    """Finds topics that are not kept as the pipeline reads them: yields the key in the file, and the problem.
 
     `policies` has the `cleanup.policy` by topic, as far as it is known.
     """

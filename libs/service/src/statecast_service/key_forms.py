@@ -4,7 +4,7 @@ from uuid import UUID
 
 _AS_TEXT = "write keys as UTF-8 text"
 REGISTRY_HEAD = 5
-"""How many bytes a schema registry's format begins with: a zero and the schema's id."""
+"""Length in bytes of the head of a schema registry's format: a zero and the schema's id."""
 
 
 def form_of_bytes(key: bytes | None) -> str:
@@ -26,7 +26,7 @@ def form_of_bytes(key: bytes | None) -> str:
 
 
 def form_of_text(key: bytes) -> str | None:
-    """Returns how the text of a key is written, where a reader may expect it without that; else None."""
+    """Names the notation of a key's text when a reader may expect the text without it; else returns None."""
     if key[:1] == b'"' and key[-1:] == b'"' and len(key) > 1:
         return "JSON texts: ask for them with their quotes, or write them with a StringSerializer"
     if key[:1] == b"{" and key[-1:] == b"}":

@@ -77,7 +77,7 @@ def _check(files: Sequence[Path], contract: Contract) -> int:
 
 
 def _check_beside(file: Path, pipeline: Pipeline) -> None:
-    """Raises DomainFileError for a topic that is not kept as it is read, as far as a domain's file beside it says."""
+    """Raises DomainFileError for a topic that is not kept as it is read, as far as a domain file beside it says."""
     beside = file.parent / DOMAIN_FILE
     if beside.exists():
         for key, problem in misread_topics(pipeline.definition, policies_of(read_domain_file(beside))):

@@ -38,9 +38,9 @@ class Metrics:
         self.query_up = gauge("query_up", "1 while the query is active; 0 when it has to stand still", query)
         self.input_rows = counter("input_rows", "Source records read, also those that become dead letters", query)
         self.input_rate = gauge("input_rows_per_second", "Source records read a second, over the last batch", query)
-        # Each record that was read ends in one of them (docs/glossary.md), so their sum is what was read.
+        # Each record that was read ends in one of them (docs/glossary.md), so their sum is the records read.
         self.records = counter("records", "Records read, by how they have ended", ["pipeline", "outcome"])
-        # Not of the first snapshot, nor of incremental ones. What was deleted in between is in none, and stays.
+        # Without the first snapshot and incremental ones. Rows that were deleted in between are in none, and stay.
         self.snapshot_rows = counter(
             "snapshot_rows", "Rows read by a snapshot where there were rows from before", ["pipeline"]
         )

@@ -54,7 +54,7 @@ def _java(spark: SparkSession, value: DataType | str | int | dict[str, str]) -> 
 
 
 def attempt(sql: str) -> str:
-    """SQL, for `exact`, of an expression of a pipeline's file: null where it cannot be computed for a row.
+    """Returns SQL, for `exact`, of an expression of a pipeline's file: null where it cannot be computed for a row.
 
     It is null, too, where its functions would make more of the row than Allowance.java lets them.
     """
@@ -78,7 +78,7 @@ def exact(sql: str, spark: SparkSession) -> Column:
 
 
 def attempted(column: Column, spark: SparkSession) -> Column:
-    """The column as `attempt` makes it of SQL: null where it cannot be computed for a row."""
+    """Returns the column, null where it cannot be computed for a row, as `attempt` does for SQL."""
     jvm = _jvm(spark)
     expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
     return Column(expressions.column(jvm.io.statecast.spark.Attempt(expressions.expression(cast(Any, column)._jc))))

@@ -104,7 +104,7 @@ def test_decimals_that_keys_write_in_another_way_are_refused(tmp_path: Path, dig
 
 
 def pieces_by_shop(directory: Path, declared: str) -> Pipeline:
-    """A sum into a field that is declared so."""
+    """Returns a sum into a field with this declaration."""
     directory.mkdir()
     (directory / "sales.proto").write_text(sales.PROTO.replace("optional int64 pieces", f"{declared} pieces"))
     content = {

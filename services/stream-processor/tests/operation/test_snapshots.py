@@ -1,4 +1,4 @@
-"""Snapshots that come to a pipeline which has rows from before."""
+"""Snapshots that come to a pipeline with older rows."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ def checkpoints(tmp_path: Path) -> Checkpoints:
 
 
 def read(rows: int, first: int, last: int, change: int | None = None) -> dict[str, object]:
-    """A progress that tells of so many rows that snapshots have read at these places."""
+    """Returns a progress with so many rows that snapshots have read at these places."""
     told = {"snapshot_rows": rows, "snapshot_first": first, "snapshot_last": last, "change_first": change}
     return {"observedMetrics": {"read0": told}}
 

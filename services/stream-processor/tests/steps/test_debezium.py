@@ -44,7 +44,7 @@ def at(**times: object) -> dict[str, Any]:
 
 
 def others(connector: str) -> str:
-    """The reason of a change of a database that is not read."""
+    """Returns the reason of a change of a database that is not read."""
     return f"changes of {connector} are not read; postgresql, mysql and mariadb are"
 
 

@@ -47,7 +47,7 @@ VALUES: dict[str, tuple[str, list[object]]] = {
     "a": ("array<string>", [None, [], [None], ["", None, "(", "a" * 100_000], ["x"] * 5_000]),
     "n": ("array<bigint>", [None, [], [None], [MAX_LONG, -(2**63), None, 0], list(range(5_000))]),
 }
-"""By the letter that the calls below use: the type of the columns, and hostile values."""
+"""The type of the columns, and hostile values, by the letter that the calls below use."""
 ROWS = 80
 CALLS = """
 bigint(t) bigint(d) bigint(m) bigint(s) binary(t) boolean(t) boolean(d) date(t) decimal(t) decimal(d) double(t)
@@ -114,7 +114,7 @@ def sql_of(call: str) -> str:
 
 
 def hostile_rows(spark: SparkSession) -> DataFrame:
-    """Rows in which each column has each of its values, in changing company: `t1` to `t3` and so on."""
+    """Returns rows in which each column has each of its values, in changing company: `t1` to `t3` and so on."""
     columns = [(letter, number) for letter in VALUES for number in (1, 2, 3)]
     schema = ", ".join(f"{letter}{number} {VALUES[letter][0]}" for letter, number in columns)
 

@@ -79,7 +79,7 @@ def test_each_record_of_a_pipeline_with_state_ends_in_one_way(shipped: Making, p
     )
 
     assert outcomes == {
-        "applied": 6,  # four new rows, one whose key changes, and a deletion
+        "applied": 6,  # four new rows, one with a key that changes, and a deletion
         "filtered": 2,
         "duplicate": 1,
         "superseded": 2,

@@ -35,12 +35,12 @@ class Processor(ServiceProcess):
 
     @override
     def stop(self, timeout_s: float = TIMEOUT_S) -> int:
-        """Stops it as others do, once the records that each pipeline has read have each ended in one way."""
+        """Stops it as others do, once each record that a pipeline has read has ended in one way."""
         wait_until(lambda: not self.unequal_counts(), lambda: f"read and ended: {self.unequal_counts()}")
         return super().stop(timeout_s)
 
     def unequal_counts(self) -> dict[str, tuple[float, float]]:
-        """By pipeline, how many records it has read and how many of them have ended, where these differ."""
+        """Returns how many records each pipeline has read and how many of them have ended, where these differ."""
         read, ended = dict[str, float](), defaultdict[str, float](float)
         for family in text_string_to_metric_families(self.get("/metrics")[1]):
             for sample in family.samples:

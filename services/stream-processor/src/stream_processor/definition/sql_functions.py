@@ -120,7 +120,7 @@ def check_constants(sql: str) -> None:
 
 
 def _patterns(following: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """The constants that must stand behind the word `like`: one, or those between the parentheses of `any (…)`."""
+    """Yields the constants that must stand behind the word `like`: one, or those in the parentheses of `any (…)`."""
     if following and following[0].text.lower() in ("any", "all", "some"):
         yield from _arguments(following[1:])
     else:
@@ -129,7 +129,7 @@ def _patterns(following: Sequence[Token]) -> Iterator[Sequence[Token]]:
 
 
 def _arguments(following: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """The tokens of each argument between the parentheses with which `following` begins."""
+    """Yields the tokens of each argument between the parentheses at the start of `following`."""
     depth, start = 0, 1
     for at, token in enumerate(following):
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)

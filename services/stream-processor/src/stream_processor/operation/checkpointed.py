@@ -105,7 +105,10 @@ class CheckpointedOffsets:
             self._noted[sink] = sink_ends, {topic: self._reached(topic, ends) for topic, ends in source_ends.items()}
 
     def _reached(self, topic: str, ends: Ends) -> Ends:
-        """The ends as far as a reader comes: of a topic that nobody writes, a transaction's mark may be the last."""
+        """Returns the ends as far as a reader comes.
+
+        In a topic that nobody writes, a transaction's mark may be the last.
+        """
         if self.ends(topic) != ends:
             return ends
         readable = self.readable_ends(topic)

@@ -34,7 +34,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
 @dataclass(frozen=True)
 class TopicState:
-    """A topic as it is at a moment. One that was deleted and made anew has another `id`, which is Kafka's."""
+    """A topic as it is at a moment. `id` is Kafka's; a topic that was deleted and made anew has another one."""
 
     id: str
     partitions: int
@@ -87,7 +87,7 @@ class QueryPlan:
 
     @property
     def joined_topics(self) -> list[str]:
-        """The keyed topics that are looked up as tables."""
+        """Returns the keyed topics that are looked up as tables."""
         pipeline = self.pipelines[0]
         joins = pipeline.joins if isinstance(pipeline, RowPipeline) and not self.sets_aside else ()
         return list(dict.fromkeys(join.topic for join in joins))
@@ -99,7 +99,7 @@ class QueryPlan:
         return [read.source_topic for read in readings if read.ordered_by_offset]
 
     def at(self, topics: Mapping[str, TopicState]) -> "QueryPlan":
-        """The plan with those of the topics that are its own."""
+        """Returns the plan with those of the topics that are its own."""
         own = [*self.source_topics, *self.joined_topics, *([] if self.sets_aside else [self.sink_topic])]
         return replace(self, topics={name: topics[name] for name in own})
 
@@ -131,7 +131,7 @@ def access_of(pipelines: Sequence[Pipeline]) -> dict[str, set[str]]:
         access[each.sink_topic] |= {"Write", "DescribeConfigs"}
         for read in inputs_of(each):
             access[dead_letter_topic(read.source_topic)] |= {"Write", "DescribeConfigs"}
-            # How a table or a topic of changes is compacted matters to who keeps its rows.
+            # The compaction of a table or a topic of changes matters to a pipeline that keeps its rows.
             if read.table is not None or read.shuffles:
                 access[read.source_topic] |= {"DescribeConfigs"}
     return access

@@ -189,7 +189,7 @@ class Runner:
                 if ready:
                     written.add(additions.look())
                     starts.drop_failed()
-                # First: a query whose topic is gone may have ended by itself, and would end the others.
+                # First: a query without its topic may have ended by itself, and would end the others.
                 starts.stand_still(watch.look(starts.plans, starts.ended))
                 look_at_all(starts.running, self.readiness, starts.start())
                 if (uncounted := self._uncounted(limits)) is not None:

@@ -31,11 +31,11 @@ class Snapshots:
 
     checkpoints: Checkpoints | None = None
     _places: dict[str, int | None] = field(default_factory=dict, init=False)
-    """By pipeline with rows, the place of its last snapshot, None before the first."""
+    """The place of the last snapshot by pipeline with rows, None before the first."""
     _again: dict[str, int] = field(default_factory=dict, init=False)
 
     def rows_read_again(self, plan: QueryPlan, progress: Mapping[str, Any], applied: bool) -> int:
-        """How many rows of a batch are of a snapshot that is not the pipeline's first; logs each snapshot once.
+        """Returns how many rows of a batch are of a snapshot that is not the pipeline's first; logs each snapshot once.
 
         `applied` says whether the batch has changed any row.
         """
@@ -57,7 +57,7 @@ class Snapshots:
         return rows if rows and self._again.get(plan.name) == last else 0
 
     def _known(self, plan: QueryPlan) -> dict[str, int | None]:
-        """The note of a pipeline that has rows; empty of one that has none."""
+        """Returns the note of a pipeline that has rows; an empty one for a pipeline without rows."""
         if plan.name not in self._places and self.checkpoints is not None:
             try:
                 note = self.checkpoints.read(_note(plan)) or {}

@@ -1,4 +1,4 @@
-"""Watches the topics of the queries that run: each is still the one that it was, and no transaction holds it back."""
+"""Watches the topics of running queries: each is still the topic that it was, and no transaction holds it back."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from stream_processor.operation.topics import Waiting
 log = structlog.get_logger()
 
 TRANSACTIONS_S = 10.0
-"""How often open transactions are looked for. One that is open at two looks in a row is told."""
+"""Seconds between two looks for open transactions. A transaction that is open at two looks in a row is reported."""
 
 MADE_ANEW = "its checkpoint is of other records; give the pipeline a new name and sink, which reads the topic anew"
 
@@ -34,7 +34,7 @@ class SourceWatch:
     clock: Callable[[], float] = time.monotonic
     _due: float = field(default=0.0, init=False)
     _since: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
-    """By topic and partition, the first offset of the transaction that was open at the last look."""
+    """The first offset of the transaction that was open at the last look, by topic and partition."""
     _told: set[tuple[str, int, int]] = field(default_factory=set, init=False)
 
     def look(self, plans: Sequence[QueryPlan], ended: Collection[str] = ()) -> dict[str, str]:
@@ -74,7 +74,7 @@ def _open(topic: str, number: int, waiting: Waiting) -> str:
 
 
 def _reasons(plan: QueryPlan, now: Mapping[str, TopicState], ended: bool) -> Iterator[str]:
-    """Why the query must not go on with its topics as they are."""
+    """Finds the reasons why the query must not go on with its topics as they are."""
     for topic, before in plan.topics.items():
         after = now.get(topic, before)
         if ended and topic not in now:

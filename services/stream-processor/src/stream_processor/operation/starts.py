@@ -62,7 +62,7 @@ class FirstLoads:
 
 
 def without(plans: Sequence[QueryPlan], reasons: Mapping[str, str], metrics: Metrics) -> list[QueryPlan]:
-    """The plans without those that must stand still, for `reasons` by name; logs them.
+    """Returns the plans without those that must stand still, for `reasons` by name; logs them.
 
     Raises StandstillError when no pipeline is left.
     """
@@ -130,7 +130,10 @@ class Starts:
 
     @property
     def ended(self) -> set[str]:
-        """The names of the queries that have ended by themselves. Raises QueryFailedError when all of Spark has."""
+        """Returns the names of the queries that have ended by themselves.
+
+        Raises QueryFailedError when all of Spark has.
+        """
         return {each.plan.name for each in self.running if each.failure() is not None}
 
     def stand_still(self, reasons: Mapping[str, str]) -> None:

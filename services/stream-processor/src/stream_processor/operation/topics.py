@@ -55,7 +55,7 @@ MIN_RECORD_BYTES = 2 * BESIDE_PAYLOAD
 
 @dataclass(frozen=True)
 class Waiting:
-    """So many records of a partition stand behind the first offset of an open transaction, and are not read yet."""
+    """The records of a partition behind the first offset of an open transaction (`since`), which are not read yet."""
 
     since: int
     records: int
@@ -123,7 +123,7 @@ class Topics:
 
     @staticmethod
     def _existing(described: Any) -> Any:
-        """Kafka's description of a topic; None when there is no such topic."""
+        """Returns Kafka's description of a topic; None when there is no such topic."""
         try:
             return described.result()
         except KafkaException as error:

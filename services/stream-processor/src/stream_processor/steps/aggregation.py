@@ -34,7 +34,7 @@ PART_FUNCTIONS: Mapping[AggregateFunction, tuple[PartFunction, ...]] = {
     "collect_set": ("collect_set",),
 }
 DEFAULT_SET_BYTES = 256 * 1024
-"""Of a set's values, where nothing tells how large the sink's records may be."""
+"""Most bytes of a set's values, where nothing tells how large the sink's records may be."""
 MAX_DIGITS = 28
 """Digits of a number that a row adds to a sum, decimals among them.
 

@@ -39,7 +39,7 @@ ENVELOPE = text_fields("schema", "payload", "op", "source", "before", "after", "
 SCHEMA = f"fields array<struct<field: string, fields: array<struct<field: string, {TYPE}, items: struct<{TYPE}>>>>>"
 SOURCE_FIELDS = text_fields(*POSITION_FIELDS, "txId", "gtid", "ts_ms", "ts_us", "snapshot", "table")
 TIMES = {"ts_us": 1, "ts_ms": 1000}
-"""The fields that say a time, and how many microseconds one of so many is."""
+"""The fields that hold a time, and the microseconds in one unit of each."""
 MAX_SHOWN = 40
 END_US = 253_402_300_800_000_000
 """The end of the year 9999, which a Timestamp of the contract cannot pass."""
@@ -185,7 +185,7 @@ def _row_problems(side: str, row: Descriptor) -> list[Column]:
         what = field.message_type.full_name if field.message_type is not None else kind(field)
         form = f"it must be JSON, a list of {what}" if field.is_repeated else f"it must be JSON of {what}"
         malformed = F.col(_tree(side, field)).getField(MALFORMED).isNotNull()
-        # What the connector makes up for a value that it does not know need not have the value's form.
+        # The connector's placeholder for a value that it does not know need not have the value's form.
         malformed = malformed & (F.col("__envelope.op") != "d")
         problems.append(F.when(malformed, f"{side}.{field.name} does not fit: {form}"))
     return [*problems, F.concat(F.lit(f"{side}."), F.col(f"__{side}_row.problem"))]
@@ -211,7 +211,7 @@ def _time(texts: Column) -> Column:
 
 
 def _time_problem(texts: Column, within: str) -> Column:
-    """Names a time that is none of the years 1970 to 9999; one may be missing."""
+    """Names a time that is not in the years 1970 to 9999; one may be missing."""
     wrong = []
     for name, unit in TIMES.items():
         text = texts.getField(name)

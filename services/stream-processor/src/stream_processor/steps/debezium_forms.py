@@ -1,7 +1,7 @@
-"""Tells a record of Debezium's by its form: a change, a record that is known to be no row, or neither.
+"""Classifies a record of Debezium's by its form: a change, a record that is known to be no row, or neither.
 
-Of a record `envelope` is the outermost object of its JSON, or that in `payload` beside a `schema`, with a field for
-each name that an envelope has.
+`envelope` is the outermost object of a record's JSON, or that in `payload` beside a `schema`, with a field for each
+name that an envelope has.
 """
 
 from collections.abc import Collection
@@ -33,14 +33,14 @@ MESSAGE = "a message in the database's log"
 WATERMARK = "a row of the connector's signal table, a watermark of an incremental snapshot"
 SIGNAL_COLUMNS = ("data", "id", "type")
 MAX_NAME = 40
-"""Characters of a name in a record that a reason shows."""
+"""Most characters of a name in a record that a reason shows."""
 MAX_NAMES = 10
-"""Names that a reason shows."""
+"""Most names that a reason shows."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """The names that a record of one kind has, and those that it may have beside them; `key` are its key's."""
+    """The names in a record of one kind, and those that it may have beside them; `key` has the names in its key."""
 
     kind: str
     names: Collection[str]
@@ -72,19 +72,19 @@ OTHER_FORMS = (
 
 
 def names_of(value: Column, envelope: Column) -> Column:
-    """The names in the object that should be an envelope and has no `op`; null for an envelope."""
+    """Returns the names in the object that should be an envelope and has no `op`; null for an envelope."""
     inner = F.json_object_keys(F.get_json_object(value, "$.payload"))
     return F.when(envelope.getField("op").isNull(), F.coalesce(inner, F.json_object_keys(value)))
 
 
 def names_of_key(key: Column, columns: Column) -> Column:
-    """The sorted names in the record's key: `columns` of JSON, or those in the text that Connect makes of a struct."""
+    """Returns the sorted names in the record's key: `columns` of JSON, or those in Connect's text of a struct."""
     struct = F.when(key.startswith("Struct{"), F.array_sort(F.regexp_extract_all(key, F.lit(r"(\w+)="), F.lit(1))))
     return F.coalesce(columns, struct)
 
 
 def passed_over(envelope: Column, names: Column, key_names: Column) -> Column:
-    """Why the record is known to be no row; null where it is not known.
+    """Finds why the record is known to be no row; null where it is not known.
 
     `names` are those of names_of, `key_names` those of names_of_key.
     """
@@ -113,7 +113,7 @@ def _other_form(names: Column, key_names: Column) -> Column:
 
 
 def form_problem(value: Column, envelope: Column, names: Column, connector: Column, row: Descriptor) -> Column:
-    """Why the record is no change that is read, as far as its form tells."""
+    """Finds why the record is not a change that is read, as far as its form tells."""
     op = envelope.getField("op")
     other = F.when(~connector.isin(*CONNECTORS), F.left(connector, F.lit(MAX_NAME)))
     return F.coalesce(
@@ -140,9 +140,9 @@ def _without_operation(names: Column, envelope: Column, row: Descriptor) -> Colu
 
 
 def column_names(text: Column, texts: Column, row: Descriptor) -> Column:
-    """The names in the row's JSON; null of a row that has a value for each field, which the names need not tell.
+    """Returns the names in the row's JSON; null for a row with a value for each field.
 
-    `text` is the JSON, `texts` was read of it.
+    The names of such a row need not be read. `text` is the JSON, `texts` was read of it.
     """
     all_set = F.lit(True)
     for name in row.fields_by_name:
@@ -151,7 +151,7 @@ def column_names(text: Column, texts: Column, row: Descriptor) -> Column:
 
 
 def columns_problem(side: str, names: Column, row: Descriptor) -> Column:
-    """Why the columns are not those of the row: it has none of them, or one in other letters.
+    """Finds why the columns are not those of the row: they lack all of its names, or have one in other letters.
 
     A single column may be missing: a database need not publish each. `names` are those of column_names.
     """
@@ -168,7 +168,7 @@ def columns_problem(side: str, names: Column, row: Descriptor) -> Column:
 
 
 def shown(names: Column) -> Column:
-    """The first of the names, as a reason shows them."""
+    """Returns the first of the names, as a reason shows them."""
     shortened = F.transform(F.slice(names, 1, MAX_NAMES), lambda name: F.left(name, F.lit(MAX_NAME)))
     return F.concat(F.array_join(shortened, ", "), F.when(F.size(names) > MAX_NAMES, ", …").otherwise(""))
 

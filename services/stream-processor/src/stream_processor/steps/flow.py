@@ -49,7 +49,7 @@ from stream_processor.steps.truncation import truncation_counts
 
 SELECTED = "what select makes"
 OF_RECORDS = ("value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
-"""Columns of Kafka's that nothing needs once a record is a change."""
+"""Kafka's columns that nothing needs once a record is a change."""
 MAX_SOURCE = 256
 """Characters of the texts in a change's source, which goes into each of its records."""
 TEXTS: tuple[Kind, ...] = ("string", "bytes", "message")
@@ -77,7 +77,7 @@ def is_sound() -> Column:
 
 
 def sound(checked: DataFrame) -> DataFrame:
-    """The changes among checked records."""
+    """Returns the changes among checked records."""
     return checked.where(is_sound())
 
 
@@ -150,7 +150,7 @@ def written_records(
 
 
 def _changes(records: DataFrame, reader: Pipeline, number: int, epoch: int, functions: Functions) -> DataFrame:
-    """The changes of a source that are sound, with the message that `select` makes; the progress counts the others."""
+    """Returns the sound changes of a source, with the message that `select` makes; the progress counts the others."""
     decoded = decode(records, reader, functions)
     if reader.ordered_by_offset:
         decoded = decoded.withColumn("epoch", F.lit(epoch).cast("long"))

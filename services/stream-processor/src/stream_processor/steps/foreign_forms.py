@@ -51,7 +51,7 @@ def _begins(value: Column, head: str) -> Column:
 
 
 def _number(key: Column, bits: int) -> Column:
-    """The number that big-endian bytes are, as Java's serializers write one."""
+    """Names the number that big-endian bytes encode, as Java's serializers write one."""
     unsigned = F.conv(F.hex(key), 16, 10).cast("decimal(20,0)")
     beyond, all_numbers = F.lit(Decimal(2 ** (bits - 1))), F.lit(Decimal(2**bits))
     signed = F.when(unsigned >= beyond, unsigned - all_numbers).otherwise(unsigned)

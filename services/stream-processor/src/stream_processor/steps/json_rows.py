@@ -31,14 +31,14 @@ SCHEMA = f"fields array<struct<field: string, {TYPE}, items: struct<{TYPE}>>>"
 EXTENDED = r'^\{\s*"(\$(?:oid|date|number\w+|binary|uuid|timestamp|regularExpression|symbol|code|minKey|maxKey))"'
 """The beginning of a value that MongoDB writes as an object, which may be taken for a text."""
 MAX_SHOWN = 200
-"""Characters of the fields that a reason shows."""
+"""Most characters of the fields that a reason shows."""
 
 
 def read_rows(records: DataFrame, row: Descriptor, functions: Functions) -> DataFrame:
     """Adds `decoded`, struct(row, payload, problem), `problem`, and `leaves`: whether the record says the row is gone.
 
     Fields of the JSON object have the names of the message's fields, or those that Protobuf gives them in JSON; others
-    are left out, and null is as if it were missing.
+    are left out, and null counts as missing.
     """
     read = _unwrapped(records, row)
     names, marks = json_names(row), [mark for mark in (DELETED, OPERATION) if mark not in row.fields_by_name]
@@ -48,7 +48,7 @@ def read_rows(records: DataFrame, row: Descriptor, functions: Functions) -> Data
     trees = {each.name: read_tree(texts[each.name], each, json_names) for each in trees_of(row)}
     read = read.withColumns({f"__tree_{name}": tree for name, tree in trees.items()})
     read = read.withColumn("__texts", F.struct(*[text.alias(name) for name, text in texts.items()]))
-    # Which names there are is only asked of an object that lacks some.
+    # The names are only read of an object that lacks some.
     some_missing = reduce(Column.__or__, [F.col("__texts").getField(name).isNull() for name in texts])
     read = read.withColumn("__keys", F.when(some_missing, F.json_object_keys("__json")))
     values = {name: F.col(f"__tree_{name}.value") if name in trees else F.col(f"__texts.{name}") for name in names}
@@ -86,7 +86,7 @@ def _leaves(marks: list[str]) -> Column:
 
 
 def _object_problem() -> Column:
-    """Why the value is no JSON object."""
+    """Finds why the value is no JSON object."""
     value, text = F.col("value").cast("string"), F.ltrim("__json")
     no_object = "the value is no JSON object"
     return F.coalesce(
@@ -102,7 +102,7 @@ def _object_problem() -> Column:
 
 
 def _row_problems(row: Descriptor) -> Iterator[Column]:
-    """Why the object is no row; each is null where it is one."""
+    """Finds why the object is no row; each reason is null where it is one."""
     keys = F.col("__keys")
     for fields, reason in ENVELOPES.items():
         if not set(fields) & set(row.fields_by_name):
@@ -132,7 +132,7 @@ def _row_problems(row: Descriptor) -> Iterator[Column]:
 
 
 def _empty_within(field: FieldDescriptor, message: Descriptor) -> Column:
-    """Why an object within the row has not one field of its message, though it has others."""
+    """Finds why an object within the row has none of its message's fields, though it has others."""
     value, text = F.col(f"__tree_{field.name}.value"), F.col("__texts").getField(field.name)
     values = value if field.is_repeated else F.array(value)
     known = F.array(*[F.lit(name) for several in json_names(message).values() for name in several])
@@ -144,7 +144,7 @@ def _empty_within(field: FieldDescriptor, message: Descriptor) -> Column:
         keys = F.json_object_keys(one)
         return (F.size(keys) > 0) & ~F.arrays_overlap(keys, known)
 
-    # The objects are only read again where one might be such a one.
+    # The objects are only read again where one may have no field of its message.
     texts = F.from_json(text, "array<string>") if field.is_repeated else F.array(text)
     wrong = F.when(F.exists(values, is_nothing), F.exists(texts, has_others))
     what = f"an element of {field.name}" if field.is_repeated else field.name
@@ -161,7 +161,7 @@ ENVELOPES = {
 
 
 def _misspelled(name: str, names: tuple[str, ...]) -> Column:
-    """Why a field of the message is missing, though the object has one of nearly that name."""
+    """Finds why a field of the message is missing, though the object has one of nearly that name."""
     missing = F.col("__texts").getField(name).isNull() & ~F.arrays_overlap("__keys", F.array(*map(F.lit, names)))
     letters = "[_ .-]*".join(name.replace("_", ""))
     lines = F.concat(F.lit("\n"), F.array_join("__keys", "\n"), F.lit("\n"))

@@ -62,7 +62,7 @@ def unavailable_problem(texts: Column, fields: Collection[str], within: str = ""
 
 
 def half_character_problem(text: Column) -> Column:
-    """Says that JSON has one half of a surrogate pair without the other, of which Spark would make a question mark."""
+    """Reports one half of a surrogate pair without the other, of which Spark would make a question mark."""
     is_lone = (text.contains("\\ud") | text.contains("\\uD")) & text.rlike(_LONE_SURROGATE)
     return F.when(is_lone, "the value has half of a character (a lone surrogate as \\ud800)")
 
@@ -77,12 +77,12 @@ Names = Callable[[Descriptor], Mapping[str, tuple[str, ...]]]
 
 
 def own_names(message: Descriptor) -> dict[str, tuple[str, ...]]:
-    """The fields' names alone."""
+    """Returns the fields' names alone."""
     return {field.name: (field.name,) for field in message.fields}
 
 
 def json_names(message: Descriptor) -> dict[str, tuple[str, ...]]:
-    """The fields' names, and those that Protobuf gives them in JSON, where no other field has nearly such a one."""
+    """Returns the fields' names, and Protobuf's names of them in JSON, unless another field has nearly that name."""
     taken = [name.lower() for name in message.fields_by_name]
     return {
         field.name: (field.name, *([] if field.json_name.lower() in taken else [field.json_name]))
@@ -111,7 +111,7 @@ def json_shape(field: FieldDescriptor, names: Names = own_names) -> DataType:
 
 
 def object_of(field: FieldDescriptor) -> Descriptor | None:
-    """The message of a field that is an object in JSON."""
+    """Returns the message of a field that is an object in JSON."""
     return None if kind(field) == "timestamp" else field.message_type
 
 
@@ -124,7 +124,7 @@ def _has_several(field: FieldDescriptor, names: Names) -> bool:
 
 
 def _named(value: Column, field: FieldDescriptor, names: Names) -> Column:
-    """The value with one field per field of its message, all the way down."""
+    """Returns the value with one field per field of its message, all the way down."""
     message = object_of(field)
     if message is None or not _has_several(field, names):
         return value

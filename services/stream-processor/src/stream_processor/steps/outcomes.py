@@ -30,7 +30,7 @@ def observe_read(checked: DataFrame, pipeline: Pipeline, number: int) -> DataFra
 
 
 def _snapshot_counts() -> list[Column]:
-    """How many rows snapshots have read, but for incremental ones, where in the log, and where the first change is."""
+    """Counts the rows that snapshots have read, without incremental ones; finds their places and the first change's."""
     is_change = F.col("change").isNotNull() & F.col("problem").isNull()
     is_read = is_change & (F.col("snapshot") != INCREMENTAL)
     place = F.abs("sequence")
@@ -43,7 +43,7 @@ def _snapshot_counts() -> list[Column]:
 
 
 def state_counts() -> list[Column]:
-    """For an observation of the lines behind the state: the outcomes that it has found."""
+    """Returns the counts of the outcomes that the state has found, for an observation of the lines behind it."""
     return [F.sum(f"outcomes.{each}").alias(each) for each in IN_STATE]
 
 
@@ -68,10 +68,11 @@ def passes(pipeline: RoutePipeline) -> Column:
 
 
 def clock(pipeline: Pipeline) -> Column:
-    """The time, in microseconds, by which a change at a lower place is found to be newer; null where it tells nothing.
+    """Returns the time, in microseconds, by which a change at a lower place is found to be newer.
 
-    A row that an incremental snapshot has read has the time of the reading, and may be older than a change before it. A
-    keyed topic's records have the time of one of their changes, and a pipeline may write them in another order anew.
+    It is null where it tells nothing. A row that an incremental snapshot has read has the time of the reading, and may
+    be older than a change before it. A keyed topic's records have the time of one of their changes, and a pipeline may
+    write them in another order anew.
     """
     time = F.unix_micros("change.source.commit_time")
     if pipeline.table is not None and not pipeline.ordered_by_offset:
@@ -82,7 +83,7 @@ def clock(pipeline: Pipeline) -> Column:
 def _outcome(pipeline: Pipeline) -> Column:
     wrong: Column | str = F.lit("set_aside")
     if pipeline.definition.where_key is not None:
-        # Of no use to the pipeline anyway, so it is no dead letter of its.
+        # A record with another key is of no use to the pipeline anyway, so it is none of its dead letters.
         wrong = F.when(F.col(KEY_MATCHES), "set_aside").otherwise("filtered")
     outcome = F.when(F.col("passed_over").isNotNull(), "passed_over").when(F.col("problem").isNotNull(), wrong)
     if isinstance(pipeline, RoutePipeline):

@@ -43,7 +43,7 @@ def in_scope(changes: DataFrame, row: str, beside: Mapping[str, str] = _NOTHING)
 
 def refused(pipeline: PipelineBase, key: str, error: AnalysisException) -> PipelineFileError:
     """The error for an expression at `key` of the file that Spark cannot compute."""
-    text = error.getMessage() if error.getCondition() else str(error)  # one of our own has no condition
+    text = error.getMessage() if error.getCondition() else str(error)  # our own errors have no condition
     return PipelineFileError(pipeline.file, key, (text or str(error)).splitlines()[0])
 
 

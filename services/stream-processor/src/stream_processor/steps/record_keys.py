@@ -155,7 +155,7 @@ def _table_key_problems(pipeline: StatefulPipeline) -> list[Column]:
     if isinstance(pipeline, JoinSide):
         what = what if pipeline.section == "source" else "table_join.key"
         problem = f"the record's key is not {what}, {key}: the rows of two tables are joined by it"
-    # Two makers write one row's key in two ways: as text in JSON, or as it is.
+    # Two makers write one row's key in two ways: as JSON text in quotes, or as plain text.
     return [F.when(F.col("after").isNotNull() & other, F.coalesce(key_form(F.col("key")), F.lit(problem)))]
 
 

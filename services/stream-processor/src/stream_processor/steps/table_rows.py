@@ -98,7 +98,7 @@ def _of_json(records: DataFrame, row: Descriptor, functions: Functions) -> DataF
 
 
 def _by_offset(read: DataFrame) -> DataFrame:
-    """The place of a record that tells none: its offset. The epoch is the checkpoint's.
+    """Takes the offset as the place of a record that has none of its own. The epoch is the checkpoint's.
 
     A time that a Timestamp of the contract cannot hold, or from before 1970, is none: the producer has stamped other
     units than milliseconds, or nothing.

@@ -14,8 +14,9 @@ def is_truncation() -> Column:
 
 
 def truncation_counts() -> list[Column]:
-    """For an observation of the lines behind the state: `truncated`, the highest `sequence` of a batch's truncations,
-    null if none, and how many `rows_left`.
+    """Returns the counts of truncations, for an observation of the lines behind the state.
+
+    These are `truncated`, the highest `sequence` of a batch's truncations, null if none, and how many `rows_left`.
     """
     lines = F.col("primary_key").startswith(MARK) & F.col("applied")
     return [
