@@ -1,4 +1,4 @@
-"""What can go wrong in the query service; `grpc_status` gives each LookupFailedError its status."""
+"""The errors of the query service; `grpc_status` gives each LookupFailedError its status."""
 
 from typing import Self
 
@@ -7,7 +7,7 @@ from statecast_service.errors import ServiceError
 
 
 class QueryServiceError(Exception):
-    """Every error that this service names; the text tells the reader what to do."""
+    """Any error that this service names; the text gives the remedy."""
 
 
 class FatalError(QueryServiceError, ServiceError):

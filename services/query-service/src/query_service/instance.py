@@ -221,7 +221,7 @@ def servers_of(settings: Settings, view: View, peers: Peers, metrics: Metrics, c
 
 
 def seeding_of(settings: Settings, view: View, directory: StoreDirectory, peers: Peers, metrics: Metrics) -> Seeding:
-    """Returns what takes partitions from the peers of an instance. Raises SettingsError for wrong TLS files."""
+    """Returns the Seeding that takes partitions from an instance's peers. Raises SettingsError for wrong TLS files."""
     enabled, max_seeds, tls = settings.seed_replicas, settings.max_seeds, shard_tls(settings)
     return Seeding(
         view, directory, lambda member: peers.of(member).held, tls, metrics, enabled, max_seeds, time.monotonic
@@ -229,7 +229,7 @@ def seeding_of(settings: Settings, view: View, directory: StoreDirectory, peers:
 
 
 def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics: Metrics, view: View) -> ReplicaFactory:
-    """Returns what opens the replicas of an instance. Needs a running event loop."""
+    """Returns the factory that opens the replicas of an instance. Needs a running event loop."""
 
     # Called in other threads: a length is all of the view that they may read.
     def max_recent_rows() -> int:
@@ -247,7 +247,7 @@ def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics:
 
 
 def stores_reader(settings: Settings) -> Callable[[], Sequence[StoreDefinition] | None]:
-    """Returns what reads the stores file, when that or what is mounted has changed, as FollowedFile takes it."""
+    """Returns a function that reads the stores file when it or a descriptor has changed, as FollowedFile takes it."""
 
     def read() -> Sequence[StoreDefinition]:
         return read_stores(settings.stores, settings.with_descriptors(MessageTypes.read))

@@ -90,7 +90,7 @@ class Calls(Collector):
 
     @override
     def collect(self) -> Iterator[Metric]:
-        """Also from other threads: what is counted meanwhile may be in one of the metrics and not yet in another."""
+        """Yields the metrics, in any thread: a count made meanwhile may be in one of them and not yet in another."""
         seconds = HistogramMetricFamily(
             "query_service_call_seconds",
             "Seconds of a public call from its first byte on; a long poll counts its waiting.",

@@ -1,4 +1,4 @@
-"""Keys in other partitions than theirs: which lookups are refused, and what is advised."""
+"""Keys in other partitions than theirs: the lookups that are refused, and the advice that is given."""
 
 import pytest
 from structlog.testing import capture_logs

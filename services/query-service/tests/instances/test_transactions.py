@@ -1,4 +1,4 @@
-"""A topic of transactional producers: what is aborted is never served, and what waits behind a transaction is told."""
+"""A topic of transactional producers: aborted records are never served, and records behind a transaction are told."""
 
 import json
 import time

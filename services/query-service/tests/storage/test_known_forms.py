@@ -1,4 +1,4 @@
-"""Keys and values of other makers are named for what they look like."""
+"""Keys and values of other makers are named by the form that they seem to have."""
 
 import pytest
 from structlog.testing import capture_logs

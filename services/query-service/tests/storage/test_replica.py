@@ -112,7 +112,7 @@ HEADERS: list[tuple[str, str | bytes | None]] = [(TOMBSTONE_HEADER, encoded_stat
 
 
 class UnreadableHeaders(FakeRecord):
-    """A record with a header whose name is not UTF-8, as the client gives it."""
+    """A record with a header name that is not UTF-8, as the client gives it."""
 
     def headers(self) -> Headers:
         raise SystemError("returned a result with an exception set")

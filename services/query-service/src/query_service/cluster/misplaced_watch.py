@@ -18,7 +18,7 @@ _Known = dict[str, dict[int, frozenset[str]]]
 
 @dataclass(eq=False)
 class MisplacedWatch:
-    """Sets `view.misplaced`, on the event loop. `of_peers` has what each peer said last."""
+    """Sets `view.misplaced`, on the event loop. `of_peers` has the last answer of each peer."""
 
     view: View
     of_peers: Callable[[], Iterable[MisplacedAt]]
@@ -26,7 +26,7 @@ class MisplacedWatch:
     _known: _Known = field(default_factory=dict, init=False)
 
     def update(self) -> None:
-        """Takes what is known now; logs each store that has any, and again when it is known what fits."""
+        """Takes the known misplaced keys; logs each store with any, and again when it is known where they would fit."""
         known = self._gather()
         if known == self._known:
             return

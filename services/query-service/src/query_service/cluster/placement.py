@@ -34,9 +34,9 @@ class Placement:
     """One task on the event loop.
 
     A partition that moves away is kept, and still answers, until all its new holders serve it: at any time it is served
-    by an instance that was already serving it. What is not on disk is first seeded, each in a task of its own that ends
-    sooner or later, seeded or not; then it is opened. `serving_partitions` asks a peer which partitions it serves, none
-    if it does not answer; for the other functions see ReplicaFactory, Seeding and Changelog.
+    by an instance that was already serving it. A partition that is not on disk is first seeded, in a task of its own
+    that ends sooner or later, seeded or not; then it is opened. `serving_partitions` asks a peer which partitions it
+    serves, none if it does not answer; for the other functions see ReplicaFactory, Seeding and Changelog.
     """
 
     view: View
@@ -70,7 +70,7 @@ class Placement:
         return not await self._not_handed_over({key for key in self._surplus() if self.view.shard_map.holders(*key)})
 
     async def reconcile(self) -> None:
-        """Opens and closes what the view asks for now; what cannot be done yet is left to the next time."""
+        """Opens and closes replicas as the view asks for now; those that cannot be yet are left to the next time."""
         view = self.view
         for key in [key for key in view.replicas if key[0] not in view.stores]:
             await self._close(key)
@@ -156,13 +156,13 @@ class ReplicaFactory:
     once: Once = field(default_factory=Once)
 
     def open(self, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica:
-        """Returns a replica that resumes from what is on disk, or begins anew; blocks, and raises StoreFailedError."""
+        """Returns a replica that resumes from the data on disk, or begins anew; blocks, and raises StoreFailedError."""
         return self._replica(
             self.directory.open(definition, topic.topic_id, partition, end.offset), definition, topic, partition, end
         )
 
     def resume(self, definition: StoreDefinition, topic: Topic, partition: int, end: EndOffset) -> Replica | None:
-        """Returns a replica that resumes from what is on disk, None when nothing is; as `open` does."""
+        """Returns a replica that resumes from the data on disk, None when there are none; as `open` does."""
         opened = self.directory.resume(definition, topic.topic_id, partition, end.offset)
         return None if opened is None else self._replica(opened, definition, topic, partition, end)
 

@@ -1,4 +1,4 @@
-"""What this instance knows now: the stores, their topics, who holds what, and what it holds itself."""
+"""The present knowledge of this instance: the stores, their topics, who holds which partition, and its own replicas."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ class View:
         self.misplaced: Mapping[str, Misplaced] = {}
         """The stores of which keys are known to stand in other partitions than theirs; replaced as a whole."""
         self.wanted: tuple[TopicPartition, ...] = ()
-        """The partitions whose end offsets are wanted: any thread may read it."""
+        """The partitions for which end offsets are wanted: any thread may read it."""
         self._assigned: tuple[tuple[object, ...], frozenset[StorePartition]] | None = None
 
     @property
@@ -114,10 +114,10 @@ class View:
 
 @dataclass(eq=False)
 class ClusterEvents:
-    """Changes the view on the event loop, by what other threads learn about the group and the topics.
+    """Changes the view on the event loop, when other threads learn about the group and the topics.
 
-    `members`, `topics`, which takes all of them, and `end_offsets`, of some partitions, may be called from any thread
-    and return at once. `on_change` is called on the loop after members or topics have changed.
+    `members`, `topics` and `end_offsets` may be called from any thread and return at once. `topics` takes all topics,
+    `end_offsets` those of some partitions. `on_change` is called on the loop after members or topics have changed.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -136,7 +136,7 @@ class ClusterEvents:
             self.on_change()
 
     def leave(self) -> None:
-        """Makes the view what the others see once this instance is gone, and keeps it so. On the event loop only."""
+        """Makes the view as the others see it once this instance is gone, and keeps it so. On the event loop only."""
         self._leaving = True
         self.view.shard_map = self.tracker.leave()
 

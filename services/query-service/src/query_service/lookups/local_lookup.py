@@ -99,7 +99,7 @@ class LocalLookup(lookups.Lookup):
         return lookups.VersionsResult(values, token, freshness)
 
     async def _await_news(self, replica: Replica, query: BatchQuery, until: float) -> BatchResult:
-        """Returns what is newer, waiting until a time at most for the first change of a key or range."""
+        """Returns the newer states, waiting until a time at most for the first change of a key or range."""
         keys = [row_key(group, sort, member) for group, sort, member, _, _, _ in query.keys]
         if until <= self.monotonic():
             return await self._read(replica, query, keys)
@@ -159,8 +159,8 @@ def _is_in_memory(replica: Replica, query: RangeQuery) -> bool:
 class RangeReader:
     """Reads the ranges of one batch, as of a freshness that was taken before.
 
-    It reads so many rows in all, so that it never holds the event loop for long: what is left over fails with
-    TooLargeError. Deletions count only where they must be told.
+    It reads at most a fixed number of rows in all, so that it never holds the event loop for long: a range that would
+    need more fails with TooLargeError. Deletions count only where they must be told.
     """
 
     def __init__(self, replica: Replica, freshness: Freshness, limits: Limits) -> None:
@@ -171,7 +171,7 @@ class RangeReader:
         self._visits_left = _MAX_VISITS
 
     def read(self, query: RangeQuery) -> RangeResult | None:
-        """Returns what is new, or None. Raises as Replica does, and InvalidRequestError where there are no ranges."""
+        """Returns the news of a range, or None. Raises as Replica does; InvalidRequestError if there are no ranges."""
         if self._replica.definition.retain is not None:
             name = self._replica.definition.name
             raise InvalidRequestError(f"ranges: rows of `{name}` leave it in time, without a record: scan it instead")

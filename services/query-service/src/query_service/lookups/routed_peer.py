@@ -1,4 +1,4 @@
-"""Another instance that lookups are routed to, and what failed there lately."""
+"""Another instance that lookups are routed to, and its recent failures."""
 
 from collections.abc import Callable, Mapping
 
@@ -22,7 +22,7 @@ class RoutedPeer:
     def __init__(self, lookup: Lookup, backoff_s: float, monotonic: Callable[[], float]) -> None:
         self.lookup = lookup
         self.held: Held = {}
-        """What the peer said of itself about a second ago; nothing while it does not answer."""
+        """The partitions that the peer held about a second ago, by its own account; empty while it does not answer."""
         self.misplaced: MisplacedAt = {}
         """The groups that stand in other partitions than theirs there, as the peer said last."""
         self._backoff_s = backoff_s

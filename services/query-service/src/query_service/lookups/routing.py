@@ -68,7 +68,7 @@ class RoutedLookup(lookups.Lookup):
 
     @override
     async def scan(self, query: lookups.ScanQuery, deadline: float, partition: int | None = None) -> lookups.PageResult:
-        """What is `local_only` is answered here, and nowhere else."""
+        """Returns a page. A query with `local_only` is answered here, and nowhere else."""
         if query.local_only:
             return await self.local.scan(query, deadline)
         if partition is None and not query.group:
@@ -90,8 +90,8 @@ class RoutedLookup(lookups.Lookup):
     ) -> Result:
         """Returns the first result of `call`, which asks a Lookup until a time; see Hedging for `kind` and `wait_s`.
 
-        Raises what the replica raised whose failure says most: AbsentError and InvalidRequestError at once, else
-        BoundsError, else NotServedError or UnreachableError of the first.
+        Raises the replicas' most telling error: AbsentError and InvalidRequestError at once, else BoundsError, else
+        NotServedError or UnreachableError of the first.
         """
         try:
             return await self._round(shard, call, deadline, kind, wait_s)

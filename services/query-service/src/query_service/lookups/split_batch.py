@@ -18,7 +18,7 @@ LookUp = Callable[[int, BatchQuery], Awaitable[BatchResult]]
 
 @dataclass(slots=True)
 class Part:
-    """What lies in one partition: its query, where its keys and ranges stand in the batch, and the latest result."""
+    """The part of a batch in one partition: its query, the indexes of its keys and ranges, and the latest result."""
 
     query: BatchQuery
     key_indexes: Sequence[int]
@@ -63,7 +63,7 @@ def without_misplaced(query: BatchQuery, result: BatchResult, view: View) -> Bat
 async def split_batch(
     parts: Mapping[int, Part], look_up: LookUp, wait_s: float, deadline: float, monotonic: Callable[[], float]
 ) -> BatchResult:
-    """Returns what is newer. A partition that cannot be looked up fails its own keys and ranges, and no others.
+    """Returns all newer states. A partition that cannot be looked up fails its own keys and ranges, and no others.
 
     With `wait_s`, all partitions are asked at once first. Only when none has news are they asked to wait; the first
     with news ends the waiting of the others, which lose nothing, because the caller asks them again.

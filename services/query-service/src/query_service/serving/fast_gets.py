@@ -34,7 +34,7 @@ class OwnReplicas:
     preference: Preference | None = None
 
     def partitions_of(self, store: str) -> Callable[[str], int] | None:
-        """Returns what gives the partition of a group; None without a topic, and while keys are known as misplaced."""
+        """Returns a function from group to partition; None without a topic, and while keys are known as misplaced."""
         definition = self.view.stores.get(store)
         topic = None if definition is None else self.view.topics.get(definition.topic)
         if definition is None or topic is None or store in self.view.misplaced:
@@ -110,7 +110,7 @@ class PublicGets:
     calls: MethodCalls
 
     def answer(self, request: bytes, left_s: float | None) -> "bytes | asyncio.Future[bytes | None] | None":
-        """Answers as a FastAnswer does, and counts what it answers."""
+        """Answers as a FastAnswer does, and counts its answers."""
         began = perf_counter()
         try:
             response = self.gets.get(api.GetStateRequest.FromString(request), len(request), left_s)

@@ -1,4 +1,4 @@
-"""Lookups at the other instances: one connection to each, and what is known of its health."""
+"""Lookups at the other instances: one connection to each, and its health as far as it is known."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -33,7 +33,7 @@ _Response = TypeVar("_Response")
 
 @dataclass(eq=False)
 class RemoteLookup(lookups.Lookup):
-    """A Lookup that the peer answers from its own stores. What is left of the deadline is passed on."""
+    """A Lookup that the peer answers from its own stores. The time left until the deadline is passed on."""
 
     stub: "shard_grpc.ShardServiceAsyncStub"
     peer: str
@@ -87,7 +87,7 @@ class RemoteLookup(lookups.Lookup):
 
 
 class Peer(RoutedPeer):
-    """Is asked every second, and at once when it fails, what it holds: `held` is its last answer, or empty."""
+    """A peer, asked for its partitions every second and at once when it fails: `held` is its last answer, or empty."""
 
     def __init__(self, member: Member, backoff_s: float, monotonic: Callable[[], float], tls: Tls | None) -> None:
         """Connects at once. Needs a running event loop."""
@@ -110,7 +110,7 @@ class Peer(RoutedPeer):
         return (await self._lookup.call(self._stub.BatchGetStates, request, deadline)).answer
 
     async def partitions(self, timeout_s: float) -> Held | None:
-        """Returns what the peer holds; None when it does not answer in time."""
+        """Returns the partitions that the peer holds; None when it does not answer in time."""
         try:
             response = await self._stub.ListPartitions(shard.ListPartitionsRequest(), timeout=timeout_s)
         except grpc.aio.AioRpcError:
@@ -147,7 +147,7 @@ class Peer(RoutedPeer):
 class Peers:
     """One Peer per member, with TLS or in plain text, connected until the process ends or `keep` drops it.
 
-    A peer gets `timeout_s` to say what it holds.
+    A peer gets `timeout_s` to list its partitions.
     """
 
     backoff_s: float

@@ -27,10 +27,10 @@ _Listing = tuple[api.ListShardsResponse, float]
 
 @dataclass(eq=False)
 class ShardListing:
-    """Answers ListShards from the shard map and what the peers have said last of themselves.
+    """Answers ListShards from the shard map and the last answers of the peers.
 
-    However many ask for it, a listing is made at most four times a second, and so seldom in a very large cluster that
-    it takes 2 % of the time; making it never holds the event loop for long.
+    However many callers ask, a listing is made at most four times a second, and so seldom in a very large cluster that
+    it takes 2 % of the time. Making it never holds the event loop for long.
     """
 
     view: View
@@ -39,9 +39,9 @@ class ShardListing:
     _made: "dict[str, asyncio.Future[_Listing]]" = field(default_factory=dict, init=False)
 
     async def shards(self, store: str, known_version: bytes = b"") -> api.ListShardsResponse:
-        """Returns one store, or all for an empty name; the version alone to who knows it.
+        """Returns one store, or all for an empty name; the version alone to a caller that knows it.
 
-        Stores whose topic the broker has not described yet are left out of the list of all. Raises UnknownStoreError;
+        A store is left out of the list of all until the broker has described its topic. Raises UnknownStoreError;
         NotServedError without the store's topic, and outside of the group, where the map would be empty.
         """
         self.view.check_joined()

@@ -172,10 +172,10 @@ class Changelog(Thread):
         return True
 
     def _reset(self, replica: Replica, reason: str) -> None:
-        """Starts over if the topic is the one that the store was read from; keeps the rows when it was made anew.
+        """Starts over if the topic is the one that the store was read from; keeps the rows if the topic was made anew.
 
-        Then the replica waits, and answers, until placement closes it. What a keyed topic once had is nowhere else if
-        the topic has lost it.
+        In that case the replica waits, and still answers, until placement closes it. A row of a keyed topic is nowhere
+        else if the topic has lost it.
         """
         try:
             if self.facts.topic_id(replica.topic.name) == replica.topic.topic_id:

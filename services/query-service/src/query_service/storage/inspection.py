@@ -1,4 +1,4 @@
-"""Looks into a data directory without changing it, also while an instance uses it, and reports what it holds."""
+"""Looks into a data directory without changing it, also while an instance uses it, and reports its content."""
 
 import json
 from collections.abc import Sequence
@@ -59,8 +59,9 @@ class Inspection:
 def inspect(root: Path) -> Inspection:
     """Reads every row of every partition below `root`.
 
-    What cannot be read is reported with its reason, and the rest is read. A partition that an instance is writing is
-    shown as of some moment, without what is not on disk yet. Raises DataDirectoryError when there is no such directory.
+    A partition that cannot be read is reported with the reason, and the rest is read. A partition that an instance is
+    writing is shown as of some moment, without the rows that are not on disk yet. Raises DataDirectoryError when there
+    is no such directory.
     """
     if not root.is_dir():
         raise DataDirectoryError(f"{root} is not a directory: give the QUERY_SERVICE_DATA_DIRECTORY of an instance")

@@ -1,4 +1,4 @@
-"""Names the forms in which other programs write values, so that a log line says what to change."""
+"""Names the forms in which other programs write values, so that a log line gives the remedy."""
 
 import json
 
@@ -8,7 +8,7 @@ _JSON_STARTS = b'{["-0123456789tfn \t\r\n'
 
 
 def form_of_value(message: str, value: bytes) -> str | None:
-    """Returns what a value of a store with this message looks like, where it is none; else None."""
+    """Names the known form of a value that is not of this message; else None."""
     if message == "bytes":
         return None
     if value[:1] == b"\0" and len(value) > REGISTRY_HEAD:

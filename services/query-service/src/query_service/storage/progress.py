@@ -1,4 +1,4 @@
-"""How far a replica has applied its partition, how old that may be, and what every result says of it."""
+"""Tells how far a replica has applied its partition, and how old that may be, as every result says it."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -51,9 +51,9 @@ class EndOffset(NamedTuple):
 
 
 class Progress:
-    """Compares what has been applied with the end offsets of the partition.
+    """Compares the applied offset with the end offsets of the partition.
 
-    Once everything before an end has been applied, the replica lacks nothing of what there was when that end was asked
+    Once everything before an end has been applied, the replica lacks no record that was there when that end was asked
     for. `lag_ms` is the time since then: in a steady state the asking interval plus a round trip, with or without
     traffic; it grows when the broker is dead, when records arrive faster than they are applied, or when they wait
     behind an open transaction.
@@ -115,7 +115,7 @@ class Progress:
             self._update()
 
     def note_held_back(self, since_s: float) -> None:
-        """Serves what can be read, although records wait behind an open transaction: for `since_s` seconds at most."""
+        """Serves the readable rows, although records wait behind an open transaction: for `since_s` seconds at most."""
         with self._lock:
             if not self.serving:
                 self._held_back_at = self._monotonic() - since_s

@@ -47,10 +47,10 @@ Untimed = Callable[[Record], None]
 
 
 def decode_states(records: Sequence[Record], refuse: Refuse, untimed: Untimed) -> tuple[list[bytes], list[bytes]]:
-    """Returns the keys of records of a keyed topic and the values to store; calls `refuse` for what cannot be applied.
+    """Returns keys and values to store from records of a keyed topic; calls `refuse` for those that cannot be applied.
 
-    A commit time that no Timestamp can be is not known; `untimed` gets the record. The usual record is decoded inline,
-    because a restore does nothing more often; all others take the careful path.
+    A commit time outside the range of a Timestamp counts as unknown; `untimed` gets the record. The usual record is
+    decoded inline, because a restore does nothing more often; all others take the careful path.
     """
     keys: list[bytes] = []
     values: list[bytes] = []
@@ -87,7 +87,7 @@ def row_key_of(record: Record) -> bytes:
 
 
 def stored_value_of(record: Record, untimed: Untimed) -> bytes:
-    """Returns the header and payload to store. Raises PoisonRecordError for what is not a StateRecord."""
+    """Returns the header and payload to store. Raises PoisonRecordError for a value that is not a StateRecord."""
     raw = record.value()
     flags = 0
     if raw is None:
@@ -146,9 +146,9 @@ def newest_rows(
     """Returns the rows to write, by key, and the number of records that were older.
 
     A record changes the store only if its (epoch, sequence), the fence, is higher than that of the stored value.
-    `values[i]` is the i-th decoded record, `stored[i]` what the store has for its key. The fence comes first in both,
+    `values[i]` is the i-th decoded record, `stored[i]` the stored value of its key. The fence comes first in both,
     big-endian and unsigned, so that bytes compare as (epoch, sequence) does. For each version that is replaced,
-    `replaced` gets its key, the version, and what replaces it.
+    `replaced` gets its key, the version, and its replacement.
     """
     if not any(stored):
         rows = dict(zip(keys, values, strict=True))

@@ -116,10 +116,10 @@ class Replica:
             raise NotServedError(str(error)) from error
 
     def apply(self, records: Sequence[Record], next_offset: int) -> None:
-        """Stores what is newer among consecutive records, and the offset after them, in one atomic write.
+        """Stores the newer ones of consecutive records, and the offset after them, in one atomic write.
 
         A record that cannot be applied is counted and refused; the log has the first of a store with each reason. Every
-        record is counted once. Raises what PartitionStore.write raises; then nothing has been applied, nor counted.
+        record is counted once. Raises as PartitionStore.write does; then nothing has been applied, nor counted.
         """
         self._refused.clear()
         keys, values = self._decode(records, self._refuse, self._note_untimed)
@@ -165,7 +165,7 @@ class Replica:
     def run_maintenance(self, deletions_before_ms: int, checkpointed_offset: int, limit: int) -> bool:
         """Purges at most `limit` entries of each kind that are due, and notes on disk when all had been applied.
 
-        Of a keyed topic, deletions from `checkpointed_offset` on are kept: what came before them may come again.
+        Of a keyed topic, deletions from `checkpointed_offset` on are kept: older states may come again.
         Returns whether more may be due. Raises as PartitionStore.write does.
         """
         if self.progress.serving:

@@ -28,11 +28,11 @@ class Spread:
 
     @property
     def note(self) -> bytes:
-        """What a store notes of the spread by which its keys were checked."""
+        """Returns a store's note of the spread by which its keys were checked."""
         return f"{self.partitioner}/{self.partitions}".encode()
 
     def misplaced(self, keys: Sequence[bytes]) -> list[bytes]:
-        """Returns the row keys whose group belongs into another partition."""
+        """Returns the row keys with a group that belongs into another partition."""
         if self.partitions == 1:
             return []
         groups = [group_of(key) for key in keys] if 0 in b"".join(keys) else keys

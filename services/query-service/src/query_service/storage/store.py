@@ -27,7 +27,7 @@ from query_service.storage.stores_file import StoreDefinition
 
 
 class PartitionStore:
-    """One partition. Any thread may read; one thread at a time may write. Raises what its engine raises.
+    """One partition. Any thread may read; one thread at a time may write. Raises as its engine does.
 
     While it is `restoring`, writes are fast and not durable: after a kill it is as it was some writes before, with the
     offset of that time, and resumes from there. `finish_restore` ends that.
@@ -126,7 +126,7 @@ class PartitionStore:
         self._note(store_keys.PURGED_KEY, self.purged_offset)
 
     def finish_restore(self) -> None:
-        """Makes durable what has been restored, and every write from now on."""
+        """Makes the restored rows durable, and every write from now on."""
         if self.restoring:
             self._engine.write([(store_keys.NEXT_KEY, NUMBER.pack(self.next_offset))])
             self.restoring = False
@@ -154,7 +154,7 @@ class PartitionStore:
         return len(due)
 
     def purge_expired(self, before_ms: int, limit: int) -> int:
-        """Purges rows whose records were committed before this time, as `purge_deletions` does.
+        """Purges the rows of records that were committed before this time, as `purge_deletions` does.
 
         The log has no record of that: a caller who saw the row learns of it with the next record. Until there is one,
         the row stays where it is.

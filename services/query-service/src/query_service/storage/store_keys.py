@@ -1,29 +1,29 @@
-"""What is stored on disk: the keys and values of one partition's RocksDB, and nothing else about it.
+"""The form of the data on disk: the keys and values of one partition's RocksDB, and nothing else about it.
 
 A row is stored under the record's own key, `group` or `group NUL sort NUL member`. A group is never empty and has no
-NUL, so keys that start with NUL are free for what the store notes about itself:
+NUL, so keys that start with NUL are free for the store's notes about itself:
 
     00 "format"                   the layout of these keys and values, `FORMAT`, as decimal text
-    00 "identity"                 `topic-id/partition` as text: what the rows were read from
+    00 "identity"                 `topic-id/partition` as text: the source of the rows
     00 "kind"                     how the rows were made, see `kind_of`
     00 "next"                     >q  the offset of the first record that has not been applied
     00 "current"                  >q  the last time, in Unix milliseconds, at which everything had been applied
-    00 "purged"                   >q  the highest offset of a deletion whose marker has been purged, or -1
+    00 "purged"                   >q  the highest offset of the deletions with a purged marker, or -1
     00 "marker" 00 key            the deletion marker of a row: a header alone. It stands apart from the rows, so that
-                                  what was deleted costs a scan nothing. Where there is a row, the row is newer.
+                                  deleted rows cost a scan nothing. Where there is a row, the row is newer.
     00 "deleted" 00 time key      one per deletion marker; time is >Q Unix milliseconds of its arrival, and the value
                                   the deletion's offset as >q
     00 "expires" 00 time key      in stores that retain rows for a time: one per record, by its commit time, alike
     00 "replaced" 00 time key     in stores that keep versions for a time: one per version, by the time at which it was
                                   replaced; the value is the version's offset
     00 "spread"                   partitioner and number of partitions by which the keys were checked, as text
-    00 "misplaced" 00 key         of a row whose group belongs into another partition; empty. At most MAX_MISPLACED.
+    00 "misplaced" 00 key         of a row with a group of another partition; empty. At most MAX_MISPLACED.
     00 "version" 00 size key offset
                                   a version that was replaced, as it was stored; size is >I, offset >q
 
 A row's value is `HEADER` and then the payload:
 
-    >Q epoch, >Q sequence         the fence: a record whose fence is not higher is skipped
+    >Q epoch, >Q sequence         the fence: a record is skipped unless its fence is higher
     >q offset                     of the record that was applied
     >q seconds, >I nanoseconds    the commit time at the source
     B  flags                      DELETED: the value is a deletion marker; UNTIMED: the commit time is not known

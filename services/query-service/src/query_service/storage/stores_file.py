@@ -1,4 +1,4 @@
-"""The stores file: what it says about each store, and its checks against the contract."""
+"""The stores file: its entry for each store, and its checks against the contract."""
 
 import json
 import re
@@ -56,7 +56,7 @@ class History(BaseModel, frozen=True, extra="forbid"):
 
 
 class StoreDefinition(BaseModel, frozen=True, extra="forbid"):
-    """One store: a topic, how its records are read, and what is kept of them."""
+    """One store: a topic, how its records are read, and how much of them is kept."""
 
     name: StoreName = Field(description="The name by which lookups name the store.")
     topic: TopicName = Field(description="The Kafka topic that the store holds.")
