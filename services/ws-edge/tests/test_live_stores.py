@@ -30,7 +30,7 @@ def write(file: Path, owners: dict[str, str], more: Iterable[str] = ()) -> None:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The stores file: orders of each customer, and what everyone may read."""
+    """The stores file: orders of each customer, and orders that everyone may read."""
     write(tmp_path / "stores.yaml", STORES)
     return tmp_path / "stores.yaml"
 

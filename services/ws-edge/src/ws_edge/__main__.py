@@ -161,7 +161,7 @@ def build(settings: Settings, writer: Writer | None, wall_clock: Callable[[], fl
 
 
 def stores_reader(settings: Settings) -> Callable[[], Stores | None]:
-    """Returns what reads the stores file, when that or what is mounted has changed, as FollowedFile takes it."""
+    """Returns a function that reads the stores file when it or a descriptor has changed, as FollowedFile takes it."""
 
     def read() -> Stores:
         return read_stores(settings.stores, settings.with_descriptors(MessageTypes.read))
@@ -199,7 +199,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _consumer(argument: str) -> str:
-    """The consumer that the bytes of the command line name in UTF-8, whatever the locale is."""
+    """Returns the consumer that the bytes of the command line name in UTF-8, in any locale."""
     try:
         return os.fsencode(argument).decode()
     except UnicodeDecodeError as error:

@@ -1,6 +1,6 @@
-"""What can go wrong at the edge, with the stable code, HTTP status and close code of each, and why sockets are closed.
+"""The errors of the edge, with the stable code, HTTP status and close code of each, and why sockets are closed.
 
-EdgeError                          any of them; the text says what to do
+EdgeError                          any of them; the text gives the remedy
 ├── RequestError                   one request failed; the socket stays open
 │   ├── MalformedFrameError        malformed_frame         400
 │   ├── UnknownStoreError          unknown_store           404
@@ -30,7 +30,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 BY_PROTOCOL = "ws_edge.by_protocol"
-"""Marks an ASGI `websocket.disconnect` event whose code was chosen by the protocol, not by the peer."""
+"""Marks an ASGI `websocket.disconnect` event with a code that the protocol chose, not the peer."""
 
 CONTROL = "ws_edge.control"
 """Marks an ASGI `websocket.receive` event of a frame that is no message, a ping for example: it only counts."""
@@ -48,7 +48,7 @@ CLOSE_FLOOD = 4429
 
 
 class EdgeError(Exception):
-    """Any error of the edge. The text says what is wrong and what to do about it."""
+    """Any error of the edge. The text names the fault and gives the remedy."""
 
     code = "internal"
     http_status = 500
@@ -173,7 +173,7 @@ BY_EDGE: Mapping[int, Close] = {
     CLOSE_SLOW: Close("slow", "More than `WS_EDGE_MAX_OUTBOX_BYTES` wait for the client."),
     CLOSE_FLOOD: Close("flood", "The client goes on sending far more frames than it may."),
 }
-"""What the edge closes sockets for, by close code."""
+"""The reasons for which the edge closes sockets, by close code."""
 
 OTHERS = (
     Close("client", "The client has closed the socket."),

@@ -14,7 +14,7 @@ log = structlog.get_logger(__name__)
 
 
 class CurrentStores(Mapping[str, Store]):
-    """A mapping whose owner replaces what it holds; everybody else looks up in it each time."""
+    """A mapping that its owner fills anew; everybody else looks up in it each time."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = dict(stores)
@@ -32,10 +32,10 @@ class CurrentStores(Mapping[str, Store]):
         return len(self._stores)
 
     def replace(self, stores: Stores) -> frozenset[str]:
-        """Holds other stores from now on; returns the names of those that are gone or are not as they were.
+        """Holds other stores from now on; returns the names of those that are gone or have changed.
 
-        A store that says the same as before stays the same object. One whose message is defined otherwise is not as it
-        was: it may have fields by now that are private.
+        A store with the same definition stays the same object. A store with a redefined message has changed: it may
+        have private fields by now.
         """
         same = {name: store for name, store in self._stores.items() if name in stores and store.is_like(stores[name])}
         left = frozenset(self._stores.keys() - same.keys())
@@ -45,12 +45,12 @@ class CurrentStores(Mapping[str, Store]):
 
 @dataclass(eq=False)
 class LiveStores:
-    """Takes what the stores file holds, whose `file.run` is one task that looks at it every `interval_s` seconds.
+    """Follows the stores file; `file.run` is one task that looks at it every `interval_s` seconds.
 
-    A store that is new can be read and watched at once. One that is gone or has changed, be it who may see its rows,
-    ends all that was granted by what it was: `end_watchers` takes the names of such stores and ends what watches them.
-    A store of which the query service has another notion is not served, until both agree: `disagreement` says of some
-    stores what that is. `read` is that of FollowedFile.
+    A new store can be read and watched at once. A store that is gone or has changed, be it in who may see its rows,
+    ends all that was granted by its former definition: `end_watchers` takes the names of such stores and ends their
+    watches. A store that the query service defines otherwise is not served until both agree: `disagreement` names the
+    difference for some stores. `read` is that of FollowedFile.
     """
 
     stores: CurrentStores

@@ -1,11 +1,11 @@
-"""Fields of rows that only some consumers see, for example what each player of a game holds.
+"""Fields of rows that only some consumers see, for example the hand of each player in a game of cards.
 
-A private field is either a list, of whose elements each is shown to the consumer whose id stands in the element, or
-anything else, which is shown to the consumer whose id stands in the row. Staff see all.
+A private field is a list or anything else. An element of a list is shown to the consumer with the id that stands in
+the element. Anything else is shown to the consumer with the id that stands in the row. Staff see all.
 
-The message of a store says where such a path leads. JSON does not: where a row has not the names of a path, staff alone
-see the object that lacks them, which is the whole row where it lacks the first, because what is private may stand there
-under another name. A null says that nothing is there.
+The message of a store says where the path of such a field leads. JSON does not: where an object lacks a name of the
+path, staff alone see this object, because the private value may stand there under another name. That is the whole row
+if it lacks the first name. A null says that nothing is there.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ class PrivateField:
 
 @dataclass(eq=False, slots=True)
 class PrivateRow:
-    """A row with all of its fields, and what of it each consumer may see."""
+    """A row with all of its fields, and the part that each consumer may see."""
 
     full: Message
     fields: tuple[PrivateField, ...]
@@ -66,7 +66,7 @@ class PrivateRow:
         self.owners = frozenset(owner for each in self.fields for owner in _owners(self.full, each)) - {NOBODY}
 
     def seen_by(self, viewer: str) -> Message:
-        """A copy without what the viewer may not see."""
+        """Returns a copy without the parts that the viewer may not see."""
         row = type(self.full)()
         row.CopyFrom(self.full)
         for each in self.fields:
@@ -129,7 +129,7 @@ def _holds_messages(descriptor: Any) -> bool:
 
 
 def _text(message: Message, name: str) -> str:
-    """What a text field holds; nothing where there is no such field."""
+    """Returns the content of a text field; empty where there is no such field."""
     if not isinstance(message, Value):
         return str(getattr(message, name, NOBODY))
     if message.WhichOneof("kind") != "struct_value" or name not in message.struct_value.fields:

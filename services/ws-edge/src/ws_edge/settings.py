@@ -54,14 +54,14 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     )
     """Addresses of the query service as host:port, separated by commas."""
     gateway_secret: SecretStr
-    """What the gateway sends as X-Gateway-Secret; with commas: the first one signs, all are accepted."""
+    """Secret that the gateway sends as X-Gateway-Secret; with commas: the first one signs, all are accepted."""
 
     tls_certificate: Path | None = None
     """Certificate of the port, as PEM with its chain; empty serves without TLS."""
     tls_key: Path | None = None
     """Its private key, as PEM without a password."""
     tls_client_ca: Path | None = None
-    """CA whose certificates callers must show, as PEM; what proves the gateway is its secret."""
+    """CA of the certificates that callers must show, as PEM; the gateway's proof is its secret."""
     query_tls_ca: Path | None = None
     """CA of the query service's certificates, as PEM; empty connects without TLS."""
     query_tls_certificate: Path | None = None
@@ -74,7 +74,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     kafka_bootstrap: str = ""
     """Kafka brokers as host:port, separated by commas; empty turns channels and revocation off."""
     topic_prefix: str = Field("", pattern=r"^[a-zA-Z0-9._-]*$")
-    """What the names of the topics of channels and revocations begin with, as the query service's stores file says."""
+    """Prefix of the topics of channels and revocations, as the query service's stores file says."""
     kafka_timeout_ms: int = Field(5000, ge=100)
     """How long Kafka may take to acknowledge a record."""
     stores: Path = SHIPPED
@@ -139,7 +139,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     max_outbox_bytes: int = Field(8_388_608, ge=1024)
     """Bytes that may wait for one client; more close its socket with 4408."""
     send_buffer_bytes: int = Field(65_536, ge=4096)
-    """Target for what edge and kernel each buffer for a client on top of that."""
+    """Target for the bytes that edge and kernel each buffer for a client on top of that."""
     max_frame_bytes: int = Field(16_384, ge=128)
     """Size of a client's frame; larger ones close the socket with 1009."""
     stall_timeout_s: float = Field(20.0, gt=0)
@@ -158,7 +158,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     stale_after_ms: int = Field(5000, ge=1)
     """From this lag on, frames and answers say how stale they may be."""
     revocation_lag_ms: int = Field(300_000, ge=1000)
-    """The most by which what is known of revocations may lag; beyond it nobody new is let in."""
+    """The most by which the knowledge of revocations may lag; beyond it nobody new is let in."""
     batch_keys: int = Field(1000, ge=1)
     """Keys in one call; at most the query service's own limit."""
     page_size: int = Field(100, ge=1, le=1000)

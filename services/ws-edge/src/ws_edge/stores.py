@@ -40,7 +40,7 @@ class Store:
 
     @property
     def kind(self) -> str:
-        """What the stores file calls the rows: the full name of their message, or `json`."""
+        """The name of the rows in the stores file: the full name of their message, or `json`."""
         return JSON if self.message is Value else self.message.DESCRIPTOR.full_name
 
     def is_like(self, other: "Store") -> bool:
@@ -68,7 +68,7 @@ class Store:
         return frozenset(field.name for field in texts if not field.is_repeated)
 
     def text_of(self, row: Message, field: str) -> str:
-        """What a text field of the row holds."""
+        """Returns the content of a text field of the row."""
         return json_rows.text_of(row, field) if self.message is Value else str(getattr(row, field))
 
     def check(self, key: AnyKey) -> None:
@@ -110,7 +110,7 @@ def find(stores: Stores, name: str) -> Store:
 
 
 def read_stores(path: Path, types: MessageTypes | None = None) -> Stores:
-    """Reads and checks the stores file. Raises SettingsError that names the file and what is wrong in it.
+    """Reads and checks the stores file. Raises SettingsError that names the file and the fault in it.
 
     Rows are messages of `types`, by default of the contract.
     """

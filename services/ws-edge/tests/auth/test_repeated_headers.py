@@ -21,7 +21,7 @@ TWICE = [
 
 
 async def answer_to(edge: RunningEdge, path: str, more: str, upgrade: str = "", body: str = "") -> str:
-    """The status line, the headers and the body of an answer to what the gateway sends for alice, and `more`."""
+    """Returns the status line, headers and body of an answer to alice's headers from the gateway, and `more`."""
     host, port = edge.address.split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     headers = "".join(f"{name}: {value}\r\n" for name, value in edge.headers().items())

@@ -1,4 +1,4 @@
-"""A consumer whose access was revoked is refused, and its open sockets are closed."""
+"""A consumer with revoked access is refused, and its open sockets are closed."""
 
 import asyncio
 import json

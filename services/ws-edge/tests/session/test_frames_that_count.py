@@ -1,4 +1,4 @@
-"""Every frame that a client sends is counted and bounded, whatever it is, and delays nobody else."""
+"""Every frame that a client sends, of any kind, is counted and bounded, and delays nobody else."""
 
 import asyncio
 import json

@@ -61,7 +61,7 @@ HANDSHAKE = f"GET /v1/tickets/stream HTTP/1.1\r\nHost: edge\r\n{UPGRADE}Sec-WebS
 
 
 async def answer_to(edge: RunningEdge, request: str) -> bytes:
-    """Sends these bytes and no more; what comes until the edge closes the connection."""
+    """Sends these bytes and no more; returns all that comes until the edge closes the connection."""
     host, port = edge.address.split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(request.encode("latin-1"))
@@ -229,7 +229,7 @@ async def lives_of_sockets(edge: RunningEdge) -> None:
 
 @pytest.mark.usefixtures("_no_collector")
 async def test_a_closed_connection_is_freed_without_the_cycle_collector(edge: RunningEdge) -> None:
-    """The collector runs seldom: what waits for it is memory that grows with the connections of an hour."""
+    """The collector runs seldom: objects that wait for it are memory that grows with the connections of an hour."""
     await lives_of_sockets(edge)
 
     await until(lambda: not protocols())

@@ -100,7 +100,7 @@ PARTS = (Session, SocketWriter, Outbox, ExpiryTimer, QuotaReservation, ChannelFe
 def _no_collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Disables the garbage collector: only reference counts free objects during the test.
 
-    What looks at all sockets from time to time does so all the time: it must not hold on to one.
+    The task that looks at all sockets from time to time does so all the time: it must not hold on to one.
     """
     monkeypatch.setattr("ws_edge.session.sockets.REAPING_S", 0.001)
     gc.collect()

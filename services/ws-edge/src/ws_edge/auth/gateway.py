@@ -24,12 +24,12 @@ GROUPS = b"x-consumer-groups"
 IDENTITY = (CLAIMS, CUSTOM_ID, USERNAME, GROUPS)
 """None of them may be missing: Kong deletes every header that a client names in `Connection`, after its plugins ran."""
 DECIDING = (b"x-gateway-", b"x-consumer-", b"x-credential-", b"x-anonymous-", b"x-authenticated-")
-"""How the names of headers begin that say who calls, by which proof, and what they may."""
+"""Beginnings of the names of headers that say who calls, by which proof, and with which rights."""
 MAX_HEADERS = 128
 """Of a call, as the library allows for a handshake; a gateway's plugins see far more, so none passes unseen."""
 FORWARDED_FOR = b"x-forwarded-for"
 NOTHING = "none"
-"""What such a header holds where there is nothing, for example as claims of a credential that is not a token."""
+"""The value of such a header where there is nothing, for example as claims of a credential that is not a token."""
 
 TICKET_PURPOSE = b"statecast ws-edge ticket, version 1"
 """Separates the key from the secret itself, and from other keys that may be derived from it."""
@@ -81,7 +81,7 @@ class Gateway:
         return Caller(consumer, _credential(claims), _address(scope))
 
     def stranger_address(self, scope: Mapping[str, Any]) -> str:
-        """The address of a caller whom the gateway did not authenticate. Raises GatewayRequiredError as `caller`."""
+        """Returns an unauthenticated caller's address. Raises GatewayRequiredError as `caller` does."""
         self._verified_headers(scope)
         return _address(scope)
 
@@ -94,10 +94,10 @@ class Gateway:
 
 
 def check_request(scope: Mapping[str, Any]) -> None:
-    """Checks what every call and handshake must fulfil, those that are for everybody too, whoever sends it.
+    """Checks the rules that hold for every call and handshake, public ones included, from any sender.
 
-    Raises MalformedFrameError when the address is not UTF-8, which would be read as that of another key, and as
-    `check_headers`.
+    Raises MalformedFrameError when the address is not UTF-8, because it would be read as that of another key. Raises
+    as `check_headers` does.
     """
     try:
         unquote_to_bytes(scope["raw_path"] + b"?" + scope["query_string"]).decode()
@@ -129,7 +129,7 @@ class Tickets:
     A ticket is a JSON document and its HMAC-SHA256, each in base64url, joined by a dot. The key is derived from the
     secret that gateway and edges share, so no edge has to ask another. Times are seconds since 1970.
 
-    Each edge redeems a ticket once: it remembers what it has redeemed, but not what the other edges have.
+    Each edge redeems a ticket once: it remembers its own redeemed tickets, but not those of the other edges.
     """
 
     def __init__(self, secrets: Sequence[str], wall_clock: Callable[[], float], lifetime: float) -> None:
@@ -153,7 +153,7 @@ class Tickets:
         return f"{base64url(body)}.{base64url(signature)}"
 
     def redeem(self, ticket: str, consumer: Consumer | None = None, address: str = "") -> Caller:
-        """Returns whom the ticket was issued to, with their `address`, and uses it up.
+        """Uses the ticket up, and returns the caller that it was issued to, with their `address`.
 
         Raises TicketRefusedError unless it is valid, new to this edge, and that of the `consumer`, if one is given.
         """
@@ -231,7 +231,7 @@ def base64url_bytes(text: str) -> bytes:
 
 
 def _value(headers: Mapping[bytes, bytes], name: bytes) -> str:
-    """What the gateway says there in UTF-8; empty where that is nothing. Raises GatewayRequiredError otherwise."""
+    """Returns the gateway's text in UTF-8; empty where that is `none`. Raises GatewayRequiredError otherwise."""
     try:
         text = headers.get(name, b"").strip(b" \t").decode()
     except UnicodeDecodeError as error:

@@ -32,7 +32,7 @@ BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: clo
 
 
 class EdgeHttpProtocol(HttpToolsProtocol):
-    """As its base, but a connection whose request does not come whole in time is closed, and trailers are no headers.
+    """As its base, but closes a connection if its request is not whole in time, and takes no trailers for headers.
 
     The base waits for ever for the first request, and for the rest of any (https://github.com/Kludex/uvicorn/issues/157
     and 160).
@@ -79,12 +79,13 @@ class EdgeHttpProtocol(HttpToolsProtocol):
 class EdgeSocketProtocol(WebSocketsSansIOProtocol):
     """As its base, with nine differences.
 
-    - An event that is sent to many sockets is framed once: what a server sends is neither masked nor, here, compressed,
+    - An event that is sent to many sockets is framed once: a server's frame is neither masked nor, here, compressed,
       so the bytes are the same for all.
     - The base closes a transport gracefully, which never ends when the peer's window is full: the connection, its
-      buffer and its subscriptions would stay until TCP gives up. Here what is not flushed soon is aborted.
-    - The base closes at once after a frame that breaks the protocol, for example one that is too large. What the peer
-      is still sending then makes the kernel reset the connection, and the peer never reads the close code. Here the
+      buffer and its subscriptions would stay until TCP gives up. Here a transport that is not flushed
+      soon is aborted.
+    - The base closes at once after a frame that breaks the protocol, for example one that is too large. The peer's
+      further bytes then make the kernel reset the connection, and the peer never reads the close code. Here the
       rest is read and thrown away for a moment.
     - The base tells the application of an unanswered ping, and of a lost connection, as if the peer had closed without
       a code. Here each has its own, so that operators see which it was.
@@ -97,7 +98,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
       when the client reads again.
     - The base logs an error for each handshake that the application refuses with an answer, and a traceback for text
       that is not UTF-8. Here neither is an error of the service.
-    - What is held for a client that reads slowly, here and in the kernel, is bounded by `send_buffer` bytes each; the
+    - Data for a client that reads slowly is bounded by `send_buffer` bytes here, and as many in the kernel; the
       kernel alone would take megabytes of frames that are old when they are read.
     """
 
@@ -151,7 +152,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             self._pong = b""
 
     def _parse_later(self) -> None:
-        """Goes on with what was read, when others have had their turn, and then reads on."""
+        """Goes on with the unparsed bytes when others have had their turn, and then reads on."""
         if not self.disconnected:
             self.loop.call_soon(self._parse_and_read)
 
@@ -161,7 +162,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             self.transport.resume_reading()
 
     def _parse(self) -> None:
-        """Parses what was read, until that makes an event."""
+        """Parses the unparsed bytes, until that makes an event."""
         while self._unparsed and not self._is_held():
             part = bytes(self._unparsed[:SLICE_BYTES])
             del self._unparsed[:SLICE_BYTES]

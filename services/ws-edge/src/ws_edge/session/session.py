@@ -1,4 +1,4 @@
-"""One open socket: who is at its other end, what it watches and asks, and when it ends."""
+"""One open socket: who is at its other end, the keys that it watches, its requests, and when it ends."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import InitVar, dataclass, field, replace
@@ -53,7 +53,7 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """What all sessions of an edge share, and what each of them may ask for."""
+    """All that the sessions of an edge share, and the limits of each of them."""
 
     hub: Hub
     stores: Stores
@@ -70,7 +70,7 @@ class SessionContext:
         return min(max(wanted, settings.min_interval_ms), settings.max_interval_ms) / 1000 if wanted else 0.0
 
     def granted(self, key: AnyKey) -> AnyKey:
-        """What is watched for the key, and named in frames: a range gets the limit that is granted."""
+        """Returns the key as it is watched, and named in frames: a range gets the limit that is granted."""
         if not isinstance(key, RangeKey):
             return key
         return key._replace(limit=min(key.limit or self.settings.page_size, self.settings.max_members))
@@ -78,9 +78,10 @@ class SessionContext:
 
 @dataclass(slots=True, eq=False)
 class Session(Subscriber):
-    """One socket: grants its subscriptions, and hands the writer what they bring.
+    """One socket: grants its subscriptions, and hands the writer their changes.
 
-    What ends a session refers to it, and is known to `run` alone, so that it is freed as soon as the socket is closed.
+    Objects that end a session refer to it, and are known to `run` alone, so that it is freed as soon as the socket is
+    closed.
     """
 
     context: SessionContext
@@ -125,7 +126,7 @@ class Session(Subscriber):
             self.writer.stop()
 
     def end(self, code: int, reason: str) -> None:
-        """Ends the session: what is unsent is dropped, and the socket is closed. Only the first call counts."""
+        """Ends the session: drops everything unsent, and closes the socket. Only the first call counts."""
         if self.writer.end_code is None:
             self._unsubscribe_all()
             self.writer.end(code, reason)
@@ -158,7 +159,7 @@ class Session(Subscriber):
         return subject.name in self._queries if isinstance(subject, QuerySpec) else subject in self._like(subject)
 
     def held_of(self, spec: QuerySpec) -> Held:
-        """What the client has been sent of each range of a query; nothing when it watches another one by this name."""
+        """Returns the client's position in each range of a query; none when it watches another one by this name."""
         query = self._queries.get(spec.name)
         return query.held if query is not None and query.spec == spec else {}
 
@@ -271,7 +272,7 @@ class Session(Subscriber):
             self.reply(self.codec.query_cancelled(name, reference))
 
     def _drop_query(self, name: str) -> None:
-        """Ends a query, if there is one, and forgets what is unsent of it."""
+        """Ends a query, if there is one, and forgets its unsent states."""
         query = self._queries.pop(name, None)
         if query is not None:
             query.close()
@@ -304,7 +305,7 @@ class Session(Subscriber):
             self.count()
 
     def _drop(self, key: AnyKey) -> None:
-        """Ends the subscription, if there is one, and forgets what is unsent of it."""
+        """Ends the subscription, if there is one, and forgets its unsent states."""
         subscription = self._like(key).pop(key, None)
         if subscription is not None:
             self.context.hub.unsubscribe(subscription)

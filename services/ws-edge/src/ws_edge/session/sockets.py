@@ -35,9 +35,9 @@ from ws_edge.session.writer import Send
 ORDERS = "/update/orders"
 STREAM = "/v1/stream"
 TICKET_STREAM = "/v1/tickets/stream"
-"""The same for browsers, whose sockets cannot send headers: a ticket among their subprotocols names the consumer."""
+"""The same for browsers. Their sockets cannot send headers: a ticket among their subprotocols names the consumer."""
 TICKET_SUBPROTOCOL = "statecast.ticket."
-"""What a ticket follows there. It is not in the address, because gateways write addresses to their logs."""
+"""Prefix of a ticket there. It is not in the address, because gateways write addresses to their logs."""
 CHANNEL = re.compile(r"/v1/channels/([^/]+)/stream")
 
 REAPING_S = 1.0

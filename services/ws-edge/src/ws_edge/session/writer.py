@@ -1,4 +1,4 @@
-"""What one socket still has to be sent, and the task that sends it."""
+"""The items that one socket still has to be sent, and the task that sends them."""
 
 import asyncio
 import types
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class Item(NamedTuple):
-    """A thing to send: a reply, the state of a key, or a range, whose oldest change is taken when it is sent."""
+    """A thing to send: a reply, the state of a key, or a range. A range's oldest change is taken when it is sent."""
 
     content: Reply | KeyState | Subscription
     size: int = 0
@@ -100,13 +100,13 @@ class SocketWriter:
     frames: FrameTally
     clock: Callable[[], float]
     outbox: Outbox = field(default_factory=Outbox, init=False)
-    """What is unsent; it is added to by this writer alone."""
+    """Everything that is unsent; this writer alone adds to it."""
     end_code: int | None = field(default=None, init=False)
     """The code with which this side or the protocol has ended the socket; from then on nothing is sent any more."""
     writing_since: float | None = field(default=None, init=False)
     """When the frame that is being sent was handed to the socket; None while nothing is sent."""
     _is_writing: bool = field(default=False, init=False)
-    """Whether `_write` runs: what is taken to be sent may add to the outbox, before there is a task."""
+    """Whether `_write` runs: an item that is taken to be sent may add to the outbox, before there is a task."""
     _task: asyncio.Task[None] | None = field(default=None, init=False)
     _closing: asyncio.Task[None] | None = field(default=None, init=False)
 
@@ -118,7 +118,7 @@ class SocketWriter:
             self._begin()
 
     def put_range(self, subscription: Subscription) -> None:
-        """Sends what is pending of a range. Ranges take turns with all else that the socket is sent."""
+        """Sends the pending changes of a range. Ranges take turns with all else that the socket is sent."""
         if self.end_code is None:
             self.outbox.put_range(subscription)
             self._begin()
@@ -134,13 +134,13 @@ class SocketWriter:
             await asyncio.wait({self._task})
 
     def close(self, code: int, reason: str) -> None:
-        """Closes the socket after what is being sent, unless its client does not read anyway. Does not wait."""
+        """Closes the socket after the frame being sent, unless its client does not read anyway. Does not wait."""
         self.end_code = code
         if self.writing_since is None:
             self._begin_to_end(code, reason)
 
     def end(self, code: int, reason: str) -> None:
-        """Forgets everything that is unsent, and closes the socket as soon as its client has read what was sent."""
+        """Forgets everything unsent, and closes the socket as soon as its client has read the frames that were sent."""
         self.end_code = code
         self.outbox.clear()
         self._begin_to_end(code, reason)
@@ -217,7 +217,7 @@ class SocketWriter:
 
 
 def start_eagerly(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
-    """Runs the coroutine until it ends (then there is no task) or first has to wait; raises what it raises by then.
+    """Runs the coroutine until it ends (then there is no task) or first has to wait; raises its errors until then.
 
     Python 3.12 has this as eager tasks. Most frames are taken by their socket at once, and a task for each would cost
     more than the frame: without it the edge sends twice as many frames with the same processor time.
@@ -237,7 +237,7 @@ async def _finish(coroutine: Coroutine[Any, Any, None], awaited: Any) -> None:
 
 @types.coroutine
 def _rest_of(coroutine: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, Any, None]:
-    """What is left of a coroutine that waits for `awaited`."""
+    """Runs the rest of a coroutine that waits for `awaited`."""
     try:
         yield awaited
     except asyncio.CancelledError:

@@ -10,10 +10,10 @@ _MURMUR2 = (query_pb2.PARTITIONER_UNSPECIFIED, query_pb2.PARTITIONER_MURMUR2)
 
 
 def disagreement(stores: Stores, written: Collection[str], listed: Iterable[query_pb2.Store]) -> str | None:
-    """Returns what the edge's stores and those of the query service do not agree on; None when they agree.
+    """Returns a difference between the edge's stores and those of the query service; None when they agree.
 
-    `written` are the names of those that the edge writes, with murmur2. Stores that the other side does not have do not
-    count. Staff alone may be shown a store that has an owner there.
+    `written` names the stores that the edge writes, with murmur2. Stores that the other side does not have do not
+    count. A store that has an owner there may be for staff alone here.
     """
     for theirs in listed:
         if theirs.store in written and theirs.partitioner not in _MURMUR2:

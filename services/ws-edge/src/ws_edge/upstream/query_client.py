@@ -115,7 +115,7 @@ class QueryClient:
         return await self._results(store, queries, self._router.call_at(address, call, max_wait + self._timeout))
 
     async def get(self, store: Store, key: StoreKey) -> KeyState:
-        """Returns what a key holds; those who ask at the same time share a batch. Raises RequestError."""
+        """Returns the state of a key; callers that ask at the same time share a batch. Raises RequestError."""
         query = Query.of(key)
         # A batch with bounds waits until its partitions meet them, so each has its own.
         partition = None if store.max_lag_ms is None else self._router.shards.partition(store.name, query.group)
@@ -159,7 +159,7 @@ class QueryClient:
         return result
 
     async def _get_together(self, _: _Group, gets: Sequence[_Get]) -> Sequence[KeyState | None]:
-        """Returns what each key holds, or None where that can only be known by asking for it alone."""
+        """Returns the state of each key, or None where only a request for that key alone can tell."""
         store, queries = gets[0][0], [query for _, query in gets]
         try:
             response = await self._router.call(
@@ -213,8 +213,8 @@ class QueryClient:
 class ShardWatch:
     """Reads the shard map every `interval` seconds, and at once when an instance has failed.
 
-    `disagreement` tells what in a listing is not as this edge needs it. Before the edge has been ready, that is as bad
-    as no answer; after it, one store is no reason to serve none, and LiveStores leaves that one out.
+    `disagreement` names the fault of a listing for this edge. Before the edge has been ready, a fault is as bad as no
+    answer; after it, one store is no reason to serve none, and LiveStores leaves that one out.
     """
 
     client: QueryClient
