@@ -1,4 +1,4 @@
-"""What was imported arrives through a real Debezium: as it is in the database, and beside tables that come later."""
+"""Imported tables arrive through a real Debezium: as they are in the database, and beside tables that come later."""
 
 import json
 from pathlib import Path

@@ -15,18 +15,18 @@ CONNECTOR = "connector.json"
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 TABLES = "table.include.list"
 PASSWORD_REFERENCE = "${file:/etc/connect/database.properties:password}"  # noqa: S105  where the password is
-"""Kafka Connect replaces it by what its FileConfigProvider reads; a password in the file would be in every backup."""
+"""Kafka Connect replaces it by a value from its FileConfigProvider; a password in the file would be in every backup."""
 VIA_ROOT = "publish.via.partition.root"
 _COMMA = re.compile(r"(?<!\\),")
 
 
 @dataclass(frozen=True)
 class ConnectorFile:
-    """What a file holds. Its settings stay as they were written, numbers and null included."""
+    """The content of a connector's file. Its settings stay as they were written, numbers and null included."""
 
     config: Mapping[str, Any]
     beside: Mapping[str, Any] | None = None
-    """What stands around `config`, the connector's name above all; None where the file is the settings alone."""
+    """Everything around `config`, the connector's name above all; None where the file is the settings alone."""
 
     @property
     def settings(self) -> dict[str, str]:
@@ -107,7 +107,7 @@ def _address(url: str) -> tuple[str, str]:
 
 
 def _parts(url: str) -> SplitResult:
-    """The parts of the URL, whose port is a number. Raises OnboardingError for what psycopg takes beside such URLs."""
+    """Returns the parts of a URL with a numeric port. Raises OnboardingError for other forms that psycopg takes."""
     if not url.startswith(("postgres://", "postgresql://")):
         raise OnboardingError("the database is no URL: write postgres://user:password@host/name")
     try:
@@ -121,10 +121,10 @@ def _parts(url: str) -> SplitResult:
 
 
 def connector(url: str, name: str, topic: str, former: ConnectorFile | None, partitioned: bool = False) -> str:
-    """The connector's file. A new one is the configuration as `PUT /connectors/NAME/config` takes it.
+    """Returns the connector's file. A new one is the configuration as `PUT /connectors/NAME/config` takes it.
 
-    A `former` one keeps its form and what somebody has edited, but for settings that lose changes, and gets the table
-    beside those that it has; without a list it reads all tables, and goes on doing so.
+    A `former` one keeps its form and all edits, but for settings that lose changes, and gets the table beside those
+    that it has. Without a list it reads all tables, and goes on doing so.
     """
     schema, table = split_name(name)
     file = former or ConnectorFile({})
@@ -177,7 +177,7 @@ def _new_connector(url: str, prefix: str) -> dict[str, str]:
 
 
 def read_json(path: Path) -> Any:
-    """What a file holds. Raises OnboardingError when it cannot be read, or is not JSON."""
+    """Returns the content of a file. Raises OnboardingError when it cannot be read, or is not JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

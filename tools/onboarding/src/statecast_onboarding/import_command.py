@@ -117,7 +117,7 @@ def _new_files(table: Table, options: Namespace, prefix: str) -> dict[Path, str]
 
 
 def _kafka_prefix(options: Namespace) -> str:
-    """What the names of all topics begin with. Raises OnboardingError for another than that of the former tables."""
+    """Returns the prefix of all topics. Raises OnboardingError for another than that of the former tables."""
     directory = options.out / PIPELINES
     wanted, former = options.kafka_prefix, former_prefix(directory)
     if wanted and not is_topic_name(f"{wanted}{'x' * MAX_NAME}"):
@@ -154,7 +154,7 @@ def _package(table: Table) -> str:
 
 
 def _check(directory: Path, files: Mapping[Path, str], read: Callable[[Path], object]) -> None:
-    """Reads the directory as it would be. Raises OnboardingError with what services would say of it."""
+    """Reads the directory as it would be. Raises OnboardingError with the objections that services would have."""
     with TemporaryDirectory() as temporary:
         copy = Path(temporary) / directory.name
         if directory.is_dir():

@@ -1,4 +1,4 @@
-"""The lines that `statecast import` prints: what it changed in the connector, and what to do with its files."""
+"""The lines that `statecast import` prints: its changes to the connector, and the next steps with its files."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ _PREFIXED = """\
 
 
 def next_steps(out: Path, table: Table, before: ConnectorFile | None) -> Iterator[str]:
-    """The lines for a table whose files were written to `out`. `before` is the connector's file as it was."""
+    """Yields the lines for a table with files written to `out`. `before` is the connector's file as it was."""
     connector = read_connector(out / CONNECTOR) if table.sql_name else None
     if connector and before:
         yield from _corrected(out / CONNECTOR, before.settings, connector.settings)

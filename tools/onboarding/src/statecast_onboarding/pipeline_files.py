@@ -31,10 +31,10 @@ class Keyed:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was asked for: shapes, the column that groups, and the one that orders a group's members.
+    """The options for a table: shapes, the column that groups, and the one that orders a group's members.
 
-    `prefix` is what the names of topics begin with, `owner` the column of the consumer's id. Without it, staff alone
-    see the rows.
+    `prefix` begins the names of topics, `owner` is the column of the consumer's id. Without an owner, staff alone see
+    the rows.
     """
 
     shapes: tuple[str, ...]
@@ -46,7 +46,7 @@ class Choice:
 
 
 def pipelines(table: Table, package: str, choice: Choice) -> list[Keyed]:
-    """The pipelines. Raises OnboardingError when the table or the choice does not have what a shape needs."""
+    """Returns the pipelines. Raises OnboardingError when the table or the choice lacks something that a shape needs."""
     if not table.key:
         raise OnboardingError(
             f"{table.name} has no primary key: add one to the table, as changes cannot be told apart without it"
@@ -117,7 +117,7 @@ def _sink(choice: Choice, name: str, more: str = "") -> str:
 
 
 def _readers(shape: str, owner: str | None, group: str | None) -> str:
-    """Who may read what a shape keeps. An aggregate has no column but its group."""
+    """Returns the readers of a shape's rows. An aggregate has no column but its group."""
     if owner is None or (shape == "aggregate" and owner != group):
         return "staff"
     return f"{{field: {in_yaml(owner)}{', group: true' if shape != 'latest' and owner == group else ''}}}"

@@ -1,4 +1,4 @@
-"""Finds tables and columns of a PostgreSQL whose changes do not arrive, by its catalogue."""
+"""Finds tables and columns of a PostgreSQL with changes that do not arrive, by its catalogue."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class Relation:
     stored: bool
     """Whether it has rows of its own, as no view has."""
     obstacles: tuple[str, ...]
-    """Why its changes do not arrive, or not as they were made: each ends with what to do."""
+    """Why its changes do not arrive, or not as they were made: each ends with the remedy."""
 
 
 def find_relation(connection: "psycopg.Connection[dict[str, Any]]", name: str) -> Relation | None:

@@ -148,7 +148,7 @@ def _numeric(column: Column, declared: str) -> Column:
 
 
 def _type(declared: str) -> tuple[str, str]:
-    """The type of a field, and what is to be known about it."""
+    """Returns the type of a field, and a note for its readers."""
     name = re.sub(r"\(.*?\)", "", declared).strip()
     if name in _TYPES:
         return _TYPES[name], ""

@@ -1,4 +1,4 @@
-"""A table as all sources describe it: its columns as fields of a message, its key, and what was left out."""
+"""A table as all sources describe it: its columns as fields of a message, its key, and the columns left out."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ class Column:
 
     A `string` with `decimal` is a number to SQL.
 
-    `note` is what somebody who reads the field should know, as a comment.
+    `note` is a comment for the reader of the field.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table, or what else sends changes. `topic` is where its changes are, `left_out` why columns are missing."""
+    """A table, or another source of changes. `topic` is where its changes are, `left_out` why columns are missing."""
 
     name: str
     topic: str
@@ -79,7 +79,7 @@ class Table:
         )
 
     def with_owner(self, name: str) -> "Table":
-        """The table whose column `name` is a text, as a consumer's id is. Raises OnboardingError if it cannot be."""
+        """Returns the table with `name` as a text, like a consumer's id. Raises OnboardingError if it cannot be one."""
         owner = self.column(name)
         if owner.repeated or owner.type not in ("string", *INTEGERS):
             type_ = f"repeated {owner.type}" if owner.repeated else owner.type
@@ -115,7 +115,7 @@ def array_column(column: Column, element: Column) -> Column:
 
 
 def decimal_column(column: Column, precision: int, scale: int) -> Column:
-    """The column as a text whose numbers have that many digits, `scale` of them behind the point.
+    """Returns the column as a text of numbers with that many digits, `scale` of them behind the point.
 
     A scale may be negative, or above the precision, as PostgreSQL has it. Digits beyond MAX_PRECISION make it a text
     that SQL does not know for a number; the note says so.

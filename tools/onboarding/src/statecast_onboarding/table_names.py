@@ -12,7 +12,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def topic_of(*parts: str) -> str:
-    """The topic of Debezium, which writes `_` for what a topic's name cannot have. `parts`: prefix, schema, table."""
+    """Returns Debezium's topic, with `_` for characters that no topic's name has. `parts`: prefix, schema, table."""
     return re.sub(r"[^a-zA-Z0-9._-]", "_", ".".join(parts))
 
 

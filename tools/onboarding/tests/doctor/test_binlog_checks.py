@@ -1,4 +1,4 @@
-"""What of a real MariaDB will not work."""
+"""Problems that are found in a real MariaDB."""
 
 from collections.abc import Iterator, Mapping
 

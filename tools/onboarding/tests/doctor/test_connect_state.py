@@ -1,4 +1,4 @@
-"""What stands in the way of a connector at Connect."""
+"""Problems that keep a connector from working at Connect."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What of a connector's configuration will not work."""
+"""Problems that are found in a connector's configuration."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What of a real PostgreSQL will not work."""
+"""Problems that are found in a real PostgreSQL."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

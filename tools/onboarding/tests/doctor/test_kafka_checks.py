@@ -1,4 +1,4 @@
-"""What of a real Kafka will not work."""
+"""Problems that are found in a real Kafka."""
 
 from collections.abc import Mapping
 from pathlib import Path

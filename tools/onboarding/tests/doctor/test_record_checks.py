@@ -1,4 +1,4 @@
-"""What the newest records of topics on a real Kafka tell."""
+"""Findings from the newest records of topics on a real Kafka."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ def name() -> str:
 
 
 def findings(kafka: str, name: str, write: Write, files: TeamFiles, **settings: str) -> list[str]:
-    """What the checks find in a topic of four partitions, once it was written."""
+    """Returns the findings of the checks in a topic of four partitions, once it was written."""
     create_topic(kafka, name, config=ANY_TIME)
     producer = Producer({"bootstrap.servers": kafka, "partitioner": "murmur2_random", **settings})
     write(producer)

@@ -1,4 +1,4 @@
-"""Tables of a real PostgreSQL whose changes the log does not tell, or not as they were made."""
+"""Tables of a real PostgreSQL with changes that the log does not tell, or not as they were made."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a connector's transforms make of changes."""
+"""Effects of a connector's transforms on changes."""
 
 from collections.abc import Mapping
 

@@ -22,7 +22,7 @@ _VARIABLES: Mapping[str, tuple[str, str]] = {
     "binlog_transaction_compression": ("OFF", "changes of one transaction have no order: set it to OFF"),
     "binlog_row_value_options": ("", "JSON is logged in parts, which the connector passes over: set it to ''"),
 }
-"""What a variable must be, where the server has it, and what to do."""
+"""The value that a variable must have, where the server has the variable, and the remedy."""
 
 _TABLE = """
 SELECT t.table_type,

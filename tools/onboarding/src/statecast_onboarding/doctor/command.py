@@ -1,4 +1,4 @@
-"""The command `statecast doctor`: says what of a team's Kafka, connector and database will not work."""
+"""The command `statecast doctor`: finds problems in a team's Kafka, connector and database."""
 
 import argparse
 import os
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def findings(options: Namespace) -> Iterator[Finding]:
-    """What the options name is looked at, Kafka first. Raises ServiceError for a wrong argument or file."""
+    """Looks at everything that the options name, Kafka first. Raises ServiceError for a wrong argument or file."""
     if not (options.kafka or options.kafka_properties or options.connect or options.database or options.files):
         raise OnboardingError("name something to look at: --kafka, --connect, --database, or --files with a connector")
     if options.connect and not options.connector:
@@ -98,7 +98,7 @@ def _files(options: Namespace) -> TeamFiles:
 
 
 def _tables(files: TeamFiles, config: Mapping[str, str]) -> list[str]:
-    """The tables whose changes the pipelines read under the connector's prefix."""
+    """Returns the tables behind the topics that the pipelines read under the connector's prefix."""
     prefix = config.get("topic.prefix")
     return [table_of(topic, config) for topic in sorted(files.sources) if prefix and topic.startswith(f"{prefix}.")]
 

@@ -22,7 +22,7 @@ def included_tables(config: Mapping[str, str]) -> list[str]:
 
 
 def table_of(topic: str, config: Mapping[str, str]) -> str:
-    """The table whose changes a topic of Debezium holds, as schema.table: its name ends with both."""
+    """Returns the table behind a topic of Debezium, as schema.table: the topic's name ends with both."""
     end = ".".join(topic.rsplit(".", 2)[-2:])
     return next((table for table in included_tables(config) if topic_of(*split_name(table)) == end), end)
 

@@ -61,7 +61,7 @@ def check_database(
 
 
 def _sent_tables(connection: Connection, config: Mapping[str, str]) -> list[str]:
-    """The tables of the database that the connector's list fits, whose entries are regular expressions."""
+    """Returns the tables of the database that the connector's list fits. Its entries are regular expressions."""
     if "topic.prefix" not in config:
         return []
     entries = [re.compile(entry, re.IGNORECASE) for entry in include_entries(config)]

@@ -23,7 +23,7 @@ GROUPS = {
     "stream-processor": (("Read", "stream-processor.checkpointed"),),
     "statecast-jobs": (("Describe", "statecast-jobs"),),
 }
-"""What each service must be allowed to do to which consumer groups, by their names without the prefix."""
+"""The operations that each service must be allowed, by consumer groups, named without the prefix."""
 _LIBRDKAFKA_TIMEOUT_S = 600.0
 """librdkafka aborts the process when this passes before the coordinator of a group is found (its issue 4605)."""
 _NO_COORDINATOR = (
@@ -36,12 +36,12 @@ _AGAIN_S = 0.2
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """What a cluster says of a topic; `config` is None when the ACLs hide it."""
+    """Facts of a topic in a cluster; `config` is None when the ACLs hide it."""
 
     partitions: int
     replicas: int
     operations: frozenset[str]
-    """What the ACLs allow to this client; empty also where Kafka has none."""
+    """The operations that the ACLs allow to this client; empty also where Kafka has no ACLs."""
     config: Mapping[str, str] | None
 
     @property
@@ -53,7 +53,7 @@ class KafkaChecks:
     """The checks of one cluster. No call takes longer than GROUP_TIMEOUT_S, or changes anything."""
 
     def __init__(self, kafka: KafkaSettings, files: TeamFiles, services: Sequence[str]) -> None:
-        """`services` names whose access, to topics by the files and to groups, this client must have."""
+        """`services` names services: this client must have their access, to topics by the files and to groups."""
         self._kafka, self._files, self._services = kafka, files, services
         self._heard: list[KafkaError] = []
         self._admin = connect(AdminClient, kafka, on_error=self._heard.append)
@@ -145,7 +145,7 @@ class KafkaChecks:
         return fail(subject, f"{denied(operation, 'group', name)}: {todo}")
 
     def _operations(self, group: str) -> frozenset[str]:
-        """What the ACLs allow on a group, which need not be there. Raises KafkaException, TimeoutError."""
+        """Returns the ACLs' operations on a group, which need not be there. Raises KafkaException, TimeoutError."""
         deadline = time.monotonic() + GROUP_TIMEOUT_S
         while True:
             described = self._admin.describe_consumer_groups(

@@ -55,7 +55,7 @@ def _newest(consumer: Consumer, topic: str, number: int, count: int) -> Iterator
 def check_rows(
     topic: str, records: Sequence[Sampled], store: Mapping[str, Any] | None, partitions: int
 ) -> Iterator[Finding]:
-    """Looks at the keys of a topic whose records are rows: a store's, or those of a table that a pipeline reads."""
+    """Looks at the keys of a topic of rows: a topic of a store, or of a table that a pipeline reads."""
     plain = store is None or store.get("format") == "plain"
     yield from _forms(f"topic {topic}", records, plain)
     yield from _several_partitions(f"topic {topic}", records)

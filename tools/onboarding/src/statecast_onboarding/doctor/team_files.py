@@ -14,7 +14,7 @@ from statecast_onboarding.errors import OnboardingError
 
 @dataclass(frozen=True)
 class TeamFiles:
-    """What a directory says; each part is empty where its file is missing."""
+    """The entries of the files in a directory; each part is empty where its file is missing."""
 
     topics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The entries of the topics file, by topic."""

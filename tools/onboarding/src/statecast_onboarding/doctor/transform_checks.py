@@ -26,7 +26,7 @@ HARMFUL: Mapping[str, str] = {
     "Cast": _ENVELOPE,
     "TimestampConverter": _ENVELOPE,
 }
-"""Transforms by the name of their class, with what they do to changes."""
+"""Transforms by the name of their class, with their effect on changes."""
 _OF_TOPICS = ("RegexRouter", "ByLogicalTableRouter", "SchemaChangeEventFilter")
 _OF_HEADERS = ("InsertHeader", "DropHeaders", "HeaderFrom", "SetSchemaMetadata", "ExtractChangedRecordState")
 HARMLESS = frozenset((*_OF_TOPICS, *_OF_HEADERS))
