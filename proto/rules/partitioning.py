@@ -59,7 +59,7 @@ def murmur2_hash(group: str) -> int:
 def interpreted_hash(group: str) -> int:
     """Returns the same, in Python alone: cached, because readers poll the same groups again and again.
 
-    Long groups are not: whoever asks for one after the other must not fill the memory with them.
+    Long groups are not cached: a reader that asks for one after the other must not fill the memory with them.
     """
     return _cached_hash(group) if len(group) <= _MAX_CACHED_SIZE else _cached_hash.__wrapped__(group)
 

@@ -1,4 +1,4 @@
-"""What databases and topics send is right, refused or told: each case on real parts, as its file says."""
+"""Input from databases and topics is right, refused or told: each case on real parts, as its file says."""
 
 from collections.abc import Iterator
 

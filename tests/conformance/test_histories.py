@@ -1,4 +1,4 @@
-"""Random histories in PostgreSQL, through Debezium and the processor: what is served equals SQL."""
+"""Random histories in PostgreSQL, through Debezium and the processor: the served rows equal SQL."""
 
 import pytest
 from kit.case import Case

@@ -46,7 +46,7 @@ def test_kong_is_configured_in_compose_and_on_kubernetes() -> None:
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS)
 def test_no_reference_of_the_file_stands_in_kongs_own_settings(deployment: str) -> None:
-    """Kong 3.9 takes what it has cached for such a reference for a path: no client that names a host gets TLS."""
+    """Kong 3.9 takes its cached value of such a reference for a path: no client that names a host gets TLS."""
     in_file = set(REFERENCE.findall(FILE_OF_KONG.read_text()))
     in_settings = set(REFERENCE.findall(" ".join(DEPLOYMENTS[deployment].values())))
 

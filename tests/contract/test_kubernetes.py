@@ -1,4 +1,4 @@
-"""The manifests fit the services: what runs on Kubernetes is what runs in compose.yaml, and every name in it exists."""
+"""The manifests fit the services: Kubernetes and compose.yaml run the same, and every name in the manifests exists."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every element of the contract is in its guard, `proto/released.binpb`; `buf breaking` holds only what is in there."""
+"""Every element of the contract is in its guard, `proto/released.binpb`; `buf breaking` holds only those elements."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

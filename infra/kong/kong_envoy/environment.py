@@ -1,4 +1,4 @@
-"""Takes from the environment what the file leaves to it, in the two forms that Kong has for it.
+"""Takes the values that the file leaves to the environment, in the two forms that Kong has for them.
 
 `{vault://env/NAME}` is Kong's reference, for fields that it calls referenceable: NAME in upper case with underscores
 is the variable; a name with underscores is another reference to the same one. A template of request-transformer is Lua:

@@ -1,4 +1,4 @@
-"""What the file takes from the environment."""
+"""Values that the file takes from the environment."""
 
 import pytest
 

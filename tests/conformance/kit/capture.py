@@ -29,14 +29,14 @@ _OF_MARIADB = {
     "value.converter.replace.null.with.default": "false",
     "value.converter.schemas.enable": "true",
 }
-"""What `statecast import` writes for PostgreSQL, for the databases that it does not read."""
+"""The settings that `statecast import` writes for PostgreSQL, for the databases that it does not read."""
 
 
 class Worker(ServerProcess):
     """A Connect worker without connectors, which gets them by its REST address."""
 
     def __init__(self, directory: Path, bootstrap: str, first: Mapping[str, str]) -> None:
-        """`first` is the configuration of a connector, whose database decides which jars the worker has."""
+        """`first` is the configuration of a connector; its database decides which jars the worker has."""
         worker = Connect(directory, free_port(), bootstrap, first)
         worker.prepare()
         self.url = f"http://127.0.0.1:{worker.port}"
@@ -72,7 +72,7 @@ class Capture:
         self._sessions = sessions
         self._workers: dict[str, Worker] = {}
         self.refusals: dict[str, str] = {}
-        """What `statecast import` wrote where it refused a table, by the case."""
+        """The output of `statecast import` where it refused a table, by the case."""
 
     def begin(self, cases: Sequence[Case]) -> None:
         """Makes the tables, imports them, and starts the connectors."""
@@ -90,7 +90,7 @@ class Capture:
         return self._servers.directory / "imported" / prefix
 
     def import_table(self, case: Case, table: str) -> None:
-        """Runs `statecast import`; what it refuses is kept for the case."""
+        """Runs `statecast import`; keeps its refusal for the case."""
         options, prefix = case.tables[table], prefix_of(case)
         shapes = [word for shape in options.shapes for word in ("--shape", shape)]
         named = {"--group": options.group, "--sort": options.sort, "--owner": options.owner}
@@ -132,7 +132,7 @@ class Capture:
         return self._workers[source].url
 
     def log(self) -> Iterator[str]:
-        """What the workers have logged."""
+        """Returns the logs of the workers."""
         return (worker.log for worker in self._workers.values())
 
     def _postgres(self, prefix: str) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""A case as its file says it: the input, the pipelines, and what must be served, counted or said."""
+"""A case as its file says it: the input, the pipelines, and the rows, counts and messages that it expects."""
 
 import base64
 import json
@@ -60,7 +60,7 @@ class Record(Strict):
 
 
 class TopicChange(Strict):
-    """What is done to a topic while all runs."""
+    """A change of a topic while all runs."""
 
     create: str | None = None
     delete: str | None = None
@@ -97,7 +97,7 @@ class Refused(Strict):
 
 
 class Expected(Strict):
-    """What must be seen in the end."""
+    """The results that must be seen in the end."""
 
     stores: dict[str, dict[str | int, Any]] = Field({}, description="All rows of each store, by key or group/member.")
     outcomes: dict[str, dict[str, int]] = Field({}, description="Per pipeline how many records ended how.")

@@ -10,7 +10,7 @@ from kit.domain_files import write_domain
 
 
 def check(case: Case, directory: Path) -> str:
-    """What the command refuses; empty when it takes the files."""
+    """Returns the refusal of the command; empty when it takes the files."""
     write_domain(case, directory / "messages", directory / "pipelines")
     finished = subprocess.run(
         [sys.executable, "-m", "stream_processor", "check", str(directory / "pipelines")],

@@ -40,7 +40,7 @@ def topic_of(case: Case, name: str) -> str:
 
 
 def prefix_of(case: Case) -> str:
-    """What the topics of the case's connector begin with: one of its own, or that which all without settings share."""
+    """Returns the prefix of the connector's topics: the case's own, or the one that all without settings share."""
     return case.source if case.connector is None else f"{case.source}-{case.name}"
 
 
@@ -69,7 +69,7 @@ def write_domain(case: Case, messages: Path, pipelines: Path) -> None:
 
 
 def edit_pipelines(case: Case, table: str, pipelines: Path) -> None:
-    """Edits what `statecast import` wrote of a table as the case says."""
+    """Edits the pipelines that `statecast import` wrote of a table, as the case says."""
     for file in pipelines.glob(f"{store_of(case, table)}-*.yaml"):
         file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), **case.tables[table].edit}))
 

@@ -1,4 +1,4 @@
-"""Compares what was seen with what a case expects."""
+"""Compares the results that were seen with those that a case expects."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ SHOWN = 3
 
 @dataclass
 class Observed:
-    """What was seen, of all cases together."""
+    """The results that were seen, of all cases together."""
 
     rows: Mapping[str, Mapping[str, object] | str] = field(default_factory=dict)
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -23,11 +23,11 @@ class Observed:
     doctor: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The lines of the doctor, by the case."""
     refusals: Mapping[str, str] = field(default_factory=dict)
-    """What `statecast import` refused, by the case."""
+    """The refusals of `statecast import`, by the case."""
 
 
 def problems(case: Case, observed: Observed) -> list[str]:
-    """What of a case is not as it says; nothing when it holds."""
+    """Returns the results that are not as the case says; nothing when it holds."""
     return [
         *_stores(case, observed),
         *_letters(case, observed),
@@ -38,7 +38,7 @@ def problems(case: Case, observed: Observed) -> list[str]:
 
 
 def miscounts(case: Case, observed: Observed) -> list[str]:
-    """Which outcomes are not those that the case says; of pipelines whose counts it says."""
+    """Returns the outcomes that are not those that the case says, of the pipelines for which it says counts."""
     found = []
     for name, expected in case.expect.outcomes.items():
         counts = observed.outcomes.items()
@@ -62,7 +62,7 @@ def _stores(case: Case, observed: Observed) -> Iterator[str]:
 
 
 def plain(rows: Mapping[str, object] | Mapping[str | int, object]) -> dict[str, object]:
-    """Rows whose whole numbers are text, as JSON has those of 64 bits."""
+    """Returns the rows with whole numbers as text, as JSON has those of 64 bits."""
 
     def texts(value: object) -> object:
         match value:

@@ -1,4 +1,4 @@
-"""Random histories of tables: statements of every kind, whose outcome must be what SQL has.
+"""Random histories of tables: statements of every kind. The outcome must be that of SQL.
 
 A history is some statements on a few keys of its own, in two sessions. A seed and its number decide all of it.
 """

@@ -1,4 +1,4 @@
-"""Plays random histories in PostgreSQL, many at once, and compares what is served with SQL."""
+"""Plays random histories in PostgreSQL, many at once, and compares the served rows with SQL."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from kit.services import Services
 from testkit.postgres import connect
 
 AT_ONCE = 8
-"""How many histories are played at the same time; what each reads and locks is its own."""
+"""How many histories are played at the same time; each reads and locks only rows of its own."""
 SHOWN = 3
 _EXPECTED = (
     errors.UniqueViolation,

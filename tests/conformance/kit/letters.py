@@ -20,7 +20,7 @@ class Letters:
         self._assigned: set[str] = set()
 
     def read(self) -> None:
-        """Reads what has come."""
+        """Reads the letters that have come."""
         topics = self._consumer.list_topics(timeout=30).topics.values()
         new = {topic.topic: list(topic.partitions) for topic in topics if topic.topic.endswith(SUFFIX)}
         added = [TopicPartition(name, number, 0) for name in new.keys() - self._assigned for number in new[name]]

@@ -1,4 +1,4 @@
-"""Runs the chosen cases in a few rounds, each side by side, and keeps what is not as they say."""
+"""Runs the chosen cases in a few rounds, each side by side, and keeps the results that are not as they say."""
 
 import os
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ HISTORIES = int(os.environ.get("HISTORIES", "200"))
 
 
 class Results:
-    """What of each case is not as it says. A round runs when the first of its cases is asked for.
+    """The results of each case that are not as it says. A round runs when the first of its cases is asked for.
 
     Long cases run by their groups: one processor has no room for all pipelines on a small machine.
     """

@@ -27,7 +27,7 @@ COUNT_TIMEOUT_S = 90.0
 """How long counts may take to be those of all records: they move at checkpoints."""
 PAUSE_S = 1.0
 STEP_TIMEOUT_S = 30.0
-"""How long a step may wait for what was done before it to be served."""
+"""How long a step may wait until the steps before it are served."""
 
 
 class Run:
@@ -45,10 +45,10 @@ class Run:
         self._histories = histories
         self._doctor: dict[str, list[str]] = {}
         self._ended: dict[str, str] = {}
-        """Of the cases whose records have ended the processor, how."""
+        """How the processor has ended, by the case with the records that ended it."""
 
     def results(self) -> Mapping[str, list[str]]:
-        """Runs all, and returns by case what is not as it says."""
+        """Runs all; returns by case the results that are not as it says."""
         refusals = {case.name: check(case, self._servers.directory / "checked" / case.name) for case in self._checked}
         results = {case.name: problems(case, Observed(refusals=refusals)) for case in self._checked}
         return {**results, **self._run()} if self._cases else results
@@ -74,7 +74,7 @@ class Run:
         return {**judged, CASE.name: self._differences(player)} if player is not None else judged
 
     def _differences(self, player: HistoryPlayer) -> list[str]:
-        """Waits until all histories are as SQL has them, or none has become so for a while; returns what differs."""
+        """Waits until all histories are as SQL has them, or none has become so for a while; returns the differences."""
         fewest, deadline = self._histories + 1, 0.0
         while wrong := player.wrong(self._services):
             if len(wrong) < fewest:
@@ -169,7 +169,7 @@ class Run:
         return topics.count_records(self._servers.broker.bootstrap, topic)
 
     def _judged(self) -> Mapping[str, list[str]]:
-        """Waits until all is as the cases say, or the time is over, and returns what differs."""
+        """Waits until all is as the cases say, or the time is over; returns the differences."""
         self._wait_for(problems, TIMEOUT_S)
         self._look_by_doctor()
         self._wait_for(lambda case, observed: [*problems(case, observed), *miscounts(case, observed)], COUNT_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""The processor and the query service of a run, and what each says."""
+"""The processor and the query service of a run, and the rows, counts and lines of each."""
 
 import asyncio
 import io
@@ -26,7 +26,7 @@ from testkit.waiting import scaled
 CHECKPOINTS = f"{round(scaled(30))}s"
 """Counts move with them. Each costs the plan of a batch, so they are as rare as the machine is slow."""
 REFUSED = "refused."
-"""Begins the directory of a domain whose pipelines are refused."""
+"""Begins the name of the directory of a domain with refused pipelines."""
 LOOKUPS = 100
 """How many keys of a store are also looked up one by one: a scan finds keys on partitions that are not theirs, too."""
 NOT_FOUND = "a scan has it, and a lookup by its key does not"
@@ -130,7 +130,7 @@ class Services:
         return rows
 
     def doctor(self, files: Path, connect: str, database: str) -> list[str]:
-        """What `statecast doctor` says of a connector, and of the files of its tables where they were imported."""
+        """Returns the lines of `statecast doctor` on a connector, and on its tables' files where they were imported."""
         named = ["--connect", connect, "--connector", files.name, "--database", database]
         imported = ["--files", str(files)] if files.exists() else []
         with redirect_stdout(io.StringIO()) as said, redirect_stderr(said):

@@ -1,7 +1,7 @@
-"""What can go wrong when the query service is asked, and the one table that maps gRPC statuses to it.
+"""The errors of a call to the query service, and the one table that maps gRPC statuses to them.
 
 StatecastError
-├── AbsentError          the key has no value; carries what is known of its absence
+├── AbsentError          the key has no value; carries the known facts of its absence
 ├── UnknownStoreError    there is no store of this name
 ├── InvalidError         an argument is wrong, and stays wrong
 ├── BehindError          the answer would be older than the bounds accept: accept more, or wait longer
@@ -18,7 +18,7 @@ FRESHNESS = "statecast-freshness-bin"
 
 
 class StatecastError(Exception):
-    """Every error of this client; the text tells the reader what to do."""
+    """Any error of this client; the text gives the remedy."""
 
 
 class AbsentError(StatecastError):

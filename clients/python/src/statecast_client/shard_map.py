@@ -39,7 +39,7 @@ class ShardMap:
     addresses: tuple[str, ...] = ()
     """Every address of the map, sorted."""
     version: bytes = b""
-    """What the service calls this map."""
+    """The service's identifier of this map."""
 
     @staticmethod
     def of(listing: query.ListShardsResponse) -> "ShardMap":

@@ -1,4 +1,4 @@
-"""What reaches the edge beside the request itself, and what comes back beside the answer."""
+"""Headers that reach the edge beside the request itself, and headers that come back beside the answer."""
 
 import json
 from uuid import UUID
@@ -111,7 +111,7 @@ def test_the_edge_gets_every_header_that_decides(gateway: GatewayUnderTest, path
 def test_the_header_connection_takes_a_header_away_but_puts_no_other_in_its_place(
     gateway: GatewayUnderTest, name: str
 ) -> None:
-    """Kong takes away what it names, after its plugins ran; the edge refuses that."""
+    """Kong takes away the headers that `Connection` names, after its plugins ran; the edge refuses that."""
     named = [("apikey", "operator-demo-key"), ("Connection", f"keep-alive, {name}"), (name, "forged")]
     truth = gateway.get("/v1/x", {"apikey": "operator-demo-key"}).json()["headers"][name]
     arrived = httpx.get(gateway.http + "/v1/x", headers=named).json()["headers"].get(name)
