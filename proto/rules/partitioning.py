@@ -90,7 +90,7 @@ def _cached_fnv1a(group: str) -> int:
 def fnv1a_hash(group: str) -> int:
     """Returns the magnitude of FNV-1a as a signed number.
 
-    So do Sarama's NewHashPartitioner (its default), kafka-go's Hash, and librdkafka's fnv1a.
+    Sarama's NewHashPartitioner (its default), kafka-go's Hash and librdkafka's fnv1a return the same.
     """
     unsigned = fnv1a(group)
     return min(unsigned, (1 << 32) - unsigned)

@@ -117,7 +117,7 @@ def test_groups_may_be_spread_by_crc_32() -> None:
 
 
 def test_groups_may_be_spread_by_fnv_1a() -> None:
-    assert (fnv1a(""), fnv1a("a"), fnv1a("foobar")) == (0x811C9DC5, 0xE40C292C, 0xBF9CF968)  # of its authors
+    assert (fnv1a(""), fnv1a("a"), fnv1a("foobar")) == (0x811C9DC5, 0xE40C292C, 0xBF9CF968)  # the authors' vectors
     for vector in VECTORS:
         group, signed = vector["group"], vector["fnv1a"]
         assert partition_of(group, 12, PARTITIONERS["fnv1a"]) == fnv1a_hash(group) % 12 == abs(signed) % 12, group

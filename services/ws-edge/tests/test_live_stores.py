@@ -134,7 +134,7 @@ async def test_a_message_that_is_mounted_with_more_fields_ends_the_sockets_that_
     stores.write_text(entry)
     mounted: dict[str, Any] = {"STATECAST_DESCRIPTORS": messages, "stores": stores}
     async with RunningEdge(stores_interval_ms=100, rows={"parcels": "acme.v1.Parcel"}, **mounted) as edge:
-        edge.query.put(key, Order(order_id="p-1", customer_id="Ghent"))  # the texts 1 and 2, as of a parcel
+        edge.query.put(key, Order(order_id="p-1", customer_id="Ghent"))  # its texts are fields 1 and 2, as in a parcel
         rows = []
         for fields in ("string city = 2;", "string city = 2; string street = 3;"):
             async with edge.socket("/v1/stream", "customer-0002") as socket:

@@ -68,7 +68,7 @@ class HistoryPlayer:
                     _run(sessions[statement.session], statement)
 
     def wrong(self, services: Services) -> Mapping[int, list[str]]:
-        """Where histories are served otherwise than SQL has them, by their numbers."""
+        """Returns the differences between the served rows and SQL's, by the numbers of their histories."""
         names = {(table, store): store_of(CASE, f"{table}-{store}") for table in TABLES for store in _STORES}
         served = services.rows(list(names.values()))
         wrong: dict[int, list[str]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Writes docs/sources.md from the cases: which changes are read, refused or told.
+"""Writes docs/sources.md from the cases: which input is read, refused or told.
 
 `python -m kit.page FILE` writes it; a test holds that the page is current.
 """

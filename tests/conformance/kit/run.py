@@ -34,7 +34,7 @@ class Run:
     """All that the cases share."""
 
     def __init__(self, cases: Sequence[Case], histories: int, directory: Path, stack: ExitStack) -> None:
-        """Of the case of random histories, so many are played."""
+        """`histories` is the number of random histories that are played."""
         self._cases = [case for case in cases if case.runs]
         self._checked = [case for case in cases if not case.runs]
         self._servers = Servers(directory, stack)
@@ -89,7 +89,7 @@ class Run:
             write_domain(case, self._servers.messages, self._servers.domains / f"{prefix}{case.name}")
 
     def _add_late(self, case: Case) -> None:
-        """Gives the processor that runs the pipelines which it refuses, on topics that somebody has made."""
+        """Gives the running processor the pipelines that it refuses, on topics that somebody has made."""
         for topic in case.topics:
             name, made = topic_of(case, topic), case.topics[topic]
             policy = {"cleanup.policy": "compact"} if made.compacted else {}

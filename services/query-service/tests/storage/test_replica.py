@@ -28,7 +28,7 @@ def payload(replica: Replica, key: bytes) -> bytes | None:
 
 
 def counted(metrics: Metrics, outcome: str) -> float:
-    """How many records of all reasons were counted so."""
+    """Returns the number of records with this outcome, for all reasons."""
     registry: CollectorRegistry = metrics.registry
     samples = [sample for metric in registry.collect() for sample in metric.samples]
     return sum(

@@ -33,7 +33,7 @@ BY_PROTOCOL = "ws_edge.by_protocol"
 """Marks an ASGI `websocket.disconnect` event with a code that the protocol chose, not the peer."""
 
 CONTROL = "ws_edge.control"
-"""Marks an ASGI `websocket.receive` event of a frame that is no message, a ping for example: it only counts."""
+"""Marks an ASGI `websocket.receive` event of a frame that is no message, such as a ping: it only counts."""
 
 LOST = 1006
 """The connection ended without a close frame; the code is never sent."""

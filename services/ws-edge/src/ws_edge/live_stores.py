@@ -47,7 +47,7 @@ class CurrentStores(Mapping[str, Store]):
 class LiveStores:
     """Follows the stores file; `file.run` is one task that looks at it every `interval_s` seconds.
 
-    A new store can be read and watched at once. A store that is gone or has changed, be it in who may see its rows,
+    A new store can be read and watched at once. A store that is gone or has changed, also in who may see its rows,
     ends all that was granted by its former definition: `end_watchers` takes the names of such stores and ends their
     watches. A store that the query service defines otherwise is not served until both agree: `disagreement` names the
     difference for some stores. `read` is that of FollowedFile.

@@ -58,7 +58,7 @@ class PrivateRow:
     owners: frozenset[str] = field(init=False)
     """The consumers who see more of it than others do."""
     missed: str = field(init=False)
-    """The first path that does not lead, so that more than a field is hidden; empty where all do."""
+    """The first path that leads to no value, so that more than a field is hidden; empty where all paths lead to one."""
 
     def __post_init__(self) -> None:
         missed = (each for each in self.fields if isinstance(self.full, Value) and not _leads(self.full, each))
@@ -104,7 +104,7 @@ def _container(row: Message, private: PrivateField) -> Message | None:
 
 
 def _trail(row: Value, private: PrivateField) -> list[Value]:
-    """The row, and the values below it that the names of the path lead to, as far as there are such."""
+    """Returns the row and the values on the path below it, as far as the path's names exist."""
     trail = [row]
     for name in private.path:
         if trail[-1].WhichOneof("kind") != "struct_value" or name not in trail[-1].struct_value.fields:
@@ -114,7 +114,7 @@ def _trail(row: Value, private: PrivateField) -> list[Value]:
 
 
 def _leads(row: Value, private: PrivateField) -> bool:
-    """Whether the path leads to a value, or to a null on its way: there is nothing private then."""
+    """Whether the path leads to a value, or meets a null on its way; a null says that nothing is private."""
     trail = _trail(row, private)
     return len(trail) > len(private.path) or trail[-1].WhichOneof("kind") == "null_value"
 
@@ -148,7 +148,7 @@ def _hide(row: Message, private: PrivateField, viewer: str, owner: str) -> None:
 
 
 def _hide_json(row: Value, full: Value, private: PrivateField, viewer: str) -> None:
-    """Hides it in `row`, of which other fields were hidden before; `full` says where the path leads."""
+    """Hides the field in `row`, where others may be hidden already; `full` says where the path leads."""
     depth, leads, trail = len(_trail(full, private)), _leads(full, private), _trail(row, private)
     held = trail[-1]
     if len(trail) < depth or held.WhichOneof("kind") == "null_value":

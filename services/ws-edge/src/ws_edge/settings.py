@@ -127,7 +127,7 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     address_subscriptions: int = Field(200_000, ge=1)
     """Rows that the consumers of one address may watch."""
     address_frames_per_s: int = Field(5000, ge=1)
-    """The same of one address."""
+    """Frames per second of one address, pings and parts of messages too, over all of its sockets."""
     frames_burst_s: float = Field(5.0, ge=1)
     """This many seconds' worth of frames may arrive at once, for example to resume."""
     origins: CommaSeparated[Annotated[str, AfterValidator(_origin)]] = ()

@@ -44,8 +44,8 @@ class Store:
         return JSON if self.message is Value else self.message.DESCRIPTOR.full_name
 
     def is_like(self, other: "Store") -> bool:
-        """Whether the stores file says the same of both, and their messages are defined alike."""
-        # The class of the rows is made anew with each reading of what is mounted.
+        """Whether both have the same entry in the stores file, and the same definition of their message."""
+        # The class of the rows is made anew with each reading of the mounted descriptors.
         mine, theirs = (replace(each, message=Value) for each in (self, other))
         is_defined_alike = self.message is other.message or _definition(self.message) == _definition(other.message)
         return mine == theirs and self.kind == other.kind and is_defined_alike
@@ -127,9 +127,9 @@ def read_stores(path: Path, types: MessageTypes | None = None) -> Stores:
 
 
 def _definition(message: type[Message]) -> Mapping[str, bytes]:
-    """The file that defines the message, and those that it imports, serialized, by their names."""
+    """Returns the file that defines the message and all files that it imports, serialized, by their names."""
     files, found = [message.DESCRIPTOR.file], dict[str, bytes]()
-    for file in files:  # it grows by the imports on the way
+    for file in files:  # the loop appends the imports
         if file.name not in found:
             found[file.name] = file.serialized_pb
             files += file.dependencies

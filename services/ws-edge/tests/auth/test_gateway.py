@@ -75,7 +75,7 @@ def test_a_header_that_decides_stands_once(name: bytes) -> None:
     for again in (name, name.replace(b"-", b"_")):
         headers = [*(ALICE | {name: b"1"}).items(), (again, b"2")]
         if name == b"x-forwarded-for":
-            check_headers(headers)  # a list, of which the last counts
+            check_headers(headers)  # a list: its last entry counts
         else:
             with pytest.raises(GatewayRequiredError, match=f"{name.decode()} was sent twice"):
                 check_headers(headers)

@@ -136,12 +136,12 @@ def connector(url: str, name: str, topic: str, former: ConnectorFile | None, par
 
 
 def corrections(settings: Mapping[str, str], partitioned: bool = False) -> dict[str, str]:
-    """Settings by which a configuration with another table neither stops nor writes other values."""
+    """Returns settings with which a connector can take another table and neither stops nor writes other values."""
     corrected = {VIA_ROOT: "true"} if partitioned else {}
     for converter in ("key.converter", "value.converter"):
         if settings.get(converter) == JSON_CONVERTER:
             corrected[f"{converter}.replace.null.with.default"] = "false"
-    # Debezium cannot alter a publication of some operations: it would try so for ever, and Connect say that it runs.
+    # Debezium cannot alter a publication of some operations: it would retry for ever, while Connect says that it runs.
     if settings.get("publication.autocreate.mode") == "filtered" and settings.get("skipped.operations", "t") == "t":
         corrected["skipped.operations"] = "none"
     return corrected

@@ -8,7 +8,7 @@ from query_service.storage.stores_file import StoreDefinition
 from statecast.partitioning import PARTITIONERS, count_matches, group_of, partition_of
 
 _MIN_TELLING = 8
-"""So many keys tell by chance alone hardly ever of a partitioner that it fits."""
+"""With so many keys, a partitioner hardly ever seems to fit by chance alone."""
 _FITTING_SHARE = 0.95
 
 MisplacedAt = Mapping[tuple[str, int, int], Collection[str]]
@@ -59,7 +59,7 @@ def _fit(definition: StoreDefinition, partitions: int, places: list[tuple[str, i
             todo = todo if definition.plain else "producers of keyed topics must have murmur2"
             return f", but where `{partitioner}` puts them: {todo}"
     hash_group = PARTITIONERS[definition.partitioner]
-    for fewer in range(partitions - 1, 0, -1):  # what stands in partition 0 alone fits into one as well
+    for fewer in range(partitions - 1, 0, -1):  # keys that are all in partition 0 fit one partition, too
         if sum(partition_of(group, fewer, hash_group) == at for group, at in places) >= enough:
             return f", but where {fewer} partitions put them: the topic was given more; make a new topic instead"
     return ": no partitioner that is known puts them there; write them with it to a new topic"

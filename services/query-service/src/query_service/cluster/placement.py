@@ -70,7 +70,7 @@ class Placement:
         return not await self._not_handed_over({key for key in self._surplus() if self.view.shard_map.holders(*key)})
 
     async def reconcile(self) -> None:
-        """Opens and closes replicas as the view asks for now; those that cannot be yet are left to the next time."""
+        """Opens and closes replicas as the view asks for now; impossible changes wait for the next time."""
         view = self.view
         for key in [key for key in view.replicas if key[0] not in view.stores]:
             await self._close(key)
@@ -82,7 +82,7 @@ class Placement:
             if topic.topic_id != replica.topic.topic_id:
                 _log.warning("the topic was made anew; the store is rebuilt", store=key[0], partition=key[1])
                 await self._close(key)
-            elif topic != replica.topic:  # it has more partitions: keys that are here may belong elsewhere now
+            elif topic != replica.topic:  # it has more partitions: some keys may belong elsewhere now
                 await self._close(key)
         for key in self._seeds.keys() - assigned:
             self._seeds.pop(key).cancel()

@@ -52,7 +52,7 @@ class TopicWatch(BrokerThread):
         self._admin = connect(AdminClient, self.settings)
         # AdminClient.list_offsets needs half a minute to find its way after a restart of the broker; a consumer does
         # not. The group is required by the client, and never joined.
-        # Uncommitted, so that records count that wait behind an open transaction.
+        # Uncommitted, so that records behind an open transaction count.
         self._consumer_settings = {
             "group.id": f"{self.settings.group_id}.ends",
             "enable.auto.commit": False,

@@ -32,7 +32,7 @@ class View:
         self.end_offsets: dict[TopicPartition, EndOffset] = {}
         self.replicas: dict[StorePartition, Replica] = {}
         self.misplaced: Mapping[str, Misplaced] = {}
-        """The stores of which keys are known to stand in other partitions than theirs; replaced as a whole."""
+        """The stores with keys that are known to stand in other partitions than theirs; replaced as a whole."""
         self.wanted: tuple[TopicPartition, ...] = ()
         """The partitions for which end offsets are wanted: any thread may read it."""
         self._assigned: tuple[tuple[object, ...], frozenset[StorePartition]] | None = None

@@ -57,7 +57,7 @@ class Changelog(Thread):
         self._replicas: dict[TopicPartition, Replica] = {}
         self._retries: dict[TopicPartition, tuple[float, Callable[[], None]]] = {}
         self._waiting: dict[TopicPartition, tuple[int, int | None, float]] = {}  # next offset, end then, since when
-        self._held_back: dict[TopicPartition, int] = {}  # at which offset it was told
+        self._held_back: dict[TopicPartition, int] = {}  # the offset at which this was logged
         self._next_maintenance = self._next_refresh = 0.0
         self._stopping = Event()
         super().__init__(name="changelog", daemon=True)
@@ -208,7 +208,7 @@ class Changelog(Thread):
         elif self._is_held_back(replica):
             self._waiting[key] = next_offset, end_offset, time.monotonic()
             replica.note_held_back()
-        elif replica.progress.serving and end_offset != end_before:  # a restore may bring others for long
+        elif replica.progress.serving and end_offset != end_before:  # a restore may read others for long
             _log.warning("a partition brings nothing; all are read anew", topic=key[0], partition=key[1])
             self._waiting.clear()
             self.consumer.close()

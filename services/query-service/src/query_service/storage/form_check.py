@@ -16,7 +16,7 @@ _log = structlog.get_logger()
 
 
 class Once:
-    """Says of each thing whether it is the first time: for log lines that all replicas share. Any thread may call."""
+    """Tells whether a thing is seen for the first time, for log lines that all replicas share. Any thread may call."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, ...]] = set()

@@ -86,7 +86,7 @@ class Progress:
     def lag_s(self) -> float:
         """Seconds since the replica last had everything applied; since it was opened, before the first time.
 
-        Of a replica that serves although it is held back since before it was opened: since then.
+        If the replica serves although it was already held back before it was opened, they count from that time.
         """
         held_back_at, current_at = self._held_back_at, self._current_at
         return self._monotonic() - (current_at if held_back_at is None else min(held_back_at, current_at))

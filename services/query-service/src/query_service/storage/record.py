@@ -111,8 +111,8 @@ def decode_plain(records: Sequence[Record], refuse: Refuse, untimed: Untimed) ->
     """Returns the keys of records of a plain topic and the values to store; calls `refuse` for keys that name no row.
 
     The offset is the sequence: within a partition the later record wins. A key names a group, or a member of one, as
-    on a keyed topic. A timestamp before 1970 or after the year 9999, as of a producer that counts microseconds, is not
-    known; `untimed` gets the record.
+    on a keyed topic. A timestamp before 1970 or after the year 9999, for example from a producer that counts in
+    microseconds, is unknown; `untimed` gets the record.
     """
     keys: list[bytes] = []
     values: list[bytes] = []

@@ -154,7 +154,7 @@ class Replica:
             self.changes.announce(())
 
     def note_held_back(self) -> None:
-        """Serves although records wait behind an open transaction; of a new store it is not known for how long."""
+        """Serves although records wait behind an open transaction; for a new store, the time of waiting is unknown."""
         since_ms = self.store.current_ms if self._was_current else 0
         self.progress.note_held_back((self.wall_ms() - since_ms) / 1000)
 
@@ -165,7 +165,7 @@ class Replica:
     def run_maintenance(self, deletions_before_ms: int, checkpointed_offset: int, limit: int) -> bool:
         """Purges at most `limit` entries of each kind that are due, and notes on disk when all had been applied.
 
-        Of a keyed topic, deletions from `checkpointed_offset` on are kept: older states may come again.
+        Of a keyed topic, deletions from `checkpointed_offset` on are kept: the records before them may come again.
         Returns whether more may be due. Raises as PartitionStore.write does.
         """
         if self.progress.serving:

@@ -85,7 +85,7 @@ class PartitionStore:
         """Stores rows, versions in the order of their replacement, and the offset after them, all or nothing.
 
         Deletion markers among the rows count from `arrived_ms` on. `misplaced` names the rows that belong into another
-        partition: those that are there are noted, and those that are deleted are so no longer.
+        partition: those that exist are noted, and the notes of deleted ones are removed.
         """
         puts = list(rows.items())
         deletes: list[bytes] = []
@@ -208,7 +208,7 @@ class PartitionStore:
         known = set(self.misplaced)
         for key in misplaced:
             row = rows.get(key)
-            if row is None:  # older than the row that is there, which was noted
+            if row is None:  # older than the stored row, which is noted already
                 continue
             if row[FLAGS_AT] & DELETED:
                 known.discard(key)

@@ -24,9 +24,9 @@ GROUPS = b"x-consumer-groups"
 IDENTITY = (CLAIMS, CUSTOM_ID, USERNAME, GROUPS)
 """None of them may be missing: Kong deletes every header that a client names in `Connection`, after its plugins ran."""
 DECIDING = (b"x-gateway-", b"x-consumer-", b"x-credential-", b"x-anonymous-", b"x-authenticated-")
-"""Beginnings of the names of headers that say who calls, by which proof, and with which rights."""
+"""Prefixes of the names of headers that say who calls, by which proof, and with which rights."""
 MAX_HEADERS = 128
-"""Of a call, as the library allows for a handshake; a gateway's plugins see far more, so none passes unseen."""
+"""Headers of a call, as many as the library allows for a handshake; a gateway's plugins see far more and miss none."""
 FORWARDED_FOR = b"x-forwarded-for"
 NOTHING = "none"
 """The value of such a header where there is nothing, for example as claims of a credential that is not a token."""
@@ -109,8 +109,8 @@ def check_request(scope: Mapping[str, Any]) -> None:
 def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Checks the headers of a call or handshake; their names are in lower case.
 
-    Raises TooManyHeadersError, or GatewayRequiredError when a header that decides stands twice, be it once with
-    underscores: the gateway sends each once, so the other is the client's, and which is which cannot be told.
+    Raises TooManyHeadersError, or GatewayRequiredError when a deciding header stands twice; underscores and hyphens
+    count as the same. The gateway sends each once, so the other is the client's, and nothing tells them apart.
     """
     decided: set[bytes] = set()
     for count, (name, _) in enumerate(headers, 1):
@@ -244,7 +244,7 @@ def _value(headers: Mapping[bytes, bytes], name: bytes) -> str:
 
 
 def _only_value(headers: Mapping[bytes, bytes], name: bytes) -> str:
-    """As `_value`, of a header that is no list. A proxy joins two headers of one name by a comma."""
+    """Returns the value of a header that is no list, as `_value`. A proxy joins two headers of one name by a comma."""
     value = _value(headers, name)
     if "," in value:
         raise GatewayRequiredError(f"the header {name.decode()} holds a comma: it was sent twice, or must have none")

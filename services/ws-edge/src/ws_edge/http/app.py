@@ -89,7 +89,7 @@ def edge_app(http: App, sockets: Sockets) -> App:
 
 
 def _checked(app: App) -> App:
-    """The application; calls that no gateway sends are refused, those of pages for everybody too."""
+    """Returns the application with a check that refuses calls that no gateway sends, also those of public pages."""
 
     async def wrapped(scope: Any, receive: Any, send: Any) -> None:
         try:

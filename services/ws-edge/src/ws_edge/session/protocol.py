@@ -17,10 +17,10 @@ WIRE = "ws_edge.wire"
 CONTROL_EVENT: Any = {"type": "websocket.receive", CONTROL: True}
 
 SLICE_BYTES = 1024
-"""So much is parsed at a time: a frame may have six bytes, and a read a quarter of a million."""
+"""Bytes parsed at a time: a frame may have six bytes, and a read a quarter of a million."""
 
 MAX_LATE_FRAMES = 1000
-"""So many frames may come after this side has closed; then the peer is cut off."""
+"""Frames that may come after this side has closed; after more, the peer is cut off."""
 
 LINGER_S = 1.0
 """How long the last bytes of a socket may take to leave, and those of a refused frame to arrive."""
@@ -50,7 +50,7 @@ class EdgeHttpProtocol(HttpToolsProtocol):
         super().data_received(data)
 
     def on_headers_complete(self) -> None:
-        # The base would add what trails a body to the same list, after it was checked.
+        # The base would add a body's trailers to the same list, after it was checked.
         self.scope["headers"] = tuple(self.headers)
         super().on_headers_complete()
 
@@ -193,7 +193,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             self._count_frame()
 
     def handle_cont(self, event: Frame) -> None:
-        if event.data or event.fin:  # the size of a message does not bound how many empty parts it has
+        if event.data or event.fin:  # the size limit of a message does not bound its empty parts
             super().handle_cont(event)
         if not event.fin:
             self._count_frame()
@@ -209,7 +209,7 @@ class EdgeSocketProtocol(WebSocketsSansIOProtocol):
             self._count_frame()
 
     def _count_frame(self) -> None:
-        """Has a frame counted that is no message, or comes too late: by the application, or here after the close."""
+        """Counts a frame that is no message, in the application; after the close, counts a late frame here."""
         if self.close_sent:
             self._late_frames += 1
             if self._late_frames > MAX_LATE_FRAMES:

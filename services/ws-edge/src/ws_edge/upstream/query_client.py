@@ -64,8 +64,8 @@ class QueryClient:
     ) -> None:
         """An attempt takes at most `timeout` seconds, and a lag below `stale_after_ms` is not told.
 
-        `on_hidden` is called with the store of each row of which more had to be hidden than its private fields. The
-        other parameters are as those of Router.
+        `on_hidden` is called with the store of each row that had more hidden than its private fields. The other
+        parameters are those of Router.
         """
         self._router = Router(
             addresses,
@@ -81,7 +81,7 @@ class QueryClient:
         self._stale_after_ms = stale_after_ms
         self._on_hidden = on_hidden
         self._hidden = set[tuple[Store, str]]()
-        """The paths that do not lead, and were logged."""
+        """The paths that lead to no value, and were logged."""
         self._gets: Coalescer[_Group, _Get, KeyState] = Coalescer(
             self._get_alone, self._get_together, max_batch=batch_limit
         )

@@ -97,8 +97,8 @@ def _databases(cursor: Cursor, names: Iterable[str]) -> Iterator[Finding]:
 
 
 def _binlog_filters(cursor: Cursor) -> tuple[set[str], set[str]]:
-    """The databases that alone are logged, and those that are not; empty for a user who may not ask."""
-    for statement in ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS"):  # MySQL 8.4 has the other word alone
+    """Returns the only databases that are logged, and those that are not; empty for a user who may not ask."""
+    for statement in ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS"):  # MySQL 8.4 knows only the second
         try:
             cursor.execute(statement)
         except (pymysql.err.ProgrammingError, pymysql.err.OperationalError):

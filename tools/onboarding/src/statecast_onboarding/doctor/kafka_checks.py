@@ -23,7 +23,7 @@ GROUPS = {
     "stream-processor": (("Read", "stream-processor.checkpointed"),),
     "statecast-jobs": (("Describe", "statecast-jobs"),),
 }
-"""The operations that each service must be allowed, by consumer groups, named without the prefix."""
+"""The operations that each service must be allowed on consumer groups, by the groups' names without the prefix."""
 _LIBRDKAFKA_TIMEOUT_S = 600.0
 """librdkafka aborts the process when this passes before the coordinator of a group is found (its issue 4605)."""
 _NO_COORDINATOR = (

@@ -19,12 +19,12 @@ MIN_OF_PARTITION = 20
 AHEAD_MS = 3_600_000
 """How far ahead a record's time may be: Kafka's own limit by default since version 4."""
 MICROSECONDS = 100_000_000_000_000
-"""As milliseconds a time in the year 5138: a larger one was counted in another unit."""
+"""In milliseconds, a time in the year 5138: larger times were counted in another unit."""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """A record as far as the checks need it; `time_ms` is None where it has none."""
+    """A record as far as the checks need it; `time_ms` is None for a record without a time."""
 
     partition: int
     key: bytes | None

@@ -33,7 +33,7 @@ WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 _MARKED = ("text", "varchar", "bpchar", "citext", "json", "jsonb", "xml", "bytea", "numeric", "tsvector", "hstore")
 _MARKED_ARRAYS = ("_text", "_varchar", "_bpchar", "_json", "_jsonb", "_bytea", "_int4", "_int8", "_date", "_uuid")
 MARKED = frozenset((*_MARKED, *_MARKED_ARRAYS))
-"""Types for which the connector marks a large value that an update leaves as it is; of others it sends NULL."""
+"""Types for which the connector marks a large value that an update leaves as it is; for others it sends NULL."""
 LARGE_OBJECTS = ("oid", "lo")
 
 

@@ -48,7 +48,7 @@ def check_transforms(config: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def merged_topics(config: Mapping[str, str], topics: Sequence[str]) -> Mapping[str, list[str]]:
-    """The topics that routers make of several of `topics`, each with these."""
+    """Returns the topics that routers fill from several of `topics`, each with those."""
     routed = defaultdict(list)
     for topic in topics:
         name = topic
@@ -61,7 +61,7 @@ def merged_topics(config: Mapping[str, str], topics: Sequence[str]) -> Mapping[s
 
 
 def _routed(topic: str, regex: str, replacement: str) -> str:
-    """The topic as Java's regular expression renames it, which fits the whole name; itself where Python has no such."""
+    """Returns the topic as a Java regex of the whole name renames it; unchanged where Python rejects the regex."""
     try:
         match = re.fullmatch(regex, topic)
         return match.expand(re.sub(r"\$(\d)", r"\\g<\1>", replacement)) if match else topic
@@ -76,7 +76,7 @@ def _transforms(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _predicate(config: Mapping[str, str], alias: str) -> str:
-    """The class of the predicate under which a transform takes records; empty where it takes all others."""
+    """Returns the class of the predicate that selects a transform's records; empty where it takes all others."""
     if config.get(f"transforms.{alias}.negate", "false") == "true":
         return ""
     predicate = config.get(f"transforms.{alias}.predicate", "")
