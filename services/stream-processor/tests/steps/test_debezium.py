@@ -16,6 +16,7 @@ from stream_processor.steps.debezium_forms import MESSAGE, UNWRAPPED
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions
+from stream_processor.steps.json_texts import MANY_DIGITS
 from stream_processor.steps.truncation import TRUNCATE
 from testkit.stream_processor.changes import START, order
 from testkit.stream_processor.micro_batches import MicroBatches
@@ -242,6 +243,24 @@ def test_texts_and_numbers_in_hostile_json_are_exact_or_refused(read: Callable[.
         "the value has half of a character (a lone surrogate as \\ud800)",
         "the value is no UTF-8",
     ]
+
+
+def test_a_number_in_json_has_all_its_digits_or_is_refused(read: Callable[..., list[Row]]) -> None:
+    plain = json.dumps(with_row(tracking_number="X", total_cents=1)).encode()
+    exact = [b"12.5", b"1e5", b"12345678901234.5", b"-0.30000000000000004"]
+    exact += [b'"12345678901234567890.12"', b'"Infinity"']
+    lost = [b"123456789012345678901234567890.10", b"12345678901234567.25", b"100000000000000000.5"]
+    lost += [b"0.12345678901234567891", b"1234567890123450000.00", b"-1e400"]
+
+    lines = read(*[plain.replace(b'"X"', number) for number in [*exact, *lost]])
+
+    shown = [line.change and line.change.after.tracking_number for line in lines[: len(exact)]]
+    many_digits = f"after.tracking_number{MANY_DIGITS}"
+    assert shown == [
+        *["12.5", "100000.0", "1.23456789012345E13", "-0.30000000000000004"],
+        *["12345678901234567890.12", "Infinity"],
+    ]
+    assert [line.problem for line in lines[len(exact) :]] == [many_digits] * len(lost)
 
 
 def test_a_change_without_source_has_none(read: Callable[..., list[Row]]) -> None:

@@ -14,6 +14,7 @@ from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions
+from stream_processor.steps.json_texts import MANY_DIGITS
 
 COLUMNS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -69,6 +70,16 @@ def test_what_the_schema_of_the_wrapper_says_and_names_within_a_field_are_read(r
     assert line.problem is None
     assert line.after.placed_at == datetime(1970, 1, 1, 0, 0, 1)  # noqa: DTZ001  as Spark gives UTC
     assert [(each.item_id, each.unit_price_cents) for each in line.after["items"]] == [("i", 3)]
+
+
+def test_a_number_with_more_digits_than_a_double_is_refused_within_a_field_too(read: Read) -> None:
+    city = b'{"store_id": "s", "name": "Shop", "city": 12345678901234567.25}'
+    items = b'{"order_id": "o", "items": [{"item_id": 12345678901234567.25}]}'
+
+    [store] = read("stores-by-key", STORE, [city])
+    [order] = read("orders-by-key", ORDER, [(b"o", items)])
+
+    assert (store.problem, order.problem) == (f"city{MANY_DIGITS}", f"items{MANY_DIGITS}")
 
 
 FLAGS: list[tuple[dict[str, object], bool]] = [

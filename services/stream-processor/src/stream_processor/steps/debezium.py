@@ -24,6 +24,7 @@ from stream_processor.steps.json_texts import (
     MALFORMED,
     TYPE,
     declared_types,
+    lost_digits_problem,
     read_json,
     read_tree,
     text_fields,
@@ -180,6 +181,7 @@ def _row_problems(side: str, row: Descriptor) -> list[Column]:
         F.when(texts.getField(MALFORMED).isNotNull(), f"{side} is no JSON object"),
         columns_problem(side, F.col(f"__{side}_names"), row),
         unavailable_problem(texts, row.fields_by_name, f"{side}."),
+        lost_digits_problem(texts, row, F.col("__value"), f"{side}."),
     ]
     for field in trees_of(row):
         what = field.message_type.full_name if field.message_type is not None else kind(field)

@@ -15,6 +15,7 @@ from stream_processor.steps.json_texts import (
     declared_types,
     half_character_problem,
     json_names,
+    lost_digits_problem,
     object_of,
     read_json,
     read_tree,
@@ -116,6 +117,7 @@ def _row_problems(row: Descriptor) -> Iterator[Column]:
     none = F.concat(F.lit(f"the JSON has none of the fields of {row.full_name}"), theirs, hint)
     yield F.when(F.coalesce(*texts).isNull() & ~F.arrays_overlap(keys, known), none)
     yield unavailable_problem(F.col("__texts"), row.fields_by_name)
+    yield lost_digits_problem(F.col("__texts"), row, F.col("value").cast("string"), names=json_names)
     yield nearly
     for field in trees_of(row):
         if (message := object_of(field)) is not None:

@@ -4,6 +4,7 @@ A number with a point or an exponent that is no text in the JSON becomes that of
 """
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable, Collection, Mapping
 
@@ -49,6 +50,18 @@ NOT_IN_THE_LOG = (
     "or in MySQL and MariaDB binlog_row_image=FULL"
 )
 
+DOUBLE = r"-?\d+\.\d+(?:E-?\d+)?"
+"""A number as Java writes a double."""
+NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+"""A number of JSON."""
+NO_DIGIT = r"^-?[0.]+|[eE].*|[-.]"
+"""The parts of a number that are none of its digits, zeros at its beginning among them."""
+EXACT_DIGITS = 15
+"""A double keeps so many digits of every number."""
+MAY_LOSE_DIGITS = ("string", "integer", "decimal", "message")
+"""The kinds of fields that hold numbers which are no doubles."""
+MANY_DIGITS = " is a number with more digits than a double has, or too large for one: let the producer write it as text"
+
 
 def text_fields(*names: str) -> StructType:
     """Returns the type of an object with these fields; a field's value is read as text, null when it is missing."""
@@ -88,6 +101,40 @@ def json_names(message: Descriptor) -> dict[str, tuple[str, ...]]:
         field.name: (field.name, *([] if field.json_name.lower() in taken else [field.json_name]))
         for field in message.fields
     }
+
+
+def lost_digits_problem(
+    texts: Column, row: Descriptor, json_text: Column, within: str = "", names: Names = own_names
+) -> Column:
+    """Names the first field with a number from which Spark has taken digits; null when there is none.
+
+    `texts` were read from `json_text` by Spark, which writes a number with a point or an exponent anew, as a double.
+    A number in another form than it had is looked up there, by the field's `names`. A field of type double loses
+    nothing.
+    """
+    spelled = {name: "|".join(map(re.escape, several)) for name, several in names(row).items()}
+    before = {name: f'"(?:{either})"\\s*:' for name, either in spelled.items()}
+    before |= {field.name: r"[:,\[]" for field in trees_of(row)}
+    named = [
+        F.when(_has_lost(texts.getField(field.name), json_text, before[field.name]), f"{within}{field.name}")
+        for field in row.fields
+        if kind(field) in MAY_LOSE_DIGITS
+    ]
+    return F.concat(F.coalesce(F.lit(None).cast("string"), *named), F.lit(MANY_DIGITS))
+
+
+def _has_lost(value: Column, json_text: Column, before: str) -> Column:
+    """Tells whether a number of the value lacks digits that it has in the JSON, where it stands behind `before`."""
+    written = F.regexp_extract_all(json_text, F.lit(rf"{before}\s*({NUMBER})"), F.lit(1))
+    anew = F.filter(F.regexp_extract_all(value, F.lit(DOUBLE), F.lit(0)), lambda number: ~json_text.contains(number))
+    # Java 17 may also write more digits than were read.
+    lost = (F.size(anew) > 0) & F.exists(F.concat(anew, written), _has_many_digits)
+    is_infinite = value.isin("Infinity", "-Infinity") & ~json_text.contains(value)
+    return (value.contains(".") & lost) | is_infinite
+
+
+def _has_many_digits(number: Column) -> Column:
+    return F.length(F.rtrim(F.regexp_replace(number, NO_DIGIT, ""), F.lit("0"))) > EXACT_DIGITS
 
 
 def read_tree(text: Column, field: FieldDescriptor, names: Names = own_names) -> Column:
