@@ -222,45 +222,20 @@ def test_a_column_that_is_missing_is_unset(read: Callable[..., list[Row]]) -> No
 
 def test_texts_and_numbers_in_hostile_json_are_exact_or_refused(read: Callable[..., list[Row]]) -> None:
     plain = json.dumps(with_row(tracking_number="X", total_cents=1)).encode()
-    deep = b"[" * 100_000 + b"]" * 100_000
-    large = b'"' + b"x" * 1_000_000 + b'"'
-    texts = [
-        large,
-        b'"a\\u0000b"',
-        b"123456789012345678901234567890",
-        b'"\\ud83d\\ude00"',
-        b'"\\\\ud800"',
-        deep,
-        b'"\\ud800"',
-    ]
+    texts = [b'"' + b"x" * 1_000_000 + b'"', b'"a\\u0000b"', b"123456789012345678901234567890"]
+    texts += [b'"\\ud83d\\ude00"', b'"\\\\ud800"']
+    refused = [b"[" * 100_000 + b"]" * 100_000, b"12345678901234567.25", b'"\\ud800"', b'"\xff"']
 
-    lines = read(*[plain.replace(b'"X"', text) for text in texts], plain.replace(b'"X"', b'"\xff"'))
+    lines = read(*[plain.replace(b'"X"', text) for text in [*texts, *refused]])
 
     shown = [line.change.after.tracking_number for line in lines[:5]]
     assert shown == ["x" * 1_000_000, "a\0b", "123456789012345678901234567890", "\U0001f600", "\\ud800"]
     assert [line.problem for line in lines[5:]] == [
         "the value is no JSON object",
+        f"after.tracking_number{MANY_DIGITS}",
         "the value has half of a character (a lone surrogate as \\ud800)",
         "the value is no UTF-8",
     ]
-
-
-def test_a_number_in_json_has_all_its_digits_or_is_refused(read: Callable[..., list[Row]]) -> None:
-    plain = json.dumps(with_row(tracking_number="X", total_cents=1)).encode()
-    exact = [b"12.5", b"1e5", b"12345678901234.5", b"-0.30000000000000004"]
-    exact += [b'"12345678901234567890.12"', b'"Infinity"']
-    lost = [b"123456789012345678901234567890.10", b"12345678901234567.25", b"100000000000000000.5"]
-    lost += [b"0.12345678901234567891", b"1234567890123450000.00", b"-1e400"]
-
-    lines = read(*[plain.replace(b'"X"', number) for number in [*exact, *lost]])
-
-    shown = [line.change and line.change.after.tracking_number for line in lines[: len(exact)]]
-    many_digits = f"after.tracking_number{MANY_DIGITS}"
-    assert shown == [
-        *["12.5", "100000.0", "1.23456789012345E13", "-0.30000000000000004"],
-        *["12345678901234567890.12", "Infinity"],
-    ]
-    assert [line.problem for line in lines[len(exact) :]] == [many_digits] * len(lost)
 
 
 def test_a_change_without_source_has_none(read: Callable[..., list[Row]]) -> None:
