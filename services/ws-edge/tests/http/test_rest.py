@@ -7,9 +7,10 @@ import pytest
 from httpx import AsyncClient
 
 from statecast.orders.v1.order_pb2 import Order, OrderStatus
+from statecast.query.v1 import query_pb2
 from testkit.ws_edge.edge import RunningEdge
 from ws_edge.http.rest import OrderUpdatesReply, PageDocument, StateDocument
-from ws_edge.http.staff_rest import EdgeDocument, ShardMapDocument
+from ws_edge.http.staff_rest import EdgeDocument, ShardMapDocument, StoreDocument
 from ws_edge.states import StoreKey
 
 KEY = StoreKey("orders-by-key", "12345")
@@ -151,6 +152,10 @@ async def test_staff_see_every_row_and_the_shard_map(edge: RunningEdge, operator
     assert (await operator.get("/v1/stores/orders-by-item/groups/item-1")).json()["states"] == []
     assert {store.store for store in shards.stores} >= {"orders-by-key", "orders-by-customer", "orders-by-item"}
     assert all(shard.replicas[0].address == edge.query.address for shard in shards.shards)
+
+
+def test_the_listing_of_stores_has_every_field_of_the_contract() -> None:
+    assert {*StoreDocument.model_fields} == {*query_pb2.Store.DESCRIPTOR.fields_by_name}
 
 
 async def test_without_the_gateways_secret_nothing_is_answered(edge: RunningEdge) -> None:

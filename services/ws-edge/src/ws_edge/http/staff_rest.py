@@ -49,6 +49,10 @@ class StoreDocument(Document):
     owner: str
     history: bool
     partitioner: str
+    misplaced: str = Field(
+        description="Why lookups of some keys, or of all, are refused: they stand in other partitions than the "
+        "partitioner says. Empty when none are."
+    )
 
 
 class ShardMapDocument(Document):
