@@ -55,7 +55,8 @@ def delete_topic(bootstrap: str, topic: str) -> None:
 
 def grow_topic(bootstrap: str, topic: str, partitions: int) -> None:
     """Gives a topic more partitions, so many in all."""
-    AdminClient({"bootstrap.servers": bootstrap}).create_partitions([NewPartitions(topic, partitions)])[topic].result()
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # a client that nobody holds ends before it answers
+    admin.create_partitions([NewPartitions(topic, partitions)])[topic].result()
 
 
 def publish_checkpointed(bootstrap: str, topic: str, partition: int, offset: int) -> None:

@@ -27,6 +27,8 @@ class Results:
     def of(self, case: Case) -> list[str]:
         if case.name not in self._results:
             chosen = [each for each in self._cases if _round(each) == _round(case)]
+            # A round that breaks off runs once, not for each of its cases again.
+            self._results |= {each.name: [f"the round of {case.name} has broken off"] for each in chosen}
             with ExitStack() as stack:
                 run = Run(chosen, HISTORIES if CASE in chosen else 0, self._directory / _round(case), stack)
                 self._results |= run.results()
