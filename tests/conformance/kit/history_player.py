@@ -98,7 +98,7 @@ def _run(session: psycopg.Connection, statement: Statement) -> None:
 def _truth(connection: psycopg.Connection, table: str, store: str) -> Mapping[str, object]:
     rows: Sequence[tuple[str, dict[str, object]]] = connection.execute(_STORES[store].format(table).encode()).fetchall()
     of_sums = ("cents",) if store.startswith("summed") else ()
-    return {key: _as_message(row, ("id", "rows", *of_sums)) for key, row in rows}
+    return {key: _as_message(row, ("history", "id", "rows", *of_sums)) for key, row in rows}
 
 
 def _as_message(row: Mapping[str, object], without_presence: Collection[str]) -> dict[str, object]:
