@@ -41,14 +41,14 @@ def misplaced_of(definition: StoreDefinition, partitions: int, places: Mapping[i
     groups = frozenset(group for each in places.values() for group in each)
     everything = any(len(each) >= MAX_MISPLACED for each in places.values())
     subject = "its keys are" if everything else f"{len(groups)} of its keys are"
-    found = f"{subject} not in the partitions that `{definition.partitioner}` gives to them"
+    text = f"{subject} not in the partitions that `{definition.partitioner}` gives to them"
     standing = sorted((group, at) for at, each in places.items() for group in each)
     if len(standing) >= _MIN_TELLING:
         fit = _fit(definition, partitions, standing)
-        return Misplaced(groups, everything, f"{found}{fit}", fit)
+        return Misplaced(groups, everything, f"{text}{fit}", fit)
     some = ", ".join(f"{group!r} in {at}" for group, at in standing[:3])
     todo = "write them with it, and delete those that are elsewhere by a record without a value there"
-    return Misplaced(groups, everything, f"{found} ({some}): {todo}", "")
+    return Misplaced(groups, everything, f"{text} ({some}): {todo}", "")
 
 
 def _fit(definition: StoreDefinition, partitions: int, places: list[tuple[str, int]]) -> str:

@@ -40,8 +40,8 @@ class MisplacedWatch:
             self.metrics.misplaced_keys.labels(name).set(0)
         for name, misplaced in self.view.misplaced.items():
             self.metrics.misplaced_keys.labels(name).set(len(misplaced.groups))
-            told = before.get(name)
-            if told is None or (told.everything, told.fit) != (misplaced.everything, misplaced.fit):
+            last = before.get(name)
+            if last is None or (last.everything, last.fit) != (misplaced.everything, misplaced.fit):
                 _log.error("lookups of misplaced keys are refused", store=name, reason=misplaced.reason)
 
     def _gather(self) -> _Known:

@@ -82,8 +82,8 @@ def _unwrapped(records: DataFrame, row: Descriptor) -> DataFrame:
 
 def _leaves(marks: list[str]) -> Column:
     says = {DELETED: "true", OPERATION: "d"}
-    found = [F.coalesce(F.col("__read").getField(mark) == says[mark], F.lit(False)) for mark in marks]
-    return reduce(Column.__or__, found, F.lit(False))
+    marked = [F.coalesce(F.col("__read").getField(mark) == says[mark], F.lit(False)) for mark in marks]
+    return reduce(Column.__or__, marked, F.lit(False))
 
 
 def _object_problem() -> Column:
@@ -168,5 +168,5 @@ def _misspelled(name: str, names: tuple[str, ...]) -> Column:
     letters = "[_ .-]*".join(name.replace("_", ""))
     lines = F.concat(F.lit("\n"), F.array_join("__keys", "\n"), F.lit("\n"))
     nearly = F.regexp_extract(lines, f"\n((?i)[_-]*{letters}[_-]*)\n", 1)
-    told = F.concat(F.lit("the JSON has the field "), nearly, F.lit(f", the message {name}: give both the same name"))
-    return F.when(missing & (nearly != ""), told)
+    reason = F.concat(F.lit("the JSON has the field "), nearly, F.lit(f", the message {name}: give both the same name"))
+    return F.when(missing & (nearly != ""), reason)

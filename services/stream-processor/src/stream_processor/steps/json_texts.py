@@ -49,7 +49,6 @@ NOT_IN_THE_LOG = (
     " is not in the database's log, because it is large and did not change: set REPLICA IDENTITY FULL on the table, "
     "or in MySQL and MariaDB binlog_row_image=FULL"
 )
-
 DOUBLE = r"-?\d+\.\d+(?:E-?\d+)?"
 """A number as Java writes a double."""
 NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
