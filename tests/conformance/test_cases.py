@@ -19,4 +19,6 @@ def parameters() -> Iterator[object]:
 
 @pytest.mark.parametrize("case", list(parameters()))
 def test_the_case_is_as_it_says(case: Case, results: Results) -> None:
-    assert results.of(case) == []
+    wrong = results.of(case)
+
+    assert wrong == [], "\n".join(wrong)

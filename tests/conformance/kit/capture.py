@@ -15,6 +15,7 @@ from kit.domain_files import edit_pipelines, prefix_of, store_of
 from kit.servers import Servers
 from kit.sessions import Sessions
 from statecast_onboarding import import_command
+from statecast_onboarding.connector_file import JSON_CONVERTER
 from testkit.debezium import Connect, mariadb_connector
 from testkit.ports import free_port
 from testkit.server_process import ServerProcess
@@ -25,7 +26,10 @@ _PASSWORD = "database.password"
 _OF_MARIADB = {
     "decimal.handling.mode": "string",
     "tombstones.on.delete": "true",
+    "key.converter": JSON_CONVERTER,
+    "key.converter.schemas.enable": "false",
     "key.converter.replace.null.with.default": "false",
+    "value.converter": JSON_CONVERTER,
     "value.converter.replace.null.with.default": "false",
     "value.converter.schemas.enable": "true",
 }

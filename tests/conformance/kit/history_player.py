@@ -1,7 +1,7 @@
 """Plays random histories in PostgreSQL, many at once, and compares the served rows with SQL."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
@@ -97,16 +97,15 @@ def _run(session: psycopg.Connection, statement: Statement) -> None:
 
 def _truth(connection: psycopg.Connection, table: str, store: str) -> Mapping[str, object]:
     rows: Sequence[tuple[str, dict[str, object]]] = connection.execute(_STORES[store].format(table).encode()).fetchall()
-    of_sums = ("cents",) if store.startswith("summed") else ()
-    return {key: _as_message(row, ("history", "id", "rows", *of_sums)) for key, row in rows}
+    return {key: _as_message(row) for key, row in rows}
 
 
-def _as_message(row: Mapping[str, object], without_presence: Collection[str]) -> dict[str, object]:
+def _as_message(row: Mapping[str, object]) -> dict[str, object]:
     """A row as its message has it in JSON: unset where it is NULL, decimals with all their digits.
 
-    Fields that `import` declares without presence are unset where they are 0, too.
+    Columns that are NOT NULL have no presence, so they are left out where they are 0.
     """
-    zeros = {name for name in without_presence if row.get(name) == 0}
+    zeros = {name for name in ("history", "id") if row.get(name) == 0}
     kept = {name: value for name, value in row.items() if value is not None and name not in zeros}
     return {**kept, "weight": f"{kept['weight']:.2f}"} if "weight" in kept else kept
 

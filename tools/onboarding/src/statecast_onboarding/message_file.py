@@ -46,9 +46,11 @@ def _is_exact(column: Column) -> bool:
 
 
 def _sum(column: Column) -> Column:
+    """A sum of NULLs alone is NULL, so only `optional` tells it from zero."""
     if column.decimal is None:
-        return Column(column.name, "int64", False, note="The sum.")
-    return Column(column.name, "string", False, note="The sum.", decimal=Decimal(MAX_PRECISION, column.decimal.scale))
+        return Column(column.name, "int64", column.nullable, note="The sum.")
+    decimal = Decimal(MAX_PRECISION, column.decimal.scale)
+    return Column(column.name, "string", column.nullable, note="The sum.", decimal=decimal)
 
 
 def _aggregate(table: Table, group: Column) -> tuple[str, list[Column], str]:

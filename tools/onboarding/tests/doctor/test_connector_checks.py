@@ -83,6 +83,13 @@ def test_each_mistake_is_found(changed: Mapping[str, str], finding: tuple[str, s
     assert finding in levels({**SOUND, **changed})
 
 
+@pytest.mark.parametrize("name", ["key.converter", "value.converter"])
+def test_settings_of_a_converter_that_the_connector_does_not_name_are_ignored_by_connect(name: str) -> None:
+    config = {key: value for key, value in SOUND.items() if key != name}
+
+    assert ("FAIL", f"{name}.replace.null.with.default") in levels(config)
+
+
 def test_what_is_right_is_not_complained_about() -> None:
     right = {
         "value.converter.schemas.enable": "false",

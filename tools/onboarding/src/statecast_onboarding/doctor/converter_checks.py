@@ -21,6 +21,8 @@ def _converter(config: Mapping[str, str], name: str) -> Iterator[Finding]:
     if converter is None:
         text = f"is the worker's, which is not seen here: set it to {JSON_CONVERTER}"
         yield warn(name, f"{text}, and {name}.{_NULLS} to false, or NULL comes as the column's DEFAULT")
+        for setting in sorted(each for each in config if each.startswith(f"{name}.")):
+            yield fail(setting, f"is ignored by Connect, because {name} is not set here: set it to {JSON_CONVERTER}")
     elif converter != JSON_CONVERTER and name == "key.converter":
         yield warn(
             name, f"is {converter}: the key is read as JSON alone; set it to {JSON_CONVERTER}, or give source.key"
@@ -37,7 +39,7 @@ def _registry(converter: str) -> str:
 
 
 def _numbers(config: Mapping[str, str]) -> Iterator[Finding]:
-    schemas = config.get("value.converter.schemas.enable", "true") == "true"
+    schemas = "value.converter" not in config or config.get("value.converter.schemas.enable", "true") == "true"
     decimals, times = config.get("decimal.handling.mode", "precise"), config.get("time.precision.mode", "adaptive")
     if decimals == "precise" and not schemas:
         yield fail("decimal.handling.mode", "is precise, and without schemas nobody knows the scale: set it to string")
