@@ -11,6 +11,7 @@ import pytest
 from typing_extensions import override
 
 from statecast_client.__main__ import main as statecast
+from statecast_onboarding.connector_file import JSON_CONVERTER
 from testkit.debezium import CONNECTOR, running_connect
 from testkit.postgres import PostgresProcess
 
@@ -126,7 +127,7 @@ def test_a_wrong_file_of_the_domain_is_refused_by_its_key(
 def test_a_connector_with_values_that_are_no_texts_is_looked_at_as_connect_reads_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = {"value.converter.schemas.enable": True, "table.include.list": None}
+    settings = {"value.converter": JSON_CONVERTER, "value.converter.schemas.enable": True, "table.include.list": None}
     (tmp_path / "connector.json").write_text(json.dumps({**CONNECTOR_FILE, **settings}))
     write_domain(tmp_path / "pipelines", "shop.public.orders")
 
