@@ -1,8 +1,11 @@
 """Reads the dead letters of a topic, and counts those of each pipeline against its limit."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
+
+from confluent_kafka import KafkaException
 
 from statecast_service.kafka import KafkaSettings
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic, source_topics_of
@@ -66,6 +69,10 @@ Ends = Mapping[int, int]
 """By partition, how many records it has had."""
 
 
+MAX_KNOWN = 100_000
+"""Changes of a topic that are remembered from before the count. An earlier one counts if it is set aside again."""
+
+
 @dataclass
 class CountedChanges:
     """Counts changes, each once as far as the limit goes; what comes beyond it is a number and takes no memory."""
@@ -99,14 +106,16 @@ class _Letters:
     together: CountedChanges
     accepted: Ends
     next: dict[int, int] = field(default_factory=dict)
-    known: set[Place] = field(default_factory=set)
+    known: OrderedDict[Place, None] = field(default_factory=OrderedDict)
 
     def add(self, letter: DeadLetter) -> None:
         """Counts the letter, if it is to be counted."""
         self.next[letter.partition] = letter.offset + 1
         change = letter.origin or ("", letter.partition, letter.offset)
         if letter.offset < self.accepted.get(letter.partition, 0):
-            self.known.add(change)
+            self.known[change] = None
+            if len(self.known) > MAX_KNOWN:
+                self.known.popitem(last=False)
             # Partitions are read one by one: a later letter of the same change may have been counted.
             for count in (self.together, *self.by_pipeline.values()):
                 count.changes.discard(change)
