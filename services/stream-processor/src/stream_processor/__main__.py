@@ -125,7 +125,7 @@ def _accept(pipelines: Sequence[Pipeline], _: Contract, settings: Settings, __: 
 
     notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
     try:
-        limits = DeadLetterLimits(pipelines, Topics(settings).ends, partial(read_dead_letters, settings), notes)
+        limits = DeadLetterLimits(pipelines, Topics(settings).ends_of, partial(read_dead_letters, settings), notes)
         for topic in limits.by_topic:
             log.info("accepted", topic=topic, end=limits.accept(topic))
     except KafkaException as error:

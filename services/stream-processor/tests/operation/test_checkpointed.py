@@ -1,7 +1,7 @@
 """Which records of a keyed topic cannot be written again."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -31,13 +31,13 @@ class FakeTopics:
         self.away = False
         self.marks = 0
 
-    def ends(self, name: str) -> dict[int, int]:
+    def ends(self, names: Iterable[str]) -> dict[str, dict[int, int]]:
         if self.away:
             raise KafkaException("away")
-        return dict(self.ends_of[name])
+        return {name: dict(self.ends_of[name]) for name in names if name in self.ends_of}
 
     def readable_ends(self, name: str) -> dict[int, int]:
-        return {number: end - self.marks for number, end in self.ends(name).items()}
+        return {number: end - self.marks for number, end in self.ends_of[name].items()}
 
     def commit(self, topic: str, offsets: Mapping[int, int]) -> None:
         self.committed.append((topic, offsets))
@@ -110,6 +110,14 @@ def test_it_asks_the_broker_from_time_to_time_only(run: Run) -> None:
 
     assert len(run.look(after_s=INTERVAL_S / 2)) == 1
     assert len(run.look(after_s=INTERVAL_S / 2)) == 2
+
+
+def test_a_topic_that_is_gone_is_passed_over(run: Run) -> None:
+    orders = run.topics.ends_of.pop("orders")
+
+    assert run.look() == []
+    run.topics.ends_of["orders"] = orders
+    assert run.look() == [{0: 0}]
 
 
 def test_a_broker_that_is_away_is_asked_again(run: Run) -> None:

@@ -1,6 +1,6 @@
 """Dead letters as a real broker returns them, and their limit."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from statecast_service.kafka import KafkaSettings
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.metrics import Metrics
+from stream_processor.operation import dead_letters
 from stream_processor.operation.checkpoints import Checkpoints, LocalFiles
 from stream_processor.operation.dead_letters import CountedChanges, DeadLetter, DeadLetterLimits, read_dead_letters
 from stream_processor.operation.topics import Topics
@@ -36,10 +37,10 @@ class FakeLetters:
             headers = tuple((name, value.encode()) for name, value in values.items())
             self.letters.append(DeadLetter(0, len(self.letters), b"key", b"value", headers))
 
-    def ends(self, topic: str) -> dict[int, int]:
+    def ends(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
         """The end of the only partition."""
-        assert topic == TOPIC
-        return {0: len(self.letters)}
+        assert list(topics) == [TOPIC]
+        return {TOPIC: {0: len(self.letters)}}
 
     def read(self, topic: str, starts: Mapping[int, int]) -> list[DeadLetter]:
         """The letters from there on."""
@@ -198,6 +199,20 @@ def test_what_comes_beyond_the_limit_is_a_number_alone() -> None:
         count.add(("orders", 0, offset))
 
     assert (len(count), len(count.changes)) == (100, 6)
+
+
+def test_what_is_remembered_from_before_the_count_is_bounded(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "MAX_KNOWN", 10)
+    topic.add(*range(100), pipelines=BY_ITEM)
+    limits = begin()
+    limits.check(metrics)
+    topic.add(*range(90, 100), pipelines=BY_ITEM)
+    assert limits.check(metrics) == {}
+    topic.add(*range(6), pipelines=BY_ITEM)
+
+    assert limits.check(metrics)[BY_ITEM].startswith("6 dead letters")
 
 
 def test_a_stop_ends_the_count_which_goes_on_from_there(

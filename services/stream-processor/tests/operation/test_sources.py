@@ -23,7 +23,9 @@ class Watched:
         self.plans = [each.at(self.now) for each in plan(pipelines, dict.fromkeys(self.now, 1))]
         self.waiting: dict[int, Waiting] = {}
         self.registry, self.time_s, self.error = CollectorRegistry(), 0.0, False
-        self.watch = SourceWatch(self._states, lambda _: self.waiting, Metrics(self.registry), lambda: self.time_s)
+        self.watch = SourceWatch(
+            self._states, lambda names: dict.fromkeys(names, self.waiting), Metrics(self.registry), lambda: self.time_s
+        )
 
     def look(self, *ended: str) -> dict[str, str]:
         return self.watch.look(self.plans, ended)

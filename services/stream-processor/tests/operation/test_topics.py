@@ -157,7 +157,10 @@ def test_the_marker_of_a_transaction_is_no_record(
 
     assert topics.ends(topic) == {0: 4, 1: 1, 2: 0}
     assert topics.readable_ends(topic) == {0: 3, 1: 1, 2: 0}
-    assert topics.waiting(topic) == {}
+    assert topics.waiting([topic, "unknown"]) == {topic: {}}
+    assert topics.ends_of([topic, "unknown"]) == {topic: topics.ends(topic)}
+    with pytest.raises(KafkaException, match="no topic unknown"):
+        topics.ends("unknown")
 
 
 @pytest.mark.kafka
@@ -175,10 +178,10 @@ def test_records_of_an_open_transaction_wait_and_those_of_an_aborted_one_are_non
         each.produce(topic, b"record", partition=0)
         each.flush()
 
-    assert topics.waiting(topic) == {0: Waiting(since=0, records=2)}
+    assert topics.waiting([topic]) == {topic: {0: Waiting(since=0, records=2)}}
     assert topics.ends(topic) == topics.readable_ends(topic) == {0: 0, 1: 0}
     producer.abort_transaction()
-    wait_until(lambda: topics.waiting(topic) == {}, lambda: "the transaction is open")
+    wait_until(lambda: topics.waiting([topic]) == {topic: {}}, lambda: "the transaction is open")
     assert topics.ends(topic) == {0: 3, 1: 0}
     assert topics.readable_ends(topic) == {0: 2, 1: 0}
     assert [each.offset() for each in read_records(brokers, topic, {})] == [1]

@@ -5,7 +5,7 @@ all records before the offset were made from changes that a completed checkpoint
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -62,8 +62,8 @@ class CheckpointedGroup:
 class CheckpointedOffsets:
     """Follows the checkpoints of those of the queries that write keyed topics; more queries may come.
 
-    `ends` are those of a topic, `readable_ends` those that readers reach, which are slower to find; `clock` gives
-    seconds.
+    `ends` are those of the topics that exist, `readable_ends` those of a topic that readers reach, which are slower to
+    find; `clock` gives seconds.
 
     The end of the topic is noted first, and then the ends of the sources. Every record before the topic's end was made
     from changes before the sources' ends, by this process or one before it. Once a checkpoint holds the sources' ends,
@@ -71,7 +71,7 @@ class CheckpointedOffsets:
     an older one, or none.
     """
 
-    ends: Callable[[str], Ends]
+    ends: Callable[[Iterable[str]], Mapping[str, Ends]]
     readable_ends: Callable[[str], Ends]
     commit: Callable[[str, Ends], object]
     queries: Sequence[WatchedQuery]
@@ -89,27 +89,31 @@ class CheckpointedOffsets:
             return
         self._due = self.clock() + INTERVAL_S
         try:
+            # Asked in this order: what stands before the sinks' ends was made from changes before the sources' ends.
+            sinks = self.ends([each.plan.sink_topic for each in writers])
+            sources = self.ends({topic for each in writers for topic in each.plan.source_topics})
             for each in writers:
-                self._look_at(each)
+                if each.plan.sink_topic in sinks and sources.keys() >= {*each.plan.source_topics}:
+                    self._look_at(each, sinks[each.plan.sink_topic], sources)
         except KafkaException as error:
             log.warning("checkpointed offsets cannot be published now", reason=str(error))
 
-    def _look_at(self, query: WatchedQuery) -> None:
+    def _look_at(self, query: WatchedQuery, written: Ends, sources: Mapping[str, Ends]) -> None:
         sink = query.plan.sink_topic
-        sink_ends, source_ends = self._noted.get(sink) or (dict.fromkeys(self.ends(sink), 0), {})
+        sink_ends, source_ends = self._noted.get(sink) or (dict.fromkeys(written, 0), {})
         if query.has_checkpointed(source_ends):
             self.commit(sink, sink_ends)
-            written = self.ends(sink)
-            self._noted[sink] = written, {topic: self.ends(topic) for topic in query.plan.source_topics}
+            self._noted[sink] = written, {topic: sources[topic] for topic in query.plan.source_topics}
         else:
-            self._noted[sink] = sink_ends, {topic: self._reached(topic, ends) for topic, ends in source_ends.items()}
+            reached = {topic: self._reached(topic, ends, sources[topic]) for topic, ends in source_ends.items()}
+            self._noted[sink] = sink_ends, reached
 
-    def _reached(self, topic: str, ends: Ends) -> Ends:
-        """Returns the ends as far as a reader comes.
+    def _reached(self, topic: str, noted: Ends, now: Ends) -> Ends:
+        """Returns the noted ends as far as a reader comes.
 
         In a topic that nobody writes, a transaction's mark may be the last.
         """
-        if self.ends(topic) != ends:
-            return ends
+        if noted != now:
+            return noted
         readable = self.readable_ends(topic)
-        return {number: min(end, readable[number]) for number, end in ends.items()}
+        return {number: min(end, readable[number]) for number, end in noted.items()}

@@ -128,15 +128,15 @@ class DeadLetterLimits:
     """Counts the changes that each pipeline could not use, by their dead letters, against the limit of its file.
 
     They count from the first start, over restarts: a pipeline that starts again after its limit stops again at once,
-    and does not set aside another thousand records each time. `accept` begins a new count. `ends` gives those of a
-    topic, `read` its letters from the offsets of some partitions on, others from the beginning; both raise
-    KafkaException, and each use of the notes CheckpointsUnusableError. `stopping` says to leave off reading.
+    and does not set aside another thousand records each time. `accept` begins a new count. `ends` gives those of
+    the topics that exist, `read` a topic's letters from the offsets of some partitions on, others from the beginning;
+    both raise KafkaException, and each use of the notes CheckpointsUnusableError. `stopping` says to leave off reading.
     """
 
     def __init__(
         self,
         pipelines: Sequence[Pipeline],
-        ends: Callable[[str], Ends],
+        ends: Callable[[Iterable[str]], Mapping[str, Ends]],
         read: Callable[[str, Ends], Iterable[DeadLetter]],
         notes: Checkpoints,
         stopping: Callable[[], bool] = lambda: False,
@@ -160,9 +160,11 @@ class DeadLetterLimits:
 
     def check(self, metrics: Metrics) -> dict[str, str]:
         """Updates `too_many` and returns it; what `stopping` has interrupted changes nothing and goes on next time."""
-        too_many = {}
+        too_many, ends = {}, self._ends(self.by_topic)
         for topic, limits in self.by_topic.items():
-            letters = self._up_to_date(topic)
+            if topic not in ends:  # its pipeline has other troubles now
+                continue
+            letters = self._up_to_date(topic, ends[topic])
             if self._stopping():
                 return self.too_many
             metrics.dead_letters.labels(topic).set(len(letters.together))
@@ -177,14 +179,16 @@ class DeadLetterLimits:
         return too_many
 
     def accept(self, topic: str) -> int:
-        """Counts from now on; returns how many records the topic has had, which is the new beginning."""
-        ends = self._ends(topic)
+        """Counts from now on; returns how many records the topic has had, the new beginning. Raises KafkaException."""
+        ends = self._ends([topic]).get(topic)
+        if ends is None:
+            raise KafkaException(f"no offsets of {topic} are to be had")
         self._begin(topic, ends)
         return sum(ends.values())
 
-    def _up_to_date(self, topic: str) -> _Letters:
+    def _up_to_date(self, topic: str, ends: Ends) -> _Letters:
         """What has been read of the topic: all that stands on it now, unless `stopping` says to leave off."""
-        ends, letters = self._ends(topic), self._letters.get(topic)
+        letters = self._letters.get(topic)
         if letters is not None and _is_another(ends, letters.next):
             self._begin(topic, {})
         accepted = self._accepted(topic, ends)

@@ -70,7 +70,8 @@ class SinkTail:
         broker did if the topic says so. May block for some seconds when the broker is slow; raises KafkaException when
         it is gone.
         """
-        ends = {(name, number): end for name in self._names for number, end in self._topics.ends(name).items()}
+        topics = self._topics.ends_of(self._names)
+        ends = {(name, number): end for name, of_topic in topics.items() for number, end in of_topic.items()}
         last_ends, self._last_ends = self._last_ends, ends
         grown = {partition: end - last_ends.get(partition, end) for partition, end in ends.items()}
         written = dict.fromkeys(self._names, 0)

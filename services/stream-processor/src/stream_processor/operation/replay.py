@@ -147,7 +147,7 @@ def replay_all(pipelines: Sequence[Pipeline], settings: Settings, reason: str, d
             raise PipelineFileError(each.file, f"{each.section}.topic", f"{problem}; write the row anew")
     topics, producer = Topics(settings), ReplayProducer(settings)
     notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
-    limits = DeadLetterLimits(pipelines, topics.ends, partial(read_dead_letters, settings), notes)
+    limits = DeadLetterLimits(pipelines, topics.ends_of, partial(read_dead_letters, settings), notes)
     for source in dict.fromkeys(each.source_topic for each in readings):
         topic = dead_letter_topic(source)
         note = ReplayNote(notes, f"{topic}.replayed.json", topics.states([topic])[topic].id)

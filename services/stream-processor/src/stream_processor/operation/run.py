@@ -98,7 +98,7 @@ class Runner:
                 plans = [each.at(states) for each in plans]
                 plans = [replace(each, epoch=claim(checkpoints, each, topics.highest_epoch)) for each in plans]
             read = partial(read_dead_letters, self.settings)
-            limits = DeadLetterLimits(pipelines, topics.ends, read, checkpoints, self.stopping.is_set)
+            limits = DeadLetterLimits(pipelines, topics.ends_of, read, checkpoints, self.stopping.is_set)
             # Not counted, a limit would begin after what this run sets aside first.
             if not self._wait(lambda: self._uncounted(limits), LOOK_AT_START_S) or self.stopping.is_set():
                 return
@@ -179,7 +179,7 @@ class Runner:
         written, kafka = WrittenTopics(plans), self.settings
         with closing(SinkTail(kafka, written.topics)) as tail:
             checkpointed = CheckpointedOffsets(
-                topics.ends, topics.readable_ends, CheckpointedGroup(kafka).commit, starts.running
+                topics.ends_of, topics.readable_ends, CheckpointedGroup(kafka).commit, starts.running
             )
             output = Output(tail.look, written.queries, written.keyed, self.metrics)
             watch = SourceWatch(topics.states, topics.waiting, self.metrics)

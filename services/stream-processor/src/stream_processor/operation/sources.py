@@ -24,12 +24,12 @@ class SourceWatch:
     """Compares topics with their state when their queries were planned.
 
     A topic that was deleted and made anew has the same name and other records, and Spark reads new partitions by
-    itself. `states` gives those of topics that exist, `waiting` the records behind open transactions of one; both may
+    itself. `states` gives those of topics that exist, `waiting` the records behind their open transactions; both may
     raise KafkaException. `clock` gives seconds.
     """
 
     states: Callable[[Iterable[str]], Mapping[str, TopicState]]
-    waiting: Callable[[str], Mapping[int, Waiting]]
+    waiting: Callable[[Iterable[str]], Mapping[str, Mapping[int, Waiting]]]
     metrics: Metrics
     clock: Callable[[], float] = time.monotonic
     _due: float = field(default=0.0, init=False)
@@ -47,16 +47,16 @@ class SourceWatch:
             now = self.states({topic for each in plans for topic in each.topics})
             if self.clock() >= self._due:
                 self._due = self.clock() + TRANSACTIONS_S
-                for topic in sorted({topic for each in plans for topic in each.source_topics}):
-                    self._look_behind(topic)
+                sources = sorted({topic for each in plans for topic in each.source_topics})
+                for topic, waiting in self.waiting(sources).items():
+                    self._look_behind(topic, waiting)
         except KafkaException as error:
             log.warning("topics cannot be compared now", reason=str(error))
             return {}
         reasons = {each.name: next(_reasons(each, now, each.name in ended), None) for each in plans}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
-    def _look_behind(self, topic: str) -> None:
-        waiting = self.waiting(topic)
+    def _look_behind(self, topic: str, waiting: Mapping[int, Waiting]) -> None:
         self.metrics.waiting_records.labels(topic).set(sum(each.records for each in waiting.values()))
         for number, each in waiting.items():
             is_old = self._since.get((topic, number)) == each.since

@@ -91,9 +91,10 @@ class Topics:
         return None
 
     def partitions(self, names: Iterable[str]) -> dict[str, int]:
+        """Returns the number of partitions of those of the topics that exist."""
         self._admin.poll(0)  # a password that was changed meanwhile is taken from its file here
         existing = self._admin.list_topics(timeout=self._timeout_s).topics
-        return {name: len(existing[name].partitions) for name in names}
+        return {name: len(existing[name].partitions) for name in names if name in existing}
 
     def states(self, names: Iterable[str]) -> dict[str, TopicState]:
         """Those of the topics that exist."""
@@ -139,6 +140,13 @@ class Topics:
         """By partition, the next offset; where a transaction is open, its first: nothing behind it is read yet."""
         return self._offsets(name, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # not annotated
 
+    def ends_of(self, names: Iterable[str]) -> dict[str, dict[int, int]]:
+        """Returns the `ends` of several topics, by two requests for all.
+
+        Leaves out a topic that does not exist, is denied or has a partition without a leader: the others go on.
+        """
+        return self._all_offsets(names, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # not annotated
+
     def starts(self, name: str, starting_offsets: str) -> dict[int, int] | None:
         """By partition, where the topic is begun (statecast_domains.values); None for its beginning."""
         if starting_offsets == EARLIEST:
@@ -151,18 +159,50 @@ class Topics:
         # A partition without records since then has none to read yet.
         return {number: offset if offset >= 0 else ends[number] for number, offset in at.items()}
 
-    def waiting(self, name: str) -> dict[int, Waiting]:
-        """By partition, the records that wait behind an open transaction."""
-        ends = self.ends(name)
-        all_ends = self._offsets(name, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)  # type: ignore[no-untyped-call]  # not annotated
-        return {number: Waiting(end, all_ends[number] - end) for number, end in ends.items() if all_ends[number] > end}
+    def waiting(self, names: Iterable[str]) -> dict[str, dict[int, Waiting]]:
+        """By topic and partition, the records that wait behind an open transaction; asks as `ends_of` does."""
+        ends = self.ends_of(names)
+        all_ends = self._all_offsets(ends, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)  # type: ignore[no-untyped-call]  # not annotated
+        return {
+            name: {
+                number: Waiting(ends[name][number], end - ends[name][number])
+                for number, end in now.items()
+                if end > ends[name].get(number, end)
+            }
+            for name, now in all_ends.items()
+        }
 
-    def _offsets(
-        self, name: str, which: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
-    ) -> dict[int, int]:
-        requests = {TopicPartition(name, number): which for number in range(self.partitions([name])[name])}
-        offsets = self._admin.list_offsets(requests, isolation_level=isolation, request_timeout=self._timeout_s)
-        return {partition.partition: future.result().offset for partition, future in offsets.items()}
+    def _offsets(self, name: str, which: OffsetSpec) -> dict[int, int]:
+        answers = self._ask_offsets([name], which)
+        if name not in answers:
+            raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"no topic {name}"))
+        return {number: future.result().offset for number, future in answers[name].items()}
+
+    def _all_offsets(
+        self, names: Iterable[str], which: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> dict[str, dict[int, int]]:
+        offsets = {}
+        for name, answers in self._ask_offsets(names, which, isolation).items():
+            try:
+                offsets[name] = {number: future.result().offset for number, future in answers.items()}
+            except KafkaException as error:
+                if error.args[0].code() < 0:  # an error of the client's own: no broker has answered
+                    raise
+                log.debug("no offsets of a topic", topic=name, reason=str(error))
+        return offsets
+
+    def _ask_offsets(
+        self, names: Iterable[str], which: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> dict[str, dict[int, Any]]:
+        """Returns the answer about each partition of those of the topics that exist."""
+        counts = self.partitions(names)
+        requests = {TopicPartition(name, number): which for name, count in counts.items() for number in range(count)}
+        answers: dict[str, dict[int, Any]] = {name: {} for name in counts}
+        if requests:
+            asked = self._admin.list_offsets(requests, isolation_level=isolation, request_timeout=self._timeout_s)
+            for partition, future in asked.items():
+                answers[partition.topic][partition.partition] = future
+        return answers
 
     def readable_ends(self, name: str) -> dict[int, int]:
         """By partition, the offset after its last record.
