@@ -104,3 +104,4 @@ def test_it_has_no_port_before_it_listens(settings_class: "type[Settings]") -> N
 def test_others_answer_probes_by_the_same_rule() -> None:
     assert health_answer(None)[::2] == (200, b"ok\n")
     assert health_answer("draining")[::2] == (503, b"draining\n")
+    assert health_answer(None, ["one is stopped"])[::2] == (200, b"ok\none is stopped\n")

@@ -1,7 +1,7 @@
 """Serves /metrics, /healthz and /readyz over HTTP, from threads of its own."""
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -30,10 +30,10 @@ class Answer(NamedTuple):
     body: bytes
 
 
-def health_answer(reason: str | None) -> Answer:
-    """Returns what /healthz and /readyz answer: 200 and `ok`, or 503 and the reason."""
+def health_answer(reason: str | None, notes: Sequence[str] = ()) -> Answer:
+    """Returns the answer of /healthz and /readyz: 200 and `ok`, or 503 and the reason; a line of each note follows."""
     status = HTTPStatus.OK if reason is None else HTTPStatus.SERVICE_UNAVAILABLE
-    return Answer(status, TEXT, f"{reason or 'ok'}\n".encode())
+    return Answer(status, TEXT, "".join(f"{line}\n" for line in (reason or "ok", *notes)).encode())
 
 
 class MetricsSettings(Protocol):
@@ -57,13 +57,17 @@ class HealthServer:
         *,
         readiness: Reason,
         liveness: Reason = lambda: None,
+        notes: Callable[[], Sequence[str]] = lambda: (),
     ) -> None:
-        """Both probes are asked from other threads, at any time."""
+        """Both probes, and the `notes` that /readyz tells beside its reason, are asked from other threads, at any time.
+
+        A note is a line about a part that does not work, while the service does.
+        """
         self._settings = settings
         self._paths: Mapping[str, Callable[[], Answer]] = {
             "/metrics": lambda: Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(registry)),
             "/healthz": lambda: health_answer(liveness()),
-            "/readyz": lambda: health_answer(readiness()),
+            "/readyz": lambda: health_answer(readiness(), notes()),
         }
         self._server: ThreadingHTTPServer | None = None
         self._thread: Thread | None = None
