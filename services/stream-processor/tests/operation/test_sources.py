@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.metrics import Metrics
-from stream_processor.operation.plan import TopicState, plan, topics_of
+from stream_processor.operation.plan import UNSEEN, TopicState, plan, topics_of
 from stream_processor.operation.sources import TRANSACTIONS_S, SourceWatch
 from stream_processor.operation.topics import Waiting
 
@@ -67,6 +67,13 @@ def test_partitions_that_come_are_refused_where_they_change_the_order_or_the_pla
     assert watched.look()["invoices-with-store"].endswith("start it anew")
     watched.now |= {"stores-by-key": TopicState("A", 1), "orders-by-key": TopicState("A", 4)}
     assert watched.look().keys() == {"orders-by-key"}
+
+
+def test_a_topic_that_the_acls_hide_says_nothing(shipped: Callable[..., Pipeline]) -> None:
+    watched = Watched(shipped("orders-by-key"), shipped("invoices-by-store"))
+
+    watched.now |= {"orders": UNSEEN, "invoices-by-store": TopicState("B", 1)}
+    assert watched.look("orders-by-key").keys() == {"invoices-by-store"}
 
 
 def test_a_table_without_state_reads_partitions_that_come(shipped: Callable[..., Pipeline]) -> None:

@@ -40,6 +40,10 @@ class TopicState:
     partitions: int
 
 
+UNSEEN = TopicState("", 0)
+"""The state of a topic that the ACLs hide."""
+
+
 @dataclass(frozen=True)
 class QueryPlan:
     """One streaming query.

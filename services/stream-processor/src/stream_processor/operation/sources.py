@@ -8,7 +8,7 @@ import structlog
 from confluent_kafka import KafkaException
 
 from stream_processor.metrics import Metrics
-from stream_processor.operation.plan import START_ANEW, QueryPlan, TopicState
+from stream_processor.operation.plan import START_ANEW, UNSEEN, QueryPlan, TopicState
 from stream_processor.operation.topics import Waiting
 
 log = structlog.get_logger()
@@ -77,6 +77,8 @@ def _reasons(plan: QueryPlan, now: Mapping[str, TopicState], ended: bool) -> Ite
     """Finds the reasons why the query must not go on with its topics as they are."""
     for topic, before in plan.topics.items():
         after = now.get(topic, before)
+        if after == UNSEEN:
+            continue
         if ended and topic not in now:
             yield f"{topic} was deleted: {MADE_ANEW}"
         elif after.id != before.id:

@@ -32,7 +32,7 @@ from stream_processor.definition.pipeline import (
     source_topics_of,
 )
 from stream_processor.errors import ConfigurationError
-from stream_processor.operation.plan import TopicState
+from stream_processor.operation.plan import UNSEEN, TopicState
 from stream_processor.steps.keyed_topic import BESIDE_PAYLOAD, MAX_REQUEST_BYTES, TOMBSTONE_HEADER
 
 log = structlog.get_logger()
@@ -77,12 +77,21 @@ class Topics:
 
         `access` has operations, as Kafka calls them, by topic. Never raises.
         """
+        return self.missing_of({"": access}).get("")
+
+    def missing_of(self, accesses: Mapping[str, Mapping[str, Iterable[str]]]) -> dict[str, str]:
+        """Returns what `missing` does of each access, by the same names, where it is not None; by one request."""
+        names = {topic for access in accesses.values() for topic in access}
         try:
-            allowed = {name: self._allowed(future) for name, future in self._describe(access, True).items()}
+            allowed = {name: self._allowed(future) for name, future in self._describe(names, True).items()}
         except KafkaException:
             self._admin.poll(0)  # says that the broker refuses the connection, if it does
-            return f"no answer from Kafka at {self._bootstrap}"
-        absent = sorted(name for name, operations in allowed.items() if operations is None)
+            return dict.fromkeys(accesses, f"no answer from Kafka at {self._bootstrap}")
+        reasons = {name: self._refusal(access, allowed) for name, access in accesses.items()}
+        return {name: reason for name, reason in reasons.items() if reason is not None}
+
+    def _refusal(self, access: Mapping[str, Iterable[str]], allowed: Mapping[str, set[str] | None]) -> str | None:
+        absent = sorted(name for name in access if allowed[name] is None)
         if absent:
             return f"no topic {', '.join(absent)} at {self._bootstrap}"
         for name in sorted(access):
@@ -97,14 +106,19 @@ class Topics:
         return {name: len(existing[name].partitions) for name in names if name in existing}
 
     def states(self, names: Iterable[str]) -> dict[str, TopicState]:
-        """Those of the topics that exist."""
+        """Those of the topics that exist; UNSEEN for one that the ACLs hide."""
         self._admin.poll(0)  # a password that was changed meanwhile is taken from its file here
-        described = {name: self._existing(future) for name, future in self._describe(names).items()}
-        return {
-            name: TopicState(str(each.topic_id), len(each.partitions))
-            for name, each in described.items()
-            if each is not None
-        }
+        states = {name: self._state(future) for name, future in self._describe(names).items()}
+        return {name: state for name, state in states.items() if state is not None}
+
+    def _state(self, described: Any) -> TopicState | None:
+        try:
+            existing = self._existing(described)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                return UNSEEN
+            raise
+        return existing and TopicState(str(existing.topic_id), len(existing.partitions))
 
     def _describe(self, names: Iterable[str], authorized: bool = False) -> dict[str, Any]:
         topics = TopicCollection(list(names))
