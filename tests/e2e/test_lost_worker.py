@@ -54,7 +54,7 @@ def stack_on_cluster(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_lost_worker_costs_a_restart_and_no_read(
+def test_a_lost_worker_costs_no_restart_and_no_read(
     stack_on_cluster: RunningStack, cluster: Cluster, record_testsuite_property: Callable[[str, object], None]
 ) -> None:
     stack, changes = stack_on_cluster, OrderChanges(OrderSource(stack_on_cluster.file.kafka.bootstrap), 1, CHANGES)
@@ -77,8 +77,6 @@ def test_a_lost_worker_costs_a_restart_and_no_read(
             restarts = stack.entry(PROCESSOR).restarts
             killed_at = time.monotonic()
             cluster.kill_worker("worker-1")
-            wait_until(lambda: stack.entry(PROCESSOR).restarts > restarts, "the processor ends", timeout_s=120)
-            record_testsuite_property("ended_after_s", round(time.monotonic() - killed_at, 1))
             first = OrderSource(stack.file.kafka.bootstrap).place("customer-0001", {"item-a": 1}).order_id
             lookups.wait_for("orders-by-key", StateKey(group=first))
             record_testsuite_property("changes_visible_after_s", round(time.monotonic() - killed_at, 1))
@@ -87,7 +85,7 @@ def test_a_lost_worker_costs_a_restart_and_no_read(
         eventually(lambda: assert_all_told(watching, history), timeout_s=120)
     lookups.close()
 
-    assert stack.entry(PROCESSOR).restarts == restarts + 1
+    assert stack.entry(PROCESSOR).restarts == restarts
     assert [failure for reader in readers for failure in reader.failures] == []
     assert [step for reader in readers for step in reader.backward] == []
     for order_id, updates in watchers[0].updates.items():

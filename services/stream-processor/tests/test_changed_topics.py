@@ -124,5 +124,10 @@ def test_a_pipeline_stands_still_alone_when_its_topic_grows_or_is_made_anew(
 
     told = processor.log.count(GROWN)
     processor.start()
-    assert processor.wait_end() == 2
+    processor.wait_ready()
+    scene.write("kept", "newer", 2)
+    wait_for(lambda: scene.rows("kept")["s2"] == "newer")
     assert processor.log.count(GROWN) == told + 1
+    assert "growing-latest.yaml is refused: " in processor.get("/readyz")[1]
+    assert processor.metric("stream_processor_refused_files") == 2
+    assert processor.stop() == 0

@@ -52,9 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         contract = Contract(settings.with_descriptors(MessageTypes.read).descriptor_set)
         if options.command == "check":
             return _check(files, contract)
-        pipelines = [pipeline_check.read(file, contract) for file in files]
-        check_together(pipelines)
-        options.run(pipelines, contract, settings, options)
+        options.run(files, contract, settings, options)
     except ServiceError as error:
         sys.stderr.write(f"stream-processor: {error}\n")
         return error.exit_status
@@ -84,7 +82,14 @@ def _check_beside(file: Path, pipeline: Pipeline) -> None:
             raise PipelineFileError(str(file), key, problem)
 
 
-def _run(pipelines: Sequence[Pipeline], contract: Contract, settings: Settings, options: Namespace) -> None:
+def _read_all(files: Sequence[Path], contract: Contract) -> list[Pipeline]:
+    """Returns the pipelines of all files. Raises DomainFileError for the first that is wrong."""
+    pipelines = [pipeline_check.read(file, contract) for file in files]
+    check_together(pipelines)
+    return pipelines
+
+
+def _run(files: Sequence[Path], contract: Contract, settings: Settings, options: Namespace) -> None:
     from stream_processor.operation.run import Runner
 
     stopping = Event()
@@ -94,17 +99,19 @@ def _run(pipelines: Sequence[Pipeline], contract: Contract, settings: Settings, 
     configure_logs(stream=status)
     metrics = Metrics(CollectorRegistry())
     readiness = Readiness(metrics)
-    with HealthServer(settings, metrics.registry, readiness=lambda: readiness.reason) as health:
+    probe, notes = lambda: readiness.reason, lambda: readiness.notes
+    with HealthServer(settings, metrics.registry, readiness=probe, notes=notes) as health:
         log.info("serving metrics and health", host=settings.metrics_host, port=health.port)
         show = status.show if status else lambda _: None
         directories = [path for path in options.files if path.is_dir()]
-        Runner(settings, contract, metrics, readiness, stopping, show, directories).run(pipelines)
+        Runner(settings, contract, metrics, readiness, stopping, show, directories).run(files)
 
 
-def _explain(pipelines: Sequence[Pipeline], contract: Contract, settings: Settings, _: Namespace) -> None:
+def _explain(files: Sequence[Path], contract: Contract, settings: Settings, _: Namespace) -> None:
     from stream_processor.operation.queries import physical_plan
     from stream_processor.operation.session import start_session, stop
 
+    pipelines = _read_all(files, contract)
     for pipeline in pipelines:
         sys.stdout.write("\n".join(explain(pipeline)) + "\n\n")
     sys.stdout.flush()
@@ -117,12 +124,13 @@ def _explain(pipelines: Sequence[Pipeline], contract: Contract, settings: Settin
         stop(spark, [])
 
 
-def _accept(pipelines: Sequence[Pipeline], _: Contract, settings: Settings, __: Namespace) -> None:
+def _accept(files: Sequence[Path], contract: Contract, settings: Settings, _: Namespace) -> None:
     from stream_processor.operation.checkpoints import open_checkpoints
     from stream_processor.operation.dead_letters import DeadLetterLimits, read_dead_letters
     from stream_processor.operation.session import start_session
     from stream_processor.operation.topics import Topics
 
+    pipelines = _read_all(files, contract)
     notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
     try:
         limits = DeadLetterLimits(pipelines, Topics(settings).ends_of, partial(read_dead_letters, settings), notes)
@@ -132,9 +140,10 @@ def _accept(pipelines: Sequence[Pipeline], _: Contract, settings: Settings, __: 
         raise ConfigurationError(f"no answer from Kafka at {settings.kafka_bootstrap}: {error}") from error
 
 
-def _replay(pipelines: Sequence[Pipeline], _: Contract, settings: Settings, options: Namespace) -> None:
+def _replay(files: Sequence[Path], contract: Contract, settings: Settings, options: Namespace) -> None:
     from stream_processor.operation.replay import replay_all
 
+    pipelines = _read_all(files, contract)
     try:
         replay_all(pipelines, settings, options.reason, options.dry_run)
     except KafkaException as error:

@@ -38,7 +38,11 @@ class RuntimeFailure(ServiceError):  # noqa: N818  the family of errors, not an 
 
 
 class QueryFailedError(RuntimeFailure):
-    """A query ended; the others are stopped."""
+    """A query cannot start; it is tried again, and the others go on."""
+
+
+class SparkLostError(RuntimeFailure):
+    """Spark's JVM has ended, and all queries with it."""
 
 
 class BrokerLostError(RuntimeFailure):
@@ -46,7 +50,7 @@ class BrokerLostError(RuntimeFailure):
 
 
 class StandstillError(RuntimeFailure):
-    """Each pipeline has too many dead letters, or lost its topic; starting again does not help."""
+    """Each pipeline stands still: it has too many dead letters, lost its topic or failed too often."""
 
 
 class CheckpointsTakenError(RuntimeFailure):

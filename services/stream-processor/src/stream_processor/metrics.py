@@ -3,6 +3,7 @@
 Counts of a real-time query move at its checkpoints, not with each record: that is when Spark reports them.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -35,7 +36,9 @@ class Metrics:
         self.last_checkpoint = gauge(
             "last_checkpoint_timestamp_seconds", "Time of the last checkpoint, in seconds since 1970", query
         )
-        self.query_up = gauge("query_up", "1 while the query is active; 0 when it has to stand still", query)
+        self.query_up = gauge("query_up", "1 while the query is active; 0 when it has failed or stands still", query)
+        # After each it is started again, until there were too many in a row.
+        self.query_failures = counter("query_failures", "Times that the query has ended by itself", query)
         self.input_rows = counter("input_rows", "Source records read, also those that become dead letters", query)
         self.input_rate = gauge("input_rows_per_second", "Source records read a second, over the last batch", query)
         # Each record that was read ends in one of them (docs/glossary.md), so their sum is the records read.
@@ -61,11 +64,15 @@ class Metrics:
 
 
 class Readiness:
-    """Why the service is not ready; None when it is. One thread writes, others read."""
+    """Why the service is not ready; None when it is. One thread writes, others read.
+
+    `notes` are lines about pipelines that do not run. They do not make the service unready: the others work.
+    """
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self.reason: str | None = "starting"
+        self.notes: Sequence[str] = ()
 
     def report(self, reason: str | None) -> None:
         """Answers /readyz with 503 and this reason from now on, or with 200 if there is none."""

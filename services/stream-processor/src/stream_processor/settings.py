@@ -33,7 +33,19 @@ class Settings(KafkaSettings, DescriptorSettings):
         default=32,
         ge=0,
         le=1000,
-        description="Task slots of a local master beyond those needed, for pipelines that are added to a directory.",
+        description="Task slots of a local master beyond those needed, for pipelines that come later.",
+    )
+    topics_wait_s: float = Field(
+        default=30.0,
+        ge=0,
+        le=3600,
+        description="Seconds that a start waits for topics of some pipelines once others have theirs, and start alone.",
+    )
+    max_failures: int = Field(
+        default=5,
+        ge=1,
+        le=1000,
+        description="Failures in a row after which a pipeline stays stopped; five minutes without one end the row.",
     )
     driver_memory: str = Field(default="1g", pattern=r"^\d+[mg]$", description="The heap of Spark's driver.")
     java_options: str = Field(

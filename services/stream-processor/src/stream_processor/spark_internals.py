@@ -19,6 +19,8 @@ from pyspark.sql.types import DataType
 
 JVM_LOST = (Py4JError, OSError)
 """Errors that any call raises when Spark's JVM has ended."""
+JVM_REFUSALS = (Py4JJavaError, PySparkException)
+"""Errors of a call that the JVM has refused; it lives."""
 JVM_ERRORS = (*JVM_LOST, PySparkException)
 """Errors that a call raises when the JVM has ended or refuses."""
 
@@ -148,10 +150,14 @@ def plan_text(frame: DataFrame) -> str:
     return str(_jvm(frame.sparkSession).PythonSQLUtils.explainString(execution, "simple"))
 
 
-def task_slots(spark: SparkSession) -> int:
-    """The task slots of all executors that have registered, taken or free; a local master looks like a cluster."""
+def task_slots(spark: SparkSession) -> tuple[int, int]:
+    """The task slots of all executors that have registered, and those with a task; a local master is like a cluster.
+
+    A task that was told to end counts until it has.
+    """
     alive = cast(Any, spark.sparkContext._jsc).sc().statusStore().executorList(True)
-    return sum(int(alive.apply(number).maxTasks()) for number in range(alive.size()))
+    executors = [alive.apply(number) for number in range(alive.size())]
+    return sum(int(each.maxTasks()) for each in executors), sum(int(each.activeTasks()) for each in executors)
 
 
 def end_jvm_with_this_process(spark: SparkSession) -> None:

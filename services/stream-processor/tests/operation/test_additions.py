@@ -13,10 +13,13 @@ from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract
 from stream_processor.metrics import Metrics
 from stream_processor.operation.additions import Additions, PipelineDirectories
+from stream_processor.operation.admission import RefusedFiles
 from stream_processor.operation.checkpoints import Checkpoints, LocalFiles
 from stream_processor.operation.dead_letters import DeadLetterLimits
+from stream_processor.operation.first_loads import FirstLoads
 from stream_processor.operation.plan import TopicState, plan, topics_of
-from stream_processor.operation.starts import FirstLoads, Starts
+from stream_processor.operation.restarts import MAX_PAUSE_S, Restarts
+from stream_processor.operation.starts import Slots, Starts, Waiting
 from stream_processor.settings import Settings
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
 
@@ -77,10 +80,23 @@ class Run:
         checkpoints = Checkpoints(str(root / "checkpoints"), LocalFiles())
         limits = DeadLetterLimits(pipelines, lambda _: {}, lambda *_: [], checkpoints)
         loads = FirstLoads(plans, lambda _: False, lambda _: {})
-        held = [(each, cast(Any, Prepared(None))) for each in plans]
-        self.starts = Starts(held, loads, FakeTasks(1).running, self.metrics)
+        waiting = [Waiting(each, cast(Any, Prepared(None))) for each in plans]
+        self.now = 0.0
+        self.starts = Starts(
+            waiting,
+            loads,
+            FakeTasks(1).running,
+            self.metrics,
+            Restarts(2),
+            lambda again: (again, cast(Any, Prepared(self.error))),
+            lambda _: {},
+            lambda: Slots(self.slots, 0),
+            clock=lambda: self.now,
+        )
+        self.refused_files = RefusedFiles(self.metrics)
         self.additions = Additions(
             PipelineDirectories([self.directory], [first], self.settings),
+            self.refused_files,
             pipelines,
             list(plans),
             self.starts,
@@ -104,10 +120,11 @@ class Run:
         """Looks until the files in the directory have settled; returns the errors and warnings that were logged."""
         with capture_logs() as logs:
             for _ in range(3):
+                self.now += MAX_PAUSE_S
                 self.additions.look()
-                self.starts.drop_failed()
+                self.starts.take_failed()
                 self.starts.start()
-            self.starts.drop_failed()
+            self.starts.take_failed()
         return [f"{each['event']} {each.get('reason', '')}" for each in logs if each["log_level"] != "info"]
 
     @property
@@ -185,25 +202,65 @@ def test_a_pipeline_without_task_slots_says_that_the_process_must_be_started_ane
     assert (run.running, run.refused) == (BEFORE, 1)
 
 
-def test_files_that_change_or_go_are_told_and_their_pipelines_go_on(run: Run) -> None:
-    run.copy("orders-by-key", where="status = 'PAID'")
+def test_a_changed_file_starts_its_own_pipeline_again(run: Run) -> None:
+    run.copy("orders-by-item")
+    run.look()
+    before = {each.plan.name: each for each in run.starts.running}
+    run.copy("orders-by-key", trigger={"mode": "realtime", "checkpoint": "7s"})
+
+    assert run.look() == []
+    now = {each.plan.name: each for each in run.starts.running}
+    assert now.keys() == before.keys()
+    assert {name for name in now if now[name] is not before[name]} == {"orders-by-key"}
+    assert now["orders-by-key"].plan.trigger.checkpoint.total_seconds() == 7
+    assert [each.name for each in run.additions.pipelines].count("orders-by-key") == 1
+
+
+def test_a_changed_file_that_means_the_same_starts_nothing_again(run: Run) -> None:
+    before = list(run.starts.running)
+    file = run.directory / "orders-by-key.yaml"
+    file.write_text(file.read_text() + "# a comment\n")
+
+    assert run.look() == []
+    assert run.starts.running == before
+
+
+def test_a_change_that_needs_a_new_generation_is_refused_and_the_pipeline_goes_on(run: Run, tmp_path: Path) -> None:
+    run.additions.checkpoints.replace("orders-by-key.json", {"epoch": 1, "where": None})
+    (tmp_path / "checkpoints" / "orders-by-key").mkdir()
+    before = list(run.starts.running)
+    run.copy("orders-by-key", where="total_cents > 0")
     [changed] = run.look()
+
+    assert "changed since the checkpoint" in changed
+    assert (run.starts.running, run.refused) == (before, 1)
+
+
+def test_a_file_with_another_name_replaces_its_pipeline(run: Run) -> None:
+    run.copy("orders-by-key", name="orders-g2", sink={"topic": "orders.g2"})
+
+    assert run.look() == []
+    assert "orders-g2" in run.running
+    assert "orders-by-key" not in run.running
+
+
+def test_the_pipeline_of_a_file_that_goes_goes_on(run: Run) -> None:
     (run.directory / "orders-by-key.yaml").unlink()
     [gone] = run.look()
 
-    assert changed.startswith("the file has changed; its pipeline goes on as it is")
-    assert gone.startswith("the file is gone; its pipeline goes on as it is")
+    assert gone.startswith("the file is gone; its pipeline goes on")
+    assert run.look() == []
     assert run.running == BEFORE
 
 
-def test_a_query_that_ends_before_it_has_started_ends_no_other(run: Run) -> None:
+def test_an_added_query_that_fails_stays_stopped_after_some_starts_and_ends_no_other(run: Run) -> None:
     run.error = ValueError("no such plan")
     run.copy("orders-by-item")
-    problems = run.look()
+    run.look()
+    run.look()
 
-    assert len(problems) == 2
-    assert all("an added pipeline has ended; the others go on" in each for each in problems)
     assert run.running == BEFORE
+    assert {*run.starts.stopped} == ADDED
 
 
 def test_what_a_config_map_swaps_is_no_change(run: Run) -> None:

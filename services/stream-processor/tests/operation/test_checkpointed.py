@@ -48,13 +48,18 @@ class Run:
 
     def __init__(self, pipeline: Pipeline) -> None:
         [planned, _] = plan([pipeline], {"orders": 2, "orders-by-key": 1, "orders.dead-letter": 1})
-        self.query = WatchedQuery(planned, cast(Any, FakeQuery([])), FakeTasks(8).running, Metrics(CollectorRegistry()))
+        self._plan, self._metrics, self._running = planned, Metrics(CollectorRegistry()), list[WatchedQuery]()
+        self.start_again()
         self.topics = FakeTopics()
         self.now = 0.0
         topics = self.topics
         self._offsets = CheckpointedOffsets(
-            topics.ends, topics.readable_ends, topics.commit, [self.query], lambda: self.now
+            topics.ends, topics.readable_ends, topics.commit, self._running, lambda: self.now
         )
+
+    def start_again(self) -> None:
+        self.query = WatchedQuery(self._plan, cast(Any, FakeQuery([])), FakeTasks(8).running, self._metrics)
+        self._running[:] = [self.query]
 
     def look(self, after_s: float = INTERVAL_S) -> list[Mapping[int, int]]:
         """Returns the ends that have been published by then."""
@@ -102,6 +107,18 @@ def test_what_a_process_before_wrote_counts_only_when_this_one_has_come_as_far(r
     run.query.checkpointed = {"orders": {0: 100}}
 
     assert run.look() == [{0: 0}, {0: 100}]
+
+
+def test_a_query_that_is_started_again_takes_back_what_was_published(run: Run) -> None:
+    run.topics.ends_of |= {"orders": {0: 50, 1: 0}, "orders-by-key": {0: 40}}
+    run.look()
+    run.query.checkpointed = {"orders": {0: 50}}
+    run.look()
+    run.start_again()
+
+    assert run.look(after_s=0) == [{0: 0}, {0: 40}, {0: 0}]
+    run.query.checkpointed = {"orders": {0: 50}}
+    assert run.look()[3:] == [{0: 40}]
 
 
 def test_it_asks_the_broker_from_time_to_time_only(run: Run) -> None:

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JNetworkError
 from structlog.testing import capture_logs
 
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.errors import QueryFailedError
+from stream_processor.errors import SparkLostError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.monitoring import WatchedQuery, look_at_all
 from stream_processor.operation.plan import plan
@@ -60,15 +60,29 @@ def test_a_micro_batch_query_has_started_when_it_waits_for_data(watched: Callabl
     assert watched_query.started
 
 
-def test_the_end_of_a_query_is_told_in_one_line(watched: Callable[..., WatchedQuery]) -> None:
+def test_the_end_of_a_query_is_told_in_one_line(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
     error = RuntimeError("[STREAM_FAILED] Query [id = 1] terminated with exception: no disk\n at Some.where")
+    failed = watched(FakeQuery([], error), FakeTasks(8))
+    failed.look()
 
-    with pytest.raises(QueryFailedError, match=r"^the query orders-by-key has ended: no disk$"):
-        watched(FakeQuery([], error), FakeTasks(8)).look()
+    assert failed.failure() == "no disk"
+    assert value(metrics, "query_up") == 0
+
+
+def test_it_is_not_ready_before_any_query_runs_and_stays_ready_when_one_starts_again(
+    watched: Callable[..., WatchedQuery], metrics: Metrics
+) -> None:
+    readiness = Readiness(metrics)
+    look_at_all([], readiness)
+    assert readiness.reason == "no query runs"
+    look_at_all([watched(FakeQuery([]), FakeTasks(8))], readiness)
+    look_at_all([watched(FakeQuery([]), FakeTasks(0))], readiness)
+
+    assert readiness.reason is None
 
 
 def test_the_end_of_the_jvm_is_told(watched: Callable[..., WatchedQuery]) -> None:
-    with pytest.raises(QueryFailedError, match="JVM has ended"):
+    with pytest.raises(SparkLostError, match="JVM has ended"):
         watched(FakeQuery([]), FakeTasks(Py4JNetworkError("gone"))).look()
 
 

@@ -35,6 +35,10 @@ class FakeQuery:
         """The newest report."""
         return self.recentProgress[-1] if self.recentProgress else None
 
+    def stop(self) -> None:
+        """Ends the query without an error."""
+        self.isActive = False
+
     def exception(self) -> Exception | None:
         """The error with which the query has ended."""
         return self._error

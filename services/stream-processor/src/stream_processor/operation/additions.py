@@ -1,4 +1,4 @@
-"""Adds pipelines to a run: follows the run's directories, and starts the sound pipelines beside those that run."""
+"""Follows the directories of a run: starts the pipelines of new files, and those of changed files again."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +21,7 @@ from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic, inputs_of, source_topics_of
 from stream_processor.errors import CheckpointsUnusableError, TooFewSlotsError, TopicsMissingError
 from stream_processor.metrics import Metrics
+from stream_processor.operation.admission import RefusedFiles
 from stream_processor.operation.checkpoints import Checkpoints, claim
 from stream_processor.operation.dead_letters import DeadLetterLimits
 from stream_processor.operation.plan import (
@@ -33,7 +34,7 @@ from stream_processor.operation.plan import (
     slots_needed,
     topics_of,
 )
-from stream_processor.operation.starts import Starts
+from stream_processor.operation.starts import Starts, Waiting
 from stream_processor.operation.topics import Topics, check_kept, with_record_limits
 from stream_processor.settings import Settings
 
@@ -43,30 +44,33 @@ Content = bytes | str
 
 
 class PipelineDirectories:
-    """Tells which files in the directories have come since the run began. Others are followed for the log alone."""
+    """Follows the files in the directories: tells those that have come or changed since their pipelines began."""
 
     def __init__(self, directories: Sequence[Path], running: Sequence[Path], settings: Settings) -> None:
         """`running` are the files of the pipelines that the run began with."""
+        self._directories = directories
         self._settled = Settled(lambda: (self._read(directories), state_of(settings.descriptors)))
-        self._running: dict[Path, Content] = {file: content_of(file) for file in running if _is_in(file, directories)}
-        self._told: set[tuple[Path, Content | None]] = set()
+        self._running: dict[Path, Content] = {file: content_of(file) for file in running if self.follows(file)}
+        self._gone: set[Path] = set()
 
-    def new(self) -> list[Path] | None:
-        """The files that are not of the run, when anything has changed; None without a change."""
+    def follows(self, file: Path) -> bool:
+        """Whether the file is in one of the directories."""
+        return any(file.is_relative_to(directory) for directory in self._directories)
+
+    def changed(self) -> list[Path] | None:
+        """The files that are not run as they are now, when anything has changed; None without a change."""
         if (news := self._settled.news()) is None:
             return None
         contents, _ = news
-        for file, content in self._running.items():
-            now = contents.get(file)
-            if now != content and (file, now) not in self._told:
-                self._told.add((file, now))
-                event = "the file is gone" if now is None else "the file has changed"
-                log.warning(f"{event}; its pipeline goes on as it is until the process is started anew", file=str(file))
-        return [file for file in contents if file not in self._running]
+        for file in self._running.keys() - contents.keys() - self._gone:
+            log.warning("the file is gone; its pipeline goes on until the process is started anew", file=str(file))
+        self._gone = {*self._running} - {*contents}
+        return [file for file, content in contents.items() if self._running.get(file) != content]
 
     def taken(self, file: Path) -> None:
-        """Notes that the pipeline of the file is of the run now."""
-        self._running[file] = content_of(file)
+        """Notes that the pipeline of the file is run as the file is now."""
+        if self.follows(file):
+            self._running[file] = content_of(file)
 
     @staticmethod
     def _read(directories: Sequence[Path]) -> dict[Path, Content]:
@@ -77,21 +81,18 @@ class PipelineDirectories:
         return contents
 
 
-def _is_in(file: Path, directories: Sequence[Path]) -> bool:
-    return any(file.is_relative_to(directory) for directory in directories)
-
-
 @dataclass
 class Additions:
-    """Starts the pipelines of new files, one after the other; none of them touches a query that runs.
+    """Starts the pipelines of new files, and those of changed files again, one after the other; touches no other query.
 
-    A wrong file is logged once, and so is a file with a pipeline that does not fit beside the others. Both are counted
-    in the metrics until they are right. A pipeline without its topics is looked at again. `slots` returns the number of
-    task slots. A real-time query that does not find its own slots ends at once, so a pipeline that needs more slots
-    than there are waits for the next start of the process.
+    A file that is refused is logged once, and so is a file with a pipeline that does not fit beside the others; the
+    pipeline that ran from it before goes on. A pipeline without its topics is looked at again: such are `pending` at
+    the start, too. `slots` returns the number of task slots. A real-time query that does not find its own slots ends at
+    once, so a pipeline that needs more slots than there are waits for the next start of the process.
     """
 
     directories: PipelineDirectories
+    refused: RefusedFiles
     pipelines: list[Pipeline]
     plans: list[QueryPlan]
     starts: Starts
@@ -102,77 +103,93 @@ class Additions:
     metrics: Metrics
     slots: Callable[[], int]
     prepare: Callable[[QueryPlan, Contract], DataStreamWriter]
+    pending: list[Path] = field(default_factory=list)
     _contract: Contract | None = field(default=None, init=False)
-    _waiting: list[Path] = field(default_factory=list, init=False)
-    _refused: dict[Path, str] = field(default_factory=dict, init=False)
 
     def look(self) -> list[QueryPlan]:
-        """Starts the pipelines that may start, and returns their queries.
+        """Has the pipelines started that may start, and returns their queries.
 
         May block for seconds; the queries run meanwhile.
         """
-        if (new := self.directories.new()) is not None:
-            self._waiting, self._contract = new, None
-            self._refused = {file: reason for file, reason in self._refused.items() if file in new}
-        files, self._waiting = self._waiting, []
+        if (changed := self.directories.changed()) is not None:
+            self._contract = None
+            unfollowed = [file for file in self.pending if not self.directories.follows(file)]
+            self.pending = [*changed, *unfollowed]
+            self.refused.keep(lambda file: file in changed or not self.directories.follows(file))
+        files, self.pending = self.pending, []
         added: list[QueryPlan] = []
         for file in files:
             with self._refusing(file):
-                added += self._add(file)
-        self.metrics.refused_files.set(len(self._refused))
+                added += self._take(file)
         return added
 
-    def _add(self, file: Path) -> list[QueryPlan]:
+    def _take(self, file: Path) -> list[QueryPlan]:
         if self._contract is None:  # what is mounted may have more messages than when the run began
             self._contract = Contract(self.settings.with_descriptors(MessageTypes.read).descriptor_set)
         pipeline = pipeline_check.read(file, self._contract)
-        check_together([*self.pipelines, pipeline])
+        before = next((each for each in self.pipelines if Path(each.file) == file), None)
+        if before is not None and before.definition == pipeline.definition:
+            self._note(file)
+            return []
+        check_together([*(each for each in self.pipelines if each is not before), pipeline])
         if (missing := self.topics.missing(access_of([pipeline]))) is not None:
             raise TopicsMissingError(missing)
         [pipeline] = with_record_limits([pipeline], self.topics.max_record_bytes)
         check_kept([pipeline], self.topics.config)
-        names = topics_of([pipeline])
-        apart = [letters_apart(each) for each in inputs_of(pipeline) if self._is_checked(each.source_topic)]
-        states = self.topics.states(names)
-        partitions = {name: each.partitions for name, each in states.items()}
-        plans = plan([pipeline], partitions, self.settings.checkpoint_interval, apart)
-        plans = [each.at(states) for each in begun(plans, self.topics.starts)]
-        needed, offered = slots_needed([*self.plans, *plans]), self.slots()
+        plans, old = self._planned(pipeline), [each for each in self.plans if each.pipelines == (before,)]
+        if before is not None and before.name == pipeline.name:  # its letters go on as they are
+            plans, old = [[each for each in some if not each.sets_aside] for some in (plans, old)]
+        beside = [each for each in self.plans if each not in old]
+        needed, offered = slots_needed([*beside, *plans]), self.slots()
         if needed > offered:
             raise TooFewSlotsError(f"there are {offered} task slots and {needed} are needed: start the process anew")
         highest = self.topics.highest_epoch
         plans = [replace(each, epoch=claim(self.checkpoints, each, highest)) for each in plans]
-        prepared = [(each, self.prepare(each, self._contract)) for each in plans]
+        waiting = [Waiting(each, self.prepare(each, self._contract)) for each in plans]
         is_new = [each.name for each in plans if not self.checkpoints.exists(each.name)]
-        self.starts.add(prepared, partial(is_new.__contains__), self.topics.readable_ends)
-        self._note(file, pipeline, plans)
+        self._forget(before, old)
+        self.starts.add(waiting, partial(is_new.__contains__), self.topics.readable_ends)
+        self._note(file)
+        self.limits.add(pipeline)
+        self.pipelines.append(pipeline)
+        self.plans[:] = [*beside, *plans]
+        self.metrics.slots.set(needed)
+        event = "a pipeline is new" if before is None else "a pipeline has changed"
+        log.info(event, file=str(file), pipeline=pipeline.name)
         return plans
+
+    def _planned(self, pipeline: Pipeline) -> list[QueryPlan]:
+        states = self.topics.states(topics_of([pipeline]))
+        partitions = {name: each.partitions for name, each in states.items()}
+        apart = [letters_apart(each) for each in inputs_of(pipeline) if self._is_checked(each.source_topic)]
+        plans = plan([pipeline], partitions, self.settings.checkpoint_interval, apart)
+        return [each.at(states) for each in begun(plans, self.topics.starts)]
 
     def _is_checked(self, source: str) -> bool:
         """Whether a query that writes the dead letters of the source has read some of it."""
         is_read = any(source in source_topics_of(each) for each in self.pipelines)
         return is_read or self.checkpoints.exists(dead_letter_topic(source))
 
-    def _note(self, file: Path, pipeline: Pipeline, plans: Sequence[QueryPlan]) -> None:
+    def _forget(self, before: Pipeline | None, plans: Sequence[QueryPlan]) -> None:
+        """Stops the queries of a pipeline that another one replaces."""
+        if before is None:
+            return
+        self.starts.forget([each.name for each in plans])
+        self.limits.remove(before)
+        self.pipelines.remove(before)
+
+    def _note(self, file: Path) -> None:
         self.directories.taken(file)
-        self.limits.add(pipeline)
-        self.pipelines.append(pipeline)
-        self.plans += plans
-        self._refused.pop(file, None)
-        self.metrics.slots.set(slots_needed(self.plans))
-        log.info("a pipeline is new", file=str(file), pipeline=pipeline.name)
+        self.refused.keep(lambda other: other != file)
 
     @contextmanager
     def _refusing(self, file: Path) -> Iterator[None]:
         try:
             yield
         except (ServiceError, KafkaException, PySparkException) as error:
-            reason = str(error)
-            if self._refused.get(file) != reason:
-                log.error("the pipeline is not started; the others go on", file=str(file), reason=reason)  # noqa: TRY400  it says what to do
-            self._refused[file] = reason
+            self.refused.refuse(file, error)
             if isinstance(error, _PASSING):
-                self._waiting.append(file)
+                self.pending.append(file)
 
 
 _PASSING = (TopicsMissingError, CheckpointsUnusableError, KafkaException)

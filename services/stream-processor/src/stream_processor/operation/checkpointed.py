@@ -77,6 +77,8 @@ class CheckpointedOffsets:
     queries: Sequence[WatchedQuery]
     clock: Callable[[], float] = time.monotonic
     _noted: dict[str, tuple[Ends, Mapping[str, Ends]]] = field(default_factory=dict, init=False)
+    _writers: dict[str, WatchedQuery] = field(default_factory=dict, init=False)
+    """The query that each topic was noted for. One that is started again may go on from an older checkpoint."""
     _due: float = field(default=0.0, init=False)
 
     def look(self) -> None:
@@ -85,7 +87,7 @@ class CheckpointedOffsets:
         A broker that is away for a moment is no reason to stop.
         """
         writers = [each for each in self.queries if each.plan.shuffle_partitions]
-        if self.clock() < self._due and all(each.plan.sink_topic in self._noted for each in writers):
+        if self.clock() < self._due and all(self._writers.get(each.plan.sink_topic) is each for each in writers):
             return
         self._due = self.clock() + INTERVAL_S
         try:
@@ -100,6 +102,9 @@ class CheckpointedOffsets:
 
     def _look_at(self, query: WatchedQuery, written: Ends, sources: Mapping[str, Ends]) -> None:
         sink = query.plan.sink_topic
+        if self._writers.get(sink) is not query:
+            self._noted.pop(sink, None)
+            self._writers[sink] = query
         sink_ends, source_ends = self._noted.get(sink) or (dict.fromkeys(written, 0), {})
         if query.has_checkpointed(source_ends):
             self.commit(sink, sink_ends)

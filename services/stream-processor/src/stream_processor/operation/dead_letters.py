@@ -158,6 +158,12 @@ class DeadLetterLimits:
             self.by_topic.setdefault(topic, {})[pipeline.name] = pipeline.definition.dead_letters.limit
             self._letters.pop(topic, None)
 
+    def remove(self, pipeline: Pipeline) -> None:
+        """Counts the letters of the pipeline no more."""
+        for topic in map(dead_letter_topic, source_topics_of(pipeline)):
+            self.by_topic[topic].pop(pipeline.name)
+            self._letters.pop(topic, None)
+
     def check(self, metrics: Metrics) -> dict[str, str]:
         """Updates `too_many` and returns it; what `stopping` has interrupted changes nothing and goes on next time."""
         too_many, ends = {}, self._ends(self.by_topic)
@@ -173,7 +179,7 @@ class DeadLetterLimits:
                     too_many[name] = (
                         f"{count} dead letters on {topic}, the limit is {limit} of {name}: read their statecast-reason "
                         "headers, mend the source or the pipeline, then run `stream-processor accept-dead-letters "
-                        "FILE...` and start the process anew"
+                        "FILE...`"
                     )
         self.too_many = too_many
         return too_many

@@ -1,8 +1,9 @@
-"""Watches the running queries: whether they run, Spark's reports of them as metrics, and whether one has ended."""
+"""Watches the running queries: whether each runs, and Spark's reports of it as metrics."""
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyspark import StatusTracker
 from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_processor.definition.pipeline import inputs_of
-from stream_processor.errors import QueryFailedError
+from stream_processor.errors import SparkLostError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.plan import QueryPlan
 from stream_processor.operation.snapshots import Snapshots
@@ -49,6 +50,15 @@ def _end_offsets(progress: Mapping[str, Any]) -> dict[str, dict[int, int]]:
     }
 
 
+@contextmanager
+def living_spark() -> Iterator[None]:
+    """Raises SparkLostError when Spark's JVM has ended, which any call of the block shows."""
+    try:
+        yield
+    except JVM_LOST as error:
+        raise SparkLostError(_JVM_ENDED) from error
+
+
 def running_tasks(tracker: StatusTracker, query: StreamingQuery) -> int:
     """How many tasks of the query an executor has started and not ended; Spark knows its jobs by its run id."""
     active = set(tracker.getActiveJobsIds())
@@ -72,12 +82,19 @@ class WatchedQuery:
     metrics: Metrics
     snapshots: Snapshots = field(default_factory=Snapshots)
     clock: Callable[[], float] = time.time
-    added: bool = False
-    """Whether it was added to a run that goes on. The run's readiness does not wait for it."""
     started: bool = field(default=False, init=False)
     checkpointed: Mapping[str, Ends] = field(default_factory=dict, init=False)
     """The offset of each partition of a source at which a replay would begin, by the last checkpoint of this run."""
     _batch: int = field(default=-1, init=False)
+    _begun: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begun = self.clock()
+
+    @property
+    def ran_s(self) -> float:
+        """The seconds since it was started."""
+        return self.clock() - self._begun
 
     def has_checkpointed(self, sources: Mapping[str, Ends]) -> bool:
         """Whether the last checkpoint of this run holds the sources up to these ends."""
@@ -88,32 +105,28 @@ class WatchedQuery:
         )
 
     def failure(self) -> str | None:
-        """Why the query has ended; None while it is active. Raises QueryFailedError when all of Spark has ended."""
-        try:
-            if self.query.isActive:
-                return None
-            self.metrics.query_up.labels(self.plan.name).set(0)
-            return _reason(self.query)
-        except JVM_LOST as error:
-            raise QueryFailedError(_JVM_ENDED) from error
+        """Why the query has ended; None while it is active. Raises SparkLostError when all of Spark has ended."""
+        with living_spark():
+            return None if self.query.isActive else _reason(self.query)
 
     def look(self) -> None:
-        """Updates `started` and the metrics. Raises QueryFailedError when the query, or all of Spark, has ended."""
-        try:
+        """Updates `started` and the metrics; of a query that has ended, nothing but that it is not up.
+
+        Raises SparkLostError when all of Spark has ended.
+        """
+        with living_spark():
             active = self.query.isActive
             self.metrics.query_up.labels(self.plan.name).set(active)
-            if not active:
-                raise QueryFailedError(f"the query {self.plan.name} has ended: {_reason(self.query)}")
-            running = self.tasks(self.query)
+            running = self.tasks(self.query) if active else 0
             self.metrics.tasks.labels(self.plan.name).set(running)
+            if not active:
+                return
             self._follow()
             if self.plan.realtime:
                 all_run = running >= self.plan.tasks
             else:
                 all_run = self.query.lastProgress is not None or self.query.status["message"].startswith("Waiting")
             self.started = self.started or all_run
-        except JVM_LOST as error:
-            raise QueryFailedError(_JVM_ENDED) from error
 
     def _follow(self) -> None:
         """Takes the reports that are new. Asks for several only if there are: all recent ones are a lot of text."""
@@ -167,16 +180,23 @@ class WatchedQuery:
 
 
 def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness, held: Sequence[str] = ()) -> None:
-    """Looks at each query; ready when all have started. `held` says why others have not. Raises QueryFailedError."""
+    """Looks at each query. Ready from when all have started; a query that starts later holds nobody back.
+
+    `held` says why others have not been started yet. Raises SparkLostError.
+    """
     for each in queries:
         each.look()
-    waiting = [each.plan.name for each in queries if not (each.started or each.added)]
+    if readiness.reason is None:
+        return
+    waiting = [each.plan.name for each in queries if not each.started]
     if waiting:
         readiness.report(f"starting {', '.join(waiting)}")
     elif held:
         readiness.report("; ".join(held))
-    elif readiness.reason is not None:
+    elif queries:
         readiness.report(None)
+    else:
+        readiness.report("no query runs")
 
 
 def _reason(query: StreamingQuery) -> str:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -18,7 +17,7 @@ from stream_processor.errors import ContractError, QueryFailedError
 from stream_processor.operation.checkpoints import Checkpoints
 from stream_processor.operation.plan import QueryPlan, topics_of
 from stream_processor.operation.plan import plan as plan_queries
-from stream_processor.spark_internals import plan_text
+from stream_processor.spark_internals import JVM_REFUSALS, jvm_reason, plan_text
 from stream_processor.steps.dead_letters import dead_letters
 from stream_processor.steps.decode import read_changes
 from stream_processor.steps.flow import written_records
@@ -44,8 +43,6 @@ def prepare(
     """The query, checked by Spark; `kafka` has the options of Java's clients.
 
     Raises PipelineFileError for what Spark cannot follow, else QueryFailedError.
-
-    All are prepared before the first is started, so that a file which Spark cannot follow stops the others in time.
     """
     with _starting(plan):
         written = _written(plan, spark, contract, kafka)
@@ -111,5 +108,5 @@ def _starting(plan: QueryPlan) -> Iterator[None]:
         yield
     except ContractError as error:
         raise PipelineFileError(plan.pipelines[0].file, "source.message", str(error)) from error
-    except PySparkException as error:
-        raise QueryFailedError(f"the query {plan.name} cannot start: {str(error).splitlines()[0]}") from error
+    except JVM_REFUSALS as error:
+        raise QueryFailedError(f"the query {plan.name} cannot start: {jvm_reason(error)}") from error

@@ -1,4 +1,4 @@
-"""Runs pipelines until they are stopped, or until one of them cannot go on."""
+"""Runs pipelines until they are stopped, or until none of them can go on."""
 
 import os
 import time
@@ -12,17 +12,21 @@ from threading import Event
 import structlog
 from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from statecast.descriptors import MessageTypes
 from statecast_service.kafka import java_options
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline, inputs_of
-from stream_processor.errors import BrokerLostError, CheckpointsUnusableError
+from stream_processor.errors import BrokerLostError, CheckpointsUnusableError, TopicsMissingError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.additions import Additions, PipelineDirectories
+from stream_processor.operation.admission import RefusedFiles, sound_pipelines
 from stream_processor.operation.checkpointed import CheckpointedGroup, CheckpointedOffsets
 from stream_processor.operation.checkpoints import Checkpoints, claim, open_checkpoints
 from stream_processor.operation.dead_letters import DeadLetterLimits, read_dead_letters
-from stream_processor.operation.monitoring import WatchedQuery, look_at_all, running_tasks
+from stream_processor.operation.first_loads import FirstLoads
+from stream_processor.operation.monitoring import WatchedQuery, living_spark, look_at_all, running_tasks
 from stream_processor.operation.output import Output, SinkTail, WrittenTopics, summary
 from stream_processor.operation.plan import (
     QueryPlan,
@@ -34,11 +38,12 @@ from stream_processor.operation.plan import (
     slots_needed,
     topics_of,
 )
-from stream_processor.operation.queries import prepare
+from stream_processor.operation.queries import Prepared, prepare
+from stream_processor.operation.restarts import Restarts
 from stream_processor.operation.session import drain, missing_slots, start_session, stop
 from stream_processor.operation.snapshots import Snapshots
 from stream_processor.operation.sources import SourceWatch
-from stream_processor.operation.starts import FirstLoads, Starts, without
+from stream_processor.operation.starts import Slots, Starts, Waiting, check_any_left
 from stream_processor.operation.topics import (
     TOPICS_POLL_S,
     Topics,
@@ -61,7 +66,7 @@ SIGN_IN = "io.statecast.spark.PasswordFile"
 class Runner:
     """Runs pipelines; `stopping` ends the run, and `show` takes a line for people at each look.
 
-    Pipelines of new files in the `directories` are added to it.
+    Pipelines of new files in the `directories` are added to it, those of changed ones started again.
     """
 
     settings: Settings
@@ -72,20 +77,26 @@ class Runner:
     show: Callable[[str], object]
     directories: Sequence[Path] = ()
 
-    def run(self, pipelines: Sequence[Pipeline]) -> None:
-        """Blocks until `stopping` is set. Raises ServiceError when it cannot start or cannot go on."""
-        topics = Topics(self.settings)
-        names, needed = topics_of(pipelines), access_of(pipelines)
-        if not self._wait(lambda: topics.missing(needed), TOPICS_POLL_S):
+    def run(self, files: Sequence[Path]) -> None:
+        """Blocks until `stopping` is set. Raises ServiceError when no pipeline can start or go on."""
+        refused, topics = RefusedFiles(self.metrics), Topics(self.settings)
+        pipelines = sound_pipelines(files, self.contract, refused)
+        refused.check_any_left(pipelines)
+        absent = self._wait_for_topics(pipelines, topics)
+        if absent is None:
             return
+        for each in pipelines:
+            if (reason := absent.get(each.name)) is not None:
+                refused.refuse(Path(each.file), TopicsMissingError(reason))
+        pipelines = [each for each in pipelines if each.name not in absent]
         with self._broker():
-            states = topics.states(names)
-            partitions = {name: each.partitions for name, each in states.items()}
-            pipelines = with_record_limits(pipelines, topics.max_record_bytes)
-            check_kept(pipelines, topics.config)
+            states = topics.states(topics_of(pipelines))
+            pipelines = list(_kept_as_read(pipelines, topics, refused))
+        refused.check_any_left(pipelines)
         keyed = any(each.shuffles for each in pipelines)
         if keyed and not self._wait(CheckpointedGroup(self.settings).refused, TOPICS_POLL_S):
             return
+        partitions = {name: each.partitions for name, each in states.items()}
         planned = partial(plan, pipelines, partitions, self.settings.checkpoint_interval)
         # Which dead letters are written apart stands beside the checkpoints: Spark, if it reads them, starts for all.
         alone = [letters_apart(read) for each in pipelines for read in inputs_of(each)]
@@ -94,15 +105,37 @@ class Runner:
         with checkpoints.hold():
             plans = planned([name for name in alone if checkpoints.exists(name)])
             with self._broker():
-                plans = begun(plans, topics.starts)
-                plans = [each.at(states) for each in plans]
-                plans = [replace(each, epoch=claim(checkpoints, each, topics.highest_epoch)) for each in plans]
+                all_plans = [each.at(states) for each in begun(plans, topics.starts)]
+                plans = _sound(list(_claimed(all_plans, topics, checkpoints, refused)), refused)
+                loads = FirstLoads(all_plans, lambda name: not checkpoints.exists(name), topics.readable_ends)
+            pipelines = [each for each in pipelines if Path(each.file) not in refused.errors]
+            refused.check_any_left(pipelines)
             read = partial(read_dead_letters, self.settings)
             limits = DeadLetterLimits(pipelines, topics.ends_of, read, checkpoints, self.stopping.is_set)
             # Not counted, a limit would begin after what this run sets aside first.
             if not self._wait(lambda: self._uncounted(limits), LOOK_AT_START_S) or self.stopping.is_set():
                 return
-            self._run_on_spark(pipelines, plans, topics, limits, checkpoints)
+            check_any_left(plans, limits.too_many)
+            self._run_on_spark(plans, loads, topics, limits, checkpoints, refused)
+
+    def _wait_for_topics(self, pipelines: Sequence[Pipeline], topics: Topics) -> dict[str, str] | None:
+        """Waits until all topics are there, or for `topics_wait_s` once a pipeline has its own; None to stop.
+
+        Returns why the topics of the other pipelines cannot be used, by their names.
+        """
+        accesses = {each.name: access_of([each]) for each in pipelines}
+        absent, until = dict[str, str](), float("inf")
+
+        def missing() -> str | None:
+            nonlocal absent, until
+            absent = topics.missing_of(accesses)
+            if len(absent) < len(accesses):
+                until = min(until, time.monotonic() + self.settings.topics_wait_s)
+            if not absent or time.monotonic() >= until:
+                return None
+            return topics.missing(access_of(pipelines))
+
+        return absent if self._wait(missing, TOPICS_POLL_S) else None
 
     @contextmanager
     def _broker(self) -> Iterator[None]:
@@ -113,28 +146,59 @@ class Runner:
 
     def _run_on_spark(
         self,
-        pipelines: Sequence[Pipeline],
-        all_plans: Sequence[QueryPlan],
+        claimed: Sequence[QueryPlan],
+        loads: FirstLoads,
         topics: Topics,
         limits: DeadLetterLimits,
         checkpoints: Checkpoints,
+        refused: RefusedFiles,
     ) -> None:
-        plans = without(all_plans, limits.too_many, self.metrics)
-        spark = self._session(plans)
+        spark = self._session(claimed)
         queries: list[WatchedQuery] = []
         try:
             # A real-time query that does not find all its slots fails at once; executors come seconds after the driver.
-            if not self._wait(lambda: missing_slots(task_slots(spark), slots_needed(plans)), SLOTS_POLL_S):
+            needed = slots_needed(claimed)
+            if not self._wait(lambda: missing_slots(task_slots(spark)[0], needed), SLOTS_POLL_S):
                 return
             kafka = java_options(self.settings, SIGN_IN)
-            with self._broker():
-                loads = FirstLoads(all_plans, lambda name: not checkpoints.exists(name), topics.readable_ends)
-            prepared = [(each, prepare(each, spark, self.contract, kafka, checkpoints)) for each in plans]
-            tasks = partial(running_tasks, spark.sparkContext.statusTracker())
-            starts = Starts(prepared, loads, tasks, self.metrics, queries, Snapshots(checkpoints))
+
+            def slots() -> Slots:
+                with living_spark():
+                    return Slots(*task_slots(spark))
+
+            def prepared(plan: QueryPlan, contract: Contract) -> DataStreamWriter:
+                return prepare(plan, spark, contract, kafka, checkpoints)
+
+            def prepared_again(plan: QueryPlan) -> Prepared:
+                # What is mounted may have more messages than when the run began.
+                contract = Contract(self.settings.with_descriptors(MessageTypes.read).descriptor_set)
+                plan = replace(plan, epoch=claim(checkpoints, plan, topics.highest_epoch))
+                return plan, prepared(plan, contract)
+
+            writers = {}
+            for each in claimed:
+                with refused.refusing(*_files(each)):
+                    writers[each.name] = prepared(each, self.contract)
+            plans = _sound(claimed, refused)
+            pipelines = [each.pipelines[0] for each in plans if not each.sets_aside]
+            refused.check_any_left(pipelines)
+            starts = Starts(
+                [Waiting(each, writers[each.name]) for each in plans],
+                loads,
+                partial(running_tasks, spark.sparkContext.statusTracker()),
+                self.metrics,
+                Restarts(self.settings.max_failures),
+                prepared_again,
+                lambda late: topics.missing_of({each.name: access_of(each.pipelines) for each in late}),
+                slots,
+                queries,
+                Snapshots(checkpoints),
+            )
+            starts.hold_to_limits(limits.too_many)
             additions = Additions(
                 PipelineDirectories(self.directories, [Path(each.file) for each in pipelines], self.settings),
-                list(pipelines),
+                refused,
+                pipelines,
                 list(plans),
                 starts,
                 topics,
@@ -142,8 +206,9 @@ class Runner:
                 checkpoints,
                 self.settings,
                 self.metrics,
-                partial(task_slots, spark),
-                lambda added, contract: prepare(added, spark, contract, kafka, checkpoints),
+                lambda: slots().offered,
+                prepared,
+                [file for file, error in refused.errors.items() if isinstance(error, TopicsMissingError)],
             )
             self._supervise(starts, plans, topics, limits, checkpoints, additions)
             self.readiness.report("draining")
@@ -162,8 +227,7 @@ class Runner:
         self.readiness.report("starting Spark")
         slots = slots_needed(plans)
         self.metrics.slots.set(slots)
-        spare = self.settings.spare_slots if self.directories else 0
-        master = choose_master(self.settings.master, slots, os.cpu_count() or 1, spare)
+        master = choose_master(self.settings.master, slots, os.cpu_count() or 1, self.settings.spare_slots)
         log.info("starting Spark", master=master, slots=slots)
         return start_session(self.settings, master)
 
@@ -188,13 +252,14 @@ class Runner:
                 checkpoints.check()
                 if ready:
                     written.add(additions.look())
-                    starts.drop_failed()
-                # First: a query without its topic may have ended by itself, and would end the others.
+                # First: a query that has lost its topic is not started again.
                 starts.stand_still(watch.look(starts.plans, starts.ended))
+                starts.take_failed()
                 look_at_all(starts.running, self.readiness, starts.start())
                 if (uncounted := self._uncounted(limits)) is not None:
                     log.warning(uncounted)
-                starts.stand_still(limits.too_many)
+                starts.hold_to_limits(limits.too_many)
+                self.readiness.notes = [*starts.notes(), *additions.refused.notes()]
                 checkpointed.look()
                 if pause == LOOK_S:
                     output.look()
@@ -212,3 +277,30 @@ class Runner:
         except (KafkaException, CheckpointsUnusableError) as error:
             return f"dead letters cannot be counted now: {error}"
         return None
+
+
+def _kept_as_read(pipelines: Sequence[Pipeline], topics: Topics, refused: RefusedFiles) -> Iterator[Pipeline]:
+    """Yields the pipelines that fit their topics, knowing how large records these take. May raise KafkaException."""
+    for each in pipelines:
+        with refused.refusing(Path(each.file)):
+            [pipeline] = with_record_limits([each], topics.max_record_bytes)
+            check_kept([pipeline], topics.config)
+            yield pipeline
+
+
+def _claimed(
+    plans: Sequence[QueryPlan], topics: Topics, checkpoints: Checkpoints, refused: RefusedFiles
+) -> Iterator[QueryPlan]:
+    """Yields the plans whose checkpoints may be used, each with its epoch. May raise KafkaException."""
+    for each in plans:
+        with refused.refusing(*_files(each)):
+            yield replace(each, epoch=claim(checkpoints, each, topics.highest_epoch))
+
+
+def _sound(plans: Sequence[QueryPlan], refused: RefusedFiles) -> list[QueryPlan]:
+    """Returns the plans without those of refused files alone."""
+    return [each for each in plans if not refused.errors.keys() >= {*_files(each)}]
+
+
+def _files(plan: QueryPlan) -> list[Path]:
+    return [Path(each.file) for each in plan.pipelines]

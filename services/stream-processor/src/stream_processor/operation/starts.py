@@ -1,152 +1,275 @@
-"""Starts the queries of a run; one that joins a table, when the table has been loaded for the first time."""
+"""Starts the queries of a run, and those again that have failed."""
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import structlog
+from confluent_kafka import KafkaException
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from stream_processor.errors import StandstillError
+from statecast_domains.errors import PipelineFileError
+from statecast_service.errors import ServiceError
+from stream_processor.errors import PipelineChangedError, SparkLostError, StandstillError
 from stream_processor.metrics import Metrics
+from stream_processor.operation.first_loads import FirstLoads
 from stream_processor.operation.monitoring import Ends, WatchedQuery
-from stream_processor.operation.plan import QueryPlan
+from stream_processor.operation.plan import QueryPlan, slots_needed
 from stream_processor.operation.queries import Prepared, start
-from stream_processor.operation.session import stop_queries
+from stream_processor.operation.restarts import Restarts
+from stream_processor.operation.session import missing_slots, stop_queries
 from stream_processor.operation.snapshots import Snapshots
 
 log = structlog.get_logger()
 
+MAX_START_AGAIN_S = 5.0
+"""After so long the run looks at its other queries before it starts more again."""
+BUSY = "its former run still has task slots"
 
-class FirstLoads:
-    """Decides which queries wait for which.
 
-    A row is joined with the table's row of that moment, and no later change of the table rewrites it. So a query
-    without a checkpoint that joins the output of another query of the process waits. It starts once the other query has
-    read its source up to the end at the start of the process, and a checkpoint holds it: then the table has it, too.
-    While the other query stands still, the table may lack rows, and the query waits.
+class Slots(NamedTuple):
+    """Task slots of all executors: all of them, and those with a task."""
+
+    offered: int
+    taken: int
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A query that is to start, once the clock shows `due` seconds.
+
+    `writer` starts it for the first time. Without it the query has failed or was stopped, and is prepared again.
     """
 
-    def __init__(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
-        """`plans` are all of the process, also of pipelines that stand still.
-
-        `is_new` tells of a query's name whether it has no checkpoint; `ends` are those that readers of a topic reach.
-        """
-        self._writers: dict[str, QueryPlan] = {}
-        self._waits: dict[str, dict[str, Mapping[str, Ends]]] = {}
-        self.add(plans, is_new, ends)
-
-    def add(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
-        """Takes more plans of the process. `is_new` and `ends` are as before."""
-        writers = self._writers
-        writers |= {each.sink_topic: each for each in plans if each.shuffle_partitions}
-        for each in plans:
-            for table in [writers[topic] for topic in each.joined_topics if topic in writers and is_new(each.name)]:
-                # Two that join each other would wait for ever.
-                if each.name not in self._all_before(table.name):
-                    read = {topic: ends(topic) for topic in table.source_topics}
-                    self._waits.setdefault(each.name, {})[table.name] = read
-
-    def missing(self, name: str, running: Sequence[WatchedQuery], held: Collection[str]) -> str | None:
-        """Returns the reason why the query waits; None when it may start."""
-        known = {each.plan.name: each for each in running}
-        for table, ends in self._waits.get(name, {}).items():
-            if table not in known and table not in held:
-                return f"{name} waits for {table}, which stands still"
-            if table in held or not known[table].has_checkpointed(ends):
-                return f"{name} waits for the first checkpoint of {table}, which it joins"
-        return None
-
-    def _all_before(self, name: str) -> set[str]:
-        """The query, and all that it waits for, directly or not."""
-        return {name}.union(*(self._all_before(each) for each in self._waits.get(name, {})))
+    plan: QueryPlan
+    writer: DataStreamWriter | None = None
+    due: float = 0.0
+    reason: str = ""
+    """Why it does not run, for people; empty before the first start."""
 
 
-def without(plans: Sequence[QueryPlan], reasons: Mapping[str, str], metrics: Metrics) -> list[QueryPlan]:
-    """Returns the plans without those that must stand still, for `reasons` by name; logs them.
+class Stopped(NamedTuple):
+    """A query that does not start by itself, and why."""
 
-    Raises StandstillError when no pipeline is left.
-    """
-    for name, reason in reasons.items():
-        log.error("a pipeline stands still", query=name, reason=reason)
-        metrics.query_up.labels(name).set(0)
-    left = [each for each in plans if each.name not in reasons]
-    if reasons and all(each.sets_aside for each in left):
+    plan: QueryPlan
+    reason: str
+
+
+def check_any_left(plans: Sequence[QueryPlan], reasons: Mapping[str, str]) -> None:
+    """Raises StandstillError when each pipeline stands still, for `reasons` by name."""
+    if reasons and all(each.sets_aside for each in plans if each.name not in reasons):
         raise StandstillError("; ".join(dict.fromkeys(reasons.values())))
-    return left
 
 
 @dataclass
 class Starts:
-    """The queries of a run: those that run, and those that are prepared and held back.
+    """The queries of a run. Each runs, waits for its start or is stopped, whatever becomes of the others.
 
-    Those that were added to a run which goes on decide nothing for it before they have started.
+    A query that fails waits to be started again. `again` claims the checkpoint of a plan and prepares its query;
+    `missing` says by name why plans cannot start for the sake of their topics; `clock` gives seconds.
     """
 
-    held: list[Prepared]
+    waiting: list[Waiting]
     loads: FirstLoads
     tasks: Callable[[StreamingQuery], int]
     metrics: Metrics
+    restarts: Restarts
+    again: Callable[[QueryPlan], Prepared]
+    missing: Callable[[Sequence[QueryPlan]], Mapping[str, str]]
+    slots: Callable[[], Slots]
     running: list[WatchedQuery] = field(default_factory=list)
     snapshots: Snapshots = field(default_factory=Snapshots)
-    _told: list[str] = field(default_factory=list, init=False)
-    _added: set[str] = field(default_factory=set, init=False)
+    clock: Callable[[], float] = time.monotonic
+    stopped: dict[str, Stopped] = field(default_factory=dict, init=False)
+    _beyond_limit: set[str] = field(default_factory=set, init=False)
+    _logged: dict[str, str] = field(default_factory=dict, init=False)
 
-    def add(self, prepared: Sequence[Prepared], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
+    def add(self, waiting: Sequence[Waiting], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
         """Takes more queries, to be started by `start`; `is_new` and `ends` are as those of FirstLoads."""
-        plans = [plan for plan, _ in prepared]
-        self._added.update(each.name for each in plans)
-        self.loads.add(plans, is_new, ends)
-        self.held += prepared
+        self.loads.add([each.plan for each in waiting], is_new, ends)
+        self.waiting += waiting
 
-    def drop_failed(self) -> None:
-        """Takes out added queries that have ended before they started, which nobody needs yet."""
-        for each in [each for each in self.running if each.added and not each.started]:
-            if (failure := each.failure()) is not None:
-                log.error("an added pipeline has ended; the others go on", query=each.plan.name, reason=failure)
+    def forget(self, names: Collection[str]) -> None:
+        """Stops the queries, if they run, and keeps nothing of them: others take their place."""
+        self._take_out(names)
+        self._beyond_limit.difference_update(names)
+        for name in names:
+            self.stopped.pop(name, None)
+            self.restarts.forget(name)
+
+    def take_failed(self) -> None:
+        """Takes out the queries that have ended by themselves: they wait, or are stopped after too many failures.
+
+        Raises SparkLostError when all of Spark has ended, StandstillError when no pipeline is left.
+        """
+        for each in list(self.running):
+            if (reason := each.failure()) is not None:
                 self.running.remove(each)
+                self._fail(each.plan, reason, each.ran_s)
 
     def start(self) -> list[str]:
-        """Starts those that may, and returns why others may not, added ones left out. Raises QueryFailedError."""
-        names = [plan.name for plan, _ in self.held]
-        reasons = {name: self.loads.missing(name, self.running, names) for name in names}
-        for plan, prepared in [each for each in self.held if reasons[each[0].name] is None]:
-            is_added = plan.name in self._added
-            watched = WatchedQuery(
-                plan, start(plan, prepared), self.tasks, self.metrics, self.snapshots, added=is_added
-            )
-            self.running.append(watched)
-            log.info("started", query=plan.name, source=", ".join(plan.source_topics), sink=plan.sink_topic)
-        self.held = [each for each in self.held if reasons[each[0].name] is not None]
-        missing = [reason for reason in reasons.values() if reason is not None]
-        for reason in missing:
-            if reason not in self._told:
-                log.info("held back", reason=reason)
-        self._told = missing
-        return [reason for name, reason in reasons.items() if reason is not None and name not in self._added]
+        """Starts those that may, and returns why others will start later; not of those that have failed.
+
+        Raises StandstillError when no pipeline is left.
+        """
+        held = self._held()
+        due = [each for each in self.waiting if each.plan.name not in held and each.due <= self.clock()]
+        hindered = self._hindered([each.plan for each in due])
+        until = self.clock() + MAX_START_AGAIN_S
+        for each in due:
+            if each.writer is None and self.clock() > until:
+                continue
+            if (reason := hindered.get(each.plan.name)) is not None:
+                self._wait(each, reason)
+            else:
+                self.waiting.remove(each)
+                self._start(each)
+        held = self._held()
+        coming = self._coming()
+        for name, reason in held.items():
+            self._log_once("held back", name, reason)
+        late = [each.reason for each in self.waiting if each.writer is not None and each.reason]
+        return [*(reason for name, reason in held.items() if name in coming), *late]
+
+    def notes(self) -> list[str]:
+        """Returns a line for people about each query that stands still or has failed."""
+        held = self._held()
+        coming = self._coming()
+        return [
+            *(f"{name} stands still: {each.reason}" for name, each in self.stopped.items()),
+            *(f"{each.plan.name} does not run: {each.reason}" for each in self.waiting if each.reason),
+            *(reason for name, reason in held.items() if name not in coming),
+        ]
 
     @property
     def plans(self) -> list[QueryPlan]:
-        return [*(each.plan for each in self.running), *(plan for plan, _ in self.held)]
+        """Returns the plans of the queries that are not stopped."""
+        return [*(each.plan for each in self.running), *(each.plan for each in self.waiting)]
 
     @property
     def ended(self) -> set[str]:
         """Returns the names of the queries that have ended by themselves.
 
-        Raises QueryFailedError when all of Spark has.
+        Raises SparkLostError when all of Spark has.
         """
-        return {each.plan.name for each in self.running if each.failure() is not None}
+        failed = {each.plan.name for each in self.waiting if each.reason}
+        return failed | {each.plan.name for each in self.running if each.failure() is not None}
 
     def stand_still(self, reasons: Mapping[str, str]) -> None:
         """Takes out the queries that must stand still, for `reasons` by name, and stops those that run.
 
         Raises StandstillError when no pipeline is left.
         """
-        out = {each.name: reasons[each.name] for each in self.plans if each.name in reasons}
-        if not out:
-            return
-        without(self.plans, out, self.metrics)
-        stopped = [each.query for each in self.running if each.plan.name in out]
-        self.held = [each for each in self.held if each[0].name not in out]
-        # Out before they are stopped: one that has ended would end the process.
-        self.running[:] = [each for each in self.running if each.plan.name not in out]
-        stop_queries(stopped)
+        for plan in self._take_out(reasons):
+            self._stop(plan, reasons[plan.name])
+        self._check_any_left()
+
+    def hold_to_limits(self, too_many: Mapping[str, str]) -> None:
+        """Stops the queries that have too many dead letters, and starts those again with letters that were accepted.
+
+        Raises StandstillError when no pipeline is left.
+        """
+        for name in self._beyond_limit - too_many.keys():
+            log.info("a pipeline is within its limit of dead letters again", query=name)
+            self.waiting.append(Waiting(self.stopped.pop(name).plan))
+        self._beyond_limit &= too_many.keys()
+        self._beyond_limit |= {each.name for each in self.plans} & too_many.keys()
+        self.stand_still(too_many)
+
+    def _start(self, each: Waiting) -> None:
+        plan, writer = each.plan, each.writer
+        try:
+            if writer is None:
+                plan, writer = self.again(plan)
+            query = start(plan, writer)
+        except SparkLostError:
+            raise
+        except (PipelineFileError, PipelineChangedError) as error:
+            self._stop(plan, str(error))
+            self._check_any_left()
+        except ServiceError as error:
+            self._fail(plan, str(error))
+        except KafkaException as error:
+            self.waiting.append(each)
+            self._wait(each, str(error))
+        else:
+            self.running.append(WatchedQuery(plan, query, self.tasks, self.metrics, self.snapshots))
+            self.loads.end(plan.name)
+            self._logged.pop(plan.name, None)
+            log.info("started", query=plan.name, source=", ".join(plan.source_topics), sink=plan.sink_topic)
+
+    def _fail(self, plan: QueryPlan, reason: str, ran_s: float = 0.0) -> None:
+        self.metrics.query_up.labels(plan.name).set(0)
+        self.metrics.query_failures.labels(plan.name).inc()
+        pause_s = self.restarts.pause_s(plan.name, ran_s)
+        if pause_s is None:
+            times = f"it failed {self.restarts.most} times in a row"
+            self._stop(plan, f"{times}, at last: {reason}: remove the cause, then start the process anew")
+            self._check_any_left()
+        else:
+            log.error("a query has failed; it is started again", query=plan.name, reason=reason, after_s=pause_s)
+            self.waiting.append(Waiting(plan, due=self.clock() + pause_s, reason=reason))
+
+    def _stop(self, plan: QueryPlan, reason: str) -> None:
+        log.error("a pipeline stands still; the others go on", query=plan.name, reason=reason)
+        self.metrics.query_up.labels(plan.name).set(0)
+        self.stopped[plan.name] = Stopped(plan, reason)
+
+    def _check_any_left(self) -> None:
+        check_any_left(self.plans, {name: each.reason for name, each in self.stopped.items()})
+
+    def _take_out(self, names: Collection[str]) -> list[QueryPlan]:
+        """Takes out the queries of these names, and stops those that run. May block for Spark's stopTimeout."""
+        out = [each for each in self.plans if each.name in names]
+        queries = [each.query for each in self.running if each.plan.name in names]
+        # Out before they are stopped: one that has ended would be started again.
+        self.running[:] = [each for each in self.running if each.plan.name not in names]
+        self.waiting[:] = [each for each in self.waiting if each.plan.name not in names]
+        stop_queries(queries)
+        return out
+
+    def _hindered(self, plans: Sequence[QueryPlan]) -> dict[str, str]:
+        """Returns by name why plans that are due cannot start yet."""
+        if not plans:
+            return {}
+        reasons, slots = dict(self.missing(plans)), self.slots()
+        beside, free = [each.plan for each in self.running], slots.offered - slots.taken
+        for plan in plans:
+            if plan.name in reasons:
+                continue
+            if (missing := missing_slots(slots.offered, slots_needed([*beside, plan]))) is not None:
+                reasons[plan.name] = missing
+            elif plan.realtime and free < plan.tasks:
+                reasons[plan.name] = BUSY
+            else:
+                beside.append(plan)
+                free -= plan.tasks
+        return reasons
+
+    def _held(self) -> dict[str, str]:
+        """Returns by name which queries wait for the first load of a table, each with the reason for people."""
+        known, held = {each.name for each in self.plans}, {}
+        for name in [each.plan.name for each in self.waiting]:
+            for table in self.loads.awaited(name, self.running):
+                is_coming = f"{name} waits for the first checkpoint of {table}, which it joins"
+                held[name] = is_coming if table in known else f"{name} waits for {table}, which stands still"
+        return held
+
+    def _coming(self) -> set[str]:
+        """Returns the names of the queries that run, or will when the tables that they wait for have been loaded."""
+        coming = {each.plan.name for each in self.running}
+        new = {each.plan.name for each in self.waiting if each.writer is not None}
+        while more := {name for name in new - coming if {*self.loads.awaited(name, self.running)} <= coming}:
+            coming |= more
+        return coming
+
+    def _wait(self, each: Waiting, reason: str) -> None:
+        each.reason = reason
+        self._log_once("a query waits for its start", each.plan.name, reason)
+
+    def _log_once(self, event: str, name: str, reason: str) -> None:
+        if self._logged.get(name) != reason:
+            log.warning(event, query=name, reason=reason)
+            self._logged[name] = reason

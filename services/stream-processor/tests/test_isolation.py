@@ -1,0 +1,123 @@
+"""A pipeline that fails, is refused, loses its topic or is changed: the others go on as if nothing had happened."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+from confluent_kafka import Producer
+
+from statecast.orders.v1.order_pb2 import OrderChange
+from testkit.ports import free_ports
+from testkit.stream_processor.changes import change, order
+from testkit.stream_processor.model import by_customer, by_item, by_order, model, wait_for_state
+from testkit.stream_processor.process import Processor, wait_until
+from testkit.topics import delete_topic, read_topic
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+
+KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer, "orders-by-item": by_item}
+WELL, FAILING, BEREFT = KEYS
+MAX_FAILURES = 5
+
+
+class Scene:
+    """The orders' pipelines in a directory that a process follows, and changes that it reads."""
+
+    def __init__(self, bootstrap: str, prefix: str, directory: Path, processor: Processor) -> None:
+        self.bootstrap, self.prefix, self.directory, self.processor = bootstrap, prefix, directory, processor
+        self._producer = Producer({"bootstrap.servers": bootstrap})
+        self._changes: list[OrderChange] = []
+
+    def write_order(self) -> None:
+        number = len(self._changes) + 1
+        self._changes.append(change(None, order(f"order-{number}"), number))
+        self._producer.produce(f"{self.prefix}orders", self._changes[-1].SerializeToString(), b"key", number % 4)
+        self._producer.flush()
+
+    def wait_for_orders(self, *names: str) -> None:
+        for name in names:
+            read = partial(read_topic, self.bootstrap, self.prefix + name)
+            wait_for_state(read, model(self._changes, KEYS[name]), self.processor)
+
+    def wait_for_note(self, text: str) -> None:
+        """Waits until /readyz says it of a pipeline, and is 200 for the sake of the others."""
+        wait_until(lambda: text in self.processor.get("/readyz")[1], self.processor.log_tail)
+        assert self.processor.get("/readyz")[0] == 200
+
+    def starts(self, name: str) -> int:
+        """How often the query has been started."""
+        lines = self.processor.log.splitlines()
+        return sum(f'"query": "{name}"' in line and '"event": "started"' in line for line in lines)
+
+    @property
+    def checkpoint(self) -> Path:
+        """The checkpoint of the pipeline that fails."""
+        return self.directory.parent / "checkpoints" / FAILING
+
+    def take_checkpoint_away(self) -> Path:
+        """Puts a file in its place, so that nothing can be written there; returns where it is."""
+        kept = self.checkpoint.with_name("kept")
+        self.checkpoint.rename(kept)
+        self.checkpoint.touch()
+        return kept
+
+    def put_checkpoint_back(self, kept: Path) -> None:
+        self.checkpoint.unlink()
+        kept.rename(self.checkpoint)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, kafka: str, prefix: str, write_pipeline: Callable[[str, Path, str], Path]) -> Iterator[Scene]:
+    directory = tmp_path / "pipelines"
+    directory.mkdir()
+    for name in KEYS:
+        write_pipeline(name, directory, prefix)
+    settings = {"checkpoint_interval": "5s", "max_failures": str(MAX_FAILURES)}
+    processor = Processor(tmp_path, kafka, free_ports(1)[0], [directory], **settings)
+    yield Scene(kafka, prefix, directory, processor)
+    processor.close()
+
+
+def test_what_becomes_of_one_pipeline_is_not_seen_by_the_readers_of_another(scene: Scene) -> None:
+    processor = scene.processor
+    (scene.directory / "wrong.yaml").write_text("name: wrong")
+    scene.write_order()
+    processor.start()
+    processor.wait_ready()
+    scene.wait_for_orders(*KEYS)
+    scene.wait_for_note(f"{scene.directory}/wrong.yaml is refused: ")
+    assert processor.metric("stream_processor_refused_files") == 1
+    up = partial(processor.metric, "stream_processor_query_up")
+
+    wait_until(scene.checkpoint.joinpath("commits", "0").exists, processor.log_tail)
+    kept = scene.take_checkpoint_away()
+    scene.wait_for_note(f"{FAILING} does not run: ")
+    assert (up(query=FAILING), up(query=WELL)) == (0, 1)
+    scene.put_checkpoint_back(kept)
+    scene.write_order()
+    scene.wait_for_orders(*KEYS)
+    wait_until(lambda: FAILING not in processor.get("/readyz")[1], processor.log_tail)
+    assert scene.starts(FAILING) > 1
+
+    scene.take_checkpoint_away()
+    scene.wait_for_note(f"{FAILING} stands still: it failed {MAX_FAILURES} times in a row")
+    assert processor.metric("stream_processor_query_failures_total", query=FAILING) == MAX_FAILURES
+    delete_topic(scene.bootstrap, scene.prefix + BEREFT)
+    scene.write_order()
+    scene.wait_for_orders(WELL)
+    scene.wait_for_note(f"{BEREFT} stands still: {scene.prefix}{BEREFT} was deleted")
+    assert (up(query=FAILING), up(query=BEREFT), up(query=WELL)) == (0, 0, 1)
+    assert scene.starts(WELL) == 1
+
+    change_trigger(scene.directory / f"{WELL}.yaml")
+    wait_until(lambda: scene.starts(WELL) == 2, processor.log_tail)
+    scene.write_order()
+    scene.wait_for_orders(WELL)
+    assert processor.stop() == 0
+
+
+def change_trigger(file: Path) -> None:
+    content = yaml.safe_load(file.read_text())
+    file.write_text(yaml.safe_dump({**content, "trigger": {"mode": "realtime", "checkpoint": "6s"}}))
