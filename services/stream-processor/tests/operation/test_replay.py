@@ -56,6 +56,16 @@ def test_other_reasons_are_left_for_another_replay(note: ReplayNote) -> None:
     assert run(letters, note, "")[0] == Counter(replayed=1)
 
 
+@pytest.mark.parametrize("reason", ["customer_id", "item_id"])
+def test_a_record_that_two_pipelines_have_set_aside_goes_back_once_for_either_reason(
+    note: ReplayNote, reason: str
+) -> None:
+    letters = [letter(0, origin=5, reason="customer_id is empty"), letter(1, origin=5, reason="item_id is empty")]
+
+    assert run(letters, note, reason)[0] == Counter(replayed=1, repeated=1)
+    assert run(letters, note, "") == (Counter(), [])
+
+
 @pytest.mark.parametrize(
     "beyond", [letter(0, 5, topic="other"), letter(0, 5, statecast_truncated=b"9"), DeadLetter(0, 0, None, None, ())]
 )

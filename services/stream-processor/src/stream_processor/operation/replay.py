@@ -12,7 +12,7 @@ from statecast_domains.errors import PipelineFileError
 from statecast_service.kafka import KafkaSettings, connect
 from stream_processor.definition.pipeline import Pipeline, dead_letter_topic, inputs_of
 from stream_processor.operation.checkpoints import Checkpoints, open_checkpoints
-from stream_processor.operation.dead_letters import DeadLetter, DeadLetterLimits, Header, read_dead_letters
+from stream_processor.operation.dead_letters import DeadLetter, DeadLetterLimits, Header, Place, read_dead_letters
 from stream_processor.operation.session import start_session
 from stream_processor.operation.topics import Topics
 from stream_processor.settings import Settings
@@ -75,9 +75,11 @@ def replay(
 ) -> Counter[str]:
     """Sends the records of the letters with `reason` that are not done, each once; the caller saves `note`.
 
-    Counts how the letters ended: put back; left for another replay; beyond replay; repetitions of others.
+    Counts how the letters ended: put back; left for another replay; beyond replay; repetitions of others, which a
+    record has that several pipelines have set aside. A record that is put back leaves none of its letters.
     """
-    counts, seen = Counter(replayed=0, left=0, unusable=0, repeated=0), set[tuple[str, int, int]]()
+    counts, seen = Counter(replayed=0, left=0, unusable=0, repeated=0), set[Place]()
+    left: dict[Place, list[tuple[int, int]]] = {}
     for letter in letters:
         if note.is_done(letter.partition, letter.offset):
             continue
@@ -87,14 +89,18 @@ def replay(
             problem = "a part of the record is missing" if letter.truncated else unknown
             log.warning("cannot be put back", letter=position, origin=origin, reason=problem)
             counts["unusable"] += 1
+        elif origin in seen:
+            counts["repeated"] += 1
         elif reason not in letter.reason:
             counts["left"] += 1
             note.mark(letter.partition, letter.offset, left=True)
+            left.setdefault(origin, []).append((letter.partition, letter.offset))
             continue
-        elif origin in seen:
-            counts["repeated"] += 1
         else:
             seen.add(origin)
+            for partition, offset in left.pop(origin, []):
+                note.mark(partition, offset)
+                counts.update(left=-1, repeated=1)
             own = [header for header in letter.headers if header[0] not in {*DEAD_LETTER_HEADERS, REPLAYED}]
             headers = [*own, (REPLAYED, position.encode())]
             send(ReplayedRecord(source, origin[1], letter.key, letter.value, headers))
