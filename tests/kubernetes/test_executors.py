@@ -26,7 +26,7 @@ KAFKA = f":{9092:04X}"
 METRIC = """
 import sys, urllib.request
 lines = urllib.request.urlopen("http://127.0.0.1:9102/metrics").read().decode().splitlines()
-print(*(line.split()[1] for line in lines if line.startswith(sys.argv[1] + "{") and "dead-letter" not in line))
+print(*(line.split()[1] for line in lines if line.startswith(sys.argv[1] + "{")))
 """
 """Runs in the driver's pod: the values of a metric that each pipeline has."""
 ONE_POD = ("statefulset,service,networkpolicy", DRIVER)

@@ -17,13 +17,17 @@ from statecast_domains.directories import pipeline_files
 from statecast_domains.pipeline_file import PipelineFile
 from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
 from stream_processor.operation.session import start_session
 from stream_processor.settings import Settings
+from stream_processor.steps.dead_letters import OFFSET
+from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from testkit.ports import free_ports
+from testkit.stream_processor.micro_batches import record_of
 from testkit.stream_processor.pipeline_files import write_prefixed
 from testkit.stream_processor.process import Processor
+from testkit.topics import Record
 
 PIPELINES = Path(__file__).parents[3] / "domains"
 KAFKA_COLUMNS = (
@@ -78,6 +82,18 @@ def records(spark: SparkSession) -> Callable[..., DataFrame]:
         return spark.createDataFrame(rows, KAFKA_COLUMNS)
 
     return make
+
+
+@pytest.fixture
+def letters(functions: Functions) -> Callable[[DataFrame, Pipeline], list[Record]]:
+    """Gives the dead letters that a pipeline writes of a source's records, in the order of those."""
+
+    def run(records: DataFrame, pipeline: Pipeline) -> list[Record]:
+        written = written_records([records], pipeline, 4, 1, functions).collect()
+        set_aside = [record_of(line) for line in written if line.topic == dead_letter_topic(pipeline.source_topic)]
+        return sorted(set_aside, key=lambda letter: int(letter.headers[OFFSET]))
+
+    return run
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from testkit.topics import create_topic, read_topic
 
 ROWS = 40
 """In each part of the story: enough for every partition of the state."""
-SLOTS = 8
-"""Two partitions each of source, rows and groups, and two for the dead letters."""
+SLOTS = 6
+"""Two partitions each of source, rows and groups."""
 VERSION = re.compile(r"(\d+)(_.+)?\.(changelog|zip)")
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]

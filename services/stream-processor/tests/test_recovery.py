@@ -127,4 +127,4 @@ def read_totals(bootstrap: str, topic: str) -> dict[str, int]:
 def checkpoints(processor: Processor) -> int:
     """How many pipelines have made a checkpoint in this run."""
     lines = processor.get("/metrics")[1].splitlines()
-    return sum(line.startswith("stream_processor_checkpoints_total") and "dead-letter" not in line for line in lines)
+    return sum(line.startswith("stream_processor_checkpoints_total") for line in lines)

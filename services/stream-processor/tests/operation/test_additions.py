@@ -1,6 +1,6 @@
 """Pipelines with files that come into a directory while others run."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -136,8 +136,8 @@ class Run:
         return self.registry.get_sample_value("stream_processor_refused_files")
 
 
-BEFORE = {"orders-by-key", "orders.dead-letter"}
-ADDED = {"orders-by-item", "orders.dead-letter.orders-by-item"}
+BEFORE = {"orders-by-key"}
+ADDED = {"orders-by-item"}
 
 
 @pytest.fixture
@@ -145,16 +145,13 @@ def run(tmp_path: Path, contract: Contract) -> Run:
     return Run(tmp_path, contract)
 
 
-def test_a_new_file_starts_its_pipeline_with_a_query_for_its_own_dead_letters(run: Run) -> None:
+def test_a_new_file_starts_its_pipeline(run: Run) -> None:
     before = list(run.starts.running)
     run.copy("orders-by-item")
 
     assert run.look() == []
     assert run.running == BEFORE | ADDED
     assert run.starts.running[: len(before)] == before
-    [letters] = [each.plan for each in run.starts.running if each.plan.name == "orders.dead-letter.orders-by-item"]
-    assert letters.sink_topic == "orders.dead-letter"
-    assert [each.name for each in letters.pipelines] == ["orders-by-item"]
 
 
 @pytest.mark.parametrize(
@@ -194,11 +191,11 @@ def test_a_pipeline_waits_for_its_topics(run: Run) -> None:
 
 
 def test_a_pipeline_without_task_slots_says_that_the_process_must_be_started_anew(run: Run) -> None:
-    run.slots = 23
+    run.slots = 15
     run.copy("orders-by-item")
     [told] = run.look()
 
-    assert "there are 23 task slots and 24 are needed: start the process anew" in told
+    assert "there are 15 task slots and 16 are needed: start the process anew" in told
     assert (run.running, run.refused) == (BEFORE, 1)
 
 
@@ -269,15 +266,3 @@ def test_what_a_config_map_swaps_is_no_change(run: Run) -> None:
 
     assert run.look() == []
     assert run.running == BEFORE
-
-
-def test_a_pipeline_keeps_its_own_dead_letters_after_a_restart(
-    shipped: Callable[..., Any],
-) -> None:
-    pipelines = [shipped("orders-by-key"), shipped("orders-by-item")]
-    plans = plan(pipelines, dict.fromkeys(topics_of(pipelines), 4), apart=["orders.dead-letter.orders-by-item"])
-
-    assert {each.name: [one.name for one in each.pipelines] for each in plans if each.sets_aside} == {
-        "orders.dead-letter": ["orders-by-key"],
-        "orders.dead-letter.orders-by-item": ["orders-by-item"],
-    }

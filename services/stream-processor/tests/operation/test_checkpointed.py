@@ -47,7 +47,7 @@ class Run:
     """A query under way, and looks at it that come late enough."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        [planned, _] = plan([pipeline], {"orders": 2, "orders-by-key": 1, "orders.dead-letter": 1})
+        [planned] = plan([pipeline], {"orders": 2, "orders-by-key": 1, "orders.dead-letter": 1})
         self._plan, self._metrics, self._running = planned, Metrics(CollectorRegistry()), list[WatchedQuery]()
         self.start_again()
         self.topics = FakeTopics()

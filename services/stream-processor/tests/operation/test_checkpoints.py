@@ -12,7 +12,7 @@ from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import PipelineChangedError
 from stream_processor.operation import checkpoints as module
-from stream_processor.operation.checkpoints import Checkpoints, LocalFiles
+from stream_processor.operation.checkpoints import STATE_VERSION, Checkpoints, LocalFiles
 from stream_processor.operation.plan import QueryPlan, TopicState, plan, topics_of
 from testkit.stream_processor import sales
 from testkit.stream_processor.changes import POSITION_CHANGES
@@ -279,7 +279,7 @@ def test_a_checkpoint_of_an_older_release_takes_the_partitions_that_there_are(
 
 def test_a_state_of_another_form_is_refused(claimed: Path, shipped: Callable[..., Pipeline]) -> None:
     note = claimed / "orders-by-key.json"
-    note.write_text(note.read_text().replace('"state": 3', '"state": 2'))
+    note.write_text(note.read_text().replace(f'"state": {STATE_VERSION}', f'"state": {STATE_VERSION - 1}'))
 
     with pytest.raises(PipelineChangedError, match=r"the form of the state: changed .* new name and sink"):
         claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key")), IDS, no_epochs)

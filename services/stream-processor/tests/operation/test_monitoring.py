@@ -27,7 +27,7 @@ def metrics() -> Metrics:
 @pytest.fixture
 def watched(shipped: Callable[..., Pipeline], metrics: Metrics) -> Callable[..., WatchedQuery]:
     def make(query: FakeQuery, tasks: FakeTasks, **replaced: object) -> WatchedQuery:
-        [planned, _] = plan([shipped("orders-by-key", **replaced)], PARTITIONS)
+        [planned] = plan([shipped("orders-by-key", **replaced)], PARTITIONS)
         return WatchedQuery(planned, cast(Any, query), tasks.running, metrics)
 
     return make

@@ -32,15 +32,14 @@ def test_every_topic_is_wanted(both: list[Pipeline]) -> None:
     assert topics_of(both) == set(PARTITIONS)
 
 
-def test_each_pipeline_is_a_query_and_each_source_one_more(both: list[Pipeline]) -> None:
+def test_each_pipeline_is_a_query(both: list[Pipeline]) -> None:
     plans = plan(both, PARTITIONS)
 
     assert [(each.name, each.sink_topic, each.tasks) for each in plans] == [
         ("orders-by-key", "orders-by-key", 4 + 3),
         ("orders-by-item", "orders-by-item", 4 + 5),
-        ("orders.dead-letter", "orders.dead-letter", 4),
     ]
-    assert plans[-1].pipelines == tuple(both)
+    assert [each.pipeline for each in plans] == both
 
 
 def test_an_aggregate_shuffles_twice_and_a_route_never(shipped: Callable[..., Pipeline]) -> None:
@@ -49,14 +48,10 @@ def test_an_aggregate_shuffles_twice_and_a_route_never(shipped: Callable[..., Pi
 
     plans = plan([aggregate, route], dict.fromkeys(topics, 4))
 
-    assert [(each.name, each.tasks, each.sets_aside) for each in plans[:3]] == [
-        ("us-share-holders", 4 + 2 * 4, False),
-        ("home-delivery", 4, False),
-        ("open-positions.dead-letter", 4, True),
-    ]
+    assert [(each.name, each.tasks) for each in plans] == [("us-share-holders", 4 + 2 * 4), ("home-delivery", 4)]
 
 
-def test_all_queries_of_a_late_start_begin_at_the_same_records(both: list[Pipeline]) -> None:
+def test_a_query_begins_where_its_file_says(both: list[Pipeline]) -> None:
     definition = both[1].definition
     source = definition.source.model_copy(update={"starting_offsets": "latest"})
     late = replace(both[1], definition=definition.model_copy(update={"source": source}))
@@ -72,8 +67,6 @@ def test_all_queries_of_a_late_start_begin_at_the_same_records(both: list[Pipeli
     assert {each.name: each.starts for each in plans} == {
         "orders-by-key": None,
         "orders-by-item": {0: 7},
-        "orders.dead-letter": None,
-        "orders.dead-letter.orders-by-item": {0: 7},
     }
 
 
@@ -123,7 +116,7 @@ def test_what_a_pipeline_writes_may_be_anothers_table(shipped: Callable[..., Pip
 
     assert "orders-by-key.dead-letter" in topics_of(chain)
     assert access_of(chain)["orders-by-key"] == {"Read", "Write", "DescribeConfigs"}
-    assert [each.counts for each in plan(chain, dict.fromkeys(topics_of(chain), 1))[:2]] == [False, False]
+    assert [each.counts for each in plan(chain, dict.fromkeys(topics_of(chain), 1))] == [False, False]
     by_offset = chained(shipped, "again", "orders-by-key", "again", values="json")
     assert plan([by_offset], dict.fromkeys(topics_of([by_offset]), 1))[0].counts
 
@@ -136,23 +129,12 @@ def test_a_table_join_reads_two_topics_in_one_query(shipped: Callable[..., Pipel
     plans = plan([join], {**dict.fromkeys(topics, 1), **partitions})
 
     assert topics == {*partitions, "stores-by-key.dead-letter", "sales-by-store.dead-letter"}
-    assert [(each.name, each.source_topics, each.tasks, each.counts, each.sets_aside) for each in plans] == [
-        ("stores-with-sales", ("stores-by-key", "sales-by-store"), 2 + 3 + 4, True, False),
-        ("stores-by-key.dead-letter", ("stores-by-key",), 2, False, True),
-        ("sales-by-store.dead-letter", ("sales-by-store",), 3, False, True),
+    assert [(each.name, each.source_topics, each.tasks, each.counts) for each in plans] == [
+        ("stores-with-sales", ("stores-by-key", "sales-by-store"), 2 + 3 + 4, True),
     ]
     access = access_of([join])
     assert [access[each] for each in ("stores-by-key", "sales-by-store")] == [{"Read", "DescribeConfigs"}] * 2
     assert access["sales-by-store.dead-letter"] == {"Read", "Write", "DescribeConfigs"}
-
-
-def test_the_dead_letters_of_each_side_of_a_join_may_be_written_apart(shipped: Callable[..., Pipeline]) -> None:
-    join = shipped("stores-with-sales")
-    apart = ["sales-by-store.dead-letter.stores-with-sales"]
-
-    plans = plan([join], dict.fromkeys(topics_of([join]), 1), apart=apart)
-
-    assert [each.name for each in plans] == ["stores-with-sales", "stores-by-key.dead-letter", *apart]
 
 
 def test_both_sides_of_a_join_must_be_what_their_writers_write(shipped: Callable[..., Pipeline]) -> None:
@@ -206,7 +188,7 @@ def test_a_table_that_its_writer_does_not_write_is_refused(
 
 
 def test_realtime_queries_hold_all_their_tasks(both: list[Pipeline]) -> None:
-    assert slots_needed(plan(both, PARTITIONS)) == 7 + 9 + 4
+    assert slots_needed(plan(both, PARTITIONS)) == 7 + 9
 
 
 def test_micro_batch_queries_take_no_slot_from_realtime_ones(shipped: Callable[..., Pipeline]) -> None:

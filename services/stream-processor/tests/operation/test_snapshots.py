@@ -15,7 +15,7 @@ from stream_processor.operation.snapshots import Snapshots
 
 @pytest.fixture
 def planned(shipped: Callable[..., Pipeline]) -> QueryPlan:
-    [planned, _] = plan([shipped("orders-by-key")], {"orders": 4, "orders-by-key": 4, "orders.dead-letter": 1})
+    [planned] = plan([shipped("orders-by-key")], {"orders": 4, "orders-by-key": 4, "orders.dead-letter": 1})
     return planned
 
 

@@ -101,7 +101,7 @@ def test_a_new_query_starts_once_a_checkpoint_holds_what_its_table_had_to_read(b
 
     assert run.starts.start() == [REASON]
     assert run.starts.start() == [REASON]
-    assert run.running == {TABLE, "invoices.dead-letter", "stores.dead-letter"}
+    assert run.running == {TABLE}
     run.query(TABLE).checkpointed = {"stores": {0: 9}}
     assert run.starts.start() == [REASON]
     run.query(TABLE).checkpointed = {"stores": {0: 10}}
@@ -134,7 +134,7 @@ def test_a_new_query_stays_held_while_its_table_stands_still(both: list[Pipeline
 
     assert run.starts.start() == []
     assert run.starts.notes() == [f"{TABLE} stands still: too many", STANDS_STILL]
-    assert run.running == {"invoices.dead-letter", "stores.dead-letter"}
+    assert run.running == set()
 
 
 def test_a_table_that_stands_still_from_the_start_is_awaited_too(both: list[Pipeline]) -> None:

@@ -16,12 +16,7 @@ def test_memory_is_divided_over_the_stores(shipped: Callable[..., Pipeline]) -> 
     plans = plan(pipelines, dict.fromkeys(topics_of(pipelines), 4))
 
     cached = {each.name: state_settings(each).get("blockCacheSizeMB") for each in plans}
-    assert cached == {
-        "orders-by-key": "8",
-        "rewards-by-customer": "4",
-        "orders.dead-letter": None,
-        "invoices.dead-letter": None,
-    }
+    assert cached == {"orders-by-key": "8", "rewards-by-customer": "4"}
 
 
 def test_without_the_key_it_is_shared(shipped: Callable[..., Pipeline]) -> None:

@@ -1,14 +1,17 @@
-"""Records that no pipeline, or not every pipeline, can use."""
+"""Records that a pipeline cannot use, through each shape."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
 
 import pytest
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.steps.dead_letters import (
+    HEADERS,
     HEADERS_BYTES,
     OFFSET,
     PARTITION,
@@ -16,29 +19,34 @@ from stream_processor.steps.dead_letters import (
     REASON,
     TOPIC,
     TRUNCATED,
-    dead_letters,
 )
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.keyed_topic import HEADERS
 from stream_processor.steps.record_keys import MAX_PART
-from testkit.stream_processor.changes import change, invoice, invoice_change, order
+from testkit.stream_processor.changes import POSITION_CHANGES, change, invoice, invoice_change, order
+from testkit.stream_processor.micro_batches import MicroBatches
+from testkit.topics import Record
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+Making: TypeAlias = Callable[..., Pipeline]
+Reading: TypeAlias = Callable[..., DataFrame]
+Setting: TypeAlias = Callable[[DataFrame, Pipeline], list[Record]]
+
+SHAPES: dict[str, dict[str, object]] = {
+    "orders-by-key": {},
+    "orders-by-customer": {},
+    "us-share-holders": {"source": POSITION_CHANGES},
+    "rewards-by-customer": {},
+    "hourly-sales-by-store": {},
+    "home-delivery": {},
+    "masked-lines": {},
+    "loyalty-notifications": {},
+}
 
 
-@pytest.fixture
-def pipelines(shipped: Callable[..., Pipeline]) -> list[Pipeline]:
-    return [shipped("orders-by-key"), shipped("orders-by-customer"), shipped("orders-by-item")]
-
-
-def headers(letter: Row) -> dict[str, str]:
-    return {header.key: bytes(header.value).decode() for header in letter.headers}
-
-
-def limited(pipelines: list[Pipeline], largest_letter: int) -> list[Pipeline]:
-    """The pipelines, with a limit in bytes for the records of their dead-letter topic."""
-    return [replace(each, max_dead_letter_bytes=largest_letter) for each in pipelines]
+def text(letter: Record, header: str) -> str:
+    return letter.headers[header].decode()
 
 
 def traced() -> Column:
@@ -46,94 +54,121 @@ def traced() -> Column:
     return F.array(F.struct(F.lit("trace").alias("key"), F.lit(b"1").alias("value"))).cast(HEADERS)
 
 
-def test_what_nobody_can_use_is_one_letter_with_its_origin(
-    pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_record_that_is_no_change_is_one_letter_with_its_place(
+    shipped: Making, records: Reading, functions: Functions, name: str
 ) -> None:
-    sound = change(None, order(), 1)
+    pipeline = shipped(name, **SHAPES[name])
 
-    [letter] = dead_letters(records(sound, b"\xff\xff"), pipelines, functions).collect()
+    [line] = written_records([records(b"\xff\xff")], pipeline, 4, 1, functions).collect()
 
-    letter_headers = headers(letter)
-    assert (bytes(letter.key), bytes(letter.value)) == (b"key", b"\xff\xff")
-    assert (letter_headers[TOPIC], letter_headers[PARTITION], letter_headers[OFFSET]) == ("orders", "0", "1")
-    assert letter_headers[PIPELINES] == "orders-by-key,orders-by-customer,orders-by-item"
-    assert letter_headers[REASON].startswith("not a statecast.orders.v1.OrderChange")
-    assert "\n" not in letter_headers[REASON]
+    assert line.topic == f"{pipeline.source_topic}.dead-letter"
+    assert line.asDict().get("partition") is None
+    assert (bytes(line.key), bytes(line.value)) == (b"key", b"\xff\xff")
+    headers = {each.key: bytes(each.value).decode() for each in line.headers}
+    assert headers.pop(REASON).startswith(f"not a {pipeline.change.full_name}")
+    assert headers == {TOPIC: "orders", PARTITION: "0", OFFSET: "0", PIPELINES: name}
 
 
-def test_what_some_cannot_use_names_them_and_their_reasons(
-    pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
+@pytest.mark.parametrize(("name", "state_rows"), [("orders-by-key", 0), ("us-share-holders", 3)])
+def test_letters_come_again_with_a_batch_that_runs_again(
+    tmp_path: Path, spark: SparkSession, shipped: Making, functions: Functions, name: str, state_rows: int
 ) -> None:
-    [letter] = dead_letters(records(change(None, order(customer="", items=[""]), 1)), pipelines, functions).collect()
+    played = MicroBatches(tmp_path, shipped(name, **SHAPES[name]), spark, functions)
+    played.add([b"\xff", b"\xfe"])
+    played.run(crash_at=0)
+    played.run()
+    played.add([b"\xfd"])
+    played.run()
 
-    assert headers(letter)[PIPELINES] == "orders-by-customer,orders-by-item"
-    assert headers(letter)[REASON] == (
-        "after.customer_id is empty, a key needs it\nafter.items.item_id is empty, a key needs it"
-    )
+    assert [each.value for each in played.letters if each.value == b"\xfd"] == [b"\xfd"]
+    assert sorted(text(each, OFFSET) for each in played.letters) == ["0", "0", "1", "1", "2"]
+    assert (played.outcomes["set_aside"], played.state_rows, played.written) == (3, state_rows, [])
 
 
-def test_a_letter_keeps_its_null_value_and_its_own_headers(
-    pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("orders-by-key", None),
+        ("orders-by-customer", "after.customer_id is empty, a key needs it"),
+        ("orders-by-item", "after.items.item_id is empty, a key needs it"),
+    ],
+)
+def test_each_pipeline_writes_the_letters_of_records_that_it_cannot_use(
+    shipped: Making, records: Reading, letters: Setting, name: str, problem: str | None
 ) -> None:
+    keyless = records(change(None, order(customer="", items=[""]), 1))
+
+    set_aside = letters(keyless, shipped(name))
+
+    assert [(text(each, PIPELINES), text(each, REASON)) for each in set_aside] == ([(name, problem)] if problem else [])
+
+
+def test_a_letter_keeps_its_null_value_and_its_own_headers(shipped: Making, records: Reading, letters: Setting) -> None:
     keyless = records(None).withColumns({"key": F.lit(None).cast("binary"), "headers": traced()})
 
-    [letter] = dead_letters(keyless, pipelines, functions).collect()
+    [letter] = letters(keyless, shipped("orders-by-key"))
 
     assert letter.value is None
-    assert headers(letter)["trace"] == "1"
-    assert headers(letter)[REASON] == "the value is null"
+    assert text(letter, "trace") == "1"
+    assert text(letter, REASON) == "the value is null"
 
 
-def test_a_tombstone_is_no_letter(
-    pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
+def test_a_tombstone_is_no_letter(shipped: Making, records: Reading, letters: Setting) -> None:
+    assert letters(records(None), shipped("orders-by-key")) == []
+
+
+def test_a_record_with_a_key_that_the_pipeline_does_not_take_is_no_letter(
+    shipped: Making, records: Reading, letters: Setting
 ) -> None:
-    assert dead_letters(records(None), pipelines, functions).collect() == []
+    assert letters(records(b"\xff"), shipped("orders-by-key", where_key="other")) == []
 
 
 def test_a_letter_that_its_topic_would_not_take_is_cut_and_says_so(
-    pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
+    shipped: Making, records: Reading, letters: Setting
 ) -> None:
     poison = records(b"\xff" * 5_000_000, b"\xff" * 100).withColumn("headers", traced())
 
-    cut, whole = dead_letters(poison, limited(pipelines, 1_000_000), functions).collect()
+    cut, whole = letters(poison, replace(shipped("orders-by-key"), max_dead_letter_bytes=1_000_000))
 
-    assert len(cut.value) == 1_000_000 - HEADERS_BYTES - len(b"key") - len("trace") * 4 - len(b"1") - 16
-    assert headers(cut)[TRUNCATED] == "5000000"
-    assert (bytes(cut.key), headers(cut)["trace"], headers(cut)[OFFSET]) == (b"key", "1", "0")
-    assert len(whole.value) == 100
-    assert TRUNCATED not in headers(whole)
+    assert len(cut.value or b"") == 1_000_000 - HEADERS_BYTES - len(b"key") - len("trace") * 4 - len(b"1") - 16
+    assert text(cut, TRUNCATED) == "5000000"
+    assert (cut.key, text(cut, "trace"), text(cut, OFFSET)) == (b"key", "1", "0")
+    assert len(whole.value or b"") == 100
+    assert TRUNCATED not in whole.headers
 
 
-def test_a_key_that_leaves_no_room_is_dropped(
-    pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
-) -> None:
+def test_a_key_that_leaves_no_room_is_dropped(shipped: Making, records: Reading, letters: Setting) -> None:
     poison = records(b"\xff" * 50).withColumns({"key": F.lit(b"k" * 600_000), "headers": traced()})
 
-    [letter] = dead_letters(poison, limited(pipelines, 600_000), functions).collect()
+    [letter] = letters(poison, replace(shipped("orders-by-key"), max_dead_letter_bytes=600_000))
 
-    assert letter.key is None
-    assert bytes(letter.value) == b"\xff" * 50
-    assert headers(letter)[TRUNCATED] == "50"
-    assert "trace" not in headers(letter)
+    assert letter.key == b""
+    assert letter.value == b"\xff" * 50
+    assert text(letter, TRUNCATED) == "50"
+    assert "trace" not in letter.headers
 
 
 def test_a_row_that_the_sinks_topic_would_not_take_is_a_letter(
-    pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
+    shipped: Making, records: Reading, letters: Setting
 ) -> None:
-    sized = [replace(each, max_payload_bytes=size) for each, size in zip(pipelines, (5_904, 20_000, None), strict=True)]
     large = order()
     large.tracking_number = "x" * 10_000
+    changes = records(change(None, large, 1), change(None, order(), 2))
 
-    [letter] = dead_letters(records(change(None, large, 1), change(None, order(), 2)), sized, functions).collect()
+    [letter] = letters(changes, replace(shipped("orders-by-key"), max_payload_bytes=5_904))
 
-    assert headers(letter)[PIPELINES] == "orders-by-key"
-    assert (
-        headers(letter)[REASON] == f"the row has {large.ByteSize()} bytes, orders-by-key takes 5904 (max.message.bytes)"
-    )
+    reason = f"the row has {large.ByteSize()} bytes, orders-by-key takes 5904 (max.message.bytes)"
+    assert text(letter, REASON) == reason
+    assert letters(changes, replace(shipped("orders-by-key"), max_payload_bytes=20_000)) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "offsets"),
+    [("orders-by-key", ["3"]), ("orders-by-customer", ["1", "3"]), ("orders-by-item", ["2", "3"])],
+)
 def test_a_key_that_no_record_should_have_is_a_letter(
-    pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
+    shipped: Making, records: Reading, letters: Setting, name: str, offsets: list[str]
 ) -> None:
     longest, longer = "ä" * MAX_PART, "x" * (MAX_PART + 1)
     changes = [
@@ -143,29 +178,23 @@ def test_a_key_that_no_record_should_have_is_a_letter(
         change(None, order(longer), 4),
     ]
 
-    letters = dead_letters(records(*changes), pipelines, functions).orderBy("offset").collect()
+    long_keys = letters(records(*changes), shipped(name))
 
-    assert [headers(each)[PIPELINES] for each in letters] == [
-        "orders-by-customer",
-        "orders-by-item",
-        "orders-by-key,orders-by-customer,orders-by-item",
-    ]
-    assert headers(letters[0])[REASON] == "after.customer_id has more than 1,024 characters, a key takes no more"
+    assert [text(each, OFFSET) for each in long_keys] == offsets
+    assert all(text(each, REASON).endswith("has more than 1,024 characters, a key takes no more") for each in long_keys)
 
 
-def test_a_source_that_would_fill_each_record_is_a_letter(
-    pipelines: list[Pipeline], records: Callable[..., DataFrame], functions: Functions
-) -> None:
+def test_a_source_that_would_fill_each_record_is_a_letter(shipped: Making, records: Reading, letters: Setting) -> None:
     wordy = change(None, order(), 1)
     wordy.source.table = "x" * 300
 
-    [letter] = dead_letters(records(wordy), pipelines, functions).collect()
+    [letter] = letters(records(wordy), shipped("orders-by-key"))
 
-    assert headers(letter)[REASON] == "source has more than 256 characters"
+    assert text(letter, REASON) == "source has more than 256 characters"
 
 
 def test_a_selected_row_that_its_topic_would_not_take_is_a_letter_and_no_record(
-    shipped: Callable[..., Pipeline], records: Callable[..., DataFrame], functions: Functions
+    shipped: Making, records: Reading, letters: Setting, functions: Functions
 ) -> None:
     sink = {"topic": "orders-by-key", "message": "statecast.orders.v1.Order"}
     pipeline = shipped("orders-by-key", sink=sink, select={"order_id": "order_id", "currency": "repeat(currency, 100)"})
@@ -174,25 +203,27 @@ def test_a_selected_row_that_its_topic_would_not_take_is_a_letter_and_no_record(
     large.currency = "EURO"
     changes = records(change(None, order(), 1), change(None, large, 2))
 
-    [letter] = dead_letters(changes, [sized], functions).collect()
-    [record] = written_records([changes], sized, 4, 1, functions).collect()
+    [letter] = letters(changes, sized)
+    keys = {bytes(each.key) for each in written_records([changes], sized, 4, 1, functions).collect()}
 
-    assert headers(letter)[OFFSET] == "1"
-    assert headers(letter)[REASON] == "what select makes has 410 bytes, orders-by-key takes 350 (max.message.bytes)"
-    assert bytes(record.key) == b"order-1"
+    assert text(letter, OFFSET) == "1"
+    assert text(letter, REASON) == "what select makes has 410 bytes, orders-by-key takes 350 (max.message.bytes)"
+    assert letter.value == change(None, large, 2).SerializeToString()
+    assert keys == {b"key", b"order-1"}
 
 
-def test_of_exploded_elements_the_largest_decides(
-    shipped: Callable[..., Pipeline], records: Callable[..., DataFrame], functions: Functions
+def test_a_message_of_an_element_that_its_topic_would_not_take_is_a_letter_beside_the_others(
+    shipped: Making, records: Reading, letters: Setting, functions: Functions
 ) -> None:
     select = {"invoice_number": "invoice_number", "item_code": "repeat(element.item_code, 100)"}
     sized = replace(shipped("masked-lines", select=select), max_payload_bytes=350)
     changes = [invoice_change(None, invoice(items=items)) for items in (["a", "b"], ["c", "long"], [])]
     lines = records(*[each.SerializeToString() for each in changes])
 
-    [letter] = dead_letters(lines, [sized], functions).collect()
-    routed = written_records([lines], sized, 4, 1, functions).collect()
+    [letter] = letters(lines, sized)
+    routed = written_records([lines], sized, 4, 1, functions).where(F.col("topic") == sized.sink_topic).collect()
 
-    assert headers(letter)[OFFSET] == "1"
-    assert headers(letter)[REASON].startswith("what select makes has 4")
+    assert text(letter, OFFSET) == "1"
+    assert text(letter, REASON).startswith("what select makes has 4")
+    assert letter.value == changes[1].SerializeToString()
     assert len(routed) == 3

@@ -21,8 +21,8 @@ from statecast_domains.pipeline_file import PipelineFile
 from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.steps.dead_letters import dead_letters
 from stream_processor.steps.decode import decode
+from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.json_texts import NOT_IN_THE_LOG
 
@@ -186,16 +186,13 @@ def test_a_record_that_is_no_row_is_passed_over(
     pipeline, functions = pipeline_of("Rim"), Functions(spark, known)
 
     lines = decode(read, pipeline, functions).collect()
-    letters = dead_letters(
-        read.selectExpr(
-            "*", "cast(null as timestamp) timestamp", "cast(null as array<struct<key:string,value:binary>>) headers"
-        ),
-        [pipeline],
-        functions,
+    whole = read.selectExpr(
+        "*", "cast(null as timestamp) timestamp", "cast(null as array<struct<key:string,value:binary>>) headers"
     )
+    written = written_records([whole], pipeline, 4, 1, functions)
 
     assert all(line.passed_over and (line.change, line.problem) == (None, None) for line in lines)
-    assert letters.collect() == []
+    assert written.collect() == []
 
 
 def test_the_key_of_a_record_without_a_row_may_be_text(

@@ -20,7 +20,8 @@ def keyed(functions: Functions, records: Callable[..., DataFrame]) -> Callable[.
     """The records that the changes become, by key."""
 
     def run(pipeline: Pipeline, *changes: object) -> dict[str, Row]:
-        rows = written_records([records(*changes)], pipeline, 4, 1, functions).collect()
+        written = written_records([records(*changes)], pipeline, 4, 1, functions)
+        rows = written.where(written.topic == pipeline.sink_topic).collect()
         return {bytes(line.key).decode(): line for line in rows}
 
     return run

@@ -12,6 +12,7 @@ from statecast.orders.v1.order_pb2 import OrderChange
 from statecast.state.v1.state_pb2 import StateRecord
 from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import LatestPipeline, MembersPipeline, Pipeline
+from stream_processor.steps.dead_letters import mark_letters
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions
@@ -35,7 +36,8 @@ def lines(functions: Functions, records: Callable[..., DataFrame]) -> Callable[.
 
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[Row]:
         assert isinstance(pipeline, LatestPipeline | MembersPipeline)
-        sound = checked_changes(decode(records(*changes), pipeline, functions), pipeline)
+        checked = checked_changes(decode(records(*changes), pipeline, functions), pipeline)
+        sound = mark_letters(checked, pipeline)
         unknown = {"previous": F.lit(None).cast("array<string>"), "applied": F.lit(True)}
         return retract(entries(key_entries(sound, pipeline), pipeline, functions).withColumns(unknown)).collect()
 

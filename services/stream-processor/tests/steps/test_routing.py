@@ -27,8 +27,9 @@ def routed(functions: Functions, records: Callable[..., DataFrame]) -> Routed:
     def run(pipeline: Pipeline, *changes: InvoiceChange) -> list[tuple[str, bytes]]:
         values = [each.SerializeToString() for each in changes]
         frame = written_records([records(*values)], pipeline, 4, 1, functions)
-        assert frame.columns == ["key", "value"]
-        return [(bytes(line.key).decode(), bytes(line.value)) for line in frame.collect()]
+        assert frame.columns == ["topic", "key", "value", "headers"]
+        passed_on = frame.where(frame.topic == pipeline.sink_topic).collect()
+        return [(bytes(line.key).decode(), bytes(line.value)) for line in passed_on]
 
     return run
 

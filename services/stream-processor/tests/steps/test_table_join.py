@@ -18,10 +18,10 @@ from statecast.sales.v1.store_pb2 import Store
 from statecast.sales.v1.store_sales_pb2 import StoreSales
 from statecast.sales.v1.store_with_sales_pb2 import StoreWithSales
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.definition.pipeline import Pipeline, inputs_of
-from stream_processor.steps.dead_letters import REASON, dead_letters
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.dead_letters import REASON, TOPIC
 from stream_processor.steps.functions import Functions
-from testkit.stream_processor.micro_batches import EPOCH, KAFKA_COLUMNS, MicroBatches, pieces
+from testkit.stream_processor.micro_batches import EPOCH, MicroBatches, pieces
 from testkit.stream_processor.model import read_fenced
 from testkit.topics import Record
 from testkit.waiting import wait_until
@@ -209,17 +209,17 @@ def test_what_is_too_large_for_the_topic_ends_the_query(
 
 
 def test_a_record_whose_key_is_not_in_its_row_is_set_aside_on_either_side(
-    joining: Callable[..., Pipeline], spark: SparkSession, functions: Functions
+    joining: Callable[..., Pipeline], batches_of: Callable[[Pipeline], MicroBatches]
 ) -> None:
-    changes: list[Change] = [(STORES, "other", (1, 1), store("s")), (SALES, "other", (1, 1), sales("s", 1))]
-    reasons = []
-    for side, change in zip(inputs_of(joining("left")), changes, strict=True):
-        topic, written = record(change)
-        line = (written.key, written.value, topic, 0, 0, None, None)
-        [letter] = dead_letters(spark.createDataFrame([line], KAFKA_COLUMNS), [side], functions).collect()
-        reasons.append({each.key: bytes(each.value).decode() for each in letter.headers}[REASON])
+    wrong: list[Change] = [(STORES, "other", (1, 1), store("s")), (SALES, "other", (1, 1), sales("s", 1))]
+    played = batches_of(joining("left"))
+    played.add_tables(map(record, [*wrong, (STORES, "s", (1, 2), store("s"))]))
+    played.run()
 
-    assert reasons == [
+    assert {letter.headers[REASON].decode() for letter in played.letters} == {
         f"the record's key is not {key}, store_id: the rows of two tables are joined by it"
         for key in ("group_by", "table_join.key")
-    ]
+    }
+    assert {letter.headers[TOPIC].decode() for letter in played.letters} == {STORES, SALES}
+    assert [each.key for each in played.written] == [b"s"]
+    assert (played.outcomes["set_aside"], played.state_rows) == (2, 1)

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from statecast.state.v1.state_pb2 import StateRecord
 from stream_processor.definition.pipeline import Pipeline
-from stream_processor.steps.dead_letters import dead_letters
+from stream_processor.steps.dead_letters import REASON
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions
@@ -246,14 +246,11 @@ def test_a_state_of_another_number_of_partitions_is_refused(
 
 
 def test_an_insert_only_table_is_not_truncated(
-    functions: Functions, records: Callable[..., DataFrame], positions: Making
+    letters: Callable[..., list[Record]], records: Callable[..., DataFrame], positions: Making
 ) -> None:
-    pipeline = positions("aggregate", insert_only=True)
+    [letter] = letters(records(*encoded([truncated(32)])), positions("aggregate", insert_only=True))
 
-    [letter] = dead_letters(records(*encoded([truncated(32)])), [pipeline], functions).collect()
-
-    reason = {each.key: bytes(each.value).decode() for each in letter.headers}["statecast-reason"]
-    assert reason == "insert_only is true, but operation is OPERATION_TRUNCATE"
+    assert letter.headers[REASON] == b"insert_only is true, but operation is OPERATION_TRUNCATE"
 
 
 def test_a_route_passes_nothing_on_of_a_truncation(

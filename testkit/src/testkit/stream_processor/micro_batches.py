@@ -29,8 +29,8 @@ T = TypeVar("T")
 class MicroBatches:
     """One checkpoint over restarts; each value list of `add` is one micro-batch.
 
-    `written` is all that a topic would have got, `state_rows` the rows that Spark's state held at the end, `outcomes`
-    how many records have ended in which way, each once.
+    `written` is all that the sink's topic would have got, `letters` all that those of dead letters would. `state_rows`
+    are the rows that Spark's state held at the end. `outcomes` are how many records have ended in which way, each once.
     """
 
     def __init__(self, directory: Path, pipeline: Pipeline, spark: SparkSession, functions: Functions) -> None:
@@ -42,6 +42,7 @@ class MicroBatches:
         self._added = self._offset = 0
         self._counted = -1
         self.written: list[Record] = []
+        self.letters: list[Record] = []
         self.state_rows = 0
         self.outcomes: Counter[str] = Counter()
 
@@ -74,7 +75,8 @@ class MicroBatches:
         """
 
         def write(batch: DataFrame, number: int) -> None:
-            self.written += map(_record, batch.collect())
+            for line in batch.collect():
+                (self.written if line.topic == self._pipeline.sink_topic else self.letters).append(record_of(line))
             if number == crash_at:
                 raise _Crash
 
@@ -124,12 +126,11 @@ class _Crash(Exception):  # noqa: N818  it is no error
     """Ends a batch as a kill would."""
 
 
-def _record(line: Row) -> Record:
-    """The record; that of a route has no headers, and Kafka would choose its partition."""
+def record_of(line: Row) -> Record:
+    """The record; the partition of a route's or a dead letter, which Kafka would choose, is 0."""
     value = None if line.value is None else bytes(line.value)
-    beside = line.asDict()
-    headers = {each.key: bytes(each.value) for each in beside.get("headers") or []}
-    return Record(beside.get("partition", 0), 0, bytes(line.key), value, headers)
+    headers = {each.key: bytes(each.value) for each in line.headers or []}
+    return Record(line.asDict().get("partition") or 0, 0, bytes(line.key or b""), value, headers)
 
 
 def pieces(values: Sequence[T], count: int) -> list[Sequence[T]]:

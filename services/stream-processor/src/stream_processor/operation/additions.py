@@ -18,7 +18,7 @@ from statecast_service.errors import ServiceError
 from statecast_service.watched_files import Settled, content_of, state_of
 from stream_processor.definition import pipeline_check
 from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline, dead_letter_topic, inputs_of, source_topics_of
+from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import CheckpointsUnusableError, TooFewSlotsError, TopicsMissingError
 from stream_processor.metrics import Metrics
 from stream_processor.operation.admission import RefusedFiles
@@ -29,7 +29,6 @@ from stream_processor.operation.plan import (
     access_of,
     begun,
     check_together,
-    letters_apart,
     plan,
     slots_needed,
     topics_of,
@@ -136,9 +135,7 @@ class Additions:
             raise TopicsMissingError(missing)
         [pipeline] = with_record_limits([pipeline], self.topics.max_record_bytes)
         check_kept([pipeline], self.topics.config)
-        plans, old = self._planned(pipeline), [each for each in self.plans if each.pipelines == (before,)]
-        if before is not None and before.name == pipeline.name:  # its letters go on as they are
-            plans, old = [[each for each in some if not each.sets_aside] for some in (plans, old)]
+        plans, old = self._planned(pipeline), [each for each in self.plans if each.pipeline == before]
         beside = [each for each in self.plans if each not in old]
         needed, offered = slots_needed([*beside, *plans]), self.slots()
         if needed > offered:
@@ -161,14 +158,8 @@ class Additions:
     def _planned(self, pipeline: Pipeline) -> list[QueryPlan]:
         states = self.topics.states(topics_of([pipeline]))
         partitions = {name: each.partitions for name, each in states.items()}
-        apart = [letters_apart(each) for each in inputs_of(pipeline) if self._is_checked(each.source_topic)]
-        plans = plan([pipeline], partitions, self.settings.checkpoint_interval, apart)
+        plans = plan([pipeline], partitions, self.settings.checkpoint_interval)
         return [each.at(states) for each in begun(plans, self.topics.starts)]
-
-    def _is_checked(self, source: str) -> bool:
-        """Whether a query that writes the dead letters of the source has read some of it."""
-        is_read = any(source in source_topics_of(each) for each in self.pipelines)
-        return is_read or self.checkpoints.exists(dead_letter_topic(source))
 
     def _forget(self, before: Pipeline | None, plans: Sequence[QueryPlan]) -> None:
         """Stops the queries of a pipeline that another one replaces."""

@@ -25,13 +25,12 @@ class RefusedFiles:
         self._metrics = metrics
 
     @contextmanager
-    def refusing(self, *files: Path) -> Iterator[None]:
-        """Refuses the files when the block raises ServiceError; other errors pass."""
+    def refusing(self, file: Path) -> Iterator[None]:
+        """Refuses the file when the block raises ServiceError; other errors pass."""
         try:
             yield
         except ServiceError as error:
-            for file in files:
-                self.refuse(file, error)
+            self.refuse(file, error)
 
     def refuse(self, file: Path, error: Exception) -> None:
         """Notes that the file is refused for this error."""

@@ -36,7 +36,7 @@ from stream_processor.steps.aggregation import may_be_null
 log = structlog.get_logger()
 
 PARTITIONS = "source.partitions"
-STATE_VERSION = 3
+STATE_VERSION = 4
 """Version of the state's content. Raised when an older state cannot be read any more."""
 MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store", "state"}
 """Keys of a file that may change: state and topic hold the same things after it."""
@@ -248,18 +248,18 @@ def claim(
     elif before and _said(before) != _said(meaning):
         if before[PARTITIONS] != meaning.get(PARTITIONS):
             more = f"{', '.join(plan.by_offset)} has {plan.source_partitions} partitions and had {before[PARTITIONS]}"
-            raise PipelineChangedError(f"{plan.pipelines[0].file}: {more}: {GROWN}")
+            raise PipelineChangedError(f"{plan.pipeline.file}: {more}: {GROWN}")
         changed = [
             NAMES.get(key, key) for key in sorted(before.keys() | meaning.keys()) if before.get(key) != meaning.get(key)
         ]
         raise PipelineChangedError(
-            f"{plan.pipelines[0].file}: {', '.join(changed)}: changed since the checkpoint "
+            f"{plan.pipeline.file}: {', '.join(changed)}: changed since the checkpoint "
             f"{checkpoints.location(plan.name)} was made: give the pipeline a new name and sink, or delete the "
             f"checkpoint and the records on {plan.sink_topic}"
         )
     elif written > epoch:
         raise PipelineChangedError(
-            f"{plan.pipelines[0].file}: {plan.sink_topic} has sums of a later checkpoint (epoch {written}) than "
+            f"{plan.pipeline.file}: {plan.sink_topic} has sums of a later checkpoint (epoch {written}) than "
             f"{checkpoints.location(plan.name)} (epoch {epoch}), which readers keep: delete the checkpoint"
         )
     checkpoints.replace(note, {"epoch": epoch, **meaning})
@@ -276,9 +276,7 @@ def _meaning(plan: QueryPlan) -> dict[str, object]:
     source = {"source.topic": first, "source.topic.id": plan.topics[first].id}
     if others:
         source["table_join.topic.id"] = plan.topics[others[0]].id
-    if plan.sets_aside:
-        return dict(source)
-    written = plan.pipelines[0].definition.model_dump(mode="json", by_alias=True, exclude=MAY_CHANGE)
+    written = plan.pipeline.definition.model_dump(mode="json", by_alias=True, exclude=MAY_CHANGE)
     sections = {key: written.pop(key) for key in ("source", "sink")}
     # Raised when the database was restored: what follows is newer than all that the state holds.
     sections["source"].pop("epoch")
@@ -296,8 +294,8 @@ def _meaning(plan: QueryPlan) -> dict[str, object]:
         "sink.partitions": plan.shuffle_partitions,
         "state": STATE_VERSION,
         **({PARTITIONS: plan.source_partitions} if plan.by_offset else {}),
-        **_decimals_in_keys(plan.pipelines[0]),
-        **_sums_of_values(plan.pipelines[0]),
+        **_decimals_in_keys(plan.pipeline),
+        **_sums_of_values(plan.pipeline),
     }
 
 

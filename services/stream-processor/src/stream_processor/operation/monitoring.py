@@ -153,9 +153,8 @@ class WatchedQuery:
         metrics.input_rows.labels(query).inc(progress["numInputRows"])
         # Over the batch: Spark's own rate is against the pause before it, none in real-time mode.
         metrics.input_rate.labels(query).set(progress["numInputRows"] / duration_s if duration_s else 0.0)
-        if not self.plan.sets_aside:
-            self._tell_outcomes(progress)
-            self._tell_truncation(progress)
+        self._tell_outcomes(progress)
+        self._tell_truncation(progress)
         metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))
         metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
 
@@ -164,7 +163,7 @@ class WatchedQuery:
         for outcome, records in outcomes.items():
             self.metrics.records.labels(self.plan.name, outcome).inc(records)
         if backwards := outcomes[NEWER]:
-            by_offset = any(each.ordered_by_offset for each in inputs_of(self.plan.pipelines[0]))
+            by_offset = any(each.ordered_by_offset for each in inputs_of(self.plan.pipeline))
             reason = f"{BACKWARDS}: {TWO_PARTITIONS if by_offset else ANOTHER_LOG} (docs/runbook.md)"
             log.warning(reason, pipeline=self.plan.name, records=backwards)
         again = self.snapshots.rows_read_again(self.plan, progress, outcomes["applied"] > 0)

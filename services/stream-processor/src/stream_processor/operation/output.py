@@ -37,7 +37,7 @@ class WrittenTopics:
 
     def __init__(self, plans: Iterable[QueryPlan]) -> None:
         self.queries: dict[str, str] = {}
-        """By topic, the query that writes it: of the dead letters of a source, the first."""
+        """By topic, the query that writes it."""
         self.topics: list[str] = []
         self.keyed: list[str] = []
         self.add(plans)

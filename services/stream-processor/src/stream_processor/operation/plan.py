@@ -1,13 +1,12 @@
-"""Plans the queries of pipelines, one each and one per source topic for its dead letters, and their task slots."""
+"""Plans the queries of pipelines, one each, and their task slots."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from statecast_domains.errors import PipelineFileError
-from statecast_domains.sections import MAX_BATCH_RECORDS, SourceSection, TriggerSection
-from statecast_domains.values import EARLIEST
+from statecast_domains.sections import SourceSection, TriggerSection
 from stream_processor.definition.pipeline import (
     AggregatePipeline,
     Pipeline,
@@ -46,18 +45,17 @@ UNSEEN = TopicState("", 0)
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """One streaming query.
+    """The streaming query of a pipeline, which writes the dead letters of its sources, too.
 
-    `pipelines` is the one that it runs, or those of a source topic when it writes their dead letters. A table join has
-    two `source_topics`; `source_partitions` are those of all. `shuffles` of `shuffle_partitions` each follow upon the
-    source: one by the rows, for an aggregate another by the groups, none for a pipeline that keeps no state. `tasks`
-    run at once, for good in real-time mode. `epoch` is the life of the checkpoint. Without a checkpoint the query
-    begins at `starts`, offsets by partition, or at the beginning. `topics` are those that it reads and writes as they
-    were when it was planned; a query that sets aside has only those that it reads.
+    A table join has two `source_topics`; `source_partitions` are those of all. `shuffles` of `shuffle_partitions` each
+    follow upon the source: one by the rows, for an aggregate another by the groups, none for a pipeline that keeps no
+    state. `tasks` run at once, for good in real-time mode. `epoch` is the life of the checkpoint. Without a checkpoint
+    the query begins at `starts`, offsets by partition, or at the beginning. `topics` are those that it reads, and its
+    sink, as they were when it was planned.
     """
 
     name: str
-    pipelines: tuple[Pipeline, ...]
+    pipeline: Pipeline
     source_topics: tuple[str, ...]
     sink_topic: str
     trigger: TriggerSection
@@ -74,16 +72,10 @@ class QueryPlan:
         return self.source_partitions + self.shuffles * self.shuffle_partitions
 
     @property
-    def sets_aside(self) -> bool:
-        """Whether it writes dead letters, and not a pipeline's results."""
-        return self.sink_topic in map(dead_letter_topic, self.source_topics)
-
-    @property
     def counts(self) -> bool:
         """Whether its sequences are its own or offsets: their epoch begins anew with each checkpoint."""
-        by_offset = self.shuffles > 0 and any(each.ordered_by_offset for each in self.pipelines)
-        own = isinstance(self.pipelines[0], AggregatePipeline | TableJoinPipeline) and not self.sets_aside
-        return by_offset or own
+        by_offset = self.shuffles > 0 and self.pipeline.ordered_by_offset
+        return by_offset or isinstance(self.pipeline, AggregatePipeline | TableJoinPipeline)
 
     @property
     def realtime(self) -> bool:
@@ -92,19 +84,18 @@ class QueryPlan:
     @property
     def joined_topics(self) -> list[str]:
         """Returns the keyed topics that are looked up as tables."""
-        pipeline = self.pipelines[0]
-        joins = pipeline.joins if isinstance(pipeline, RowPipeline) and not self.sets_aside else ()
+        joins = self.pipeline.joins if isinstance(self.pipeline, RowPipeline) else ()
         return list(dict.fromkeys(join.topic for join in joins))
 
     @property
     def by_offset(self) -> list[str]:
         """Returns the source topics with offsets that order the rows of its state."""
-        readings = [read for each in self.pipelines for read in inputs_of(each)] if self.shuffles else []
+        readings = inputs_of(self.pipeline) if self.shuffles else ()
         return [read.source_topic for read in readings if read.ordered_by_offset]
 
     def at(self, topics: Mapping[str, TopicState]) -> "QueryPlan":
         """Returns the plan with those of the topics that are its own."""
-        own = [*self.source_topics, *self.joined_topics, *([] if self.sets_aside else [self.sink_topic])]
+        own = [*self.source_topics, *self.joined_topics, self.sink_topic]
         return replace(self, topics={name: topics[name] for name in own})
 
     def fixed_partitions(self, topic: str) -> str | None:
@@ -204,47 +195,17 @@ def _check_no_cycle(pipelines: Sequence[Pipeline]) -> None:
                     chains.append([before, *chain])
 
 
-def starts_late(pipeline: Pipeline) -> bool:
-    """Whether the pipeline leaves out the beginning of its source."""
-    return pipeline.definition.source.starting_offsets != EARLIEST
-
-
-def letters_apart(pipeline: Pipeline) -> str:
-    """The query that writes the dead letters of one reader of a source apart from those of its other readers."""
-    return f"{dead_letter_topic(pipeline.source_topic)}.{pipeline.name}"
-
-
 def plan(
-    pipelines: Sequence[Pipeline],
-    partitions: Mapping[str, int],
-    checkpoint: timedelta | None = None,
-    apart: Collection[str] = (),
+    pipelines: Sequence[Pipeline], partitions: Mapping[str, int], checkpoint: timedelta | None = None
 ) -> list[QueryPlan]:
-    """Returns the queries, by the number of partitions of each topic; `checkpoint` overrides the files' intervals.
-
-    `apart` has the names, by letters_apart, of the pipelines that came while others of their source ran. Each has a
-    query of its own for its dead letters, which begins where the pipeline does and goes on from its own checkpoint: the
-    query of the others has read the source already. A pipeline that does not begin at the source's beginning also has a
-    query of its own: the records before its start are none of its letters.
-    """
+    """Returns the queries, by the number of partitions of each topic; `checkpoint` overrides the files' intervals."""
     plans = []
     for pipeline in pipelines:
         sources, sink = source_topics_of(pipeline), pipeline.sink_topic
         taken = sum(partitions[each] for each in sources)
         counts = taken, partitions[sink] if pipeline.shuffles else 0, pipeline.shuffles
-        planned = QueryPlan(pipeline.name, (pipeline,), sources, sink, _trigger(pipeline, checkpoint), *counts)
+        planned = QueryPlan(pipeline.name, pipeline, sources, sink, _trigger(pipeline, checkpoint), *counts)
         plans.append(replace(planned, sink_partitions=partitions[sink]))
-    readers: dict[str, list[Pipeline]] = {}
-    for read in [read for pipeline in pipelines for read in inputs_of(pipeline)]:
-        alone = letters_apart(read) in apart or starts_late(read)
-        name = letters_apart(read) if alone else dead_letter_topic(read.source_topic)
-        readers.setdefault(name, []).append(read)
-    for name, checked in readers.items():
-        source = checked[0].source_topic
-        # What is read for others, too, goes in batches of the usual size.
-        trigger = _trigger(checked[0], checkpoint).model_copy(update={"max_records": MAX_BATCH_RECORDS})
-        sink = dead_letter_topic(source)
-        plans.append(QueryPlan(name, tuple(checked), (source,), sink, trigger, partitions[source], 0))
     return plans
 
 
@@ -258,14 +219,14 @@ def _trigger(pipeline: Pipeline, checkpoint: timedelta | None) -> TriggerSection
 def begun(plans: Sequence[QueryPlan], starts: Callable[[str, str], dict[int, int] | None]) -> list[QueryPlan]:
     """The plans with where each begins without a checkpoint; `starts` is that of Topics. May raise KafkaException.
 
-    Those of one pipeline begin at the same records, or some would be neither used nor set aside.
+    Those that begin in one way at one topic begin at the same records.
     """
     offsets = {way: starts(*way) for way in {_way(each) for each in plans}}
     return [replace(each, starts=offsets[_way(each)]) for each in plans]
 
 
 def _way(plan: QueryPlan) -> tuple[str, str]:
-    return plan.source_topics[0], plan.pipelines[0].definition.source.starting_offsets
+    return plan.source_topics[0], plan.pipeline.definition.source.starting_offsets
 
 
 def choose_master(master: str, slots: int, cores: int, spare: int = 0) -> str:

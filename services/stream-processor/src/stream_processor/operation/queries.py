@@ -9,7 +9,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from statecast_domains.errors import PipelineFileError
-from statecast_domains.sections import ProducerSection
 from statecast_domains.values import spark_text
 from stream_processor.definition.contract import Contract
 from stream_processor.definition.pipeline import Pipeline
@@ -18,7 +17,6 @@ from stream_processor.operation.checkpoints import Checkpoints
 from stream_processor.operation.plan import QueryPlan, topics_of
 from stream_processor.operation.plan import plan as plan_queries
 from stream_processor.spark_internals import JVM_REFUSALS, jvm_reason, plan_text
-from stream_processor.steps.dead_letters import dead_letters
 from stream_processor.steps.decode import read_changes
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
@@ -46,8 +44,8 @@ def prepare(
     """
     with _starting(plan):
         written = _written(plan, spark, contract, kafka)
-        producer = ProducerSection.model_validate({}) if plan.sets_aside else plan.pipelines[0].definition.sink.producer
-        writer = to_kafka(written, kafka, plan.sink_topic, producer).queryName(plan.name).outputMode("update")
+        writer = to_kafka(written, kafka, plan.pipeline.definition.sink.producer)
+        writer = writer.queryName(plan.name).outputMode("update")
         writer = writer.option("checkpointLocation", checkpoints.location(plan.name))
         if not plan.realtime:
             return writer.trigger(processingTime=spark_text(plan.trigger.interval))
@@ -63,7 +61,7 @@ def start(plan: QueryPlan, prepared: DataStreamWriter) -> StreamingQuery:
 
 def physical_plan(pipeline: Pipeline, spark: SparkSession, contract: Contract) -> str:
     """How Spark would run a pipeline, without Kafka: nothing is read. Raises PipelineFileError as `prepare` does."""
-    [planned, *_] = plan_queries([pipeline], dict.fromkeys(topics_of([pipeline]), EXPLAINED_PARTITIONS))
+    [planned] = plan_queries([pipeline], dict.fromkeys(topics_of([pipeline]), EXPLAINED_PARTITIONS))
     return _DESCRIPTORS.sub("descriptors", plan_text(_written(planned, spark, contract, NO_KAFKA)))
 
 
@@ -75,10 +73,7 @@ def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Ma
         session.conf.set(f"{ROCKSDB}.{name}", value)
     sources = [read_changes(session, kafka, topic, plan.trigger, plan.starts) for topic in plan.source_topics]
     functions = Functions(session, contract, kafka)
-    if plan.sets_aside:
-        [records] = sources
-        return dead_letters(records, plan.pipelines, functions)
-    return written_records(sources, plan.pipelines[0], plan.sink_partitions, plan.epoch, functions)
+    return written_records(sources, plan.pipeline, plan.sink_partitions, plan.epoch, functions)
 
 
 def state_settings(plan: QueryPlan) -> dict[str, str]:
@@ -86,7 +81,7 @@ def state_settings(plan: QueryPlan) -> dict[str, str]:
 
     Each shuffle has a store per partition. Half of its memory caches what is read, the other half is two write buffers.
     """
-    pipeline, stores = plan.pipelines[0], plan.shuffles * plan.shuffle_partitions
+    pipeline, stores = plan.pipeline, plan.shuffles * plan.shuffle_partitions
     state = pipeline.definition.state
     if state is None or not stores:
         return {}
@@ -107,6 +102,6 @@ def _starting(plan: QueryPlan) -> Iterator[None]:
     try:
         yield
     except ContractError as error:
-        raise PipelineFileError(plan.pipelines[0].file, "source.message", str(error)) from error
+        raise PipelineFileError(plan.pipeline.file, "source.message", str(error)) from error
     except JVM_REFUSALS as error:
         raise QueryFailedError(f"the query {plan.name} cannot start: {jvm_reason(error)}") from error

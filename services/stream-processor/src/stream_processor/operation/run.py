@@ -17,7 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from statecast.descriptors import MessageTypes
 from statecast_service.kafka import java_options
 from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline, inputs_of
+from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import BrokerLostError, CheckpointsUnusableError, TopicsMissingError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.additions import Additions, PipelineDirectories
@@ -33,7 +33,6 @@ from stream_processor.operation.plan import (
     access_of,
     begun,
     choose_master,
-    letters_apart,
     plan,
     slots_needed,
     topics_of,
@@ -97,13 +96,9 @@ class Runner:
         if keyed and not self._wait(CheckpointedGroup(self.settings).refused, TOPICS_POLL_S):
             return
         partitions = {name: each.partitions for name, each in states.items()}
-        planned = partial(plan, pipelines, partitions, self.settings.checkpoint_interval)
-        # Which dead letters are written apart stands beside the checkpoints: Spark, if it reads them, starts for all.
-        alone = [letters_apart(read) for each in pipelines for read in inputs_of(each)]
-        most = planned(alone)
-        checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, most))
+        plans = plan(pipelines, partitions, self.settings.checkpoint_interval)
+        checkpoints = open_checkpoints(self.settings.checkpoints, partial(self._session, plans))
         with checkpoints.hold():
-            plans = planned([name for name in alone if checkpoints.exists(name)])
             with self._broker():
                 all_plans = [each.at(states) for each in begun(plans, topics.starts)]
                 plans = _sound(list(_claimed(all_plans, topics, checkpoints, refused)), refused)
@@ -177,10 +172,10 @@ class Runner:
 
             writers = {}
             for each in claimed:
-                with refused.refusing(*_files(each)):
+                with refused.refusing(Path(each.pipeline.file)):
                     writers[each.name] = prepared(each, self.contract)
             plans = _sound(claimed, refused)
-            pipelines = [each.pipelines[0] for each in plans if not each.sets_aside]
+            pipelines = [each.pipeline for each in plans]
             refused.check_any_left(pipelines)
             starts = Starts(
                 [Waiting(each, writers[each.name]) for each in plans],
@@ -189,7 +184,7 @@ class Runner:
                 self.metrics,
                 Restarts(self.settings.max_failures),
                 prepared_again,
-                lambda late: topics.missing_of({each.name: access_of(each.pipelines) for each in late}),
+                lambda late: topics.missing_of({each.name: access_of([each.pipeline]) for each in late}),
                 slots,
                 queries,
                 Snapshots(checkpoints),
@@ -293,14 +288,10 @@ def _claimed(
 ) -> Iterator[QueryPlan]:
     """Yields the plans whose checkpoints may be used, each with its epoch. May raise KafkaException."""
     for each in plans:
-        with refused.refusing(*_files(each)):
+        with refused.refusing(Path(each.pipeline.file)):
             yield replace(each, epoch=claim(checkpoints, each, topics.highest_epoch))
 
 
 def _sound(plans: Sequence[QueryPlan], refused: RefusedFiles) -> list[QueryPlan]:
-    """Returns the plans without those of refused files alone."""
-    return [each for each in plans if not refused.errors.keys() >= {*_files(each)}]
-
-
-def _files(plan: QueryPlan) -> list[Path]:
-    return [Path(each.file) for each in plan.pipelines]
+    """Returns the plans without those of refused files."""
+    return [each for each in plans if Path(each.pipeline.file) not in refused.errors]

@@ -39,7 +39,7 @@ class Snapshots:
 
         `applied` says whether the batch has changed any row.
         """
-        if isinstance(plan.pipelines[0], RoutePipeline):
+        if isinstance(plan.pipeline, RoutePipeline):
             return 0
         seen = observed(progress, f"{READ}0")
         rows, last = int(seen.get("snapshot_rows") or 0), int(seen.get("snapshot_last") or 0)

@@ -59,7 +59,7 @@ class Stopped(NamedTuple):
 
 def check_any_left(plans: Sequence[QueryPlan], reasons: Mapping[str, str]) -> None:
     """Raises StandstillError when each pipeline stands still, for `reasons` by name."""
-    if reasons and all(each.sets_aside for each in plans if each.name not in reasons):
+    if reasons and all(each.name in reasons for each in plans):
         raise StandstillError("; ".join(dict.fromkeys(reasons.values())))
 
 

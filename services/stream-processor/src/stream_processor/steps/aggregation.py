@@ -19,6 +19,7 @@ from stream_processor.definition.pipeline import (
     SummingPipeline,
 )
 from stream_processor.spark_internals import attempt, exact
+from stream_processor.steps.dead_letters import LETTER, explode_groups
 from stream_processor.steps.functions import Functions, digits, filled, fits, row_type
 from stream_processor.steps.keyed_topic import encode_record
 from stream_processor.steps.projection import KEPT, in_scope, refused
@@ -231,9 +232,10 @@ def differences(known: DataFrame, pipeline: AggregatePipeline) -> DataFrame:
     by_state = (pipeline.window is not None or pipeline.table is not None) and not pipeline.may_be_truncated
     claimed = effective if by_state else signed(F.col("stated"), F.col("current"), parts)
     position = ("epoch", "sequence", "source")
-    both = known.select(*position, "complete", "current", effective.alias("effective"), claimed.alias("claimed"))
+    beside = ("complete", "current", LETTER)
+    both = known.select(*position, *beside, effective.alias("effective"), claimed.alias("claimed"))
     ticks = _ticks_and_rows if pipeline.may_be_truncated else _ticks
-    return both.select(*position, F.explode(_ticked(parts, ticks)).alias("line")).select("line.*", *position)
+    return explode_groups(both, _ticked(parts, ticks), position)
 
 
 def signed(left: Column, entered: Column, parts: Sequence[Part]) -> Column:
@@ -313,22 +315,25 @@ def _of(contributions: Column, key: Column) -> Column:
 
 
 def aggregate(lines: DataFrame, pipeline: AggregatePipeline, epoch: int, functions: Functions) -> DataFrame:
-    """Per group that has changed `key`, `deleted` and `record`; a group without rows is deleted.
+    """Per group that has changed `key`, `deleted` and `record`; a group without rows is deleted. Letters pass.
 
     The record's epoch is `epoch`, the life of the checkpoint, for its sequence is a count. A sum that does not fit its
-    field ends the query, and names the group: it is never cut. Spark's state is one entry per group that ever was.
+    field ends the query, and names the group: it is never cut. Spark's state is one entry per group that ever was, and
+    one per dead letter.
     """
     parts = parts_of(pipeline.aggregates)
     newest = F.max_by("source", F.struct("epoch", "sequence")).alias("source")
     functions_of = {"sum": F.sum, "count": F.sum, "min": F.min, "max": F.max, "collect_set": sets(pipeline, functions)}
     sums = [F.sum("rows").alias("rows"), F.sum("ticks").alias("ticks"), newest]
     sums += [functions_of[part.function](part.name).alias(part.name) for part in parts]
+    # A letter is a group of its own, which never gets another line.
+    sums.append(F.first(LETTER, ignorenulls=True).alias(LETTER))
     groups = lines.groupBy("key").agg(*sums)
     payload = functions.encode(_message(pipeline), pipeline.sink.full_name)
     deleted = F.col("rows") == 0
     encoded = groups.withColumn("payload", F.when(~deleted, payload))
     full = encode_record(F.lit(epoch).cast("long"), F.col("ticks"), F.col("source"), F.col("payload"), functions)
-    return encoded.select("key", deleted.alias("deleted"), full.alias("record"))
+    return encoded.select("key", deleted.alias("deleted"), full.alias("record"), LETTER)
 
 
 def sets(pipeline: AggregatePipeline, functions: Functions) -> Callable[[str], Column]:

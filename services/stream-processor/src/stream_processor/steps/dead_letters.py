@@ -1,8 +1,9 @@
-"""Sets aside the records that no pipeline can use. docs/operation.md says what the headers of a dead letter hold.
+"""Sets aside the records that a pipeline cannot use. docs/operation.md says what the headers of a dead letter hold.
 
-One stateless query per source topic applies the checks of all pipelines that read it, so that a record is written
-once and not once per pipeline; the pipelines themselves pass over the same records by the same checks. Dead letters
-are written at least once: after a crash, those since the last checkpoint come again.
+A record with a problem is no change from then on. It passes the same steps as a line that has only LETTER, up to the
+pipeline's own sink, which writes it to the dead-letter topic. So a record is read and decoded once, and a checkpoint
+holds both what came of it and that it was set aside. Dead letters are written at least once: after a crash, those since
+the last checkpoint come again.
 """
 
 from collections.abc import Sequence
@@ -10,11 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.pipeline import Pipeline
-from stream_processor.steps.decode import decode
-from stream_processor.steps.flow import check_messages, checked_changes
-from stream_processor.steps.functions import Functions
-from stream_processor.steps.keyed_topic import HEADERS
+from stream_processor.definition.pipeline import Pipeline, dead_letter_topic, inputs_of
 from stream_processor.steps.projection import KEY_MATCHES
 
 REASON = "statecast-reason"
@@ -27,77 +24,124 @@ REPLAYED = "statecast-replayed"
 
 DEAD_LETTER_HEADERS = frozenset({REASON, TOPIC, PARTITION, OFFSET, PIPELINES, TRUNCATED})
 
+LETTER = "letter"
+"""A column: the record that is set aside with its reason, null on all lines of sound changes (LetterKeys.java)."""
+HEADERS = "array<struct<key:string,value:binary>>"
+"""The type of a record's headers."""
 MAX_REASON = 1_000
 """Characters; what follows is left out."""
-MAX_PIPELINES = 4_000
-"""Characters of the names of pipelines; what follows is left out."""
 HEADERS_BYTES = 16_384
 """What these headers and Kafka's own fields take at most, with room to spare."""
 DEFAULT_MAX_BYTES = 1_048_588
 """The `max.message.bytes` of a topic that does not set it."""
-_UNDECODED = "undecoded"
+_MARK = "\0letter/"
+_OF_RECORD = ("topic", "partition", "offset", "key", "value", "headers")
+_OF_CHANGE = ("change", "before", "after", "payload")
 
 
-def dead_letters(records: DataFrame, pipelines: Sequence[Pipeline], functions: Functions) -> DataFrame:
-    """The records that at least one of the pipelines cannot use: `key`, `value` and `headers` of their dead letters.
+def mark_letters(checked: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """Adds LETTER to checked records, and takes the rows of those with a problem away.
 
-    All pipelines read the topic that the records are of, in the same format. A letter that the dead-letter topic would
-    refuse is cut.
+    A record with a key that the pipeline does not take is of no use to it anyway: it is no letter.
     """
-    names = [f"problem_{number}" for number in range(len(pipelines))]
-    checked = decode(records, pipelines[0], functions).withColumnRenamed("problem", _UNDECODED)
-    for name, pipeline in zip(names, pipelines, strict=True):
-        of_pipeline = checked_changes(checked.withColumn("problem", F.col(_UNDECODED)), pipeline)
-        of_pipeline = check_messages(of_pipeline, pipeline, functions)
-        checked = of_pipeline.select(*checked.columns, _told(pipeline).alias(name))
-    wrong = checked.where(F.coalesce(*names).isNotNull())
-    with_headers = wrong.withColumn("headers", F.coalesce(F.col("headers"), F.array().cast(HEADERS)))
-    own = F.array_compact(F.array(*_headers(names, pipelines)))
-    return cut(with_headers, pipelines[0].max_dead_letter_bytes or DEFAULT_MAX_BYTES).select(
-        "key", "value", F.concat("headers", own).cast(HEADERS).alias("headers")
-    )
+    wrong = F.col("problem").isNotNull()
+    if pipeline.definition.where_key is not None:
+        wrong = wrong & F.col(KEY_MATCHES)
+    sink = F.lit(dead_letter_topic(pipeline.source_topic)).alias("sink")
+    letter = F.struct(sink, *_OF_RECORD, F.col("problem").alias("reason"))
+    sound = {name: F.when(F.col("problem").isNull(), F.col(name)) for name in _OF_CHANGE}
+    return checked.withColumns({LETTER: F.when(wrong, letter), **sound})
 
 
-def _told(pipeline: Pipeline) -> Column:
-    """The problem, but for a record whose key the pipeline does not take: it is of no use to it anyway."""
-    if pipeline.definition.where_key is None:
-        return F.col("problem")
-    return F.when(F.col(KEY_MATCHES), F.col("problem"))
+def is_letter() -> Column:
+    return F.col(LETTER).isNotNull()
 
 
-def cut(records: DataFrame, max_bytes: int) -> DataFrame:
-    """Shortens `value`, drops `key` and `headers` over half of the room; `truncated` is the length of a cut value."""
-    room = max(max_bytes - HEADERS_BYTES, 0)
-    sizes = F.transform("headers", lambda each: F.length(each.getField("key")) * 4 + _size(each.getField("value")) + 16)
-    beside = _size(F.col("key")) + F.aggregate(sizes, F.lit(0), lambda total, each: total + each)
-    whole, light = _size(F.col("value")) + beside <= room, beside <= room // 2
+def letter_key() -> Column:
+    """Returns the text that a letter is shuffled by, null on other lines: no two records have the same."""
+    place = F.concat_ws("/", f"{LETTER}.partition", f"{LETTER}.offset")
+    return F.when(is_letter(), F.concat(F.lit(_MARK), place))
+
+
+def explode_lines(lines: DataFrame, entries: Column, at: str, entry: str) -> DataFrame:
+    """Returns a line per entry, with its place from 0 in `at`. A letter, which has no entries, stays one line."""
+    exploded = lines.select("*", F.posexplode_outer(entries).alias(at, entry))
+    return exploded.where(F.col(at).isNotNull() | is_letter())
+
+
+def explode_groups(changes: DataFrame, lines: Column, kept: Sequence[str]) -> DataFrame:
+    """Returns the fields of each of a change's `lines`, with the `key` of a group, the columns `kept`, and LETTER.
+
+    A letter is a line of a group of its own.
+    """
+    split = explode_lines(changes, lines, at="__at", entry="line")
+    fields = split.select("line.*", *kept, LETTER)
+    return fields.withColumn("key", F.coalesce("key", letter_key()))
+
+
+def address(records: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """Returns records with the `topic` that each goes to, as Kafka's sink takes them.
+
+    A letter goes to the dead-letter topic of its own source, with the content of the record that was set aside, to a
+    partition that the producer chooses. It is cut if the topic would refuse it.
+    """
+    written = {"topic": F.lit(pipeline.sink_topic), "key": F.col("key"), "value": F.col("value")}
+    written["headers"] = F.col("headers") if "headers" in records.columns else F.lit(None).cast(HEADERS)
+    content = _content(pipeline)
+    columns = {name: F.when(is_letter(), content[name]).otherwise(column) for name, column in written.items()}
+    if "partition" in records.columns:
+        columns["partition"] = F.when(~is_letter(), F.col("partition"))
+    return records.select(*[column.alias(name) for name, column in columns.items()])
+
+
+def _content(pipeline: Pipeline) -> dict[str, Column]:
+    """Returns `topic`, `key`, `value` and `headers` of a line's dead letter.
+
+    Where not all has room, the value is shortened; key and headers over half of the room are dropped.
+    """
+    key, value, headers = (F.col(f"{LETTER}.{name}") for name in ("key", "value", "headers"))
+    room = F.coalesce(*[_room(each) for each in inputs_of(pipeline)])
+    empty = F.array().cast(HEADERS)
+    beside = _size(key) + F.aggregate(F.coalesce(headers, empty), F.lit(0), lambda total, each: total + _header(each))
+    whole, light = _size(value) + beside <= room, beside * 2 <= room
+    kept = F.when(whole | light, F.coalesce(headers, empty)).otherwise(empty)
     left = F.when(light, room - beside).otherwise(room)
-    return records.withColumns(
-        {
-            "truncated": F.when(~whole, _size(F.col("value"))),
-            "key": F.when(whole | light, F.col("key")),
-            "value": F.when(whole, F.col("value")).otherwise(F.substring(F.col("value"), F.lit(1), left)),
-            "headers": F.when(whole | light, F.col("headers")).otherwise(F.array().cast(HEADERS)),
-        }
-    )
+    return {
+        "topic": F.col(f"{LETTER}.sink"),
+        "key": F.when(whole | light, key),
+        "value": F.when(whole, value).otherwise(F.substring(value, F.lit(1), left)),
+        "headers": F.concat(kept, _own_headers(F.when(~whole, _size(value)), pipeline)).cast(HEADERS),
+    }
+
+
+def _room(reader: Pipeline) -> Column:
+    """Returns the bytes that a letter of the reader's source may have, null for letters of another source."""
+    topic = dead_letter_topic(reader.source_topic)
+    room = max((reader.max_dead_letter_bytes or DEFAULT_MAX_BYTES) - HEADERS_BYTES, 0)
+    return F.when(F.col(f"{LETTER}.sink") == topic, F.lit(room))
 
 
 def _size(value: Column) -> Column:
     return F.coalesce(F.octet_length(value), F.lit(0))
 
 
-def _headers(names: Sequence[str], pipelines: Sequence[Pipeline]) -> list[Column]:
-    reasons = F.array_distinct(F.array_compact(F.array(*names)))
-    failing = [F.when(F.col(name).isNotNull(), pipeline.name) for name, pipeline in zip(names, pipelines, strict=True)]
+def _header(each: Column) -> Column:
+    """Returns the bytes that a header takes at most."""
+    return F.length(each.getField("key")) * 4 + _size(each.getField("value")) + 16
+
+
+def _own_headers(truncated: Column, pipeline: Pipeline) -> Column:
+    """Returns the headers that say why the record was set aside, and where it stands."""
     added = {
-        REASON: F.left(F.array_join(reasons, "\n"), F.lit(MAX_REASON)),
-        TOPIC: F.col("topic"),
-        PARTITION: F.col("partition").cast("string"),
-        OFFSET: F.col("offset").cast("string"),
-        PIPELINES: F.left(F.concat_ws(",", *failing), F.lit(MAX_PIPELINES)),
-        TRUNCATED: F.col("truncated").cast("string"),
+        REASON: F.left(F.col(f"{LETTER}.reason"), F.lit(MAX_REASON)),
+        TOPIC: F.col(f"{LETTER}.topic"),
+        PARTITION: F.col(f"{LETTER}.partition").cast("string"),
+        OFFSET: F.col(f"{LETTER}.offset").cast("string"),
+        PIPELINES: F.lit(pipeline.name),
+        TRUNCATED: truncated.cast("string"),
     }
-    return [
-        F.when(text.isNotNull(), F.struct(F.lit(key).alias("key"), text.cast("binary").alias("value")))
-        for key, text in added.items()
+    named = [
+        F.when(text.isNotNull(), F.struct(F.lit(name).alias("key"), text.cast("binary").alias("value")))
+        for name, text in added.items()
     ]
+    return F.array_compact(F.array(*named))

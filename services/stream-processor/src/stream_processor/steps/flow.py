@@ -1,4 +1,4 @@
-"""Composes the steps: from a topic's records to those of the sink's topic, and to the dead letters among them."""
+"""Composes the steps: from a topic's records to those of the sink's topic, and the dead letters among them."""
 
 from collections.abc import Sequence
 
@@ -19,18 +19,17 @@ from stream_processor.definition.pipeline import (
 )
 from stream_processor.spark_internals import previous_rows
 from stream_processor.steps.aggregation import aggregate, contributions, differences
+from stream_processor.steps.dead_letters import LETTER, address, explode_lines, is_letter, mark_letters
 from stream_processor.steps.decode import change_problems, decode, knows_before, stated_before
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import entries, key_entries, retract, to_lines, to_records
 from stream_processor.steps.outcomes import STATE, observe_read, passes, state_counts
 from stream_processor.steps.projection import (
     ELEMENT,
-    LARGEST,
     PARTITION,
     filter_keys,
     filter_rows,
     join,
-    measure,
     place,
     project,
 )
@@ -76,22 +75,6 @@ def is_sound() -> Column:
     return F.col("problem").isNull() & F.col("passed_over").isNull()
 
 
-def sound(checked: DataFrame) -> DataFrame:
-    """Returns the changes among checked records."""
-    return checked.where(is_sound())
-
-
-def check_messages(checked: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
-    """Sets `problem` where a message that `select` makes of the row is too large for the sink's topic.
-
-    The pipeline's own query leaves these out by itself, once it has made them.
-    """
-    if not isinstance(pipeline, RowPipeline) or not pipeline.select:
-        return checked
-    measured = measure(checked, pipeline, functions)
-    return measured.withColumn("problem", F.coalesce("problem", _too_large(SELECTED, F.col(LARGEST), pipeline)))
-
-
 def _size_problems(pipeline: Pipeline) -> list[Column]:
     """Why a record would be too large for the sink's topic, as far as the change itself tells.
 
@@ -123,10 +106,16 @@ def _too_large(what: str, size: Column, pipeline: Pipeline) -> Column:
 def written_records(
     sources: Sequence[DataFrame], pipeline: Pipeline, partitions: int, epoch: int, functions: Functions
 ) -> DataFrame:
-    """The records that the pipeline writes to its topic, which has so many partitions; `epoch` is its checkpoint's.
+    """The records that the pipeline writes to its topic, which has so many partitions, and its dead letters.
 
-    `sources` are the records of each of its source topics.
+    `sources` are the records of each of its source topics; `epoch` is its checkpoint's. Each record has its `topic`.
     """
+    return address(_records(sources, pipeline, partitions, epoch, functions), pipeline)
+
+
+def _records(
+    sources: Sequence[DataFrame], pipeline: Pipeline, partitions: int, epoch: int, functions: Functions
+) -> DataFrame:
     pairs = zip(sources, inputs_of(pipeline), strict=True)
     read = [_changes(records, reader, number, epoch, functions) for number, (records, reader) in enumerate(pairs)]
     if isinstance(pipeline, TableJoinPipeline):
@@ -150,14 +139,21 @@ def written_records(
 
 
 def _changes(records: DataFrame, reader: Pipeline, number: int, epoch: int, functions: Functions) -> DataFrame:
-    """Returns the sound changes of a source, with the message that `select` makes; the progress counts the others."""
+    """Returns the sound changes of a source, with the message that `select` makes, and its letters.
+
+    The progress counts them, and all other records. Of an exploded row the messages are still to be made, so that a
+    letter may yet come of it.
+    """
     decoded = decode(records, reader, functions)
     if reader.ordered_by_offset:
         decoded = decoded.withColumn("epoch", F.lit(epoch).cast("long"))
-    checked = checked_changes(decoded, reader).drop(*OF_RECORDS)
-    if not isinstance(reader, AggregatePipeline) and not (isinstance(reader, RoutePipeline) and reader.explode):
+    checked = checked_changes(decoded, reader)
+    explodes = isinstance(reader, RoutePipeline) and reader.explode is not None
+    if not isinstance(reader, AggregatePipeline) and not explodes:
         checked = _selected(checked, reader, functions)
-    return sound(observe_read(checked, reader, number))
+    marked = mark_letters(checked, reader)
+    read = observe_read(marked if explodes else marked.drop(*OF_RECORDS), reader, number)
+    return read.where(is_sound() | is_letter())
 
 
 def _selected(
@@ -188,13 +184,15 @@ def route(changes: DataFrame, pipeline: RoutePipeline, partitions: int, function
     the last checkpoint come again, and nothing in them shows it. A reader to which that matters compares keys and
     values, or reads a keyed topic.
     """
-    passed = changes.where(passes(pipeline))
+    passed = changes.where(passes(pipeline) | is_letter())
     if pipeline.explode is not None:
-        exploded = passed.withColumn(ELEMENT, F.explode(elements(F.col("after"), pipeline.explode)))
-        passed = sound(_selected(exploded, pipeline, functions))
+        exploded = explode_lines(passed, elements(F.col("after"), pipeline.explode), at="__at", entry=ELEMENT)
+        passed = mark_letters(_selected(exploded, pipeline, functions), pipeline)
     written = place(passed.withColumn("__key", _key(pipeline)), pipeline, partitions, functions)
     partition = [F.col(PARTITION).alias("partition")] if pipeline.definition.sink.partition_by else []
-    return written.select(F.col("__key").cast("binary").alias("key"), F.col("payload").alias("value"), *partition)
+    return written.select(
+        F.col("__key").cast("binary").alias("key"), F.col("payload").alias("value"), *partition, LETTER
+    )
 
 
 def _key(pipeline: RoutePipeline) -> Column:

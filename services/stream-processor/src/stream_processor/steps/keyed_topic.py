@@ -18,6 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from statecast_domains.sections import ProducerSection
 from stream_processor.definition.pipeline import KeyPipeline, StatefulPipeline
 from stream_processor.spark_internals import partition_keys
+from stream_processor.steps.dead_letters import HEADERS, LETTER, explode_lines, letter_key
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.outcomes import clock
 from stream_processor.steps.record_keys import NUL, keys, row_identity
@@ -25,7 +26,6 @@ from stream_processor.steps.truncation import is_truncation
 
 STATE_RECORD = "statecast.state.v1.StateRecord"
 TOMBSTONE_HEADER = "statecast-state-record"
-HEADERS = "array<struct<key:string,value:binary>>"
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """The largest record that is written; the client's buffer holds as much by default."""
 BESIDE_PAYLOAD = 16_384
@@ -55,7 +55,7 @@ def entries(
     - `source`: the encoded StateRecord with nothing but its source; `payload`: the encoded row, null when it is gone
 
     A change of the primary key names two rows: one goes, and one comes. A truncation has a line for each partition of
-    the state. `changes` has `current` and `stated`.
+    the state, and a dead letter one of its own. `changes` has `current` and `stated`.
     """
     nothing = F.filter("current", lambda _: F.lit(False))
     # As the change says it, whether the row matches the condition or not.
@@ -63,7 +63,8 @@ def entries(
     yes, no = F.lit(True), F.lit(False)
     gone = F.struct(old.alias("primary_key"), nothing.alias("current"), F.col("stated"), no.alias("counted"))
     come = F.struct(new.alias("primary_key"), F.col("current"), nothing.alias("stated"), yes.alias("counted"))
-    same = F.struct(F.coalesce(new, old).alias("primary_key"), F.col("current"), F.col("stated"), yes.alias("counted"))
+    one = F.coalesce(letter_key(), new, old)
+    same = F.struct(one.alias("primary_key"), F.col("current"), F.col("stated"), yes.alias("counted"))
     everywhere = F.transform(
         F.array(*map(F.lit, partition_keys(changes.sparkSession))),
         lambda key, number: F.struct(
@@ -82,9 +83,10 @@ def entries(
         (F.col("knows_before") | (F.col("change.operation") == "OPERATION_CREATE")).alias("complete"),
         encode_source(source, functions).alias("source"),
         F.when(F.size("current") > 0, F.col("payload")).alias("payload"),
+        LETTER,
         *beside,
     )
-    kept = ["epoch", "sequence", "time", "complete", "source", "payload", *beside]
+    kept = ["epoch", "sequence", "time", "complete", "source", "payload", LETTER, *beside]
     return whole.select(F.explode("rows").alias("row"), *kept).select("row.*", *kept)
 
 
@@ -111,7 +113,10 @@ def retract(changes: DataFrame) -> DataFrame:
 
 
 def to_lines(retracted: DataFrame, functions: Functions) -> DataFrame:
-    """One line per key that is deleted or set: `key`, `deleted`, and `record`, the bytes of its StateRecord."""
+    """One line per key that is deleted or set: `key`, `deleted`, and `record`, the bytes of its StateRecord.
+
+    A dead letter is one line with nothing in these.
+    """
     epoch, sequence, source = F.col("epoch"), F.col("sequence"), F.col("source")
     tombstone = encode_record(epoch, sequence, source, F.lit(None).cast("binary"), functions)
     full = encode_record(epoch, sequence, source, F.col("payload"), functions)
@@ -120,11 +125,12 @@ def to_lines(retracted: DataFrame, functions: Functions) -> DataFrame:
         F.when(F.size("entered") > 0, full).alias("full"),
         F.size("left").alias("leaving"),
         F.concat("left", "entered").alias("keys"),
+        LETTER,
     )
-    lines = encoded.select("tombstone", "full", "leaving", F.posexplode("keys").alias("at", "key"))
+    lines = explode_lines(encoded, F.col("keys"), at="at", entry="key")
     deleted = F.col("at") < F.col("leaving")
     record = F.when(deleted, F.col("tombstone")).otherwise(F.col("full"))
-    return lines.select("key", deleted.alias("deleted"), record.alias("record"))
+    return lines.select("key", deleted.alias("deleted"), record.alias("record"), LETTER)
 
 
 def encode_source(source: Column, functions: Functions) -> Column:
@@ -142,7 +148,10 @@ def _null(of_type: str) -> Column:
 
 
 def to_records(lines: DataFrame, partitions: int, functions: Functions) -> DataFrame:
-    """`key`, `value`, `headers`, and the `partition` of the key's group. A tombstone's StateRecord is in a header."""
+    """Returns `key`, `value`, `headers`, and the `partition` of the key's group, beside LETTER.
+
+    A tombstone's StateRecord is in a header.
+    """
     group = F.substring_index("key", NUL, 1).cast("binary")
     header = F.struct(F.lit(TOMBSTONE_HEADER).alias("key"), F.col("record").alias("value"))
     return lines.select(
@@ -150,15 +159,15 @@ def to_records(lines: DataFrame, partitions: int, functions: Functions) -> DataF
         F.when(~F.col("deleted"), F.col("record")).alias("value"),
         F.when(F.col("deleted"), F.array(header)).cast(HEADERS).alias("headers"),
         functions.kafka_partition(group, partitions).alias("partition"),
+        LETTER,
     )
 
 
-def to_kafka(records: DataFrame, kafka: Mapping[str, str], topic: str, producer: ProducerSection) -> DataStreamWriter:
-    """A writer of `records` to the topic; at least once, each task in order."""
+def to_kafka(records: DataFrame, kafka: Mapping[str, str], producer: ProducerSection) -> DataStreamWriter:
+    """A writer of `records`, each to its `topic`; at least once, each task in order."""
     return (
         records.writeStream.format("kafka")
         .options(**{f"kafka.{name}": value for name, value in kafka.items()})
-        .option("topic", topic)
         # A short wait spares the broker a request per record; whether it helps on busy cores was within the noise.
         .option("kafka.linger.ms", producer.linger // timedelta(milliseconds=1))
         .option("kafka.compression.type", producer.compression)

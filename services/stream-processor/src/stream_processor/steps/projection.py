@@ -15,12 +15,11 @@ from statecast_domains.errors import PipelineFileError
 from stream_processor.definition.pipeline import Pipeline, PipelineBase, RoutePipeline, RowPipeline
 from stream_processor.spark_internals import attempt, attempted, exact, pattern_problem
 from stream_processor.steps.functions import Functions, filled, fits, row_type
-from stream_processor.steps.record_keys import elements, single
+from stream_processor.steps.record_keys import single
 
 ELEMENT = "__element"
 """The column of an exploded path's elements, where there is one."""
 KEPT = "__kept"
-LARGEST = "__largest"
 PARTITION = "__partition"
 KEY_MATCHES = "__key_matches"
 """A column of whether the record's key is one that the pipeline takes; missing when it takes all."""
@@ -142,26 +141,6 @@ def place(changes: DataFrame, pipeline: RoutePipeline, partitions: int, function
     else:
         raise PipelineFileError(pipeline.file, key, f"is {of_type.simpleString()}; it must be an integer or a text")
     return scoped.select(f"{KEPT}.*", partition.alias(PARTITION))
-
-
-def measure(changes: DataFrame, pipeline: RowPipeline, functions: Functions) -> DataFrame:
-    """Adds LARGEST: the bytes of the largest message that `select` makes of `after`; null where there is no such row.
-
-    An exploded path gives many messages. They are made in an array here, so that a change stays one line.
-    """
-    exploded = pipeline.explode if isinstance(pipeline, RoutePipeline) else None
-    units = F.array(F.lit(0)) if exploded is None else elements(F.col("after"), exploded)
-    unit = "__unit" if exploded is None else "element"
-    scoped = in_scope(join(changes, pipeline, functions).withColumn(ELEMENT, units), "after", _tables(pipeline))
-    fields = ", ".join(f"'{name}', {attempt(sql)}" for name, sql in pipeline.select.items())
-    selected = exact(f"transform({KEPT}.{ELEMENT}, {unit} -> named_struct({fields}))", changes.sparkSession)
-
-    def size(row: Column) -> Column:
-        message = filled(pipeline.sink, {name: row.getField(name) for name in pipeline.select})
-        return F.octet_length(functions.encode(message, pipeline.sink.full_name))
-
-    kept = [F.col(f"{KEPT}.{name}") for name in changes.columns]
-    return scoped.select(*kept, F.array_max(F.transform(selected, size)).alias(LARGEST))
 
 
 def _beside(pipeline: RowPipeline) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from stream_processor.definition.pipeline import TotalsPipeline
 from stream_processor.spark_internals import running_totals
 from stream_processor.steps.aggregation import difference, numbers, paired, parts_of
+from stream_processor.steps.dead_letters import LETTER, explode_groups, is_letter
 from stream_processor.steps.decode import INSERTS
 from stream_processor.steps.functions import Functions, filled
 
@@ -39,9 +40,8 @@ def running_lines(known: DataFrame, pipeline: TotalsPipeline) -> DataFrame:
         payload = F.when(tells, F.col("payload")).alias("payload")
         return F.struct(pair.getField("key").alias("key"), *difference(pair, parts), payload)
 
-    place = ["primary_key", "epoch", "sequence"]
-    lines = known.where("applied").select(*place, F.explode(F.transform(pairs, line)).alias("line"))
-    return lines.select("line.*", *place)
+    applied = known.where(F.col("applied") | is_letter())
+    return explode_groups(applied, F.transform(pairs, line), ["primary_key", "epoch", "sequence"])
 
 
 def total_records(lines: DataFrame, pipeline: TotalsPipeline, functions: Functions) -> DataFrame:
@@ -51,4 +51,5 @@ def total_records(lines: DataFrame, pipeline: TotalsPipeline, functions: Functio
     """
     totals = running_totals(lines, ["rows", *(part.name for part in parts_of(pipeline.aggregates))])
     message = functions.encode(filled(pipeline.sink, numbers(pipeline)), pipeline.sink.full_name)
-    return totals.select(F.col("key").cast("binary").alias("key"), F.concat("payload", message).alias("value"))
+    value = F.concat("payload", message).alias("value")
+    return totals.select(F.col("key").cast("binary").alias("key"), value, LETTER)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from stream_processor.definition.pipeline import JoinSide, TableJoinPipeline
 from stream_processor.spark_internals import table_join
+from stream_processor.steps.dead_letters import LETTER, is_letter, letter_key
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import encode_record, encode_source
 from stream_processor.steps.outcomes import STATE, clock, state_counts
@@ -34,7 +35,7 @@ def joined_lines(
     )
     kind = pipeline.join_type
     known = table_join(source.union(joined), pipeline.definition.forget_deleted, kind != "inner", kind == "outer")
-    joined_rows = known.observe(STATE, *state_counts()).where(F.col("deleted").isNotNull())
+    joined_rows = known.observe(STATE, *state_counts()).where(F.col("deleted").isNotNull() | is_letter())
     rows = [_row(F.col(name), side.row.full_name, functions) for name, side in zip(_ROWS, pipeline.sides, strict=True)]
     scoped = in_scope(
         joined_rows.withColumns(dict(zip(("after", _JOINED), rows, strict=True))),
@@ -45,12 +46,12 @@ def joined_lines(
     made = scoped.select(f"{KEPT}.*", message.alias(_MESSAGE))
     payload = F.when(~F.col("deleted"), _fitting(F.col(_MESSAGE), pipeline))
     record = encode_record(F.lit(epoch).cast("long"), F.col("sequence"), F.col("source"), payload, functions)
-    return made.select("key", "deleted", record.alias("record"))
+    return made.select("key", "deleted", record.alias("record"), LETTER)
 
 
 def _lines(changes: DataFrame, side: int, reader: JoinSide, functions: Functions) -> DataFrame:
     return changes.select(
-        F.col("key").cast("string").alias("key"),
+        F.coalesce(letter_key(), F.col("key").cast("string")).alias("key"),
         F.lit(side).alias("side"),
         "epoch",
         "sequence",
@@ -58,6 +59,7 @@ def _lines(changes: DataFrame, side: int, reader: JoinSide, functions: Functions
         encode_source(F.col("change.source"), functions).alias("source"),
         F.unix_micros("change.source.commit_time").alias("committed"),
         clock(reader).alias("time"),
+        LETTER,
     )
 
 

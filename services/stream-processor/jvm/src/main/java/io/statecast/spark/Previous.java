@@ -25,6 +25,9 @@ public final class Previous {
    * truncation's place and with its own entries as `previous`, for they may stand somewhere from before a crash; of
    * `everyChange` it is one that is not newer.
    *
+   * <p>A line with one of {@link LetterKeys} in its `primary_key` is no change: it goes on as it is, not `applied`, and may have
+   * nulls wherever a change has none.
+   *
    * @param changes with `primary_key` (text), `epoch` and `sequence` (bigint, not null), `time` (bigint, by which a lower
    *     place is found to be newer all the same; null where it says nothing), `counted` (boolean, not null: whether the line
    *     is the one that stands for its record) and `current` (an array, not null: the entries that the row has now)

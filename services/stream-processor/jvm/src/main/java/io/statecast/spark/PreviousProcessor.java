@@ -73,6 +73,9 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
 
   @Override
   public Iterator<Row> handleInputRows(String key, Iterator<Row> changes, TimerValues timers) {
+    if (LetterKeys.isOne(key)) {
+      return changes.map(letter -> RowFactory.create(widened(letter, null, false)));
+    }
     if (PartitionKeys.isOne(key)) {
       PartitionKeys.check(key, TaskContext.getPartitionId(), TaskContext.get().numPartitions());
       return truncate(changes);
@@ -255,15 +258,20 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
 
   /** The change as it is passed on, which counts nothing; `now` is (epoch, sequence, time, current) of its row. */
   private Row line(Row change, Row now, Object previous, boolean applied) {
+    Object[] values = widened(change, previous, applied);
+    values[epoch] = now.get(0);
+    values[sequence] = now.get(1);
+    values[current] = now.get(CURRENT);
+    return RowFactory.create(values);
+  }
+
+  private static Object[] widened(Row change, Object previous, boolean applied) {
     Object[] values = new Object[change.size() + 3];
     for (int i = 0; i < change.size(); i++) {
       values[i] = change.get(i);
     }
-    values[epoch] = now.get(0);
-    values[sequence] = now.get(1);
-    values[current] = now.get(CURRENT);
     values[change.size()] = previous;
     values[change.size() + 1] = applied;
-    return RowFactory.create(values);
+    return values;
   }
 }

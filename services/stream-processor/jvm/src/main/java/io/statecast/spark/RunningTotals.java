@@ -17,14 +17,14 @@ public final class RunningTotals {
 
   /**
    * One line with `key`, `payload` and the totals so far, of the same names as the numbers, for each line that has a
-   * `payload`.
+   * `payload`. Each line with one of {@link LetterKeys} in its `key` goes on with its `letter`, and nothing else.
    *
    * <p>The lines of a group that come together are taken in the order of (`epoch`, `sequence`), and of those that one change
    * has made those without a payload first. So a batch that runs again gives the same lines: its totals do not depend on the
    * order in which its shuffle brought them.
    *
-   * @param lines with `key` and `primary_key` (text), `epoch` and `sequence` (bigint), none of them null, `payload` (binary)
-   *     and the numbers, which are bigints or decimals
+   * @param lines with `key` and `primary_key` (text), `epoch` and `sequence` (bigint), none of them null, `payload` (binary),
+   *     `letter` (null on each line of a group) and the numbers, which are bigints or decimals
    * @param numbers the names of the columns that are added up; the first counts rows, and a group without any is forgotten
    */
   public static Dataset<Row> apply(Dataset<Row> lines, List<String> numbers) {
@@ -33,10 +33,11 @@ public final class RunningTotals {
     for (String number : numbers) {
       totals = totals.add(number, sumOf(input.apply(number).dataType()), false);
     }
-    StructType output = new StructType().add("key", "string", false).add("payload", "binary", false);
+    StructType output = new StructType().add("key", "string", false).add("payload", "binary", true);
     for (String number : numbers) {
-      output = output.add(totals.apply(number));
+      output = output.add(number, totals.apply(number).dataType(), true);
     }
+    output = output.add(LetterKeys.COLUMN, input.apply(LetterKeys.COLUMN).dataType(), true);
     RunningTotalsProcessor processor = new RunningTotalsProcessor(input, totals);
     return lines
         .groupBy("key")

@@ -27,6 +27,7 @@ final class RunningTotalsProcessor extends StatefulProcessor<String, Row, Row> {
   private final int sequence;
   private final int primaryKey;
   private final int payload;
+  private final int letter;
   private transient ValueState<Row> state;
 
   RunningTotalsProcessor(StructType input, StructType totals) {
@@ -39,6 +40,7 @@ final class RunningTotalsProcessor extends StatefulProcessor<String, Row, Row> {
     this.sequence = input.fieldIndex("sequence");
     this.primaryKey = input.fieldIndex("primary_key");
     this.payload = input.fieldIndex("payload");
+    this.letter = input.fieldIndex(LetterKeys.COLUMN);
   }
 
   @Override
@@ -48,6 +50,9 @@ final class RunningTotalsProcessor extends StatefulProcessor<String, Row, Row> {
 
   @Override
   public Iterator<Row> handleInputRows(String key, Iterator<Row> lines, TimerValues timers) {
+    if (LetterKeys.isOne(key)) {
+      return lines.map(line -> record(key, null, new Object[numbers.length], line.get(letter)));
+    }
     List<Row> ordered = new ArrayList<>();
     lines.foreach(ordered::add);
     ordered.sort(order());
@@ -62,7 +67,7 @@ final class RunningTotalsProcessor extends StatefulProcessor<String, Row, Row> {
         now[i] = sum(now[i], line.get(numbers[i]));
       }
       if (!line.isNullAt(payload)) {
-        output.add(record(key, line.get(payload), now));
+        output.add(record(key, line.get(payload), now, null));
       }
     }
     if ((Long) now[0] == 0) {
@@ -87,11 +92,12 @@ final class RunningTotalsProcessor extends StatefulProcessor<String, Row, Row> {
     return number instanceof BigDecimal decimal ? decimal.add((BigDecimal) total) : (Long) total + (Long) number;
   }
 
-  private static Row record(String key, Object payload, Object[] now) {
-    Object[] values = new Object[now.length + 2];
+  private static Row record(String key, Object payload, Object[] now, Object letter) {
+    Object[] values = new Object[now.length + 3];
     values[0] = key;
     values[1] = payload;
     System.arraycopy(now, 0, values, 2, now.length);
+    values[now.length + 2] = letter;
     return RowFactory.create(values);
   }
 }

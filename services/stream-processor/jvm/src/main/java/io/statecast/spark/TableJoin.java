@@ -16,7 +16,8 @@ public final class TableJoin {
    * Of each key that a batch has touched, and that has a joined row or had one before, one line: `key`, `deleted` (whether
    * it has none now), `sequence`, the rows `source_row` and `joined_row`, and the `source` of the change that came last.
    * `outcomes` says how many lines of the key ended in which way. A line of a key without a joined row, before or now, has
-   * nothing else, and `deleted` is null.
+   * nothing else, and `deleted` is null. Each line with one of {@link LetterKeys} in its `key` goes on with its `letter`, and
+   * nothing else.
    *
    * <p>A line counts when its (`epoch`, `sequence`) is higher than what its side has under the key. The `sequence` of what is
    * told rises with every batch that tells of the key: it is the batch's time, in milliseconds since 1970, or one more than
@@ -25,7 +26,7 @@ public final class TableJoin {
    * @param lines with `key` (text), `side` (int: 0 of the source, 1 of the joined table), `epoch` and `sequence` (bigint),
    *     none of them null, `payload` (binary, null where the row is gone), `source` (binary), `committed` (bigint, may be
    *     null; decides which of two changes came last) and `time` (bigint, by which a lower place is found to be newer all
-   *     the same; null where it says nothing)
+   *     the same; null where it says nothing), and `letter` (null on each line of a table)
    * @param forgetSeconds how long a key is remembered that neither table has a row of
    * @param sourceAlone whether a row of the source is a joined row without one of the joined table
    * @param joinedAlone the same of a row of the joined table
@@ -40,7 +41,8 @@ public final class TableJoin {
             .add("source_row", "binary", true)
             .add("joined_row", "binary", true)
             .add("source", "binary", true)
-            .add(Outcomes.COLUMN, Outcomes.TYPE, false);
+            .add(Outcomes.COLUMN, Outcomes.TYPE, true)
+            .add(LetterKeys.COLUMN, input.apply(LetterKeys.COLUMN).dataType(), true);
     TableJoinProcessor processor =
         new TableJoinProcessor(input, Duration.ofSeconds(forgetSeconds), sourceAlone, joinedAlone);
     return lines

@@ -49,6 +49,7 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
   private final int time;
   private final int source;
   private final int committed;
+  private final int letter;
   private final Duration forget;
   private final boolean[] alone;
   private transient ValueState<Row> rows;
@@ -62,6 +63,7 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
     this.time = input.fieldIndex("time");
     this.source = input.fieldIndex("source");
     this.committed = input.fieldIndex("committed");
+    this.letter = input.fieldIndex(LetterKeys.COLUMN);
     this.forget = forget;
     this.alone = new boolean[] {sourceAlone, joinedAlone};
   }
@@ -74,6 +76,9 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
 
   @Override
   public Iterator<Row> handleInputRows(String key, Iterator<Row> lines, TimerValues timers) {
+    if (LetterKeys.isOne(key)) {
+      return lines.map(line -> RowFactory.create(key, null, 0L, null, null, null, null, line.get(letter)));
+    }
     Row live = rows.get();
     Row known = live == null ? gone.get() : live;
     Object[] now = known == null ? nothing() : values(known);
@@ -172,13 +177,13 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
 
   /** A line that tells nothing but the outcomes. */
   private static Row counting(String key, Outcomes outcomes) {
-    return RowFactory.create(key, null, 0L, null, null, null, outcomes.row());
+    return RowFactory.create(key, null, 0L, null, null, null, outcomes.row(), null);
   }
 
   private Row line(String key, Object[] now, Row change, Outcomes outcomes) {
     boolean stands = stands(now);
     Object sourceRow = stands ? now[PAYLOAD] : null;
     Object joinedRow = stands ? now[SIDE_FIELDS + PAYLOAD] : null;
-    return RowFactory.create(key, !stands, now[TOLD], sourceRow, joinedRow, change.get(source), outcomes.row());
+    return RowFactory.create(key, !stands, now[TOLD], sourceRow, joinedRow, change.get(source), outcomes.row(), null);
   }
 }
