@@ -135,7 +135,7 @@ fuzz: install ## Fuzz every input of the services for MINUTES=60, from the seed 
 	done
 
 .PHONY: conformance-short
-conformance-short: install ## The cases of docs/sources.md that check refuses, for which nothing is started
+conformance-short: install ## Cases of docs/sources.md that take seconds, and 200 random histories of tables
 	$(BIN)/pytest -m "not long" tests/conformance
 
 .PHONY: conformance

@@ -7,7 +7,6 @@ from kit.results import Results
 
 
 @pytest.mark.stack
-@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("case", [pytest.param(CASE, id="all")])
 def test_latest_members_and_sums_are_what_sql_has(case: Case, results: Results) -> None:

@@ -32,7 +32,6 @@ CASE = Case.model_validate(
     {
         "group": "histories",
         "name": "histories",
-        "long": True,
         "title": "Random histories",
         "input": "Random statements of every kind, in transactions and sessions that overlap.",
         "holds": "Latest, members and sums are what SQL has.",

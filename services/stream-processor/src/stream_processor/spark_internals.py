@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, StructType
 
 JVM_LOST = (Py4JError, OSError)
 """Errors that any call raises when Spark's JVM has ended."""
@@ -84,6 +84,15 @@ def attempted(column: Column, spark: SparkSession) -> Column:
     jvm = _jvm(spark)
     expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
     return Column(expressions.column(jvm.io.statecast.spark.Attempt(expressions.expression(cast(Any, column)._jc))))
+
+
+def json_texts(text: Column, shape: StructType) -> Column:
+    """Returns the object in a JSON text, in a struct of texts, structs and arrays (JsonTexts.java); null for null."""
+    spark = SparkSession.active()
+    jvm = _jvm(spark)
+    expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    read = jvm.io.statecast.spark.JsonTexts.of(expressions.expression(cast(Any, text)._jc), _java(spark, shape))
+    return Column(expressions.column(read))
 
 
 def pattern_problem(spark: SparkSession, pattern: str) -> str | None:

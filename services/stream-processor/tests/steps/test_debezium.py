@@ -16,7 +16,6 @@ from stream_processor.steps.debezium_forms import MESSAGE, UNWRAPPED
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.json_texts import MANY_DIGITS
 from stream_processor.steps.truncation import TRUNCATE
 from testkit.stream_processor.changes import START, order
 from testkit.stream_processor.micro_batches import MicroBatches
@@ -223,16 +222,16 @@ def test_a_column_that_is_missing_is_unset(read: Callable[..., list[Row]]) -> No
 def test_texts_and_numbers_in_hostile_json_are_exact_or_refused(read: Callable[..., list[Row]]) -> None:
     plain = json.dumps(with_row(tracking_number="X", total_cents=1)).encode()
     texts = [b'"' + b"x" * 1_000_000 + b'"', b'"a\\u0000b"', b"123456789012345678901234567890"]
-    texts += [b'"\\ud83d\\ude00"', b'"\\\\ud800"']
-    refused = [b"[" * 100_000 + b"]" * 100_000, b"12345678901234567.25", b'"\\ud800"', b'"\xff"']
+    texts += [b'"\\ud83d\\ude00"', b'"\\\\ud800"', b"12345678901234567.25"]
+    refused = [b"[" * 100_000 + b"]" * 100_000, b'"\\ud800"', b'"\xff"']
 
     lines = read(*[plain.replace(b'"X"', text) for text in [*texts, *refused]])
 
-    shown = [line.change.after.tracking_number for line in lines[:5]]
-    assert shown == ["x" * 1_000_000, "a\0b", "123456789012345678901234567890", "\U0001f600", "\\ud800"]
-    assert [line.problem for line in lines[5:]] == [
+    shown = [line.change.after.tracking_number for line in lines[: len(texts)]]
+    numbers = ["123456789012345678901234567890", "12345678901234567.25"]
+    assert shown == ["x" * 1_000_000, "a\0b", numbers[0], "\U0001f600", "\\ud800", numbers[1]]
+    assert [line.problem for line in lines[len(texts) :]] == [
         "the value is no JSON object",
-        f"after.tracking_number{MANY_DIGITS}",
         "the value has half of a character (a lone surrogate as \\ud800)",
         "the value is no UTF-8",
     ]

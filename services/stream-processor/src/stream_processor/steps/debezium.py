@@ -7,6 +7,7 @@ Columns of the table have the names of the row's fields; others are left out. JS
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from stream_processor.definition.contract import kind
 from stream_processor.definition.pipeline import Pipeline
@@ -22,10 +23,10 @@ from stream_processor.steps.debezium_forms import (
 from stream_processor.steps.functions import Functions, row_type
 from stream_processor.steps.json_texts import (
     MALFORMED,
-    TYPE,
+    SCHEMA,
     declared_types,
-    lost_digits_problem,
     read_json,
+    read_map,
     read_tree,
     text_fields,
     trees_of,
@@ -37,7 +38,9 @@ from stream_processor.steps.record_keys import BETWEEN_VALUES, escaped
 FIRST_EPOCH = 1
 SIDES = ("before", "after")
 ENVELOPE = text_fields("schema", "payload", "op", "source", "before", "after", "ts_ms", "ts_us")
-SCHEMA = f"fields array<struct<field: string, fields: array<struct<field: string, {TYPE}, items: struct<{TYPE}>>>>>"
+SIDES_SCHEMA = StructType(
+    [StructField("fields", ArrayType(StructType([StructField("field", StringType()), *SCHEMA.fields])))]
+)
 SOURCE_FIELDS = text_fields(*POSITION_FIELDS, "txId", "gtid", "ts_ms", "ts_us", "snapshot", "table")
 TIMES = {"ts_us": 1, "ts_ms": 1000}
 """The fields that hold a time, and the microseconds in one unit of each."""
@@ -61,10 +64,9 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
     texts = _with_texts(records, row)
     rows = {side: functions.row_from_texts(_columns(row, side), _declared(side), row.full_name) for side in SIDES}
     read = texts.withColumns({f"__{side}_row": column for side, column in rows.items()})
-    key = _record_key(F.col("key").cast("string"))
     key_names = names_of_key(F.col("key").cast("string"), F.col("record_key.columns"))
     other = passed_over(F.col("__envelope"), F.col("__names"), key_names)
-    keyed = read.withColumn("record_key", key).withColumn("passed_over", F.coalesce("passed_over", other))
+    keyed = _with_record_key(read).withColumn("passed_over", F.coalesce("passed_over", other))
     checked = keyed.withColumn("problem", F.when(F.col("passed_over").isNull(), _problem(row)))
     sound = F.col("problem").isNull() & F.col("passed_over").isNull()
     number = log_position(F.col("__source"), F.col("__envelope.op"))
@@ -83,19 +85,23 @@ def decode_debezium(records: DataFrame, pipeline: Pipeline, functions: Functions
     )
 
 
-def _record_key(key: Column) -> Column:
-    """struct(columns, text) of a record's key, which may stand in `payload` beside its schema.
+def _with_record_key(records: DataFrame) -> DataFrame:
+    """Adds `record_key`, struct(columns, text) of a record's key, which may stand in `payload` beside its schema.
 
     The text is null where a value is: two keys with nulls in different places would be one.
     """
-    whole = F.from_json(F.when(F.ltrim(key).startswith("{"), key), "map<string,string>")
-    inner = F.from_json(F.try_element_at(whole, F.lit("payload")), "map<string,string>")
-    values = F.when(F.map_contains_key(whole, "schema") & inner.isNotNull(), inner).otherwise(whole)
-    columns = F.array_sort(F.map_keys(values))
-    texts = F.transform(columns, lambda name: F.try_element_at(values, name))
+    key = F.col("key").cast("string")
+    whole, inner = F.col("__whole_key.value"), F.col("__inner_key.value")
+    wrapped = F.when(F.map_contains_key(whole, "schema"), F.try_element_at(whole, F.lit("payload")))
+    columns, texts = F.map_keys("__key"), F.map_values("__key")
     several = F.when(F.forall(texts, F.isnotnull), F.array_join(F.transform(texts, escaped), BETWEEN_VALUES))
     text = F.when(F.size(texts) == 1, F.get(texts, F.lit(0))).otherwise(several)
-    return F.when(F.size(columns) > 0, F.struct(columns.alias("columns"), text.alias("text")))
+    return (
+        records.withColumn("__whole_key", read_map(F.when(F.ltrim(key).startswith("{"), key)))
+        .withColumn("__inner_key", read_map(wrapped))
+        .withColumn("__key", F.coalesce(inner, whole))
+        .withColumn("record_key", F.when(F.size("__key") > 0, F.struct(columns.alias("columns"), text.alias("text"))))
+    )
 
 
 def _with_texts(records: DataFrame, row: Descriptor) -> DataFrame:
@@ -108,7 +114,7 @@ def _with_texts(records: DataFrame, row: Descriptor) -> DataFrame:
         .withColumn("__outer", read_json(F.col("__value"), ENVELOPE))
         .withColumn("__envelope", F.when(F.col("__outer.payload").isNull(), outer).otherwise(inner))
         .withColumn("__names", names_of(F.col("__value"), F.col("__envelope")))
-        .withColumn("__schema", F.from_json(F.col("__outer.schema"), SCHEMA))
+        .withColumn("__schema", read_json(F.col("__outer.schema"), SIDES_SCHEMA))
         .withColumn("__source", read_json(F.col("__envelope.source"), SOURCE_FIELDS))
         .withColumns({f"__{side}": read_json(F.col(f"__envelope.{side}"), columns) for side in SIDES})
         .withColumns(
@@ -181,7 +187,6 @@ def _row_problems(side: str, row: Descriptor) -> list[Column]:
         F.when(texts.getField(MALFORMED).isNotNull(), f"{side} is no JSON object"),
         columns_problem(side, F.col(f"__{side}_names"), row),
         unavailable_problem(texts, row.fields_by_name, f"{side}."),
-        lost_digits_problem(texts, row, F.col("__value"), f"{side}."),
     ]
     for field in trees_of(row):
         what = field.message_type.full_name if field.message_type is not None else kind(field)

@@ -109,7 +109,8 @@ def _other_form(names: Column, key_names: Column) -> Column:
         if form.key is not None:
             has_form &= key_names == _array(form.key)
         kinds.append(F.when(has_form, form.kind))
-    return F.coalesce(*kinds)
+    # An envelope has no names here; Spark would look through them for each form all the same.
+    return F.when(names.isNotNull(), F.coalesce(*kinds))
 
 
 def form_problem(value: Column, envelope: Column, names: Column, connector: Column, row: Descriptor) -> Column:

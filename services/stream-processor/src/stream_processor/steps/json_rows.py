@@ -11,11 +11,10 @@ from stream_processor.steps.functions import Functions
 from stream_processor.steps.json_texts import (
     DECLARED,
     MALFORMED,
-    TYPE,
+    SCHEMA,
     declared_types,
     half_character_problem,
     json_names,
-    lost_digits_problem,
     object_of,
     read_json,
     read_tree,
@@ -28,7 +27,6 @@ DELETED, OPERATION = "__deleted", "__op"
 """Fields that Debezium's transform ExtractNewRecordState adds to a row: `true` or `d` say that the row is gone."""
 WRAPPER = ("payload", "schema")
 """The fields of the object in which Connect's JsonConverter puts a row by default."""
-SCHEMA = f"fields array<struct<field: string, {TYPE}, items: struct<{TYPE}>>>"
 EXTENDED = r'^\{\s*"(\$(?:oid|date|number\w+|binary|uuid|timestamp|regularExpression|symbol|code|minKey|maxKey))"'
 """The beginning of a value that MongoDB writes as an object, which may be taken for a text."""
 MAX_SHOWN = 200
@@ -71,7 +69,7 @@ def _unwrapped(records: DataFrame, row: Descriptor) -> DataFrame:
     read = records.withColumn("__wrapped", F.coalesce(wrapped, F.lit(False)))
     read = read.withColumn("__outer", F.when(F.col("__wrapped"), read_json(text, text_fields(*WRAPPER))))
     own = {alias: name for name, several in json_names(row).items() for alias in several[1:]}
-    declared = declared_types(F.from_json("__outer.schema", SCHEMA).getField("fields"), own)
+    declared = declared_types(read_json(F.col("__outer.schema"), SCHEMA).getField("fields"), own)
     return read.withColumns(
         {
             "__json": F.when(F.col("__wrapped"), F.col("__outer.payload")).otherwise(text),
@@ -117,7 +115,6 @@ def _row_problems(row: Descriptor) -> Iterator[Column]:
     none = F.concat(F.lit(f"the JSON has none of the fields of {row.full_name}"), theirs, hint)
     yield F.when(F.coalesce(*texts).isNull() & ~F.arrays_overlap(keys, known), none)
     yield unavailable_problem(F.col("__texts"), row.fields_by_name)
-    yield lost_digits_problem(F.col("__texts"), row, F.col("value").cast("string"), names=json_names)
     yield nearly
     for field in trees_of(row):
         if (message := object_of(field)) is not None:

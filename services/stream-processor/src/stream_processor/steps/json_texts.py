@@ -1,28 +1,28 @@
-"""Reads JSON with Spark's own from_json into texts, which lose nothing of texts and whole numbers.
-
-A number with a point or an exponent that is no text in the JSON becomes that of a double: 17 digits stay.
-"""
+"""Reads JSON into texts, which lose nothing of it: a number keeps all its digits."""
 
 import json
-import re
 from base64 import b64encode
 from collections.abc import Callable, Collection, Mapping
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from stream_processor.definition.contract import kind
+from stream_processor.spark_internals import json_texts
 
 MALFORMED = "__malformed"
 """The field that holds the whole text when it does not have the shape that it is read in."""
-TYPE = "name: string, parameters: struct<scale: string>"
-"""The part that is needed of a type in a schema of Connect."""
 DECLARED = "array<struct<field:string,name:string,scale:string>>"
 """A schema's types of columns, for Functions.row_from_texts."""
 
 
+_TEXT = StringType()
+_TYPE = (StructField("name", _TEXT), StructField("parameters", StructType([StructField("scale", _TEXT)])))
+_COLUMN = StructType([StructField("field", _TEXT), *_TYPE, StructField("items", StructType([*_TYPE]))])
+SCHEMA = StructType([StructField("fields", ArrayType(_COLUMN))])
+"""The part that is needed of a row's schema, as Connect writes it."""
 _PLACEHOLDER = b"__debezium_unavailable_value"
 _PLACEHOLDER_AS_UUID = "b68a35a7-17ad-35b3-af2a-ae46edb4545a"
 _PLACEHOLDER_AS_BYTES = b64encode(_PLACEHOLDER).decode()
@@ -49,22 +49,11 @@ NOT_IN_THE_LOG = (
     " is not in the database's log, because it is large and did not change: set REPLICA IDENTITY FULL on the table, "
     "or in MySQL and MariaDB binlog_row_image=FULL"
 )
-DOUBLE = r"-?\d+\.\d+(?:E-?\d+)?"
-"""A number as Java writes a double."""
-NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
-"""A number of JSON."""
-NO_DIGIT = r"^-?[0.]+|[eE].*|[-.]"
-"""The parts of a number that are none of its digits, zeros at its beginning among them."""
-EXACT_DIGITS = 15
-"""A double keeps so many digits of every number."""
-MAY_LOSE_DIGITS = ("string", "integer", "decimal", "message")
-"""The kinds of fields that hold numbers which are no doubles."""
-MANY_DIGITS = " is a number with more digits than a double has, or too large for one: let the producer write it as text"
 
 
 def text_fields(*names: str) -> StructType:
     """Returns the type of an object with these fields; a field's value is read as text, null when it is missing."""
-    return StructType([StructField(name, StringType()) for name in names])
+    return StructType([StructField(name, _TEXT) for name in names])
 
 
 def unavailable_problem(texts: Column, fields: Collection[str], within: str = "") -> Column:
@@ -102,53 +91,27 @@ def json_names(message: Descriptor) -> dict[str, tuple[str, ...]]:
     }
 
 
-def lost_digits_problem(
-    texts: Column, row: Descriptor, json_text: Column, within: str = "", names: Names = own_names
-) -> Column:
-    """Names the first field with a number from which Spark has taken digits; null when there is none.
-
-    `texts` were read from `json_text` by Spark, which writes a number with a point or an exponent anew, as a double.
-    A number in another form than it had is looked up there, by the field's `names`. A field of type double loses
-    nothing.
-    """
-    spelled = {name: "|".join(map(re.escape, several)) for name, several in names(row).items()}
-    before = {name: f'"(?:{either})"\\s*:' for name, either in spelled.items()}
-    before |= {field.name: r"[:,\[]" for field in trees_of(row)}
-    named = [
-        F.when(_has_lost(texts.getField(field.name), json_text, before[field.name]), f"{within}{field.name}")
-        for field in row.fields
-        if kind(field) in MAY_LOSE_DIGITS
-    ]
-    return F.concat(F.coalesce(F.lit(None).cast("string"), *named), F.lit(MANY_DIGITS))
-
-
-def _has_lost(value: Column, json_text: Column, before: str) -> Column:
-    """Tells whether a number of the value lacks digits that it has in the JSON, where it stands behind `before`."""
-    written = F.regexp_extract_all(json_text, F.lit(rf"{before}\s*({NUMBER})"), F.lit(1))
-    anew = F.filter(F.regexp_extract_all(value, F.lit(DOUBLE), F.lit(0)), lambda number: ~json_text.contains(number))
-    # Java 17 may also write more digits than were read.
-    lost = (F.size(anew) > 0) & F.exists(F.concat(anew, written), _has_many_digits)
-    is_infinite = value.contains("Infinity") & ~json_text.contains("Infinity")
-    return (value.contains(".") & lost) | is_infinite
-
-
-def _has_many_digits(number: Column) -> Column:
-    return F.length(F.rtrim(F.regexp_replace(number, NO_DIGIT, ""), F.lit("0"))) > EXACT_DIGITS
-
-
 def read_tree(text: Column, field: FieldDescriptor, names: Names = own_names) -> Column:
     """struct(value, MALFORMED) of the field's JSON, which need not be an object."""
-    framed = F.concat(F.lit('{"value":'), text, F.lit("}"))
-    read = read_json(framed, StructType([StructField("value", json_shape(field, names))]))
+    read = read_json(_framed(text), StructType([StructField("value", json_shape(field, names))]))
     if not _has_several(field, names):
         return read
     value = _named(read.getField("value"), field, names)
     return F.struct(value.alias("value"), read.getField(MALFORMED).alias(MALFORMED))
 
 
+def read_map(text: Column) -> Column:
+    """struct(value, MALFORMED) of the object in `text`: its values as texts by their names, in the names' order."""
+    return read_json(_framed(text), StructType([StructField("value", MapType(_TEXT, _TEXT))]))
+
+
+def _framed(text: Column) -> Column:
+    return F.concat(F.lit('{"value":'), text, F.lit("}"))
+
+
 def json_shape(field: FieldDescriptor, names: Names = own_names) -> DataType:
     """Returns the form of the field's JSON, all the way down; each value at the end of a path is text."""
-    one: DataType = StringType()
+    one: DataType = _TEXT
     if (message := object_of(field)) is not None:
         several = names(message)
         inner = [(name, each) for each in message.fields for name in several[each.name]]
@@ -211,5 +174,5 @@ def _either(column: Column, of: Callable[[Column], Column]) -> Column:
 
 def read_json(text: Column, schema: StructType) -> Column:
     """The object in `text`, or its fields and MALFORMED as far as they could be read; null for a null text."""
-    full = StructType([*schema.fields, StructField(MALFORMED, StringType())])
-    return F.from_json(text, full, {"columnNameOfCorruptRecord": MALFORMED})
+    full = StructType([*schema.fields, StructField(MALFORMED, _TEXT)])
+    return json_texts(text, full)
