@@ -94,7 +94,8 @@ def written(
 
     def run(pipeline: Pipeline, changes: list[bytes]) -> Written:
         message = types.message_class(pipeline.sink.full_name)
-        rows = written_records([records(*changes)], pipeline, 4, 1, functions).collect()
+        lines = written_records([records(*changes)], pipeline, 4, 1, functions)
+        rows = lines.where(lines.topic == pipeline.sink_topic).collect()
         payloads = {bytes(line.key).decode(): StateRecord.FromString(bytes(line.value)).payload for line in rows}
         return {
             key: json_format.MessageToDict(message.FromString(payload), preserving_proto_field_name=True)
