@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.processor_latency import Pause, Sample, figures, longest_ms, outside, p99_ms, pauses
+from bench.processor_rest import at_rest
 from bench.processor_rig import CHECKPOINT_S, PARTITIONS, PIPELINES, TRIGGERS, Rig, empty_pipelines, rig
 from bench.processor_workload import GROUPS, ROWS, SHAPES, Bank
 from bench.results import Measured, Metric, Suite, combine, measure_each
@@ -25,7 +26,7 @@ SETTLE_S = 2.0
 STEP_S = 6.0
 STEPS = (10_000, 15_000, 20_000, 25_000, 30_000)
 BEARABLE_MS = 1_000.0
-BACKLOG = 600_000
+BACKLOG = 2_000_000
 PAUSE_RATE = 1_000
 CHECKPOINTS = 12
 
@@ -94,20 +95,22 @@ class Measurements:
         return combine([{f"sustained_changes_per_s.{name}": highest}])
 
     def drain(self, mode: str) -> list[Metric]:
-        """How fast `latest` works off what had gathered before it started, from its first record to its last.
+        """How fast `latest` works off a backlog, from its first record to its last, once it has started.
 
-        The CPU per change is that of the whole life of the processor's JVM, its start included; unlike the rate it
-        says something on a busy machine too.
+        Its JVM stands still while the backlog is sent. The CPU per change is that of the JVM from then on until the
+        last record; unlike the rate it says something on a busy machine too.
         """
-        with rig(self.bootstrap, SHAPES["latest"], mode, self.bank, BACKLOG) as bench_rig:
-            bench_rig.load.send_all(BACKLOG)
-            bench_rig.start()
+        with rig(self.bootstrap, SHAPES["latest"], mode, self.bank, ROWS + BACKLOG) as bench_rig:
+            _prepare(bench_rig)
+            with bench_rig.frozen():
+                bench_rig.load.send_all(BACKLOG)
+                resumed_ms, before_s = time.time() * 1000, bench_rig.cpu_s()
             # Reading the output meanwhile would take a core from it.
-            bench_rig.sink.wait_until_quiet()
-            used_s = bench_rig.cpu_s()
+            used = bench_rig.work_off()
             bench_rig.read()
-            stamps = [time for times in bench_rig.sink.times_ms.values() for time in times]
+            stamps = [stamp for times in bench_rig.sink.times_ms.values() for stamp in times if stamp >= resumed_ms]
             rate = round(BACKLOG * 1000 / (max(stamps) - min(stamps)))
+            used_s = next(cpu_s for at_ms, cpu_s in used if at_ms >= max(stamps)) - before_s
             cpu_us = round(used_s * 1e6 / BACKLOG, 1)
             return combine([{f"drain_changes_per_s.{mode}": rate, f"drain_cpu_us_per_change.{mode}": cpu_us}])
 
@@ -165,6 +168,7 @@ NAMES = (
     *(f"sustained.{shape}" for shape in IN_REAL_TIME),
     *(f"drain.{mode}" for mode in TRIGGERS),
     *(f"starts.{count}" for count in STARTED),
+    f"rest.{STARTED[-1]}",
 )
 
 
@@ -187,6 +191,8 @@ def _jobs(measurements: Measurements, names: set[str]) -> Iterator[tuple[str, Jo
     single |= {f"sustained.{shape}": partial(measurements.sustained, shape) for shape in IN_REAL_TIME}
     single |= {f"drain.{mode}": partial(measurements.drain, mode) for mode in TRIGGERS}
     single |= {f"starts.{count}": partial(measurements.starts, count) for count in STARTED}
+    # The last one, because it leaves changes in the topics.
+    single[f"rest.{STARTED[-1]}"] = partial(at_rest, measurements.bootstrap, STARTED[-1])
     yield from ((name, job) for name, job in single.items() if name in names)
 
 

@@ -23,6 +23,7 @@ from testkit.stream_processor.process import Processor
 from testkit.topics import create_topic
 
 PAUSE_S = 0.002
+PORTION = 500_000  # the producer holds no more of what is sent as fast as it can be
 MIN_SHARE = 0.95  # of the rate asked for; a sender that falls behind measures itself
 
 
@@ -59,8 +60,9 @@ class Load:
 
     def send_all(self, count: int) -> None:
         """Sends so many changes as fast as it can, and waits until Kafka has them."""
-        self._send(count)
-        self._producer.flush()
+        for done in range(0, count, PORTION):
+            self._send(min(PORTION, count - done))
+            self._producer.flush()
 
     def _send(self, count: int) -> None:
         first = len(self.sent_ms)
@@ -73,6 +75,7 @@ class Load:
 
 TOMBSTONE_HEADER = "statecast-state-record"
 SILENT_S = 120.0
+LOOK_S = 0.25
 
 
 class Sink:
@@ -101,17 +104,6 @@ class Sink:
                 raise TimeoutError(f"{self._topic}: no new record for {SILENT_S:g} s, and changes are missing")
             for record in records:
                 self._take(record.value(), record.headers(), record.partition(), record.timestamp()[1])
-
-    def wait_until_quiet(self, seconds: float = 3.0) -> None:
-        """Waits until the topic has records and gets no more for so long, without reading them."""
-        self._assign()
-        end, since = 0, time.monotonic()
-        while end == 0 or time.monotonic() - since < seconds:
-            time.sleep(0.25)
-            assigned = self._consumer.assignment()
-            newest_end = sum(self._consumer.get_watermark_offsets(each, timeout=10)[1] for each in assigned)
-            if newest_end != end:
-                end, since = newest_end, time.monotonic()
 
     def close(self) -> None:
         self._consumer.close()
@@ -180,6 +172,34 @@ class Rig:
     def cpu_s(self) -> float:
         times = self.processor.jvm().cpu_times()
         return float(times.user + times.system)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Spark's JVM stands still in the block, and finds what was sent meanwhile after it."""
+        jvm = self.processor.jvm()
+        jvm.suspend()
+        try:
+            yield
+        finally:
+            jvm.resume()
+
+    def work_off(self) -> list[tuple[float, float]]:
+        """Waits until a checkpoint of the processor holds all that was sent.
+
+        Returns the time in milliseconds since 1970 and the CPU seconds used by then, at each look. Raises
+        TimeoutError when nothing more is read for SILENT_S.
+        """
+        used: list[tuple[float, float]] = []
+        query, sent = self.shape.pipelines[0], len(self.load.sent_ms)
+        read, since_s = 0.0, time.monotonic()
+        while read < sent:
+            if time.monotonic() - since_s > SILENT_S:
+                raise TimeoutError(f"{query} has read {read:.0f} of {sent} changes, and no more for {SILENT_S:g} s")
+            time.sleep(LOOK_S)
+            used.append((time.time() * 1000, self.cpu_s()))
+            before, read = read, self.processor.metric("stream_processor_input_rows_total", query=query)
+            since_s = since_s if read == before else time.monotonic()
+        return used
 
     def changelog_bytes(self) -> int:
         """What the shape's checkpoints hold of the state, as far as they are written change by change."""

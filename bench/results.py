@@ -33,6 +33,8 @@ UNITS = (
     ("_keys", "keys"),
     ("restore_s", "s"),
     ("start_s", "s"),
+    ("_cores", "cores"),
+    ("slots", "slots"),
 )
 """Parts of metrics' names with the units that they tell; the first that is there counts."""
 
