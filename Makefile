@@ -21,6 +21,9 @@ MINUTES ?= 60
 GHZ_VERSION := v0.120.0
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 JAVA_DONE := services/stream-processor/jvm/target/.done infra/local/kafka/target/.done infra/local/connect/target/.done infra/local/connect-mariadb/target/.done infra/local/postgres/target/.done
+CLASS_ARCHIVE := services/stream-processor/jvm/target/jars/classes.jsa
+# Their queries have the classes of every shape.
+ARCHIVED := orders/orders-by-customer positions/us-share-holders invoices/stores-with-sales
 POSTGRES_ARCHITECTURE := $(if $(filter aarch64 arm64,$(shell uname -m)),arm64v8,amd64)
 
 .PHONY: help
@@ -30,7 +33,7 @@ help: ## Show this list
 ## Installation
 
 .PHONY: install
-install: $(VENV)/.contract $(VENV)/.services $(JAVA_DONE) ## Install everything into .venv and fetch the jars
+install: $(VENV)/.contract $(VENV)/.services $(JAVA_DONE) $(CLASS_ARCHIVE) ## Install everything into .venv and fetch the jars
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +50,10 @@ services/stream-processor/jvm/target/.done: services/stream-processor/jvm/pom.xm
 	rm -rf $(@D)
 	$(MVN) -f services/stream-processor/jvm/pom.xml package -DskipTests
 	touch $@
+
+# It fits this Java and these jars where they stand, and no others; see operation/class_archive.py.
+$(CLASS_ARCHIVE): services/stream-processor/jvm/target/.done $(VENV)/.services
+	$(BIN)/stream-processor archive-classes $(ARCHIVED:%=domains/%.yaml)
 
 # What another version of a pom has fetched must not stay beside what this one does.
 infra/local/%/target/.done: infra/local/%/pom.xml

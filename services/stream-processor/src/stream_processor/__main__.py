@@ -91,7 +91,9 @@ def _read_all(files: Sequence[Path], contract: Contract) -> list[Pipeline]:
 
 def _run(files: Sequence[Path], contract: Contract, settings: Settings, options: Namespace) -> None:
     from stream_processor.operation.run import Runner
+    from stream_processor.operation.session import launch
 
+    launch(settings)
     stopping = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
@@ -124,6 +126,12 @@ def _explain(files: Sequence[Path], contract: Contract, settings: Settings, _: N
         stop(spark, [])
 
 
+def _archive(files: Sequence[Path], contract: Contract, settings: Settings, _: Namespace) -> None:
+    from stream_processor.operation.class_archive import archive_classes
+
+    archive_classes(_read_all(files, contract), contract, settings)
+
+
 def _accept(files: Sequence[Path], contract: Contract, settings: Settings, _: Namespace) -> None:
     from stream_processor.operation.checkpoints import open_checkpoints
     from stream_processor.operation.dead_letters import DeadLetterLimits, read_dead_letters
@@ -154,6 +162,7 @@ COMMANDS = {
     "run": (_run, "run the pipelines until SIGTERM"),
     "check": (None, "check pipeline files against the contract, without Spark and Kafka"),
     "explain": (_explain, "describe what the pipelines do, and how Spark runs them; without Kafka"),
+    "archive-classes": (_archive, "make the archive that Spark's JVM starts from, by these pipelines; without Kafka"),
     "accept-dead-letters": (_accept, "count the dead letters of the pipelines' sources from now on"),
     "replay-dead-letters": (
         _replay,

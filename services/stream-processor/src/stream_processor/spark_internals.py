@@ -5,14 +5,17 @@ The classes of jvm/ (`io.statecast.spark`) are reached here too, because only pr
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, cast
 
 from py4j.java_collections import ListConverter, MapConverter
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DataType, StructType
@@ -159,6 +162,11 @@ def plan_text(frame: DataFrame) -> str:
     return str(_jvm(frame.sparkSession).PythonSQLUtils.explainString(execution, "simple"))
 
 
+def spark_jars() -> list[Path]:
+    """Returns the jars of the Spark that runs, in the order of their names."""
+    return sorted(Path(_find_spark_home()).glob("jars/*.jar"))
+
+
 def task_slots(spark: SparkSession) -> tuple[int, int]:
     """The task slots of all executors that have registered, and those with a task; a local master is like a cluster.
 
@@ -172,6 +180,18 @@ def task_slots(spark: SparkSession) -> tuple[int, int]:
 def end_jvm_with_this_process(spark: SparkSession) -> None:
     """Makes the JVM end within a second after this process, however that ends."""
     _jvm(spark).io.statecast.spark.ParentWatch.start(os.getpid())
+
+
+def launch_jvm(settings: Mapping[str, str]) -> None:
+    """Starts Spark's JVM with these settings, or joins it; others come with the session. Raises PySparkRuntimeError."""
+    cast(Any, SparkContext)._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(settings.items())))
+
+
+def end_jvm() -> None:
+    """Ends the JVM of this process in order, as when this process ends, and waits until it has."""
+    process = cast(Any, SparkContext)._gateway.proc
+    process.stdin.close()
+    process.wait()
 
 
 def close_tables(spark: SparkSession) -> None:

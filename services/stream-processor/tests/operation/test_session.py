@@ -12,8 +12,10 @@ from structlog.testing import capture_logs
 
 from stream_processor.errors import NotBuiltError
 from stream_processor.operation.session import (
+    CLASS_ARCHIVE,
     CODE_CACHE,
     COMPILE_ALL,
+    JVM_LOG,
     LOGGING,
     SPARK_SETTINGS,
     configuration,
@@ -33,16 +35,45 @@ def test_missing_jars_are_told_with_the_command_that_makes_them(tmp_path: Path) 
         start_session(Settings(jars=tmp_path))
 
 
-def test_options_for_java_stand_beside_the_services_own() -> None:
-    options = configuration([Path("/a.jar"), Path("/b.jar")], "2g", "-Xlog")
+@pytest.fixture
+def jars(tmp_path: Path) -> Path:
+    """A directory of two jars."""
+    for name in ("b.jar", "a.jar"):
+        (tmp_path / name).touch()
+    return tmp_path
 
-    logging, compiling, cache, extra = options["spark.driver.extraJavaOptions"].split()
+
+def test_options_for_java_stand_beside_the_services_own(jars: Path) -> None:
+    options = configuration(Settings(jars=jars, driver_memory="2g", java_options="-Xlog"), is_local=True)
+
+    *java_log, logging, compiling, cache, extra = options["spark.driver.extraJavaOptions"].split()
+    assert java_log == JVM_LOG.split()
     assert logging == f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
     assert (compiling, cache, extra) == (COMPILE_ALL, CODE_CACHE, "-Xlog")
     assert options["spark.executor.extraJavaOptions"] == f"{COMPILE_ALL} {CODE_CACHE} -Xlog"
-    assert options["spark.jars"] == "/a.jar,/b.jar"
     assert options["spark.driver.memory"] == "2g"
     assert LOGGING.exists()
+
+
+def test_the_drivers_class_path_is_every_jar_in_one_order(jars: Path) -> None:
+    path = configuration(Settings(jars=jars), is_local=True)["spark.driver.defaultExtraClassPath"].split(":")
+
+    assert path[-2:] == [f"{jars}/a.jar", f"{jars}/b.jar"]
+    assert path[:-2] == sorted(path[:-2])
+    assert any(Path(each).name.startswith("spark-core_") for each in path)
+
+
+def test_executors_elsewhere_get_the_jars_from_the_driver(jars: Path) -> None:
+    assert configuration(Settings(jars=jars), is_local=False)["spark.jars"] == f"{jars}/a.jar,{jars}/b.jar"
+
+
+def test_an_archive_of_classes_beside_the_jars_is_used(jars: Path) -> None:
+    without = configuration(Settings(jars=jars), is_local=True)["spark.driver.extraJavaOptions"]
+    (jars / CLASS_ARCHIVE).touch()
+    using = configuration(Settings(jars=jars), is_local=True)["spark.driver.extraJavaOptions"]
+
+    assert "-XX:SharedArchiveFile" not in without
+    assert f"-XX:SharedArchiveFile={jars / CLASS_ARCHIVE}" in using.split()
 
 
 def test_it_waits_until_enough_executors_have_come_and_says_how_many_are_missing() -> None:

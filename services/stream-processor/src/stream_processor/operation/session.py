@@ -3,7 +3,8 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -27,22 +28,35 @@ COMPILE_ALL = "-XX:-DontCompileHugeMethods"
 """Spark makes a query's whole stage one method; Java would never compile one above 8,000 bytes."""
 CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
 """Room for the compiled code of tens of pipelines. Java's own 48 MB, where it has but one compiler, are full of ten."""
+JVM_LOG = "-Xlog:disable -Xlog:all=warning:stderr"
+"""What Java itself warns of, such as an archive that does not fit; by default on standard output, where plans go."""
+CLASS_ARCHIVE = "classes.jsa"
+"""The name of the archive beside the jars; see class_archive.py."""
+ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+"""No executor elsewhere has to reach this driver."""
 MAX_STOP_S = 8.0
 
 
-def start_session(settings: Settings, master: str = "local[1]") -> SparkSession:
-    """Starts or joins Spark's JVM, by default for no query; it ends within a second after us. Raises NotBuiltError."""
-    files = sorted(settings.jars.glob("*.jar"))
-    if not files:
-        raise NotBuiltError(f"no jars in {settings.jars}: run `mvn -f services/stream-processor/jvm/pom.xml package`")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+def launch(settings: Settings) -> None:
+    """Begins to start Spark's JVM, beside all that comes before start_session, which joins it. Raises NotBuiltError."""
+    of_jvm = configuration(settings, not settings.master or _is_local(settings.master))
+    Thread(target=_launch, args=(of_jvm,), name="launch", daemon=True).start()
+
+
+def _launch(of_jvm: Mapping[str, str]) -> None:
+    # start_session tries it again then, and tells.
+    with suppress(PySparkRuntimeError):
+        spark_internals.launch_jvm(of_jvm)
+
+
+def start_session(settings: Settings, master: str = "local[1]", archiving: str = "") -> SparkSession:
+    """Starts or joins Spark's JVM, by default for no query; it ends within a second after us. Raises NotBuiltError.
+
+    `archiving` is Java's option to make an archive of classes; without it, one that is there is used.
+    """
     builder = SparkSession.builder.master(master).appName("stream-processor")
-    for name, value in configuration(files, settings.driver_memory, settings.java_options).items():
+    for name, value in configuration(settings, _is_local(master), archiving).items():
         builder = builder.config(name, value)
-    if master.startswith("local"):
-        # No executor elsewhere has to reach this driver.
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     try:
         spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
@@ -51,16 +65,33 @@ def start_session(settings: Settings, master: str = "local[1]") -> SparkSession:
     return spark
 
 
-def configuration(jars: list[Path], driver_memory: str, java_options: str) -> dict[str, str]:
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
+def configuration(settings: Settings, is_local: bool, archiving: str = "") -> dict[str, str]:
+    """Spark's settings but for its master, and what its JVM takes from this process. Raises NotBuiltError."""
+    jars = sorted(settings.jars.glob("*.jar"))
+    if not jars:
+        raise NotBuiltError(f"no jars in {settings.jars}: run `mvn -f services/stream-processor/jvm/pom.xml package`")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if is_local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     own = f"{COMPILE_ALL} {CODE_CACHE}"
+    archive = settings.jars / CLASS_ARCHIVE
+    sharing = archiving or (f"-XX:SharedArchiveFile={archive}" if archive.exists() else "")
+    logging = f"{JVM_LOG} -Dlog4j2.configurationFile={LOGGING.as_uri()}"
     fixed = yaml.safe_load(SPARK_SETTINGS.read_text(encoding="utf-8"))
     return {
         **{name: ",".join(value) if isinstance(value, list) else value for name, value in fixed.items()},
-        "spark.jars": ",".join(map(str, jars)),
-        "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()} {own} {java_options}",
+        # All jars, one by one and in one order: an archive of classes fits no other class path. What
+        # spark.driver.extraClassPath adds goes before them.
+        "spark.driver.defaultExtraClassPath": os.pathsep.join(map(str, [*spark_internals.spark_jars(), *jars])),
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": f"{logging} {own} {sharing} {settings.java_options}",
+        **(ALONE if is_local else {"spark.jars": ",".join(map(str, jars))}),
         # Executors elsewhere keep Spark's own logging: this file need not be there.
-        "spark.executor.extraJavaOptions": f"{own} {java_options}",
+        "spark.executor.extraJavaOptions": f"{own} {settings.java_options}",
     }
 
 
