@@ -5,13 +5,14 @@ The classes of jvm/ (`io.statecast.spark`) are reached here too, because only pr
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
 from py4j.java_collections import ListConverter, MapConverter
+from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
@@ -26,6 +27,11 @@ JVM_REFUSALS = (Py4JJavaError, PySparkException)
 """Errors of a call that the JVM has refused; it lives."""
 JVM_ERRORS = (*JVM_LOST, PySparkException)
 """Errors that a call raises when the JVM has ended or refuses."""
+
+_LOOK_UPS: dict[Any, Callable[[Any, str], Any]] = {kind: kind.__getattr__ for kind in (JVMView, JavaPackage, JavaClass)}
+"""py4j's ways from a name to what the JVM has by it."""
+_LASTING = (JavaPackage, JavaClass, JavaMember)
+"""What a name is for good, unlike the value of a field."""
 
 _LOOK_S = 0.05
 _BEYOND_MS = 1 << 52
@@ -185,6 +191,26 @@ def end_jvm_with_this_process(spark: SparkSession) -> None:
 def launch_jvm(settings: Mapping[str, str]) -> None:
     """Starts Spark's JVM with these settings, or joins it; others come with the session. Raises PySparkRuntimeError."""
     cast(Any, SparkContext)._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(settings.items())))
+
+
+def remember_java_names() -> None:
+    """Makes py4j ask the JVM once for each package, class and static method.
+
+    It asks at each use otherwise, for each part of a name: the JVM then looks for classes `io` and `io.statecast` in
+    all of its jars, and for a method among copies of all of its class.
+    """
+    for kind, look_up in _LOOK_UPS.items():
+        kind.__getattr__ = _remembering(look_up)
+
+
+def _remembering(look_up: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    def remembered(self: Any, name: str) -> Any:
+        value = look_up(self, name)
+        if isinstance(value, _LASTING):
+            vars(self)[name] = value
+        return value
+
+    return remembered
 
 
 def end_jvm() -> None:

@@ -6,7 +6,7 @@ from unittest.mock import MagicMock
 
 import pytest
 import yaml
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import REFLECTION_COMMAND_NAME, Py4JNetworkError
 from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
@@ -100,6 +100,24 @@ def test_the_running_session_keeps_the_code_of_many_pipelines(spark: SparkSessio
     entries = jvm.org.apache.spark.sql.internal.SQLConf.get().codegenCacheMaxEntries()
 
     assert entries == 20_000
+
+
+@pytest.mark.spark
+def test_the_jvm_is_asked_once_for_a_name(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    jvm, asked = cast(Any, spark)._jvm, list[str]()
+    send = jvm._gateway_client.send_command
+    assert list(jvm.java.util.Collections.emptyList()) == []
+
+    def noting(command: str, *others: Any, **named: Any) -> Any:
+        asked.append(command)
+        return send(command, *others, **named)
+
+    monkeypatch.setattr(jvm._gateway_client, "send_command", noting)
+    jvm.java.util.Collections.emptyList()
+
+    calls = [command for command in asked if "emptyList" in command]
+    assert len(calls) == 1
+    assert [command for command in asked if command.startswith(REFLECTION_COMMAND_NAME)] == []
 
 
 @pytest.mark.spark

@@ -57,6 +57,7 @@ def start_session(settings: Settings, master: str = "local[1]", archiving: str =
     builder = SparkSession.builder.master(master).appName("stream-processor")
     for name, value in configuration(settings, _is_local(master), archiving).items():
         builder = builder.config(name, value)
+    spark_internals.remember_java_names()
     try:
         spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
