@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -170,10 +171,13 @@ class Runner:
                 plan = replace(plan, epoch=claim(checkpoints, plan, topics.highest_epoch))
                 return plan, prepared(plan, contract)
 
+            # Each takes Spark a second or more while its code is cold.
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
+                preparing = {each.name: threads.submit(prepared, each, self.contract) for each in claimed}
             writers = {}
             for each in claimed:
                 with refused.refusing(Path(each.pipeline.file)):
-                    writers[each.name] = prepared(each, self.contract)
+                    writers[each.name] = preparing[each.name].result()
             plans = _sound(claimed, refused)
             pipelines = [each.pipeline for each in plans]
             refused.check_any_left(pipelines)
