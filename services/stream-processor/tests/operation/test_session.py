@@ -86,8 +86,8 @@ def test_it_waits_until_enough_executors_have_come_and_says_how_many_are_missing
 @pytest.mark.spark
 def test_spark_knows_the_settings_that_it_is_given(spark: SparkSession) -> None:
     find = cast(Any, spark._jvm).org.apache.spark.internal.config.ConfigEntry.findEntry
-    # Hadoop's own, and those that the state's provider reads by itself.
-    free = ("spark.hadoop.", "spark.sql.streaming.stateStore.rocksdb.")
+    # Hadoop's own, and those that the state's provider and Kafka's source read by themselves.
+    free = ("spark.hadoop.", "spark.sql.streaming.stateStore.rocksdb.", "spark.kafka.")
 
     unknown = [name for name in yaml.safe_load(SPARK_SETTINGS.read_text()) if find(name) is None]
 
