@@ -3,8 +3,10 @@
 The classes of jvm/ (`io.statecast.spark`) are reached here too, because only private parts lead to a JVM's classes.
 """
 
+import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import timedelta
@@ -181,6 +183,24 @@ def task_slots(spark: SparkSession) -> tuple[int, int]:
     alive = cast(Any, spark.sparkContext._jsc).sc().statusStore().executorList(True)
     executors = [alive.apply(number) for number in range(alive.size())]
     return sum(int(each.maxTasks()) for each in executors), sum(int(each.activeTasks()) for each in executors)
+
+
+def running_tasks(spark: SparkSession) -> Callable[[], dict[str, int]]:
+    """Returns what asks for the tasks that executors have started and not ended, by the run id of their query."""
+    jvm, status = _jvm(spark), cast(Any, spark.sparkContext._jsc).sc().statusStore()
+    running = jvm.java.util.Collections.singletonList(jvm.org.apache.spark.JobExecutionStatus.RUNNING)
+    # One text, where a call for each field of each job and stage would be hundreds.
+    texts = jvm.com.fasterxml.jackson.databind.ObjectMapper()
+    texts.registerModule(jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule())
+
+    def ask() -> dict[str, int]:
+        jobs = json.loads(texts.writeValueAsString(status.jobsList(running)))
+        counts = Counter[str]()
+        for job in jobs:
+            counts[job["jobGroup"]] += job["numActiveTasks"]
+        return counts
+
+    return ask
 
 
 def end_jvm_with_this_process(spark: SparkSession) -> None:

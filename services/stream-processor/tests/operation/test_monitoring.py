@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -11,7 +12,7 @@ from structlog.testing import capture_logs
 from stream_processor.definition.pipeline import Pipeline
 from stream_processor.errors import SparkLostError
 from stream_processor.metrics import Metrics, Readiness
-from stream_processor.operation.monitoring import WatchedQuery, look_at_all
+from stream_processor.operation.monitoring import FRESH_S, RunningTasks, WatchedQuery, look_at_all
 from stream_processor.operation.plan import plan
 from stream_processor.steps.outcomes import STATE
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
@@ -31,6 +32,22 @@ def watched(shipped: Callable[..., Pipeline], metrics: Metrics) -> Callable[...,
         return WatchedQuery(planned, cast(Any, query), tasks.running, metrics)
 
     return make
+
+
+def test_the_tasks_of_all_queries_are_asked_for_at_once() -> None:
+    asked, seconds = list[int](), 0.0
+    first, second, other = (MagicMock(runId=each) for each in ("a", "b", "c"))
+
+    def ask() -> dict[str, int]:
+        asked.append(1)
+        return {"a": len(asked), "b": 7}
+
+    tasks = RunningTasks(ask, lambda: seconds)
+
+    assert [tasks.of(each) for each in (first, second, other)] == [1, 7, 0]
+    assert len(asked) == 1
+    seconds = FRESH_S
+    assert tasks.of(first) == 2
 
 
 def test_it_is_ready_once_all_tasks_have_run_together_and_stays_so(

@@ -1,6 +1,7 @@
 """Watches the running queries: whether each runs, and Spark's reports of it as metrics."""
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from pyspark import StatusTracker
 from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_processor.definition.pipeline import inputs_of
@@ -27,6 +27,7 @@ ANOTHER_LOG = (
     "the log began anew or another one goes on; raise source.epoch and have the tables read again by a snapshot"
 )
 TWO_PARTITIONS = "a key comes on two partitions, whose offsets tell no order; give all producers one partitioner"
+FRESH_S = 0.2
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 
 Ends = Mapping[int, int]
@@ -59,13 +60,24 @@ def living_spark() -> Iterator[None]:
         raise SparkLostError(_JVM_ENDED) from error
 
 
-def running_tasks(tracker: StatusTracker, query: StreamingQuery) -> int:
-    """How many tasks of the query an executor has started and not ended; Spark knows its jobs by its run id."""
-    active = set(tracker.getActiveJobsIds())
-    own = active.intersection(tracker.getJobIdsForGroup(str(query.runId)))
-    jobs = [tracker.getJobInfo(job) for job in own]
-    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-    return sum(stage.numActiveTasks for stage in stages if stage is not None)
+@dataclass
+class RunningTasks:
+    """How many tasks of a query executors have started and not ended.
+
+    `ask` returns them by the run ids of the queries; it is asked for all at once, so that a look at many queries does
+    not take many times as long. `clock` gives seconds.
+    """
+
+    ask: Callable[[], Mapping[str, int]]
+    clock: Callable[[], float] = time.monotonic
+    _by_run: Mapping[str, int] = field(default_factory=dict, init=False)
+    _asked: float = field(default=-math.inf, init=False)
+
+    def of(self, query: StreamingQuery) -> int:
+        """Returns the number, which is FRESH_S old at most. Raises JVM_ERRORS as `ask` does."""
+        if self.clock() - self._asked >= FRESH_S:
+            self._by_run, self._asked = self.ask(), self.clock()
+        return self._by_run.get(str(query.runId), 0)
 
 
 @dataclass

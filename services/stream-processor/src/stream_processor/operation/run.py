@@ -27,7 +27,7 @@ from stream_processor.operation.checkpointed import CheckpointedGroup, Checkpoin
 from stream_processor.operation.checkpoints import Checkpoints, claim, open_checkpoints
 from stream_processor.operation.dead_letters import DeadLetterLimits, read_dead_letters
 from stream_processor.operation.first_loads import FirstLoads
-from stream_processor.operation.monitoring import WatchedQuery, living_spark, look_at_all, running_tasks
+from stream_processor.operation.monitoring import RunningTasks, WatchedQuery, living_spark, look_at_all
 from stream_processor.operation.output import Output, SinkTail, WrittenTopics, summary
 from stream_processor.operation.plan import (
     QueryPlan,
@@ -52,7 +52,7 @@ from stream_processor.operation.topics import (
     with_record_limits,
 )
 from stream_processor.settings import Settings
-from stream_processor.spark_internals import task_slots
+from stream_processor.spark_internals import running_tasks, task_slots
 
 log = structlog.get_logger()
 
@@ -184,7 +184,7 @@ class Runner:
             starts = Starts(
                 [Waiting(each, writers[each.name]) for each in plans],
                 loads,
-                partial(running_tasks, spark.sparkContext.statusTracker()),
+                RunningTasks(running_tasks(spark)).of,
                 self.metrics,
                 Restarts(self.settings.max_failures),
                 prepared_again,
