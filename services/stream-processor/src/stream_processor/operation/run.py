@@ -291,9 +291,11 @@ def _claimed(
     plans: Sequence[QueryPlan], topics: Topics, checkpoints: Checkpoints, refused: RefusedFiles
 ) -> Iterator[QueryPlan]:
     """Yields the plans whose checkpoints may be used, each with its epoch. May raise KafkaException."""
-    for each in plans:
+    with ThreadPoolExecutor() as threads:
+        claims = [threads.submit(claim, checkpoints, each, topics.highest_epoch) for each in plans]
+    for each, claimed in zip(plans, claims, strict=True):
         with refused.refusing(Path(each.pipeline.file)):
-            yield replace(each, epoch=claim(checkpoints, each, topics.highest_epoch))
+            yield replace(each, epoch=claimed.result())
 
 
 def _sound(plans: Sequence[QueryPlan], refused: RefusedFiles) -> list[QueryPlan]:
