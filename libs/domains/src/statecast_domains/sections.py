@@ -355,7 +355,10 @@ class TriggerSection(Section):
         "realtime", description="Records flow through tasks that stay, or are taken up in batches."
     )
     checkpoint: CheckpointInterval = Field(
-        "60s", validate_default=True, description="Of real-time mode: the time between checkpoints; 5s at least."
+        "60s",
+        validate_default=True,
+        description="Of real-time mode: the time between checkpoints; 5s at least. By the pipeline's name it is up to "
+        "a fifth less, so that pipelines do not wait for each other.",
     )
     interval: Duration = Field(
         "1s", validate_default=True, description="Of micro-batch mode: the time between the starts of two batches."

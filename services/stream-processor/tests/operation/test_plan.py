@@ -84,6 +84,15 @@ def test_the_checkpoint_interval_can_be_overridden(both: list[Pipeline]) -> None
     assert {each.trigger.checkpoint for each in plans} == {timedelta(seconds=9)}
 
 
+def test_checkpoints_of_queries_do_not_fall_together(both: list[Pipeline]) -> None:
+    minute, least = plan(both, PARTITIONS), plan(both, PARTITIONS, timedelta(seconds=5))
+
+    intervals = [each.checkpoint for each in minute]
+    assert len(set(intervals)) == len(intervals)
+    assert all(timedelta(seconds=48) < each <= timedelta(seconds=60) for each in intervals)
+    assert {each.checkpoint for each in least} == {timedelta(seconds=5)}
+
+
 def test_the_shipped_pipelines_run_together(both: list[Pipeline]) -> None:
     check_together(both)
 

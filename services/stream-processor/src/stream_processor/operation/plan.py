@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from zlib import crc32
 
 from statecast_domains.errors import PipelineFileError
 from statecast_domains.sections import SourceSection, TriggerSection
@@ -20,6 +21,11 @@ from stream_processor.errors import TooFewSlotsError
 
 MICRO_BATCH_SLOTS = 2
 """Task slots shared by micro-batch queries that run alone; their tasks end, so that fewer slots only slow them."""
+
+CHECKPOINT_SPREAD = 0.2
+"""By which part of the interval the checkpoints of queries differ at most."""
+MIN_CHECKPOINT = timedelta(seconds=5)
+"""Spark's least interval."""
 
 GROWN = (
     "only the order of offsets says which row of a key is the newest, and there is none between partitions, so keys "
@@ -80,6 +86,16 @@ class QueryPlan:
     @property
     def realtime(self) -> bool:
         return self.trigger.mode == "realtime"
+
+    @property
+    def checkpoint(self) -> timedelta:
+        """The time between its checkpoints in real-time mode: its file's, less a part of it that its name decides.
+
+        Spark plans a query anew after each. With one interval, queries that start together would wait for each other
+        then, each time.
+        """
+        share = crc32(self.name.encode()) % 1000 / 1000
+        return max(self.trigger.checkpoint * (1 - share * CHECKPOINT_SPREAD), MIN_CHECKPOINT)
 
     @property
     def joined_topics(self) -> list[str]:

@@ -49,7 +49,7 @@ def prepare(
         writer = writer.option("checkpointLocation", checkpoints.location(plan.name))
         if not plan.realtime:
             return writer.trigger(processingTime=spark_text(plan.trigger.interval))
-        realtime = {"realTime": spark_text(plan.trigger.checkpoint)}  # not in pyspark's own overloads
+        realtime = {"realTime": spark_text(plan.checkpoint)}  # not in pyspark's own overloads
         return writer.trigger(**realtime)
 
 
