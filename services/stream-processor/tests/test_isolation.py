@@ -10,16 +10,18 @@ from confluent_kafka import Producer
 
 from statecast.orders.v1.order_pb2 import OrderChange
 from testkit.ports import free_ports
+from testkit.secured_broker import secured_broker
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.model import by_customer, by_item, by_order, model, wait_for_state
 from testkit.stream_processor.process import Processor, wait_until
-from testkit.topics import delete_topic, read_topic
+from testkit.topics import create_topic, delete_topic, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer, "orders-by-item": by_item}
 WELL, FAILING, BEREFT = KEYS
 MAX_FAILURES = 5
+USER = "stream-processor"
 
 
 class Scene:
@@ -116,6 +118,36 @@ def test_what_becomes_of_one_pipeline_is_not_seen_by_the_readers_of_another(scen
     scene.write_order()
     scene.wait_for_orders(WELL)
     assert processor.stop() == 0
+
+
+def test_a_pipeline_without_its_permission_waits_alone_and_goes_on_once_it_has_it(
+    tmp_path: Path, write_pipeline: Callable[[str, Path, str], Path]
+) -> None:
+    with secured_broker(tmp_path / "broker") as broker:
+        names = [WELL, FAILING]
+        broker.set_password(USER, "secret")
+        broker.allow(USER, ["Read"], "group", ["stream-processor"])
+        for name in (*names, "orders", "orders.dead-letter"):
+            create_topic(broker.bootstrap, f"x.{name}", 4)
+            broker.allow(USER, ["Read", "Write", "DescribeConfigs"], "topic", [f"x.{name}"])
+        files = [write_pipeline(name, tmp_path, "x.") for name in names]
+        own = {name: str(value) for name, value in broker.with_password(USER).items() if name != "kafka_bootstrap"}
+        bootstrap = str(broker.with_password(USER)["kafka_bootstrap"])
+        with Processor(tmp_path, bootstrap, free_ports(1)[0], files, checkpoint_interval="5s", **own) as processor:
+            scene = Scene(broker.bootstrap, "x.", tmp_path, processor)
+            processor.start()
+            processor.wait_ready()
+            scene.write_order()
+            scene.wait_for_orders(*names)
+            with broker.without(USER, "Write", "topic", f"x.{FAILING}"):
+                scene.write_order()
+                scene.wait_for_note(f"do not allow Write on the topic x.{FAILING}")
+                scene.wait_for_orders(WELL)
+                failures = processor.metric("stream_processor_query_failures_total", query=FAILING)
+            scene.wait_for_orders(*names)
+
+            assert (failures, scene.starts(WELL)) == (1, 1)
+            assert processor.stop() == 0
 
 
 def change_trigger(file: Path) -> None:
