@@ -213,6 +213,22 @@ def test_a_changed_file_starts_its_own_pipeline_again(run: Run) -> None:
     assert [each.name for each in run.additions.pipelines].count("orders-by-key") == 1
 
 
+def test_what_readers_of_one_source_must_agree_on_is_changed_in_all_their_files(run: Run) -> None:
+    run.copy("orders-by-item")
+    run.look()
+    source = {"topic": "orders", "message": "statecast.orders.v1.OrderChange", "format": "debezium-json", "epoch": 2}
+    before = list(run.starts.running)
+    run.copy("orders-by-key", source=source)
+    [refused] = run.look()
+    assert "by another file" in refused
+    assert run.starts.running == before
+    run.copy("orders-by-item", source=source)
+
+    assert run.look() == []
+    assert run.refused == 0
+    assert {each.definition.source.epoch for each in run.additions.pipelines} == {2}
+
+
 def test_a_changed_file_that_means_the_same_starts_nothing_again(run: Run) -> None:
     before = list(run.starts.running)
     file = run.directory / "orders-by-key.yaml"

@@ -116,21 +116,36 @@ class Additions:
             self.pending = [*changed, *unfollowed]
             self.refused.keep(lambda file: file in changed or not self.directories.follows(file))
         files, self.pending = self.pending, []
+        fit = bool(files) and self._fit_together(files)
         added: list[QueryPlan] = []
         for file in files:
             with self._refusing(file):
-                added += self._take(file)
+                added += self._take(file, fit)
         return added
 
-    def _take(self, file: Path) -> list[QueryPlan]:
+    def _fit_together(self, files: Sequence[Path]) -> bool:
+        """Whether the pipelines of all these files fit each other and the others that run."""
+        try:
+            pipelines = [pipeline_check.read(file, self._current_contract()) for file in files]
+            check_together([*(each for each in self.pipelines if Path(each.file) not in files), *pipelines])
+        except ServiceError:  # each file is checked alone then, and tells its reason
+            return False
+        return True
+
+    def _current_contract(self) -> Contract:
         if self._contract is None:  # what is mounted may have more messages than when the run began
             self._contract = Contract(self.settings.with_descriptors(MessageTypes.read).descriptor_set)
-        pipeline = pipeline_check.read(file, self._contract)
+        return self._contract
+
+    def _take(self, file: Path, fits: bool) -> list[QueryPlan]:
+        pipeline = pipeline_check.read(file, self._current_contract())
         before = next((each for each in self.pipelines if Path(each.file) == file), None)
         if before is not None and before.definition == pipeline.definition:
             self._note(file)
             return []
-        check_together([*(each for each in self.pipelines if each is not before), pipeline])
+        # What all readers of a source must say, such as its epoch, changes in all their files at once.
+        if not fits:
+            check_together([*(each for each in self.pipelines if each is not before), pipeline])
         if (missing := self.topics.missing(access_of([pipeline]))) is not None:
             raise TopicsMissingError(missing)
         [pipeline] = with_record_limits([pipeline], self.topics.max_record_bytes)
@@ -142,7 +157,7 @@ class Additions:
             raise TooFewSlotsError(f"there are {offered} task slots and {needed} are needed: start the process anew")
         highest = self.topics.highest_epoch
         plans = [replace(each, epoch=claim(self.checkpoints, each, highest)) for each in plans]
-        waiting = [Waiting(each, self.prepare(each, self._contract)) for each in plans]
+        waiting = [Waiting(each, self.prepare(each, self._current_contract())) for each in plans]
         is_new = [each.name for each in plans if not self.checkpoints.exists(each.name)]
         self._forget(before, old)
         self.starts.add(waiting, partial(is_new.__contains__), self.topics.readable_ends)
