@@ -238,6 +238,18 @@ def test_a_changed_file_that_means_the_same_starts_nothing_again(run: Run) -> No
     assert run.starts.running == before
 
 
+def test_any_change_of_its_file_starts_a_pipeline_that_is_stopped(run: Run) -> None:
+    run.copy("orders-by-item")
+    run.look()
+    run.starts.stand_still({"orders-by-key": "it failed"})
+    file = run.directory / "orders-by-key.yaml"
+    file.write_text(file.read_text() + "# a comment\n")
+
+    assert run.look() == []
+    assert "orders-by-key" in run.running
+    assert run.starts.stopped == {}
+
+
 def test_a_change_that_needs_a_new_generation_is_refused_and_the_pipeline_goes_on(run: Run, tmp_path: Path) -> None:
     run.additions.checkpoints.replace("orders-by-key.json", {"epoch": 1, "where": None})
     (tmp_path / "checkpoints" / "orders-by-key").mkdir()

@@ -140,7 +140,8 @@ class Additions:
     def _take(self, file: Path, fits: bool) -> list[QueryPlan]:
         pipeline = pipeline_check.read(file, self._current_contract())
         before = next((each for each in self.pipelines if Path(each.file) == file), None)
-        if before is not None and before.definition == pipeline.definition:
+        is_same = before is not None and before.definition == pipeline.definition
+        if is_same and pipeline.name not in self.starts.stopped:  # a file that is written anew starts what is stopped
             self._note(file)
             return []
         # What all readers of a source must say, such as its epoch, changes in all their files at once.
