@@ -31,7 +31,7 @@ from stream_processor.definition.pipeline import (
 from stream_processor.errors import CheckpointsTakenError, CheckpointsUnusableError, PipelineChangedError
 from stream_processor.operation.plan import GROWN, QueryPlan
 from stream_processor.spark_internals import JVM_ERRORS, CheckpointFiles, jvm_reason
-from stream_processor.steps.aggregation import may_be_null
+from stream_processor.steps.contributions import may_be_null
 
 log = structlog.get_logger()
 

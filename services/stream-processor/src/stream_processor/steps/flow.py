@@ -18,7 +18,8 @@ from stream_processor.definition.pipeline import (
     inputs_of,
 )
 from stream_processor.spark_internals import previous_rows
-from stream_processor.steps.aggregation import aggregate, contributions, differences
+from stream_processor.steps.aggregation import aggregate, differences
+from stream_processor.steps.contributions import contributions
 from stream_processor.steps.dead_letters import LETTER, address, explode_lines, is_letter, mark_letters
 from stream_processor.steps.decode import change_problems, decode, knows_before, stated_before
 from stream_processor.steps.functions import Functions

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from stream_processor.definition.pipeline import TotalsPipeline
 from stream_processor.spark_internals import running_totals
-from stream_processor.steps.aggregation import difference, numbers, paired, parts_of
+from stream_processor.steps.aggregation import difference, numbers, paired
+from stream_processor.steps.contributions import parts_of
 from stream_processor.steps.dead_letters import LETTER, explode_groups, is_letter
 from stream_processor.steps.decode import INSERTS
 from stream_processor.steps.functions import Functions, filled
