@@ -47,6 +47,10 @@ class Metrics:
         self.snapshot_rows = counter(
             "snapshot_rows", "Rows read by a snapshot where there were rows from before", ["pipeline"]
         )
+        # It is in the state, and written once it fits again.
+        self.withheld_results = counter(
+            "withheld_results", "Results that their topic or field cannot hold: a tombstone is written", ["pipeline"]
+        )
         self.truncated_rows = counter("truncated_rows", "Rows that left because their table was truncated", query)
         # Counted by the sink's end offsets at each look.
         self.output_rows = counter("output_rows", "Records written; what came twice counts twice", query)

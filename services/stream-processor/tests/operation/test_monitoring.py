@@ -14,7 +14,7 @@ from stream_processor.errors import SparkLostError
 from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.monitoring import FRESH_S, RunningTasks, WatchedQuery, look_at_all
 from stream_processor.operation.plan import plan
-from stream_processor.steps.outcomes import STATE
+from stream_processor.steps.outcomes import STATE, WITHHELD
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
 
 PARTITIONS = {"orders": 4, "orders-by-key": 4, "orders.dead-letter": 1}
@@ -144,6 +144,23 @@ def test_a_truncation_is_told_and_its_rows_are_counted(watched: Callable[..., Wa
 
     assert value(metrics, "truncated_rows_total") == 7
     assert [each["event"] for each in events].count("the source's table was truncated") == 1
+
+
+def test_results_that_are_withheld_are_told_with_a_key(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    withheld = {"observedMetrics": {WITHHELD: {"results": 2, "key": "a"}}}
+    none = {"observedMetrics": {WITHHELD: {"results": 0, "key": None}}}
+    query = FakeQuery([progress_of(0) | withheld])
+    watched_query = watched(query, FakeTasks(8))
+
+    with capture_logs() as events:
+        watched_query.look()
+        query.recentProgress = [progress_of(1) | none]
+        watched_query.look()
+
+    labels = {"pipeline": "orders-by-key"}
+    assert metrics.registry.get_sample_value("stream_processor_withheld_results_total", labels) == 2
+    [told] = [each for each in events if "withheld" in each["event"]]
+    assert (told["key"], told["results"]) == ("a", 2)
 
 
 def test_outcomes_are_counted_and_a_log_that_runs_backwards_is_told_once_a_look(

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from statecast.change.v1.change_pb2 import OPERATION_CREATE
 from statecast.orders.v1.order_pb2 import ORDER_STATUS_PLACED, Order, OrderItem
@@ -21,6 +21,7 @@ from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import POSITION_CHANGES, START, change, invoice_change, order
+from testkit.stream_processor.micro_batches import MicroBatches
 
 EPOCH = 77
 BY_ITEM = {
@@ -85,17 +86,32 @@ def test_rows_add_up_and_a_group_without_rows_is_deleted(
     assert (state_records["b"].epoch, state_records["b"].source.log_sequence_number) == (EPOCH, 3)
 
 
-def test_a_sum_beyond_its_field_ends_the_query_and_names_the_group(
+def test_a_group_with_a_sum_beyond_its_field_is_withheld_and_the_others_are_not(
     shipped: Callable[..., Pipeline], totals: Callable[..., dict[str, StateRecord | None]]
 ) -> None:
     second = OpenPosition(position_id="q", client="a", amount=2**62, exchange="NASDAQ")
+    other = OpenPosition(position_id="r", client="b", amount=7, exchange="NASDAQ")
+    pipeline = shipped("us-share-holders", source=POSITION_CHANGES)
+    told = totals(pipeline, moved(None, held("a", 2**62), 1), moved(None, second, 2), moved(None, other, 3))
 
-    with pytest.raises(PySparkException, match="us-share-holders: shares of a is beyond what its field holds: 92233"):
-        totals(
-            shipped("us-share-holders", source=POSITION_CHANGES),
-            moved(None, held("a", 2**62), 1),
-            moved(None, second, 2),
-        )
+    assert told["a"] is None
+    assert told["b"] is not None
+    assert ShareHolder.FromString(told["b"].payload).shares == 7
+
+
+def test_a_group_that_was_withheld_is_written_again_once_its_sum_fits(
+    tmp_path: Path, shipped: Callable[..., Pipeline], spark: SparkSession, functions: Functions
+) -> None:
+    second = OpenPosition(position_id="q", client="a", amount=2**62, exchange="NASDAQ")
+    played = MicroBatches(tmp_path, shipped("us-share-holders", source=POSITION_CHANGES), spark, functions)
+    for each in (moved(None, held("a", 2**62), 1), moved(None, second, 2), moved(second, None, 3)):
+        played.add([each])
+    played.run()
+    told = [
+        each.value and ShareHolder.FromString(StateRecord.FromString(each.value).payload) for each in played.written
+    ]
+
+    assert [each and each.shares for each in told] == [2**62, None, 2**62]
 
 
 def test_a_row_counts_of_which_a_number_cannot_be_computed(

@@ -11,7 +11,6 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from statecast.sales.v1.store_pb2 import Store
@@ -195,17 +194,21 @@ def test_a_key_that_was_forgotten_stands_behind_its_deletion(
     assert sequences == sorted(set(sequences))
 
 
-def test_what_is_too_large_for_the_topic_ends_the_query(
+def test_a_row_that_is_too_large_for_the_topic_is_withheld_until_it_fits(
     joining: Callable[..., Pipeline], batches_of: Callable[[Pipeline], MicroBatches]
 ) -> None:
     pipeline = replace(joining("left"), max_payload_bytes=100)
     played = batches_of(pipeline)
-    played.add_tables([record((STORES, "s", (1, 1), store("s", "x" * 200)))])
+    names = ("first", "x" * 200, "last")
+    for place, name in enumerate(names, start=1):
+        played.add_tables([record((STORES, "s", (1, place), store("s", name)))])
+    played.run()
+    told = [each.value and StateRecord.FromString(each.value) for each in played.written]
 
-    with pytest.raises(
-        PySparkException, match=r"stores-with-sales: what select makes of s has .* takes 100: raise its"
-    ):
-        played.run()
+    rows = [each and StoreWithSales.FromString(each.payload).store.name for each in told]
+    assert rows == ["first", None, "last"]
+    sequences = [sequence for sequence, _ in versions(played.written)["s"]]
+    assert sequences == sorted(set(sequences))
 
 
 def test_a_record_whose_key_is_not_in_its_row_is_set_aside_on_either_side(

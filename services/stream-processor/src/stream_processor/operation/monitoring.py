@@ -17,7 +17,7 @@ from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.plan import QueryPlan
 from stream_processor.operation.snapshots import Snapshots
 from stream_processor.spark_internals import JVM_LOST
-from stream_processor.steps.outcomes import NEWER, STATE, counted, observed
+from stream_processor.steps.outcomes import NEWER, STATE, WITHHELD, counted, observed
 
 log = structlog.get_logger()
 
@@ -27,6 +27,7 @@ ANOTHER_LOG = (
     "the log began anew or another one goes on; raise source.epoch and have the tables read again by a snapshot"
 )
 TWO_PARTITIONS = "a key comes on two partitions, whose offsets tell no order; give all producers one partitioner"
+TOO_LARGE = "results are withheld, which their topic or their field cannot hold; their keys have tombstones"
 FRESH_S = 0.2
 COMMIT_STEPS = ("walCommit", "commitOffsets")
 
@@ -167,6 +168,7 @@ class WatchedQuery:
         metrics.input_rate.labels(query).set(progress["numInputRows"] / duration_s if duration_s else 0.0)
         self._tell_outcomes(progress)
         self._tell_truncation(progress)
+        self._tell_withheld(progress)
         metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))
         metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
 
@@ -180,6 +182,12 @@ class WatchedQuery:
             log.warning(reason, pipeline=self.plan.name, records=backwards)
         again = self.snapshots.rows_read_again(self.plan, progress, outcomes["applied"] > 0)
         self.metrics.snapshot_rows.labels(self.plan.name).inc(again)
+
+    def _tell_withheld(self, progress: Mapping[str, Any]) -> None:
+        seen = observed(progress, WITHHELD)
+        if results := seen.get("results") or 0:
+            log.error(TOO_LARGE, pipeline=self.plan.name, results=results, key=seen["key"])
+            self.metrics.withheld_results.labels(self.plan.name).inc(results)
 
     def _tell_truncation(self, progress: Mapping[str, Any]) -> None:
         seen = observed(progress, STATE)

@@ -1,6 +1,8 @@
 """Keeps one message per group: the difference that a change makes, and the sums of differences."""
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
@@ -15,6 +17,7 @@ from stream_processor.steps.contributions import Part, may_be_null, parts_of, se
 from stream_processor.steps.dead_letters import LETTER, explode_groups
 from stream_processor.steps.functions import Functions, filled, row_type
 from stream_processor.steps.keyed_topic import encode_record
+from stream_processor.steps.outcomes import WITHHELD, observe_withheld
 from stream_processor.steps.record_keys import NUL, still_open, values_of
 
 DEFAULT_SET_BYTES = 256 * 1024
@@ -134,9 +137,9 @@ def _of(contributions: Column, key: Column) -> Column:
 def aggregate(lines: DataFrame, pipeline: AggregatePipeline, epoch: int, functions: Functions) -> DataFrame:
     """Per group that has changed `key`, `deleted` and `record`; a group without rows is deleted. Letters pass.
 
-    The record's epoch is `epoch`, the life of the checkpoint, for its sequence is a count. A sum that does not fit its
-    field ends the query, and names the group: it is never cut. Spark's state is one entry per group that ever was, and
-    one per dead letter.
+    The record's epoch is `epoch`, the life of the checkpoint, for its sequence is a count. A group with a number that
+    does not fit its field is withheld: a sum is never cut. Spark's state is one entry per group that ever was, and one
+    per dead letter.
     """
     parts = parts_of(pipeline.aggregates)
     newest = F.max_by("source", F.struct("epoch", "sequence")).alias("source")
@@ -147,8 +150,10 @@ def aggregate(lines: DataFrame, pipeline: AggregatePipeline, epoch: int, functio
     sums.append(F.first(LETTER, ignorenulls=True).alias(LETTER))
     groups = lines.groupBy("key").agg(*sums)
     payload = functions.encode(_message(pipeline), pipeline.sink.full_name)
-    deleted = F.col("rows") == 0
-    encoded = groups.withColumn("payload", F.when(~deleted, payload))
+    has_rows = F.coalesce(F.col("rows") > 0, F.lit(False))
+    judged = observe_withheld(groups.withColumn(WITHHELD, has_rows & is_beyond(pipeline)))
+    deleted = (F.col("rows") == 0) | F.col(WITHHELD)
+    encoded = judged.withColumn("payload", F.when(~deleted, payload))
     full = encode_record(F.lit(epoch).cast("long"), F.col("ticks"), F.col("source"), F.col("payload"), functions)
     return encoded.select("key", deleted.alias("deleted"), full.alias("record"), LETTER)
 
@@ -179,7 +184,22 @@ def _message(pipeline: AggregatePipeline) -> Column:
 
 
 def numbers(pipeline: SummingPipeline) -> dict[str, Column]:
-    """By field, the aggregates' values of a line that has a group's `key`, `rows` and parts."""
+    """By field, the aggregates' values of a line that has a group's `rows` and parts; null where one is_beyond."""
+    return {name: _fitting(value, name, pipeline) for name, value in _values(pipeline).items()}
+
+
+def is_beyond(pipeline: SummingPipeline) -> Column:
+    """Whether a value is beyond the range of its field, or a sum beyond the digits that Spark adds up."""
+    beyond = [
+        F.coalesce(value.isNotNull() & _fitting(value, name, pipeline).isNull(), F.lit(False))
+        for name, value in _values(pipeline).items()
+    ]
+    # Every line that is not of a claim alone has a number for each sum, so that it is null of an overflow only.
+    sums = [F.col(part.name).isNull() for part in parts_of(pipeline.aggregates) if part.function == "sum"]
+    return reduce(or_, [*beyond, *sums], F.lit(False))
+
+
+def _values(pipeline: SummingPipeline) -> dict[str, Column]:
     columns = {}
     for number, each in enumerate(pipeline.aggregates):
         match each.function:
@@ -195,19 +215,15 @@ def numbers(pipeline: SummingPipeline) -> dict[str, Column]:
                 columns[each.truncated] = F.col(f"collect_set_{number}.truncated")
             case function:
                 value = F.col(f"{function}_{number}")
-        columns[each.field.name] = _fitting(value, each.field.name, pipeline)
+        columns[each.field.name] = value
     return columns
 
 
 def _fitting(value: Column, field: str, pipeline: SummingPipeline) -> Column:
-    """Returns the value, or an error when it is beyond the range of its field."""
+    """Returns the value; null when it is beyond the range of its field."""
     declared = row_type(pipeline.sink)[field].dataType
     if not isinstance(declared, LongType | DecimalType):
         return value
-    fits = value.between(_MIN_INT64, _MAX_INT64)
     if isinstance(declared, DecimalType):
-        fits = value.cast(declared).isNotNull()
-    problem = F.concat(
-        F.lit(f"{pipeline.name}: {field} of "), "key", F.lit(" is beyond what its field holds: "), value.cast("string")
-    )
-    return F.when(value.isNull() | fits, value).otherwise(F.raise_error(problem))
+        return F.when(value.cast(declared).isNotNull(), value)
+    return F.when(value.between(_MIN_INT64, _MAX_INT64), value)

@@ -77,13 +77,36 @@ def contributions(changes: DataFrame, pipeline: SummingPipeline) -> DataFrame:
     return _contributed(_contributed(changes, "after", "current", pipeline), "before", "stated", pipeline)
 
 
+def check_numbers(changes: DataFrame, pipeline: SummingPipeline) -> DataFrame:
+    """Sets `problem` where a row adds more digits to a sum than MAX_DIGITS. Raises PipelineFileError as contributions.
+
+    A row with a repeated group is measured as if all its elements were of one group.
+    """
+    scoped = _units_in_scope(changes, "after", pipeline)
+    sums = [part for part in parts_of(pipeline.aggregates) if part.function == "sum"]
+    types = {part.name: _type(scoped, part, pipeline) for part in sums}
+    large = [part for part in sums if isinstance(types[part.name], DecimalType)]
+    if not large:
+        return changes
+    computed = scoped.select(KEPT, exact(_units(pipeline, large), scoped.sparkSession).alias(_UNITS))
+    problems = [_digits_problem(F.col(_UNITS).getField(part.name), part, types[part.name]) for part in large]
+    is_sound = F.col("problem").isNull() & F.col("passed_over").isNull()
+    checked = computed.select(f"{KEPT}.*", F.coalesce(*problems).alias(_UNITS))
+    return checked.withColumn("problem", F.when(is_sound, F.col(_UNITS)).otherwise(F.col("problem"))).drop(_UNITS)
+
+
+def _digits_problem(values: Column, part: Part, of_type: DataType) -> Column:
+    widest = DecimalType(38, _sum_type(of_type).scale)
+    zero = F.lit(0).cast(widest)
+    total = F.aggregate(values, zero, lambda sum_, each: (sum_ + F.coalesce(F.abs(each), zero)).cast(widest))
+    text = F.lit(f"{part.field}: {part.argument} has more than {MAX_DIGITS} digits")
+    return F.when(total.cast(_sum_type(of_type)).isNull(), text)
+
+
 def _contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipeline) -> DataFrame:
     """Adds the column `name`: the row's contributions. Its units are those of one element, or of the row as a whole."""
     parts = parts_of(pipeline.aggregates)
-    whole, element = F.col("row"), pipeline.group.element
-    values = F.array(key_text(whole, pipeline.group)) if element is None else elements(whole, element)
-    # A row whose group is null is in no group.
-    scoped = in_scope(changes, row).withColumns({_ELEMENTS: values, _TAILS: window_tails(whole, pipeline.window)})
+    scoped = _units_in_scope(changes, row, pipeline)
     types = {part.name: _type(scoped, part, pipeline) for part in parts}
     computed = scoped.select(KEPT, exact(_units(pipeline, parts), scoped.sparkSession).alias(_UNITS))
     grouped = F.filter(_UNITS, lambda unit: unit.getField("key").isNotNull())
@@ -92,6 +115,14 @@ def _contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipel
     nothing = F.array().cast(computed.select(summed.alias(name)).schema[name].dataType)
     kept = F.when(F.col(f"{KEPT}.{row}").isNotNull(), summed).otherwise(nothing)
     return computed.select(f"{KEPT}.*", kept.alias(name))
+
+
+def _units_in_scope(changes: DataFrame, row: str, pipeline: SummingPipeline) -> DataFrame:
+    """The scope of `_units` on the struct `row`."""
+    whole, element = F.col("row"), pipeline.group.element
+    values = F.array(key_text(whole, pipeline.group)) if element is None else elements(whole, element)
+    # A row whose group is null is in no group.
+    return in_scope(changes, row).withColumns({_ELEMENTS: values, _TAILS: window_tails(whole, pipeline.window)})
 
 
 def _units(pipeline: SummingPipeline, parts: Sequence[Part]) -> str:
@@ -148,24 +179,14 @@ def _sum_type(value: DataType) -> DecimalType:
     return DecimalType(MAX_DIGITS, value.scale if isinstance(value, DecimalType) else 0)
 
 
-def _summand(number: Column, part: Part, of_type: DataType) -> Column:
-    """Returns the number in the type of its sum; for a decimal that has too many digits for it, an error."""
-    summand = number.cast(_sum_type(of_type))
-    if not isinstance(of_type, DecimalType):
-        return summand
-    problem = F.concat(
-        F.lit(f"{part.field}: {part.argument} has more than {MAX_DIGITS} digits: "), number.cast("string")
-    )
-    return F.when(number.isNull() | summand.isNotNull(), summand).otherwise(F.raise_error(problem))
-
-
 def _amounts(unit: Column, parts: Sequence[Part], types: dict[str, DataType]) -> Column:
     named = [unit.getField("key").alias("key"), F.lit(1).cast("long").alias("rows")]
     for part in parts:
         value = unit.getField(part.name)
         if part.function == "sum":
             zero = F.lit(0).cast(_sum_type(types[part.name]))
-            value = F.coalesce(_summand(value, part, types[part.name]), zero)
+            # Of the row before, which a change states, what has too many digits was never counted.
+            value = F.coalesce(value.cast(_sum_type(types[part.name])), zero)
         elif part.function == "count":
             value = F.when(value.isNull(), 0).otherwise(1).cast("long")
         elif part.function == "collect_set":
@@ -195,4 +216,5 @@ def _merged(own: Column, part: Part, of_type: DataType) -> Column:
     if part.function == "count":
         return F.aggregate(numbers, F.lit(0).cast("long"), lambda sum_, each: sum_ + each)
     zero = F.lit(0).cast(_sum_type(of_type))
-    return F.aggregate(numbers, zero, lambda sum_, each: _summand(sum_ + each, part, of_type))
+    total = F.aggregate(numbers, zero, lambda sum_, each: (sum_ + each).cast(_sum_type(of_type)))
+    return F.coalesce(total, zero)

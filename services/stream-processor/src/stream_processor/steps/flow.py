@@ -13,13 +13,14 @@ from stream_processor.definition.pipeline import (
     RoutePipeline,
     RowPipeline,
     StatefulPipeline,
+    SummingPipeline,
     TableJoinPipeline,
     TotalsPipeline,
     inputs_of,
 )
 from stream_processor.spark_internals import previous_rows
 from stream_processor.steps.aggregation import aggregate, differences
-from stream_processor.steps.contributions import contributions
+from stream_processor.steps.contributions import check_numbers, contributions
 from stream_processor.steps.dead_letters import LETTER, address, explode_lines, is_letter, mark_letters
 from stream_processor.steps.decode import change_problems, decode, knows_before, stated_before
 from stream_processor.steps.functions import Functions
@@ -68,7 +69,8 @@ def checked_changes(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
     problems = [*change_problems(pipeline), *key_problems(pipeline), *_size_problems(pipeline)]
     matching = filter_rows(filter_keys(rows, pipeline), pipeline)
     checked = matching.withColumn("problem", F.when(F.col("passed_over").isNull(), F.coalesce("problem", *problems)))
-    return check_windows(checked, pipeline)
+    windowed = check_windows(checked, pipeline)
+    return check_numbers(windowed, pipeline) if isinstance(pipeline, SummingPipeline) else windowed
 
 
 def is_sound() -> Column:

@@ -20,6 +20,11 @@ IN_STATE = ("applied", "filtered", "duplicate", "superseded", NEWER)
 OUTCOMES = (*IN_STATE, "set_aside", "passed_over")
 READ, STATE = "read", "state"
 """Names of the observations in a query's progress: of each source, with its number behind, and of the state."""
+WITHHELD = "withheld"
+"""A column, and the observation of it: whether a result cannot be written, and a tombstone stands in its place.
+
+Its change is in the state, so it can be no dead letter; and an older result would pass for the present one.
+"""
 
 
 def observe_read(checked: DataFrame, pipeline: Pipeline, number: int) -> DataFrame:
@@ -45,6 +50,12 @@ def _snapshot_counts() -> list[Column]:
 def state_counts() -> list[Column]:
     """Returns the counts of the outcomes that the state has found, for an observation of the lines behind it."""
     return [F.sum(f"outcomes.{each}").alias(each) for each in IN_STATE]
+
+
+def observe_withheld(results: DataFrame) -> DataFrame:
+    """Lets the progress tell how many of the lines are WITHHELD, and a key of them."""
+    key = F.max(F.when(F.col(WITHHELD), F.col("key")))
+    return results.observe(WITHHELD, F.count_if(WITHHELD).alias("results"), key.alias("key"))
 
 
 def counted(progress: Mapping[str, Any]) -> dict[str, int]:

@@ -10,11 +10,12 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from stream_processor.definition.pipeline import TotalsPipeline
 from stream_processor.spark_internals import running_totals
-from stream_processor.steps.aggregation import difference, numbers, paired
+from stream_processor.steps.aggregation import difference, is_beyond, numbers, paired
 from stream_processor.steps.contributions import parts_of
 from stream_processor.steps.dead_letters import LETTER, explode_groups, is_letter
 from stream_processor.steps.decode import INSERTS
 from stream_processor.steps.functions import Functions, filled
+from stream_processor.steps.outcomes import WITHHELD, observe_withheld
 
 WHEN_NEW = "when_new"
 """A column: whether a record is passed on only if the row was not in its group before."""
@@ -48,9 +49,11 @@ def running_lines(known: DataFrame, pipeline: TotalsPipeline) -> DataFrame:
 def total_records(lines: DataFrame, pipeline: TotalsPipeline, functions: Functions) -> DataFrame:
     """The records to pass on: `key`, the group as text, and `value`, what `select` made with the totals behind it.
 
-    Encoded messages that are laid end to end are one message.
+    A record with a total beyond its field is withheld: there is none. Encoded messages that are laid end to end
+    are one message.
     """
     totals = running_totals(lines, ["rows", *(part.name for part in parts_of(pipeline.aggregates))])
+    told = observe_withheld(totals.withColumn(WITHHELD, ~is_letter() & is_beyond(pipeline))).where(~F.col(WITHHELD))
     message = functions.encode(filled(pipeline.sink, numbers(pipeline)), pipeline.sink.full_name)
     value = F.concat("payload", message).alias("value")
-    return totals.select(F.col("key").cast("binary").alias("key"), value, LETTER)
+    return told.select(F.col("key").cast("binary").alias("key"), value, LETTER)

@@ -14,7 +14,7 @@ from stream_processor.spark_internals import table_join
 from stream_processor.steps.dead_letters import LETTER, is_letter, letter_key
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import encode_record, encode_source
-from stream_processor.steps.outcomes import STATE, clock, state_counts
+from stream_processor.steps.outcomes import STATE, WITHHELD, clock, observe_withheld, state_counts
 from stream_processor.steps.projection import KEPT, in_scope, message_of
 
 _ROWS = ("source_row", "joined_row")
@@ -26,8 +26,8 @@ def joined_lines(
 ) -> DataFrame:
     """The lines of keyed_topic.to_lines, from the sound changes of both sides; `epoch` is that of all.
 
-    The query ends where `select` makes a message that the topic does not take: to leave it out would leave an older row
-    in its place. Raises PipelineFileError for an expression that Spark cannot compute.
+    A joined row is withheld where `select` makes a message that the topic does not take. Raises PipelineFileError for
+    an expression that Spark cannot compute.
     """
     source, joined = (
         _lines(each, side, reader, functions)
@@ -44,7 +44,11 @@ def joined_lines(
     )
     message = message_of(scoped, pipeline, functions)
     made = scoped.select(f"{KEPT}.*", message.alias(_MESSAGE))
-    payload = F.when(~F.col("deleted"), _fitting(F.col(_MESSAGE), pipeline))
+    room = pipeline.max_payload_bytes
+    is_large = F.lit(False) if room is None else F.coalesce(F.octet_length(_MESSAGE) > room, F.lit(False))
+    judged = observe_withheld(made.withColumn(WITHHELD, ~F.col("deleted") & is_large))
+    made = judged.withColumn("deleted", F.col("deleted") | F.col(WITHHELD))
+    payload = F.when(~F.col("deleted"), F.col(_MESSAGE))
     record = encode_record(F.lit(epoch).cast("long"), F.col("sequence"), F.col("source"), payload, functions)
     return made.select("key", "deleted", record.alias("record"), LETTER)
 
@@ -68,13 +72,3 @@ def _row(payload: Column, message: str, functions: Functions) -> Column:
     decoded = functions.decode_row(payload, message)
     problem = decoded.getField("problem")
     return F.when(problem.isNull(), decoded.getField("row")).otherwise(F.raise_error(problem))
-
-
-def _fitting(message: Column, pipeline: TableJoinPipeline) -> Column:
-    room = pipeline.max_payload_bytes
-    if room is None:
-        return message
-    size = F.octet_length(message)
-    takes = f" bytes, {pipeline.sink_topic} takes {room}: raise its max.message.bytes"
-    problem = F.concat(F.lit(f"{pipeline.name}: what select makes of "), "key", F.lit(" has "), size, F.lit(takes))
-    return F.when(size <= room, message).otherwise(F.raise_error(problem))
