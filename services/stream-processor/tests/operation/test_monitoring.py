@@ -159,8 +159,8 @@ def test_results_that_are_withheld_are_told_with_a_key(watched: Callable[..., Wa
 
     labels = {"pipeline": "orders-by-key"}
     assert metrics.registry.get_sample_value("stream_processor_withheld_results_total", labels) == 2
-    [told] = [each for each in events if "withheld" in each["event"]]
-    assert (told["key"], told["results"]) == ("a", 2)
+    [line] = [each for each in events if "withheld" in each["event"]]
+    assert (line["key"], line["results"]) == ("a", 2)
 
 
 def test_outcomes_are_counted_and_a_log_that_runs_backwards_is_told_once_a_look(

@@ -92,11 +92,11 @@ def test_a_group_with_a_sum_beyond_its_field_is_withheld_and_the_others_are_not(
     second = OpenPosition(position_id="q", client="a", amount=2**62, exchange="NASDAQ")
     other = OpenPosition(position_id="r", client="b", amount=7, exchange="NASDAQ")
     pipeline = shipped("us-share-holders", source=POSITION_CHANGES)
-    told = totals(pipeline, moved(None, held("a", 2**62), 1), moved(None, second, 2), moved(None, other, 3))
+    rows = totals(pipeline, moved(None, held("a", 2**62), 1), moved(None, second, 2), moved(None, other, 3))
 
-    assert told["a"] is None
-    assert told["b"] is not None
-    assert ShareHolder.FromString(told["b"].payload).shares == 7
+    assert rows["a"] is None
+    assert rows["b"] is not None
+    assert ShareHolder.FromString(rows["b"].payload).shares == 7
 
 
 def test_a_group_that_was_withheld_is_written_again_once_its_sum_fits(
@@ -107,11 +107,11 @@ def test_a_group_that_was_withheld_is_written_again_once_its_sum_fits(
     for each in (moved(None, held("a", 2**62), 1), moved(None, second, 2), moved(second, None, 3)):
         played.add([each])
     played.run()
-    told = [
+    rows = [
         each.value and ShareHolder.FromString(StateRecord.FromString(each.value).payload) for each in played.written
     ]
 
-    assert [each and each.shares for each in told] == [2**62, None, 2**62]
+    assert [each and each.shares for each in rows] == [2**62, None, 2**62]
 
 
 def test_a_row_counts_of_which_a_number_cannot_be_computed(

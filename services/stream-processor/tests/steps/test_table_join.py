@@ -203,9 +203,9 @@ def test_a_row_that_is_too_large_for_the_topic_is_withheld_until_it_fits(
     for place, name in enumerate(names, start=1):
         played.add_tables([record((STORES, "s", (1, place), store("s", name)))])
     played.run()
-    told = [each.value and StateRecord.FromString(each.value) for each in played.written]
+    states = [each.value and StateRecord.FromString(each.value) for each in played.written]
 
-    rows = [each and StoreWithSales.FromString(each.payload).store.name for each in told]
+    rows = [each and StoreWithSales.FromString(each.payload).store.name for each in states]
     assert rows == ["first", None, "last"]
     sequences = [sequence for sequence, _ in versions(played.written)["s"]]
     assert sequences == sorted(set(sequences))

@@ -53,7 +53,7 @@ def total_records(lines: DataFrame, pipeline: TotalsPipeline, functions: Functio
     are one message.
     """
     totals = running_totals(lines, ["rows", *(part.name for part in parts_of(pipeline.aggregates))])
-    told = observe_withheld(totals.withColumn(WITHHELD, ~is_letter() & is_beyond(pipeline))).where(~F.col(WITHHELD))
+    judged = observe_withheld(totals.withColumn(WITHHELD, ~is_letter() & is_beyond(pipeline)))
     message = functions.encode(filled(pipeline.sink, numbers(pipeline)), pipeline.sink.full_name)
     value = F.concat("payload", message).alias("value")
-    return told.select(F.col("key").cast("binary").alias("key"), value, LETTER)
+    return judged.where(~F.col(WITHHELD)).select(F.col("key").cast("binary").alias("key"), value, LETTER)
