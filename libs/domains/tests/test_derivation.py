@@ -82,7 +82,9 @@ def test_a_table_of_events_is_refused(derived: Callable[..., Derivation]) -> Non
     rest = "group_by: room_id\nkeep: latest\nsink: {topic: rooms-by-key}\n"
     derived(BESIDE, PIPELINE, table + rest)
 
-    with pytest.raises(DomainFileError, match=r"source\.topic: rooms is read as a table and is not compacted .*delete"):
+    with pytest.raises(
+        DomainFileError, match=r"source\.topic: rooms is read as a table and is not .*say source.format: ev"
+    ):
         derived(BESIDE.replace("compacted: true", "compacted: false"), PIPELINE, table + rest)
 
 
@@ -92,6 +94,18 @@ def test_a_compacted_topic_of_changes_is_refused_but_for_routes(derived: Callabl
     assert derived(compacted, ROUTE).topics
     with pytest.raises(DomainFileError, match=r"source\.topic: readings is read as changes and is compacted"):
         derived(compacted, PIPELINE)
+
+
+@pytest.mark.parametrize("keep", ["route", "latest"])
+def test_events_may_vanish_with_time_and_not_by_compaction(derived: Callable[..., Derivation], keep: str) -> None:
+    events = "name: alarms\nsource: {topic: readings, message: house.v1.Reading, format: events}\n"
+    pipeline = f"{events}group_by: sensor_id\nkeep: {keep}\nsink: {{topic: alarms}}\n"
+
+    topics = {topic.name: topic for topic in derived(BESIDE, pipeline).topics}
+    assert topics["readings"].config["retention.ms"] == "604800000"
+    assert {"Read", "DescribeConfigs"} <= set(topics["readings"].access["stream-processor"])
+    with pytest.raises(DomainFileError, match=r"source\.topic: readings is read as events and is compacted .*vanish"):
+        derived(BESIDE.replace("partitions: 2,", "partitions: 2, compacted: true,"), pipeline)
 
 
 def test_topics_have_what_each_service_needs_of_them(derived: Callable[..., Derivation]) -> None:

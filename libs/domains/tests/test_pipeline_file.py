@@ -165,6 +165,8 @@ POSITIONS = {"topic": "open-positions", "message": "statecast.portfolio.v1.OpenP
 MESSAGE = "statecast.orders.v1.OrderChange"
 STORE = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "key": "store_id", "as": "store"}
 STORES = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "format": "table"}
+EVENTS = {"topic": "pos-invoices", "message": "statecast.sales.v1.Invoice", "format": "events"}
+BY_NUMBER = {"by": "invoice_number", "within": "1h"}
 
 
 @pytest.mark.parametrize(
@@ -236,6 +238,26 @@ STORES = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "form
             ]
         ),
         ("us-share-holders", {"sink": {"topic": "t"}}, "sink.message: is missing: an aggregate needs a message"),
+        *(
+            (name, {"source": {**EVENTS, **more}, **replaced}, problem)
+            for name, more, replaced, problem in [
+                (
+                    "sales-by-store",
+                    {"values": "state-record"},
+                    {},
+                    "source.values: must be protobuf or json: state-rec",
+                ),
+                ("sales-by-store", {"key": "invoice_number"}, {}, "source.key: has no meaning for events, each of wh"),
+                ("sales-by-store", {"epoch": 2}, {}, "source.epoch: has no meaning in format events"),
+                ("sales-by-store", {"time": "created_at"}, {}, "source.time: has no meaning with keep: aggregate wi"),
+                ("sales-by-store", {}, {"insert_only": True}, "insert_only: has no meaning for events, which never"),
+                ("sales-by-store", {}, {"forget_deleted": "1d"}, "forget_deleted: has no meaning for events, which"),
+                ("home-delivery", {}, {"keep": {"route": {"operations": ["create"]}}}, "keep.route.operations: has no"),
+                ("home-delivery", {}, {"state": {"memory": "64MiB"}}, "state: has no meaning with keep: route without"),
+                ("home-delivery", {"format": "table", "deduplicate": BY_NUMBER}, {}, "source.deduplicate: has no mean"),
+                ("home-delivery", {"format": "table", "time": "created_at"}, {}, "source.time: has no meaning in form"),
+            ]
+        ),
     ],
 )
 def test_a_key_without_meaning_or_a_missing_one_is_named(name: str, replaced: dict[str, object], problem: str) -> None:
@@ -244,6 +266,22 @@ def test_a_key_without_meaning_or_a_missing_one_is_named(name: str, replaced: di
     problems = misplaced(PipelineFile.model_validate({**content, **replaced}))
 
     assert any(f"{key}: {text}".startswith(problem) for key, text in problems)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "replaced"),
+    [
+        ("sales-by-store", {}, {}),
+        ("sales-by-store", {"values": "json", "deduplicate": BY_NUMBER, "time": "created_at"}, {}),
+        ("invoices-by-store", {"time": "created_at"}, {}),
+        ("loyalty-notifications", {}, {"keep": {"route": {"totals": {"total_points": "count(*)"}}}}),
+        ("home-delivery", {"deduplicate": BY_NUMBER}, {"state": {"memory": "64MiB"}}),
+    ],
+)
+def test_each_shape_may_be_made_of_events(name: str, more: dict[str, object], replaced: dict[str, object]) -> None:
+    content = yaml.safe_load(next(DOMAINS.rglob(f"{name}.yaml")).read_text())
+
+    assert list(misplaced(PipelineFile.model_validate({**content, "source": {**EVENTS, **more}, **replaced}))) == []
 
 
 SHIPPED = pipeline_files([DOMAINS])

@@ -110,7 +110,7 @@ class _System:
 
     def _read_sources(self, file: object, pipeline: PipelineFile) -> None:
         for section, source in pipeline.sources.items():
-            if source.table is not None or keeps_rows(pipeline):
+            if source.row_values is not None or keeps_rows(pipeline):
                 self._allow(source.topic, str(file), f"{section}.topic", PROCESSOR, "DescribeConfigs")
             if source.table is not None:
                 self._delay_compaction(source.topic)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from statecast_domains import sections
+from statecast_domains import sections, source_sections
 from statecast_domains.errors import PipelineFileError
 from statecast_domains.section_files import read_sections, schema_of
 from statecast_domains.sections import Section
@@ -13,10 +13,10 @@ from statecast_domains.values import EARLIEST, Duration, Paths, Sql
 
 
 class PipelineFile(Section):
-    """One pipeline: from a topic of changes to a keyed topic, or to a plain one."""
+    """One pipeline: from a topic of changes, rows or events to a keyed topic, or to a plain one."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="Names the checkpoint and the metrics.")
-    source: sections.SourceSection
+    source: source_sections.SourceSection
     where: Sql | None = Field(None, description="A SQL condition on the row.")
     where_key: str | None = Field(
         None,
@@ -24,8 +24,8 @@ class PipelineFile(Section):
         description="A regular expression of Java; only records count in whose key it is found. Of a JSON key of "
         "Debezium's it sees the values' text.",
     )
-    joins: list[sections.JoinSection] = Field([], description="Keyed topics that are looked up as tables.")
-    table_join: sections.TableJoinSection | None = None
+    joins: list[source_sections.JoinSection] = Field([], description="Keyed topics that are looked up as tables.")
+    table_join: source_sections.TableJoinSection | None = None
     select: dict[str, Sql] | None = Field(
         None, min_length=1, description="Per field of the sink's message: a SQL expression on the row."
     )
@@ -54,10 +54,15 @@ class PipelineFile(Section):
     @property
     def row_message(self) -> str:
         """The full name of the message of the source's rows, which their change's name tells by convention."""
-        return self.source.message if self.source.table else self.source.message.removesuffix("Change")
+        return self.source.message if self.source.row_values else self.source.message.removesuffix("Change")
 
     @property
-    def sources(self) -> dict[str, sections.SourceSection]:
+    def inserts_only(self) -> bool:
+        """Whether rows are never changed or deleted."""
+        return self.insert_only or self.source.events
+
+    @property
+    def sources(self) -> dict[str, source_sections.SourceSection]:
         """All that is read as changes or as a table, by the section of the file that says so."""
         joined = {} if self.table_join is None else {"table_join": self.table_join.source}
         return {"source": self.source, **joined}
@@ -142,13 +147,22 @@ def _field_of_the_group(definition: PipelineFile) -> str | None:
 
 
 def _of_other_formats(definition: PipelineFile) -> Iterator[tuple[str, str]]:
-    source, keep = definition.source, definition.keep
+    source = definition.source
     if source.epoch is not None and source.format != "debezium-json":
-        yield "source.epoch", f"has no meaning in format {source.format}, whose records carry their epoch"
-    if source.values is not None and source.format != "table":
-        yield "source.values", f"has no meaning in format {source.format}; it goes with: table"
-    if source.format != "table":
-        return
+        yield "source.epoch", f"has no meaning in format {source.format}; it goes with: debezium-json"
+    if source.values is not None and source.row_values is None:
+        yield "source.values", f"has no meaning in format {source.format}; it goes with: table, events"
+    for key in () if source.events else ("time", "deduplicate"):
+        if getattr(source, key) is not None:
+            yield f"source.{key}", f"has no meaning in format {source.format}; it goes with: events"
+    if source.events:
+        yield from _of_events(definition)
+    if source.table is not None:
+        yield from _of_a_table(definition)
+
+
+def _of_a_table(definition: PipelineFile) -> Iterator[tuple[str, str]]:
+    source, keep = definition.source, definition.keep
     if keep.shape == "aggregate" and source.key is not None:
         yield "source.key", "has no meaning for an aggregate of a table, whose rows are told apart by the records' keys"
     if definition.insert_only:
@@ -157,6 +171,24 @@ def _of_other_formats(definition: PipelineFile) -> Iterator[tuple[str, str]]:
         yield "keep.route.operations", "has no meaning for a table, of which every row that is not null is passed on"
     if keep.route is not None and keep.route.totals:
         yield "keep.route.totals", "has no meaning for a table, whose records do not tell which rows are new"
+
+
+def _of_events(definition: PipelineFile) -> Iterator[tuple[str, str]]:
+    source, keep = definition.source, definition.keep
+    if source.values == "state-record":
+        yield "source.values", "must be protobuf or json: state-records are rows, which are read by format: table"
+    if source.key is not None:
+        problem = "has no meaning for events, each of which is a row of its own; source.deduplicate drops repeated ones"
+        yield "source.key", problem
+    if definition.insert_only:
+        yield "insert_only", "has no meaning for events, which never change: min and max go without it"
+    if "forget_deleted" in definition.model_fields_set:
+        yield "forget_deleted", "has no meaning for events, which are never deleted"
+    if keep.route is not None and "operations" in keep.route.model_fields_set:
+        yield "keep.route.operations", "has no meaning for events, each of which is passed on"
+    if source.time is not None and source.deduplicate is None and keep.shape not in ("latest", "members"):
+        problem = f"has no meaning with keep: {keep.shape} without source.deduplicate, which needs no newest event"
+        yield "source.time", problem
 
 
 def _of_a_table_join(definition: PipelineFile) -> Iterator[tuple[str, str]]:
@@ -204,7 +236,7 @@ def _no_partition_by(definition: PipelineFile) -> str | None:
 
 def _without_totals(definition: PipelineFile) -> Iterator[tuple[str, str]]:
     for key, section in (("key", definition.source), ("forget_deleted", definition), ("state", definition)):
-        if key in section.model_fields_set:
+        if key in section.model_fields_set and not (key == "state" and definition.source.deduplicate):
             name = "source.key" if key == "key" else key
             yield name, "has no meaning with keep: route without totals, which remembers no rows"
 

@@ -1,4 +1,4 @@
-"""Finds topics that are not kept as a pipeline reads them: tables that are not compacted, and changes that are."""
+"""Finds topics that are not kept as they are read: tables that are not compacted, changes and events that are."""
 
 from collections.abc import Iterator, Mapping
 
@@ -25,7 +25,9 @@ def misread_topics(pipeline: PipelineFile, policies: Mapping[str, str]) -> Itera
     yield from events_as_rows(pipeline, policies)
     for section, source in pipeline.sources.items():
         policy = policies.get(source.topic, "delete")
-        if keeps_rows(pipeline) and source.table is None and is_compacted(policy):
+        if source.events and is_compacted(policy):
+            yield f"{section}.topic", compacted_events(source.topic, policy)
+        elif keeps_rows(pipeline) and source.table is None and is_compacted(policy):
             yield f"{section}.topic", compacted_changes(source.topic, policy)
 
 
@@ -46,7 +48,7 @@ def not_compacted(topic: str, policy: str) -> str:
     return (
         f"{topic} is read as a table and is not compacted ({CLEANUP_POLICY} is {policy}), so its records look like "
         "events: each would be the newest version of the row under its key, in place of the one before. If they are "
-        "rows, make the topic a compacted one; events, each of which counts, are read by a route, or as changes"
+        "rows, make the topic a compacted one; if they are events, each of which counts, say source.format: events"
     )
 
 
@@ -56,4 +58,12 @@ def compacted_changes(topic: str, policy: str) -> str:
         f"{topic} is read as changes and is compacted ({CLEANUP_POLICY} is {policy}): of a deleted row the tombstone "
         "alone may be left, which tells no place in the log, and the row would stay for good. Set its "
         f"{CLEANUP_POLICY} to delete, and its retention.ms to longer than the process may stand still, or -1"
+    )
+
+
+def compacted_events(topic: str, policy: str) -> str:
+    """Returns the reason why the topic cannot be read as events, and the remedy."""
+    return (
+        f"{topic} is read as events and is compacted ({CLEANUP_POLICY} is {policy}): of the events under one key all "
+        f"but the last would vanish. Set its {CLEANUP_POLICY} to delete; if they are rows, say source.format: table"
     )

@@ -130,6 +130,17 @@ def previous_rows(changes: DataFrame, forget: timedelta, every_change: bool) -> 
     return DataFrame(operator.apply(cast(Any, changes)._jdf, round(forget.total_seconds()), every_change), spark)
 
 
+def deduplicate(events: DataFrame, within: timedelta) -> DataFrame:
+    """Adds `first`, false of an event that repeats one with the same `identity`, and `outcomes`, by Deduplicate.java.
+
+    `events` has `identity` (text), `time` (microseconds, null if unknown) and `sequence`. An event repeats the first of
+    its identity when their times are less than `within` apart, or one of them is unknown. An identity is remembered for
+    twice as long after its first event was read. Shuffles by `identity`.
+    """
+    operator = _jvm(events.sparkSession).io.statecast.spark.Deduplicate
+    return DataFrame(operator.apply(cast(Any, events)._jdf, within // timedelta(microseconds=1)), events.sparkSession)
+
+
 def running_totals(lines: DataFrame, numbers: Sequence[str]) -> DataFrame:
     """Returns `key`, `payload` and the `numbers`' totals so far for each line with a payload, by RunningTotals.java.
 

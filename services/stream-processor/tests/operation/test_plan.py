@@ -1,6 +1,7 @@
 """Which queries pipelines become, and the task slots that they need."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 
@@ -21,6 +22,7 @@ from stream_processor.operation.plan import (
 from testkit.stream_processor.changes import POSITION_CHANGES
 
 PARTITIONS = {"orders": 4, "orders-by-key": 3, "orders-by-item": 5, "orders.dead-letter": 1}
+BY_NUMBER = {"by": "invoice_number", "within": "1h"}
 
 
 @pytest.fixture
@@ -194,6 +196,44 @@ def test_a_table_that_its_writer_does_not_write_is_refused(
 
     with pytest.raises(PipelineFileError, match=problem):
         check_together([first, chained(shipped, "again", first.sink_topic, "again", **more)])
+
+
+LETTER = {"message": "statecast.sales.v1.HomeDelivery", "format": "events", "deduplicate": BY_NUMBER}
+
+
+@pytest.mark.parametrize(
+    ("writer", "more", "problem"),
+    [
+        ("home-delivery", {"deduplicate": None}, "source.deduplicate: is missing: after a crash home-delivery writes"),
+        ("home-delivery", {"values": "json"}, "source.values: is json, but home-delivery writes protobuf there"),
+        ("stores-by-key", {}, "source.format: is events, but stores-by-key keeps rows there: read them by format: tab"),
+        ("home-delivery", {}, ""),
+    ],
+)
+def test_records_of_a_route_are_events_that_may_come_twice(
+    shipped: Callable[..., Pipeline], writer: str, more: dict[str, object], problem: str
+) -> None:
+    first = shipped(writer)
+    reader = shipped(
+        "home-delivery",
+        name="again",
+        source={"topic": first.sink_topic, **LETTER, **more},
+        where=None,
+        select={"invoice_number": "invoice_number"},
+        sink={"topic": "again", "message": "statecast.sales.v1.HomeDelivery"},
+    )
+
+    with pytest.raises(PipelineFileError, match=problem) if problem else nullcontext():
+        check_together([first, reader])
+
+
+def test_what_an_event_stood_for_is_not_asked_on_the_way(shipped: Callable[..., Pipeline]) -> None:
+    events = {"topic": "orders", "message": "statecast.sales.v1.Invoice", "format": "events"}
+    same = {**events, "deduplicate": BY_NUMBER}
+    names = ("home-delivery", "invoices-by-store", "rewards-by-customer")
+
+    assert [shipped(name, source=events).shuffles for name in names] == [0, 1, 1]
+    assert [shipped(name, source=same).shuffles for name in names] == [1, 2, 2]
 
 
 def test_realtime_queries_hold_all_their_tasks(both: list[Pipeline]) -> None:

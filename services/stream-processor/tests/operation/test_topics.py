@@ -84,7 +84,7 @@ def test_a_table_of_events_is_refused_with_what_to_do(shipped: Callable[..., Pip
 
     source = {"topic": "invoices", "message": "statecast.sales.v1.Invoice", "format": "table", "values": "json"}
 
-    with pytest.raises(ConfigurationError, match=r"^invoices is read as a table and is not compacted .* by a route"):
+    with pytest.raises(ConfigurationError, match=r"^invoices is read as a table and is not .* source.format: events$"):
         check_kept([shipped("invoices-by-store", source=source)], policies)
     check_kept([shipped("home-delivery", source=source)], policies)
 
@@ -98,6 +98,15 @@ def test_a_compacted_topic_of_changes_is_refused_but_for_routes(shipped: Callabl
     for name in ("orders-by-key", "orders-by-customer", "rewards-by-customer", "loyalty-notifications"):
         with pytest.raises(ConfigurationError, match=r"is read as changes and is compacted .*Set its cleanup\.policy"):
             check_kept([shipped(name)], policies)
+
+
+def test_a_compacted_topic_of_events_is_refused(shipped: Callable[..., Pipeline]) -> None:
+    source = {"topic": "sold", "message": "statecast.sales.v1.Invoice", "format": "events"}
+    policies = {"sold": "delete"}
+    for name in ("home-delivery", "rewards-by-customer"):
+        check_kept([shipped(name, source=source)], lambda *_: policies)
+        with pytest.raises(ConfigurationError, match=r"^sold is read as events and is compacted .* would vanish"):
+            check_kept([shipped(name, source=source)], lambda *_: {"sold": "compact"})
 
 
 @pytest.fixture

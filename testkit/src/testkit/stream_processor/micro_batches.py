@@ -5,6 +5,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,13 +57,15 @@ class MicroBatches:
 
     def add_tables(self, records: Iterable[tuple[str, Record]]) -> None:
         """The same with the topic that each record is of, which a table join reads apart."""
+        self._add([_line(record, topic, 0, offset) for offset, (topic, record) in enumerate(records, self._offset)])
+
+    def add_placed(self, records: Iterable[Record]) -> None:
+        """The same with the partition, the offset and the time that each record has."""
+        self._add([_line(record, "t", record.partition, record.offset) for record in records])
+
+    def _add(self, lines: Sequence[Mapping[str, Any]]) -> None:
         self._added += 1
-        lines = []
-        for topic, record in records:
-            headers = [{"key": name, "value": _base64(value)} for name, value in record.headers.items()]
-            line = {"key": _base64(record.key), "value": record.value and _base64(record.value), "headers": headers}
-            lines.append({**line, "topic": topic, "partition": 0, "offset": self._offset})
-            self._offset += 1
+        self._offset += len(lines)
         hidden, file = self._source / f"_{self._added}", self._source / f"{self._added}.json"
         hidden.write_text("\n".join(map(json.dumps, lines)))
         os.utime(hidden, (self._added, self._added))
@@ -116,6 +119,15 @@ class MicroBatches:
         """
         files = self._checkpoint.glob(f"state/{operator}/*/{batch + 1}*.changelog")
         return sum(file.stat().st_size for file in files)
+
+
+def _line(record: Record, topic: str, partition: int, offset: int) -> dict[str, Any]:
+    """The record as Kafka's source gives it; a time of 0 is none."""
+    headers = [{"key": name, "value": _base64(value)} for name, value in record.headers.items()]
+    line = {"key": _base64(record.key), "value": record.value and _base64(record.value), "headers": headers}
+    if record.time_ms:
+        line["timestamp"] = datetime.fromtimestamp(record.time_ms / 1000, UTC).isoformat()
+    return {**line, "topic": topic, "partition": partition, "offset": offset}
 
 
 def _base64(content: bytes) -> str:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from statecast_domains.pipeline_file import PipelineFile
-from statecast_domains.sections import JoinType, TableValues
+from statecast_domains.source_sections import JoinType, RowValues
 from statecast_domains.values import EARLIEST, human
 from stream_processor.definition.contract import FieldPath, KeyPaths
 
@@ -70,11 +70,12 @@ class PipelineBase:
 
     `row` is the message of a row before and after a `change`, and both are that of a table's rows; `sink` is the
     message that is written. The `section` of the file says what is read. The sink's topic takes payloads, and the
-    dead-letter topic records, of at most so many bytes; None until Kafka was asked. Rows are exchanged between tasks
-    `shuffles` times on the way to the sink.
+    dead-letter topic records, of at most so many bytes; None until Kafka was asked. Rows of a topic of changes are
+    exchanged between tasks `shuffles_of_changes` times on the way to the sink. Events with the same values at
+    `deduplicate` are one, and `time` tells which is the newest, if the file names them.
     """
 
-    shuffles: ClassVar[int]
+    shuffles_of_changes: ClassVar[int]
 
     file: str
     definition: PipelineFile
@@ -82,6 +83,8 @@ class PipelineBase:
     row: Descriptor
     sink: Descriptor
     section: str = "source"
+    deduplicate: KeyPaths | None = None
+    time: FieldPath | None = None
     max_payload_bytes: int | None = None
     max_dead_letter_bytes: int | None = None
 
@@ -97,9 +100,21 @@ class PipelineBase:
         return source.format == "debezium-json" and source.key is None
 
     @property
-    def table(self) -> TableValues | None:
+    def table(self) -> RowValues | None:
         """What the values of the source are, if it is a table: the records' keys tell its rows apart. Else None."""
         return self.definition.source.table
+
+    @property
+    def events(self) -> bool:
+        """Whether each record is a row of its own, which never changes."""
+        return self.definition.source.events
+
+    @property
+    def shuffles(self) -> int:
+        """How often rows are exchanged between tasks on the way to the sink; what an event stood for is never asked."""
+        if not self.events:
+            return self.shuffles_of_changes
+        return min(self.shuffles_of_changes, 1) + (self.deduplicate is not None)
 
     @property
     def ordered_by_offset(self) -> bool:
@@ -136,7 +151,7 @@ class RowPipeline(PipelineBase):
 class LatestPipeline(RowPipeline):
     """Keeps the newest row of each key."""
 
-    shuffles = 1
+    shuffles_of_changes = 1
     primary_key: KeyPaths
 
     @property
@@ -163,7 +178,7 @@ class TableJoinPipeline(LatestPipeline):
 class MembersPipeline(RowPipeline):
     """Keeps the rows of each group, by their `sort` value."""
 
-    shuffles = 1
+    shuffles_of_changes = 1
     group: KeyPaths
     primary_key: KeyPaths
     member: KeyPaths
@@ -177,7 +192,7 @@ class AggregatePipeline(PipelineBase):
     Without a `primary_key` rows are told apart by the connector's record key alone.
     """
 
-    shuffles = 2
+    shuffles_of_changes = 2
     numbers_key = "keep.aggregate"
     group: KeyPaths
     primary_key: KeyPaths | None
@@ -190,7 +205,7 @@ class AggregatePipeline(PipelineBase):
 class RoutePipeline(RowPipeline):
     """Keeps nothing: passes on rows of these `operations` (names of statecast.change.v1.Operation)."""
 
-    shuffles = 0
+    shuffles_of_changes = 0
     group: KeyPaths
     operations: tuple[str, ...]
     explode: FieldPath | None = None
@@ -203,7 +218,7 @@ class TotalsPipeline(RowPipeline):
     Without a `primary_key` rows are told apart by the connector's record key alone.
     """
 
-    shuffles = 2
+    shuffles_of_changes = 2
     numbers_key = "keep.route.totals"
     window = None
     group: KeyPaths
@@ -245,12 +260,8 @@ def explain(pipeline: Pipeline) -> list[str]:
 
 
 def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    definition, source, trigger = pipeline.definition, pipeline.definition.source, pipeline.definition.trigger
-    since = "" if source.starting_offsets == EARLIEST else f", from {source.starting_offsets} on"
-    for each in inputs_of(pipeline):
-        read = each.definition.source
-        form = read.format if read.table is None else f"table of {read.table} values"
-        yield "read", f"{read.topic}: {read.message} as {form}{since}"
+    definition, trigger = pipeline.definition, pipeline.definition.trigger
+    yield from _reads(pipeline)
     if definition.where_key is not None:
         yield "where key", f"matches {definition.where_key}"
     if definition.where is not None:
@@ -276,6 +287,17 @@ def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     yield "run", realtime if trigger.mode == "realtime" else batches
 
 
+def _reads(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+    source = pipeline.definition.source
+    since = "" if source.starting_offsets == EARLIEST else f", from {source.starting_offsets} on"
+    for each in inputs_of(pipeline):
+        read = each.definition.source
+        form = read.format if read.row_values is None else f"{read.format} of {read.row_values} values"
+        yield "read", f"{read.topic}: {read.message} as {form}{since}"
+    if (same := source.deduplicate) is not None:
+        yield "deduplicate", f"by {pipeline.deduplicate}, within {human(same.within)}"
+
+
 def _key(pipeline: Pipeline) -> str:
     parts = [str(pipeline.group)]
     if isinstance(pipeline, MembersPipeline):
@@ -287,9 +309,16 @@ def _key(pipeline: Pipeline) -> str:
 
 def _state(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     if isinstance(pipeline, RoutePipeline):
-        yield "keep", f"nothing; rows of these changes are passed on, at least once: {_operations(pipeline)}"
+        rows = "events" if pipeline.events else "rows of these changes"
+        of = "" if pipeline.events else f": {_operations(pipeline)}"
+        yield "keep", f"nothing; {rows} are passed on, at least once{of}"
         return
     sums = isinstance(pipeline, AggregatePipeline | TotalsPipeline)
+    if pipeline.events:
+        if not sums:
+            yield "remember", f"per key: the newest event, by {pipeline.time or 'the time of its record'}"
+        yield from _numbers(pipeline)
+        return
     what = "what the row adds to its groups" if sums else "the keys that the row stands under"
     forget = human(pipeline.definition.forget_deleted)
     if isinstance(pipeline, TableJoinPipeline):
@@ -298,6 +327,10 @@ def _state(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     of_record = "key of the table's records" if pipeline.table else "key of the connector's records"
     key = of_record if pipeline.table or pipeline.keyed_by_record else str(pipeline.primary_key)
     yield "remember", f"per {key}: {what}; for {forget} after it is gone"
+    yield from _numbers(pipeline)
+
+
+def _numbers(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     if not isinstance(pipeline, AggregatePipeline | TotalsPipeline):
         return
     if (window := pipeline.window) is not None:
@@ -306,8 +339,9 @@ def _state(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     for each in pipeline.aggregates:
         yield "keep", f"per group: {each.field.name} = {each}"
     if isinstance(pipeline, TotalsPipeline):
-        text = "rows of these changes are passed on with what their group has then, at least once"
-        yield "pass on", f"{text}: {_operations(pipeline)}"
+        text = "are passed on with what their group has then, at least once"
+        of = "events" if pipeline.events else "rows of these changes"
+        yield "pass on", f"{of} {text}" + ("" if pipeline.events else f": {_operations(pipeline)}")
 
 
 def _operations(pipeline: RoutePipeline | TotalsPipeline) -> str:

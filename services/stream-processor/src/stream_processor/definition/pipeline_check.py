@@ -10,7 +10,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from statecast_domains import pipeline_file
 from statecast_domains.errors import PipelineFileError
 from statecast_domains.pipeline_file import PipelineFile, misplaced
-from statecast_domains.sections import MembersSection, OwnerSection, RouteSection, TableJoinSection
+from statecast_domains.sections import MembersSection, OwnerSection, RouteSection
+from statecast_domains.source_sections import TableJoinSection
 from statecast_service.settings import suggest
 from stream_processor.definition.contract import (
     Contract,
@@ -94,12 +95,16 @@ class _Check:
         if self._definition.where is not None:
             with self._at("where"):
                 check_condition(self._definition.where, scope_of(self._row, {}))
+        source = self._definition.source
+        same, time = source.deduplicate, source.time
         base = PipelineBase(
             file=self._file,
             definition=self._definition,
             change=self._change,
             row=self._row,
             sink=self._sink,
+            deduplicate=None if same is None else self._key("source.deduplicate.by", same.by),
+            time=None if time is None else self._path("source.time", time, ("timestamp",)),
         )
         if keep.members is not None:
             return self._members(base, keep.members, joins)
@@ -268,7 +273,8 @@ class _Check:
                 function, argument, limit = _parse_aggregate(text)
                 if function == "collect_set" and key == TotalsPipeline.numbers_key:
                     raise ContractError("running totals are count, sum and avg")
-                if function in ("min", "max") and not self._definition.insert_only:
+                totals = key == TotalsPipeline.numbers_key
+                if function in ("min", "max") and (totals or not self._definition.inserts_only):
                     raise ContractError(_no_extremes(function, key))
                 if name in reserved:
                     raise ContractError(f"{name} is filled with the group or its window")
@@ -334,10 +340,10 @@ class _Check:
 
 
 def _change(contract: Contract, definition: PipelineFile) -> tuple[Descriptor, Descriptor]:
-    """The source's change message, and the message of its rows; of a table both are that of its rows."""
+    """The source's change message, and the message of its rows; of a table or of events both are that of its rows."""
     name = definition.source.message
     message = contract.message(name)
-    if definition.source.table is not None:
+    if definition.source.row_values is not None:
         return message, message
     types = {field.name: field.message_type or field.enum_type for field in message.fields}
     names = {field: type_.full_name for field, type_ in types.items() if type_ is not None}

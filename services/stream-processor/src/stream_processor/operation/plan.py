@@ -1,18 +1,23 @@
 """Plans the queries of pipelines, one each, and their task slots."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from zlib import crc32
 
 from statecast_domains.errors import PipelineFileError
-from statecast_domains.sections import SourceSection, TriggerSection
+from statecast_domains.sections import TriggerSection
+from statecast_domains.source_sections import SourceSection
 from stream_processor.definition.pipeline import (
     AggregatePipeline,
+    LatestPipeline,
+    MembersPipeline,
     Pipeline,
+    RoutePipeline,
     RowPipeline,
     TableJoinPipeline,
+    TotalsPipeline,
     dead_letter_topic,
     inputs_of,
     source_topics_of,
@@ -81,7 +86,8 @@ class QueryPlan:
     def counts(self) -> bool:
         """Whether its sequences are its own or offsets: their epoch begins anew with each checkpoint."""
         by_offset = self.shuffles > 0 and self.pipeline.ordered_by_offset
-        return by_offset or isinstance(self.pipeline, AggregatePipeline | TableJoinPipeline)
+        keeps_events = self.pipeline.events and isinstance(self.pipeline, LatestPipeline | MembersPipeline)
+        return by_offset or keeps_events or isinstance(self.pipeline, AggregatePipeline | TableJoinPipeline)
 
     @property
     def realtime(self) -> bool:
@@ -142,8 +148,8 @@ def access_of(pipelines: Sequence[Pipeline]) -> dict[str, set[str]]:
         access[each.sink_topic] |= {"Write", "DescribeConfigs"}
         for read in inputs_of(each):
             access[dead_letter_topic(read.source_topic)] |= {"Write", "DescribeConfigs"}
-            # The compaction of a table or a topic of changes matters to a pipeline that keeps its rows.
-            if read.table is not None or read.shuffles:
+            # The compaction matters of a table, of events, and of changes to a pipeline that keeps their rows.
+            if read.table is not None or read.events or read.shuffles:
                 access[read.source_topic] |= {"DescribeConfigs"}
     return access
 
@@ -162,7 +168,7 @@ def check_together(pipelines: Sequence[Pipeline]) -> None:
     _check_one_form(readings)
     for pipeline in pipelines:
         readers = [each for each in readings if each.source_topic == pipeline.sink_topic]
-        if any(each.table is None for each in readers):
+        if any(each.table is None and not each.events for each in readers):
             problem = "is a source topic; a keyed topic holds no changes: its readers say source.format: table"
             raise PipelineFileError(pipeline.file, "sink.topic", problem)
         for reader in readers:
@@ -183,16 +189,27 @@ def _check_one_form(readings: Sequence[Pipeline]) -> None:
 
 
 def _check_chained(writer: Pipeline, reader: Pipeline) -> None:
-    """Raises PipelineFileError if `reader` cannot read, as its table, the topic that `writer` writes."""
-    if not writer.shuffles:
-        problem = f"is a plain topic, which {writer.name} writes: it holds no table"
-        raise PipelineFileError(reader.file, f"{reader.section}.topic", problem)
-    if reader.table != "state-record":
-        problem = f"is {reader.table}, but {writer.name} writes state-records there"
-        raise PipelineFileError(reader.file, f"{reader.section}.values", problem)
+    """Raises PipelineFileError if `reader` cannot read, as a table or events, the topic that `writer` writes."""
+    for key, problem in _misread_sink(writer, reader):
+        raise PipelineFileError(reader.file, f"{reader.section}.{key}", problem)
+
+
+def _misread_sink(writer: Pipeline, reader: Pipeline) -> Iterator[tuple[str, str]]:
+    values = reader.definition.source.row_values
+    if isinstance(writer, RoutePipeline | TotalsPipeline):
+        if not reader.events:
+            yield "topic", f"is a plain topic, which {writer.name} writes: it holds no table but events"
+        if values != "protobuf":
+            yield "values", f"is {values}, but {writer.name} writes protobuf there"
+        if reader.deduplicate is None:
+            yield "deduplicate", f"is missing: after a crash {writer.name} writes records again"
+    else:
+        if reader.events:
+            yield "format", f"is events, but {writer.name} keeps rows there: read them by format: table"
+        if values != "state-record":
+            yield "values", f"is {values}, but {writer.name} writes state-records there"
     if reader.row.full_name != writer.sink.full_name:
-        problem = f"is {reader.row.full_name}, but {writer.name} writes {writer.sink.full_name} there"
-        raise PipelineFileError(reader.file, f"{reader.section}.message", problem)
+        yield "message", f"is {reader.row.full_name}, but {writer.name} writes {writer.sink.full_name} there"
 
 
 def _check_no_cycle(pipelines: Sequence[Pipeline]) -> None:

@@ -20,7 +20,13 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, Resou
 from google.protobuf.message import DecodeError
 
 from statecast.state.v1.state_pb2 import StateRecord
-from statecast_domains.row_topics import CLEANUP_POLICY, compacted_changes, is_compacted, not_compacted
+from statecast_domains.row_topics import (
+    CLEANUP_POLICY,
+    compacted_changes,
+    compacted_events,
+    is_compacted,
+    not_compacted,
+)
 from statecast_domains.values import EARLIEST, LATEST
 from statecast_service.kafka import KafkaSettings, connect, denied, reason
 from stream_processor.definition.pipeline import (
@@ -348,15 +354,17 @@ def _limited(pipeline: LimitedPipeline, sizes: Mapping[str, int]) -> LimitedPipe
 def check_kept(pipelines: Sequence[Pipeline], config: Callable[[Iterable[str], str], dict[str, str]]) -> None:
     """Raises ConfigurationError for a source topic that is not kept as its pipeline reads it.
 
-    A topic of changes that is compacted loses deletes, and a table's that is not compacted holds events. And after a
+    A topic of changes or events that is compacted loses some, and a table's that is not compacted holds events. After a
     crash a query reads on from its last checkpoint: if the record of a table has been compacted away by which a row
     came into a group, of which readers know, nothing would tell them that it left. May raise KafkaException.
     """
     readings = [read for each in pipelines for read in inputs_of(each)]
-    changes = {each.source_topic for each in readings if each.table is None and each.shuffles}
-    for topic, policy in sorted((config(changes, CLEANUP_POLICY) if changes else {}).items()):
-        if is_compacted(policy):
-            raise ConfigurationError(compacted_changes(topic, policy))
+    events = {each.source_topic for each in readings if each.events}
+    changes = {each.source_topic for each in readings if each.table is None and each.shuffles} - events
+    for topics, problem in ((changes, compacted_changes), (events, compacted_events)):
+        for topic, policy in sorted((config(topics, CLEANUP_POLICY) if topics else {}).items()):
+            if is_compacted(policy):
+                raise ConfigurationError(problem(topic, policy))
     tables = {each.source_topic for each in readings if each.table and each.shuffles}
     rows = {each.source_topic for each in readings if each.ordered_by_offset and each.shuffles}
     for topic, policy in sorted((config(rows, CLEANUP_POLICY) if rows else {}).items()):

@@ -74,7 +74,7 @@ def contributions(changes: DataFrame, pipeline: SummingPipeline) -> DataFrame:
     Each is an array with one struct(key, rows, parts...) per group that the row is in. A repeated group fans the row
     out: every element counts. Raises PipelineFileError for an expression that Spark cannot compute, or not exactly.
     """
-    return _contributed(_contributed(changes, "after", "current", pipeline), "before", "stated", pipeline)
+    return contributed(contributed(changes, "after", "current", pipeline), "before", "stated", pipeline)
 
 
 def check_numbers(changes: DataFrame, pipeline: SummingPipeline) -> DataFrame:
@@ -103,7 +103,7 @@ def _digits_problem(values: Column, part: Part, of_type: DataType) -> Column:
     return F.when(total.cast(_sum_type(of_type)).isNull(), text)
 
 
-def _contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipeline) -> DataFrame:
+def contributed(changes: DataFrame, row: str, name: str, pipeline: SummingPipeline) -> DataFrame:
     """Adds the column `name`: the row's contributions. Its units are those of one element, or of the row as a whole."""
     parts = parts_of(pipeline.aggregates)
     scoped = _units_in_scope(changes, row, pipeline)

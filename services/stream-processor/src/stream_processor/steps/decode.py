@@ -10,6 +10,7 @@ from pyspark.sql.types import BooleanType, DataType, NumericType, StringType, Ti
 from statecast_domains.sections import TriggerSection
 from stream_processor.definition.pipeline import Pipeline, RoutePipeline
 from stream_processor.steps.debezium import decode_debezium
+from stream_processor.steps.event_rows import decode_events
 from stream_processor.steps.functions import Functions, row_type
 from stream_processor.steps.table_rows import decode_table
 
@@ -58,11 +59,11 @@ def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> Data
 
     `payload` is the encoded row after the change, with the fields that this build's contract does not know, as far as
     the format carries them; null when there is no such row. `epoch` and `sequence` are those of the change's log.
-    decode_debezium and decode_table define them for a change that has none.
+    decode_debezium, decode_table and decode_events define them for a change that has none.
     """
-    if pipeline.table is not None:
-        nothing = F.lit(None).cast("string")
-        return decode_table(records.withColumns({"passed_over": nothing, "snapshot": nothing}), pipeline, functions)
+    if pipeline.definition.source.row_values is not None:
+        nothing, decode_rows = F.lit(None).cast("string"), decode_events if pipeline.events else decode_table
+        return decode_rows(records.withColumns({"passed_over": nothing, "snapshot": nothing}), pipeline, functions)
     changes = records.withColumn("passed_over", F.when(F.col("value").isNull() & F.col("key").isNotNull(), TOMBSTONE))
     if pipeline.definition.source.format == "debezium-json":
         return decode_debezium(changes, pipeline, functions)
@@ -127,7 +128,7 @@ def change_problems(pipeline: Pipeline) -> list[Column]:
     gives the change's position in its log. Only an update may come without its row before: a database logs it only
     when configured to, and the state knows the row.
     """
-    if pipeline.table is not None:
+    if pipeline.definition.source.row_values is not None:
         return []
     before, after, operation = F.col("change.before"), F.col("change.after"), F.col("change.operation")
     problems = [

@@ -20,9 +20,10 @@ from stream_processor.definition.pipeline import (
 )
 from stream_processor.spark_internals import previous_rows
 from stream_processor.steps.aggregation import aggregate, differences
-from stream_processor.steps.contributions import check_numbers, contributions
+from stream_processor.steps.contributions import check_numbers, contributed, contributions
 from stream_processor.steps.dead_letters import LETTER, address, explode_lines, is_letter, mark_letters
 from stream_processor.steps.decode import change_problems, decode, knows_before, stated_before
+from stream_processor.steps.event_lines import added_lines, as_known, first_events, newest_lines
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.keyed_topic import entries, key_entries, retract, to_lines, to_records
 from stream_processor.steps.outcomes import STATE, observe_read, passes, state_counts
@@ -124,6 +125,8 @@ def _records(
     if isinstance(pipeline, TableJoinPipeline):
         return to_records(joined_lines(read, pipeline, epoch, functions), partitions, functions)
     [changes] = read
+    if pipeline.events:
+        return _records_of_events(first_events(changes, pipeline), pipeline, partitions, epoch, functions)
     if isinstance(pipeline, RoutePipeline):
         return route(changes, pipeline, partitions, functions)
     if isinstance(pipeline, TotalsPipeline):
@@ -141,6 +144,21 @@ def _records(
     return to_records(lines, partitions, functions)
 
 
+def _records_of_events(
+    events: DataFrame, pipeline: Pipeline, partitions: int, epoch: int, functions: Functions
+) -> DataFrame:
+    """Returns the records that the pipeline writes of events, each of which counts; no state tells what they were."""
+    if isinstance(pipeline, RoutePipeline):
+        return route(events, pipeline, partitions, functions)
+    if isinstance(pipeline, KeyPipeline):
+        return to_records(newest_lines(events, pipeline, epoch, functions), partitions, functions)
+    summed = contributed(events, "after", "current", pipeline)
+    if isinstance(pipeline, TotalsPipeline):
+        return total_records(running_lines(as_known(mark_told(summed, pipeline)), pipeline), pipeline, functions)
+    lines = aggregate(added_lines(summed, pipeline, functions), pipeline, epoch, functions)
+    return to_records(lines, partitions, functions)
+
+
 def _changes(records: DataFrame, reader: Pipeline, number: int, epoch: int, functions: Functions) -> DataFrame:
     """Returns the sound changes of a source, with the message that `select` makes, and its letters.
 
@@ -148,7 +166,7 @@ def _changes(records: DataFrame, reader: Pipeline, number: int, epoch: int, func
     letter may yet come of it.
     """
     decoded = decode(records, reader, functions)
-    if reader.ordered_by_offset:
+    if reader.ordered_by_offset or reader.events:
         decoded = decoded.withColumn("epoch", F.lit(epoch).cast("long"))
     checked = checked_changes(decoded, reader)
     explodes = isinstance(reader, RoutePipeline) and reader.explode is not None

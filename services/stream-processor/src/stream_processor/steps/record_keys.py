@@ -104,6 +104,8 @@ def key_problems(pipeline: Pipeline) -> list[Column]:
 
     The primary key is needed even by rows that do not match: their changes too are part of a row's history.
     """
+    if pipeline.events:
+        return _event_problems(pipeline)
     problems = [] if isinstance(pipeline, RoutePipeline) else _record_key_problems(pipeline)
     problems += [_key_problem(row, F.col(row), pipeline) for row in ("before", "after")]
     if not isinstance(pipeline, RoutePipeline):
@@ -115,6 +117,30 @@ def key_problems(pipeline: Pipeline) -> list[Column]:
             problems.append(F.when(too_long, f"{row}.{name}{TOO_LONG}"))
             problems.append(F.when(value.startswith(MARK), f"{row}.{name} begins with a NUL, which no row's key may"))
     return problems
+
+
+def _event_problems(pipeline: Pipeline) -> list[Column]:
+    """Finds why an event cannot have a key on the topic, or lacks its id or its time."""
+    row, problems = F.col("after"), [_key_problem("after", F.col("after"), pipeline)]
+    for path in () if pipeline.deduplicate is None else pipeline.deduplicate.paths:
+        problems += [*_text_problems("after", row, path), _missing("after", row, path)]
+    if pipeline.time is not None:
+        empty = row.isNotNull() & at(row, pipeline.time).isNull()
+        problems.append(F.when(empty, f"after.{pipeline.time} is empty, which source.time names"))
+    return problems
+
+
+def event_time(pipeline: Pipeline) -> Column:
+    """The time of the event in `after`, in microseconds; null where its record has none that is usable."""
+    own = F.col("change.source.commit_time") if pipeline.time is None else at(F.col("after"), pipeline.time)
+    return F.unix_micros(own)
+
+
+def is_in_a_group(row: Column, pipeline: Pipeline) -> Column:
+    """Whether the row is in a group: a row with a null group is in none."""
+    if not pipeline.group.repeated:
+        return key_text(row, pipeline.group).isNotNull()
+    return F.size(F.array_compact(element_texts(row, pipeline.group.paths[0]))) > 0
 
 
 def _record_key_problems(pipeline: StatefulPipeline) -> list[Column]:

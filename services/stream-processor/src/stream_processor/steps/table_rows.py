@@ -18,7 +18,7 @@ MAX_KEY = 3_074
 """Characters of a record's key: those of a group, a sort and a member with the NULs between them."""
 END_US = 253_402_300_800_000_000
 """The end of the year 9999, in microseconds since 1970."""
-_DECODED, _STATE = "__decoded", "__state"
+DECODED, _STATE = "__decoded", "__state"
 
 
 def decode_table(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
@@ -27,11 +27,11 @@ def decode_table(records: DataFrame, pipeline: Pipeline, functions: Functions) -
     For state-records `epoch`, `sequence` and `source` are those that the pipeline that wrote them has given, also with
     a tombstone. For other values `sequence` is the offset, `epoch` is null, and the source has the record's time.
     """
-    read = _READERS[pipeline.table or "state-record"](records, pipeline.row, functions)
-    problem = F.coalesce(_key_problem(F.col("key"), pipeline), _named(F.col("problem"), pipeline))
+    read = READERS[pipeline.table or "state-record"](records, pipeline.row, functions)
+    problem = F.coalesce(_key_problem(F.col("key"), pipeline), value_problem(pipeline))
     checked = read.withColumn("problem", problem)
     sound, deleted = F.col("problem").isNull(), F.col("value").isNull() | F.col("leaves")
-    row, payload = F.col(f"{_DECODED}.row"), F.col(f"{_DECODED}.payload")
+    row, payload = F.col(f"{DECODED}.row"), F.col(f"{DECODED}.payload")
     change = F.struct(
         F.when(deleted, "OPERATION_DELETE").otherwise("OPERATION_UPDATE").alias("operation"),
         F.col("source"),
@@ -61,10 +61,10 @@ def _key_problem(key: Column, pipeline: Pipeline) -> Column:
     )
 
 
-def _named(problem: Column, pipeline: Pipeline) -> Column:
-    """Returns the problem of a value, with the likely form of the value in its place or behind it."""
-    named = value_form(F.col("value"))
-    if pipeline.table != "json":
+def value_problem(pipeline: Pipeline) -> Column:
+    """Returns the `problem` of a value, with the likely form of the value in its place or behind it."""
+    problem, named = F.col("problem"), value_form(F.col("value"))
+    if pipeline.definition.source.row_values != "json":
         is_json = F.col("value").cast("string").rlike(r"^\s*[{\[]")
         json = F.concat(problem, F.lit(" (the value looks like JSON: then say source.values: json)"))
         named = F.coalesce(named, F.when(is_json, json))
@@ -77,24 +77,24 @@ def _of_state_records(records: DataFrame, row: Descriptor, functions: Functions)
     encoded = F.coalesce(F.col("value"), F.get(own, F.lit(0)).getField("value"))
     state = records.withColumn(_STATE, functions.decode_row(encoded, STATE_RECORD))
     payload = F.when(F.col("value").isNotNull(), F.col(f"{_STATE}.row.payload"))
-    read = state.withColumn(_DECODED, functions.decode_row(payload, row.full_name))
+    read = state.withColumn(DECODED, functions.decode_row(payload, row.full_name))
     problems = [
         F.when(encoded.isNull(), f"the value is null, and no header {TOMBSTONE_HEADER} says what is deleted"),
         F.col(f"{_STATE}.problem"),
         F.when(F.col(f"{_STATE}.row.source").isNull(), f"the {STATE_RECORD} has no source"),
-        F.concat(F.lit("payload: "), F.col(f"{_DECODED}.problem")),
+        F.concat(F.lit("payload: "), F.col(f"{DECODED}.problem")),
     ]
     placed = {name: F.col(f"{_STATE}.row.{name}") for name in ("epoch", "sequence", "source")}
     return read.withColumns({**placed, "problem": F.coalesce(*problems), "leaves": F.lit(False)})
 
 
 def _of_messages(records: DataFrame, row: Descriptor, functions: Functions) -> DataFrame:
-    read = records.withColumn(_DECODED, functions.decode_row(F.col("value"), row.full_name))
-    return _by_offset(read.withColumns({"problem": F.col(f"{_DECODED}.problem"), "leaves": F.lit(False)}))
+    read = records.withColumn(DECODED, functions.decode_row(F.col("value"), row.full_name))
+    return _by_offset(read.withColumns({"problem": F.col(f"{DECODED}.problem"), "leaves": F.lit(False)}))
 
 
 def _of_json(records: DataFrame, row: Descriptor, functions: Functions) -> DataFrame:
-    return _by_offset(read_rows(records, row, functions).withColumnRenamed("decoded", _DECODED))
+    return _by_offset(read_rows(records, row, functions).withColumnRenamed("decoded", DECODED))
 
 
 def _by_offset(read: DataFrame) -> DataFrame:
@@ -115,4 +115,5 @@ def _by_offset(read: DataFrame) -> DataFrame:
     return read.withColumns({"epoch": F.lit(None).cast("bigint"), "sequence": F.col("offset"), "source": source})
 
 
-_READERS = {"state-record": _of_state_records, "protobuf": _of_messages, "json": _of_json}
+READERS = {"state-record": _of_state_records, "protobuf": _of_messages, "json": _of_json}
+"""By the kind of values, a function that reads them: it adds DECODED, `problem`, `leaves` and the record's place."""

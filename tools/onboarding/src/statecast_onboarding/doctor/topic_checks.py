@@ -43,9 +43,8 @@ def _table(subject: str, config: Mapping[str, str]) -> Iterator[Finding]:
     policy = config.get("cleanup.policy")
     if not is_compacted(config):
         text = f"is read as a table, and cleanup.policy is {policy}: rows that do not change are lost"
-        yield fail(
-            subject, f"{text}, and of events each would be the row of its key; set it to compact, or read changes"
-        )
+        remedy = "set it to compact, or read events by format: events"
+        yield fail(subject, f"{text}, and of events each would be the row of its key; {remedy}")
     elif policy != "compact":
         yield warn(subject, f"cleanup.policy is {policy}: rows that do not change are lost in time; set it to compact")
 

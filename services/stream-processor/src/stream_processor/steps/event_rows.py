@@ -1,0 +1,46 @@
+"""Reads events: each record of the topic is a row of its own, which never changes (ADR 0044)."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+
+from stream_processor.definition.pipeline import Pipeline
+from stream_processor.steps.functions import Functions, row_type
+from stream_processor.steps.table_rows import DECODED, READERS, value_problem
+
+MAX_PARTITIONS = 1 << 14
+"""Partitions of a topic of events: an event's place is its offset, times this, plus its partition."""
+MAX_OFFSET = 1 << 49
+NO_VALUE = "the value is null, and an event is a value"
+DELETION = "the value says that a row is deleted, and an event never is: rows are read by format: table"
+
+
+def decode_events(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:
+    """Adds `change`, a struct(operation, source, before, after) of a row that is new, and the columns that decode adds.
+
+    `sequence` is the record's place, which no other of its topic has, and rises within a partition. `epoch` is null.
+    The source has the record's time.
+    """
+    read = READERS[pipeline.definition.source.row_values or "protobuf"](records, pipeline.row, functions)
+    no_place = (F.col("partition") >= MAX_PARTITIONS) | (F.col("offset") >= MAX_OFFSET)
+    problem = F.coalesce(
+        F.when(F.col("value").isNull(), NO_VALUE),
+        F.when(F.col("leaves"), DELETION),
+        F.when(no_place, f"the topic has more than {MAX_PARTITIONS:,} partitions, or {MAX_OFFSET:,} records in one"),
+        value_problem(pipeline),
+    )
+    change = F.struct(
+        F.lit("OPERATION_CREATE").alias("operation"),
+        F.col("source"),
+        F.lit(None).cast(row_type(pipeline.row)).alias("before"),
+        F.col(f"{DECODED}.row").alias("after"),
+    )
+    checked = read.withColumn("problem", problem)
+    sound = F.col("problem").isNull()
+    return checked.select(
+        *records.columns,
+        F.when(sound, change).alias("change"),
+        F.when(sound, F.col(f"{DECODED}.payload")).alias("payload"),
+        "problem",
+        "epoch",
+        (F.col("offset") * MAX_PARTITIONS + F.col("partition")).alias("sequence"),
+    )
