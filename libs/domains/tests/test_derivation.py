@@ -129,7 +129,7 @@ def test_topics_have_what_each_service_needs_of_them(derived: Callable[..., Deri
 def test_a_keyed_topic_is_a_store_for_staff_unless_it_says_otherwise(derived: Callable[..., Derivation]) -> None:
     said = (
         "store: {readers: {field: owner_id}, engine: memory, history: {age: 1h}, replicas: 3,"
-        " private: [{path: code, owner: owner_id}]}\n"
+        " private: [{path: code, owner: owner_id}], description: By sensor., interval: 5s}\n"
     )
 
     [store] = derived(BESIDE, PIPELINE, ROUTE).edge_stores
@@ -155,6 +155,7 @@ def test_a_keyed_topic_is_a_store_for_staff_unless_it_says_otherwise(derived: Ca
     }
     assert chosen.edge_entry["owner"] == {"field": "owner_id"}
     assert chosen.edge_entry["private"] == [{"path": "code", "owner": "owner_id"}]
+    assert (chosen.edge_entry["description"], chosen.edge_entry["interval_ms"]) == ("By sensor.", 5000)
 
 
 def test_a_plain_topic_is_served_as_it_is_and_bytes_by_the_query_service_alone(

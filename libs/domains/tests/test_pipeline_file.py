@@ -100,6 +100,12 @@ def test_a_condition_over_lines_is_one_line(file: Path) -> None:
             "sink: {producer: {enable.idempotence: false}, ",
             "sink.producer.enable.idempotence: cannot be chos",
         ),
+        (
+            "sink: {",
+            "sink: {producer: {retries: 3}, ",
+            "sink.producer.retries: cannot be chosen: records would be lost",
+        ),
+        ("sink: {", "sink: {producer: {buffer-memory: 9}, ", "sink.producer.buffer-memory: unknown key; "),
         ("sink: {", "sink: {producer: {transactional.id: a}, ", "sink.producer.transactional.id: cannot be chosen: tr"),
         ("sink: {", "sink: {producer: {linger.ms: 5}, ", "sink.producer.linger.ms: unknown key; it is called linger"),
         ("sink: {", "sink: {producer: {linger: 1m}, ", "sink.producer.linger: Input should be less than or equal to"),
@@ -109,6 +115,8 @@ def test_a_condition_over_lines_is_one_line(file: Path) -> None:
             "sink.producer.compresion: unknown key; did you mean comp",
         ),
         ("OrderChange}", "OrderChange, starting_offsets: newest}", "source.starting_offsets: must be earliest, latest"),
+        ("keep:", "store: {interval: 5000}\nkeep:", "store.interval: 5000 is not a duration like 500ms, 60s or 2m"),
+        ("keep:", "store: {interval: 0s}\nkeep:", "store.interval: Input should be greater than"),
         ("name: orders-by-key", "name: ../up", "name: String should match pattern"),
         ("keep:", "trigger: {mode: realtme}\nkeep:", "trigger.mode: 'realtme' is not supported; did you mean real"),
         (

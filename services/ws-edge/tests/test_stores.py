@@ -180,6 +180,8 @@ OTHERWISE: dict[str, Any] = {
     "rule": OwnerRule(None, everyone=True),
     "max_lag_ms": 1000,
     "private": (PrivateField(("hands",), "player"),),
+    "description": "Parcels on their way.",
+    "interval_ms": 5000,
 }
 
 

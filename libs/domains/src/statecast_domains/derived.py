@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Literal
 
 from statecast_domains.domain_file import BYTES, PlainStoreSection
@@ -54,6 +55,8 @@ class Store:
     retain: str | None = None
     about: str = ""
     private: tuple[PrivateSection, ...] = ()
+    description: str | None = None
+    interval: timedelta | None = None
 
     @property
     def owner(self) -> str | None:
@@ -85,9 +88,13 @@ class Store:
         if isinstance(self.readers, OwnerSection):
             owner = {"field": self.readers.field} | ({"group": True} if self.readers.group else {})
         keeps = "members" if self.members else "one"
-        private = [{"path": each.path, "owner": each.owner} for each in self.private]
+        chosen: dict[str, object | None] = {
+            "private": [{"path": each.path, "owner": each.owner} for each in self.private] or None,
+            "description": self.description,
+            "interval_ms": self.interval and self.interval // timedelta(milliseconds=1),
+        }
         entry: dict[str, object] = {"name": self.name, "message": self.message, "keeps": keeps, "owner": owner}
-        return entry | ({"private": private} if private else {})
+        return entry | {key: value for key, value in chosen.items() if value is not None}
 
 
 def keyed_store(pipeline: PipelineFile, about: str) -> Store:
@@ -105,6 +112,8 @@ def keyed_store(pipeline: PipelineFile, about: str) -> Store:
         chosen.replicas,
         about=about,
         private=tuple(chosen.private),
+        description=chosen.description,
+        interval=chosen.interval,
     )
 
 
@@ -123,4 +132,6 @@ def plain_store(store: PlainStoreSection, about: str) -> Store:
         human(store.retain) if store.retain else None,
         about,
         tuple(store.private),
+        store.description,
+        store.interval,
     )

@@ -138,9 +138,9 @@ def _of_the_store(definition: PipelineFile) -> Iterator[tuple[str, str]]:
 
 def _field_of_the_group(definition: PipelineFile) -> str | None:
     """The field of the rows that are written which holds the group; None where there is no such field."""
-    path = definition.group_by
-    if isinstance(path, list):
+    if isinstance(definition.group_by, list):
         return None
+    path = definition.group_by.removeprefix(f"{definition.source.topic}.")
     if definition.select is not None:
         return next((field for field, sql in definition.select.items() if sql == path), None)
     return path.rpartition(".")[2] if definition.keep.aggregate is not None else path

@@ -236,6 +236,14 @@ class PrivateSection(Section):
 class StoreSection(Section):
     """The store of the query service that holds the topic, under the pipeline's name, and who may read it."""
 
+    description: str | None = Field(
+        None, min_length=1, description="One line for people, shown where stores are listed."
+    )
+    interval: Duration | None = Field(
+        None,
+        gt=timedelta(0),
+        description="How often at most clients that name no interval are told of changes. Default: the edge's setting.",
+    )
     readers: Readers = Field(
         "staff", description="Who may read rows beside staff: `staff` for nobody, `everyone`, or whom a field names."
     )

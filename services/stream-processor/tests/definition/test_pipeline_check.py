@@ -36,6 +36,16 @@ def test_members_have_a_key_and_a_sort(shipped: Callable[..., Pipeline]) -> None
     assert (str(pipeline.group), str(pipeline.member), str(pipeline.sort)) == ("items.item_id", "order_id", "placed_at")
 
 
+def test_a_path_may_begin_with_the_name_of_the_source(shipped: Callable[..., Pipeline]) -> None:
+    keep = {"members": {"key": "orders.order_id", "sort": "orders.placed_at"}}
+    pipeline = shipped("orders-by-item", group_by="orders.items.item_id", keep=keep)
+
+    assert isinstance(pipeline, MembersPipeline)
+    assert (str(pipeline.group), str(pipeline.member), str(pipeline.sort)) == ("items.item_id", "order_id", "placed_at")
+    with pytest.raises(PipelineFileError, match=r"group_by: no field 'order' "):
+        shipped("orders-by-item", group_by="order.items.item_id")
+
+
 @pytest.mark.parametrize(
     ("replaced", "problem"),
     [

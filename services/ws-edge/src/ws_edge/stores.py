@@ -8,7 +8,7 @@ from typing import Literal
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Value
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from statecast.descriptors import MessageTypes
 from statecast_service.errors import SettingsError
@@ -37,6 +37,10 @@ class Store:
     """For how long an answer may have been out of date to be of use; None takes any."""
     private: tuple[PrivateField, ...] = ()
     """The fields that only some of those who may see a row see."""
+    description: str | None = None
+    """One line for people."""
+    interval_ms: int | None = None
+    """The interval of a subscription that asks for none; None for the edge's own."""
 
     @property
     def kind(self) -> str:
@@ -152,6 +156,8 @@ class _Entry(BaseModel, extra="forbid"):
     keeps: Literal["one", "members"]
     owner: Literal["staff", "everyone"] | _Owner
     private: list[_Private] = []
+    description: str | None = None
+    interval_ms: int | None = Field(None, ge=1)
 
 
 class _StoresFile(BaseModel, extra="forbid"):
@@ -173,10 +179,18 @@ def _store(entry: _Entry, types: MessageTypes, path: Path) -> Store:
             raise SettingsError(f"{where}, private {'.'.join(each.path)}: {error}") from error
     if isinstance(entry.owner, str):
         rule = OwnerRule(None, everyone=entry.owner == "everyone")
-        return Store(entry.name, message, entry.keeps == "members", rule, private=private)
-    rule = OwnerRule(entry.owner.field, entry.owner.group)
-    store = Store(entry.name, message, entry.keeps == "members", rule, private=private)
-    if message is not Value and entry.owner.field not in store.text_fields:
+    else:
+        rule = OwnerRule(entry.owner.field, entry.owner.group)
+    store = Store(
+        entry.name,
+        message,
+        entry.keeps == "members",
+        rule,
+        private=private,
+        description=entry.description,
+        interval_ms=entry.interval_ms,
+    )
+    if isinstance(entry.owner, _Owner) and message is not Value and entry.owner.field not in store.text_fields:
         hint = suggest(entry.owner.field, store.text_fields)
         raise SettingsError(f"{where}: {entry.message} has no string field {entry.owner.field!r}; {hint}")
     return store

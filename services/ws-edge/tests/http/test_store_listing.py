@@ -12,7 +12,8 @@ from ws_edge.http.store_listing import StoreListDocument
 
 STORES = """
 stores:
-  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, owner: {field: customer_id}}
+  - {name: orders-by-key, message: statecast.orders.v1.Order, keeps: one, owner: {field: customer_id},
+     description: Each order., interval_ms: 5000}
   - {name: orders-by-customer, message: statecast.orders.v1.Order, keeps: members,
      owner: {field: customer_id, group: true}}
   - {name: orders-by-item, message: statecast.orders.v1.Order, keeps: members, owner: staff}
@@ -47,11 +48,13 @@ async def test_a_customer_is_told_what_can_have_rows_for_them(edge: RunningEdge)
     assert by_key == {
         "store": "orders-by-key",
         "message": "statecast.orders.v1.Order",
+        "description": "Each order.",
         "keeps": "one",
         "ranges": False,
         "readers": {"field": "customer_id", "group": False},
     }
     assert (by_customer["ranges"], by_customer["readers"]) == (True, {"field": "customer_id", "group": True})
+    assert by_customer["description"] is None
     assert (news["store"], news["message"], news["readers"]) == ("news", "json", "everyone")
 
 

@@ -30,6 +30,20 @@ async def test_an_interval_is_kept_within_its_limits(
     await task
 
 
+@pytest.mark.parametrize(("interval_ms", "granted"), [(None, 4.0), (250, 0.25), (0, 0.0)])
+async def test_without_an_interval_that_of_the_store_is_granted(
+    context: SessionContext, interval_ms: int | None, granted: float
+) -> None:
+    slow = {name: replace(store, interval_ms=4_000) for name, store in context.stores.items()}
+    socket, _, task = begin(replace(context, stores=slow))
+    socket.asks(**({} if interval_ms is None else {"interval_ms": interval_ms}))
+    (watch,) = await due(context)
+
+    assert watch.interval == granted
+    socket.leaves()
+    await task
+
+
 async def test_a_client_that_reads_slowly_gets_the_newest_and_what_it_skipped(context: SessionContext) -> None:
     socket, session, task, watch = await begin_and_stop_reading(context)
     for offset in range(2, 7):

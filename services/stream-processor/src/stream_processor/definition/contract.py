@@ -122,9 +122,14 @@ class Contract:
             raise ContractError(f"no message {name!r} in the contract, nor mounted; {suggest(name, own)}")
         return self._messages[name]
 
-    def path(self, message: Descriptor, text: str) -> FieldPath:
-        """The path that `text` names from `message` on. Raises ContractError with the nearest name."""
+    def path(self, message: Descriptor, text: str, source: str = "") -> FieldPath:
+        """The path that `text` names from `message` on; the name of the source may stand before it.
+
+        Raises ContractError with the nearest name.
+        """
         fields: list[FieldDescriptor] = []
+        if text.partition(".")[0] not in message.fields_by_name:
+            text = text.removeprefix(f"{source}.")
         at: Descriptor | None = message
         for name in text.split("."):
             if at is None or at.full_name == TIMESTAMP:

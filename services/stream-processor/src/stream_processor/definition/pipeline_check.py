@@ -205,7 +205,7 @@ class _Check:
 
     def _path(self, key: str, text: str, kinds: tuple[Kind, ...], may_repeat: bool = False) -> FieldPath:
         with self._at(key):
-            path = self._contract.path(self._row, text)
+            path = self._contract.path(self._row, text, self._definition.source.topic)
         if path.kind not in kinds:
             raise self._wrong(key, f"{path} is of type {path.kind}; it must be one of: {', '.join(kinds)}")
         if path.repeated and not may_repeat:
@@ -331,7 +331,7 @@ class _Check:
                 raise self._wrong("group_by", f"{group} gives many values of one row; explode them")
             return None
         with self._at("explode"):
-            path = self._contract.path(self._row, text)
+            path = self._contract.path(self._row, text, self._definition.source.topic)
         if not path.fields[-1].is_repeated:
             raise self._wrong("explode", f"{path} is not repeated, there is nothing to explode")
         if group.repeated and (group.element is None or str(group.element) != str(path)):

@@ -27,6 +27,7 @@ class ReadableStoreDocument(Document):
     message: str = Field(
         description="The message of its rows, or `json` for rows of JSON.", examples=["statecast.orders.v1.Order"]
     )
+    description: str | None = Field(description="One line for people, as the pipeline's file says.")
     keeps: Literal["one", "members"] = Field(description="One value per group, or many, each with sort and member.")
     ranges: bool = Field(
         description="Whether its groups are read and watched as ranges; else its keys are, one by one."
@@ -64,6 +65,7 @@ def _document(store: Store) -> dict[str, Any]:
     return {
         "store": store.name,
         "message": store.kind,
+        "description": store.description,
         "keeps": "members" if store.members else "one",
         "ranges": store.members,
         "readers": _readers(store.rule),

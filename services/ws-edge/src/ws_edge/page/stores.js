@@ -31,7 +31,7 @@ class AnyStore {
     this.#stage = stage;
     this.#store = stage.stores.get(store) ?? [...stage.stores.values()][0];
     this.#group = group;
-    const { store: name, keeps, message } = this.#store;
+    const { store: name, keeps, message, description } = this.#store;
     this.#rows = new RowsTable(name);
     const search = field(keeps === "members" ? "Group" : "Key", { name: "group", value: group, autocomplete: "off" });
     const form = make("form", { className: "filters" }, this.#makeStores(), search.row);
@@ -40,7 +40,8 @@ class AnyStore {
       location.hash = addressOf(name, search.input.value.trim());
     };
     search.input.onchange = () => form.requestSubmit();
-    const about = make("p", { className: "about" }, make("code", {}, message), ` · ${readersOf(this.#store)}`);
+    const facts = [make("code", {}, message), ` · ${readersOf(this.#store)}`, description ? ` · ${description}` : ""];
+    const about = make("p", { className: "about" }, ...facts);
     const rows = make("section", { className: "panel", "aria-label": "Rows" }, this.#rows.element);
     stage.show({ title: group || name }, form, about, this.#groups, this.#note, rows);
     this.#watch();

@@ -43,7 +43,7 @@ class LiveQuery(Subscriber):
         self._steps = steps
         self._request = request
         self._session = session
-        self._interval = session.context.interval(request.interval_ms)
+        self._interval = session.context.interval(request.interval_ms, request.spec.first.store)
         self._after: dict[Path, tuple[str, Position]] = {
             path: (group, position) for (path, group), position in request.after.items()
         }

@@ -63,10 +63,14 @@ class SessionContext:
     clock: Callable[[], float]
     wall_clock: Callable[[], float]
 
-    def interval(self, interval_ms: int | None) -> float:
-        """The interval that is granted, in seconds; 0 asks for no time between two frames."""
-        settings = self.settings
-        wanted = settings.default_interval_ms if interval_ms is None else interval_ms
+    def interval(self, interval_ms: int | None, store: str) -> float:
+        """Returns the interval that is granted, in seconds; 0 asks for no time between two frames.
+
+        Without one it is that of the store, or else of the settings.
+        """
+        settings, wanted = self.settings, interval_ms
+        if wanted is None:
+            wanted = find(self.stores, store).interval_ms or settings.default_interval_ms
         return min(max(wanted, settings.min_interval_ms), settings.max_interval_ms) / 1000 if wanted else 0.0
 
     def granted(self, key: AnyKey) -> AnyKey:
@@ -296,7 +300,7 @@ class Session(Subscriber):
             if len(self._like(key)) >= limit:
                 text = f"a socket may watch {limit} {kind}: cancel some, or open another socket"
                 raise TooManySubscriptionsError(text)
-        interval, sees_all = context.interval(request.interval_ms), rule.shows_all(consumer)
+        interval, sees_all = context.interval(request.interval_ms, key.store), rule.shows_all(consumer)
         subscription = context.hub.subscribe(
             self, consumer, key, request.after, interval, request.reference, sees_all, request.repeat
         )
