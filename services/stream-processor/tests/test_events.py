@@ -192,7 +192,7 @@ def test_a_kill_counts_no_event_twice_and_loses_none(
     prefix = f"{uuid4().hex[:8]}."
     read = {**source("json", **BY_NUMBER), "topic": f"{prefix}pos-invoices"}
     trigger = {"mode": mode, "checkpoint": "5s"} if mode == "realtime" else {"mode": mode}
-    shapes = {
+    shapes: dict[str, dict[str, object]] = {
         "rewards": {
             "keep": {"aggregate": {"invoices": "count(*)", "spent_cents": "sum(total_amount_cents)"}},
             "sink": {"topic": f"{prefix}rewards", "message": "statecast.sales.v1.CustomerRewards"},

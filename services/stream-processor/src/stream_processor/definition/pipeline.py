@@ -262,10 +262,6 @@ def explain(pipeline: Pipeline) -> list[str]:
 def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     definition, trigger = pipeline.definition, pipeline.definition.trigger
     yield from _reads(pipeline)
-    if definition.where_key is not None:
-        yield "where key", f"matches {definition.where_key}"
-    if definition.where is not None:
-        yield "where", definition.where
     if isinstance(pipeline, TableJoinPipeline):
         _, other = pipeline.sides
         yield "join", f"{other.source_topic} as {pipeline.joined_as}, by the records' keys: {pipeline.join_type}"
@@ -288,12 +284,16 @@ def _steps(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
 
 
 def _reads(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    source = pipeline.definition.source
+    definition, source = pipeline.definition, pipeline.definition.source
     since = "" if source.starting_offsets == EARLIEST else f", from {source.starting_offsets} on"
     for each in inputs_of(pipeline):
         read = each.definition.source
         form = read.format if read.row_values is None else f"{read.format} of {read.row_values} values"
         yield "read", f"{read.topic}: {read.message} as {form}{since}"
+    if definition.where_key is not None:
+        yield "where key", f"matches {definition.where_key}"
+    if definition.where is not None:
+        yield "where", definition.where
     if (same := source.deduplicate) is not None:
         yield "deduplicate", f"by {pipeline.deduplicate}, within {human(same.within)}"
 
