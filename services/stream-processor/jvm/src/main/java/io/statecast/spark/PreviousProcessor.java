@@ -25,8 +25,8 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * The state behind {@link Previous}: of each row its last applied change.
  *
- * <p>A row is in one of two places: `entries` holds (epoch, sequence, time, current) of a row that has entries; `gone`
- * holds (epoch, sequence, time) of one that has none, for a while. A change of a known row costs one read and one write. A truncation
+ * <p>A row is in one of two places: `entries` holds the {@link RowPosition} and `current` of a row that has entries; `gone`
+ * holds the position of one that has none, for a while. A change of a known row costs one read and one write. A truncation
  * of the table takes all rows out of `entries` that it covers, and is itself the deletion of each ({@link Truncations}).
  */
 final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
@@ -35,10 +35,14 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
   private static final Seq<Object> NOTHING = CollectionConverters.asScala(List.of()).toSeq();
 
   /** Where a remembered row has its entries. */
-  private static final int CURRENT = 3;
+  private static final int CURRENT = 4;
 
-  private final StructType place =
-      new StructType().add("epoch", "bigint", false).add("sequence", "bigint", false).add("time", "bigint", true);
+  private final StructType position =
+      new StructType()
+          .add("epoch", "bigint", false)
+          .add("sequence", "bigint", false)
+          .add("written", "bigint", false)
+          .add("time", "bigint", true);
   private final StructType remembered;
   private final int epoch;
   private final int sequence;
@@ -59,7 +63,7 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     this.time = input.fieldIndex("time");
     this.current = input.fieldIndex("current");
     this.counted = input.fieldIndex("counted");
-    this.remembered = place.add("current", input.apply(current).dataType(), false);
+    this.remembered = position.add("current", input.apply(current).dataType(), false);
     this.forget = forget;
     this.everyChange = everyChange;
   }
@@ -67,7 +71,7 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
   @Override
   public void init(OutputMode mode, TimeMode time) {
     entries = getHandle().getValueState(ENTRIES, Encoders.row(remembered), TTLConfig.NONE());
-    gone = getHandle().getValueState("gone", Encoders.row(place), new TTLConfig(forget));
+    gone = getHandle().getValueState("gone", Encoders.row(position), new TTLConfig(forget));
     truncations = new Truncations(ENTRIES, entries, gone);
   }
 
@@ -97,9 +101,9 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     Iterator<Row> inOrder = everyChange ? ordered(together) : changes;
     while (inOrder.hasNext()) {
       change = inOrder.next();
-      long placed = RowPosition.of(change.getLong(epoch), change.getLong(sequence), last);
-      boolean applied = placed != RowPosition.NOT_NEWER;
-      Row now = remembered(change, applied ? placed : change.getLong(sequence), last);
+      Row position = position(change, last);
+      boolean applied = position != null;
+      Row now = at(applied ? position : own(change), change.getSeq(current));
       if (backwards.contains(change)) {
         outcomes.passed(false, true);
       } else {
@@ -111,9 +115,9 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
       if (applied || everyChange) {
         output.add(line(change, now, applied ? standing(everyChange ? last : before) : null, applied));
       } else if (covered && last == before) {
-        output.add(late++, line(change, nothingAt(before.getLong(0), before.getLong(1)), change.get(current), true));
+        output.add(late++, line(change, at(before, NOTHING), change.get(current), true));
       } else if (!has(last, change.getSeq(current))) {
-        output.add(late++, line(change, place(last), change.get(current), false));
+        output.add(late++, line(change, at(last, entries(last)), change.get(current), false));
       }
       last = applied ? now : last;
     }
@@ -123,10 +127,14 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     return CollectionConverters.asScala(counting(output, change, outcomes).iterator());
   }
 
-  /** What is remembered of a row after the change; a time that says nothing leaves the one that was known. */
-  private Row remembered(Row change, long placed, Row last) {
-    Object known = change.isNullAt(time) && last != null ? last.get(2) : change.get(time);
-    return RowFactory.create(change.get(epoch), placed, known, change.get(current));
+  /** The position of a row after the change, null when that is not newer than `last`. */
+  private Row position(Row change, Row last) {
+    return RowPosition.of(change.getLong(epoch), change.getLong(sequence), RowPosition.time(change, time), last);
+  }
+
+  /** The position that the change itself says. */
+  private Row own(Row change) {
+    return RowFactory.create(change.get(epoch), change.get(sequence), change.get(sequence), change.get(time));
   }
 
   /** Counts the change, unless another line of the same record does. */
@@ -138,13 +146,12 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
       boolean stood = last != null && !entries(last).isEmpty();
       outcomes.applied(PartitionKeys.isOne(change.getString(key)) || stood || !change.getSeq(current).isEmpty());
     } else {
-      boolean same = change.getLong(epoch) == last.getLong(0) && change.getLong(sequence) == last.getLong(1);
-      outcomes.passed(same, RowPosition.isNewer(time(change, time), time(last, 2)));
+      boolean same =
+          change.getLong(epoch) == last.getLong(RowPosition.EPOCH)
+              && change.getLong(sequence) == last.getLong(RowPosition.SEQUENCE);
+      outcomes.passed(
+          same, RowPosition.isNewer(RowPosition.time(change, time), RowPosition.time(last, RowPosition.TIME)));
     }
-  }
-
-  private static Long time(Row row, int field) {
-    return row.isNullAt(field) ? null : (Long) row.getLong(field);
   }
 
   /** The lines, whose first tells the outcomes; where no line goes out, one that does nothing else. */
@@ -153,7 +160,7 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
       return lines;
     }
     if (lines.isEmpty()) {
-      lines.add(line(change, nothingAt(change.getLong(epoch), change.getLong(sequence)), null, false));
+      lines.add(line(change, at(own(change), NOTHING), null, false));
     }
     Object[] values = new Object[lines.get(0).size()];
     for (int i = 0; i < values.length; i++) {
@@ -185,7 +192,7 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     Row highest = changes.get(0);
     for (Row change : changes) {
       int order = order().compare(change, highest);
-      if (order < 0 && RowPosition.isNewer(time(change, time), time(highest, time))) {
+      if (order < 0 && RowPosition.isNewer(RowPosition.time(change, time), RowPosition.time(highest, time))) {
         backwards.add(change);
       }
       highest = order > 0 ? change : highest;
@@ -196,42 +203,45 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
   /** One line for the truncation itself and one per row that leaves, each made when it is asked for. */
   private Iterator<Row> truncate(Iterator<Row> changes) {
     Row newest = null;
-    Row place = truncations.last();
+    Row last = truncations.last();
     Row change = null;
     Outcomes outcomes = new Outcomes();
     while (changes.hasNext()) {
       change = changes.next();
-      boolean applied =
-          RowPosition.of(change.getLong(epoch), change.getLong(sequence), place) != RowPosition.NOT_NEWER;
-      count(change, place, applied, outcomes);
-      if (applied) {
+      Row position = position(change, last);
+      count(change, last, position != null, outcomes);
+      if (position != null) {
         newest = change;
-        place = RowFactory.create(change.get(epoch), change.get(sequence), change.get(time));
+        last = position;
       }
     }
     if (newest == null) {
       return CollectionConverters.asScala(counting(new ArrayList<>(1), change, outcomes).iterator());
     }
     Row truncation = newest;
-    Row nothing = nothingAt(place.getLong(0), place.getLong(1));
-    List<Row> itself = new ArrayList<>(List.of(line(truncation, nothing, null, true)));
+    Row place = last;
+    List<Row> itself = new ArrayList<>(List.of(line(truncation, at(place, NOTHING), null, true)));
     java.util.Iterator<Row> rows =
-        truncations.truncate(place, (key, left) -> line(truncation, nothing, standing(left), true));
+        truncations.truncate(
+            place,
+            (key, left) -> line(truncation, at(RowPosition.after(left, place), NOTHING), standing(left), true));
     return CollectionConverters.asScala(counting(itself, truncation, outcomes).iterator())
         .concat(() -> CollectionConverters.asScala(rows));
   }
 
-  private static Row nothingAt(long epoch, long sequence) {
-    return RowFactory.create(epoch, sequence, null, NOTHING);
+  /** What is remembered of a row with these entries at the position. */
+  private static Row at(Row position, Seq<Object> entries) {
+    Object[] values = new Object[CURRENT + 1];
+    for (int i = 0; i < CURRENT; i++) {
+      values[i] = position.get(i);
+    }
+    values[CURRENT] = entries;
+    return RowFactory.create(values);
   }
 
   /** Whether the row has all the entries after its last change. */
   private static boolean has(Row last, Seq<Object> entries) {
     return CollectionConverters.asJava(entries(last)).containsAll(CollectionConverters.asJava(entries));
-  }
-
-  private static Row place(Row last) {
-    return RowFactory.create(last.get(0), last.get(1), null, entries(last));
   }
 
   private static Seq<Object> entries(Row last) {
@@ -247,7 +257,7 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
       if (wasLive) {
         entries.clear();
       }
-      gone.update(RowFactory.create(last.get(0), last.get(1), last.get(2)));
+      gone.update(RowPosition.alone(last));
       return;
     }
     if (wasKnown && !wasLive) {
@@ -256,11 +266,11 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     entries.update(last);
   }
 
-  /** The change as it is passed on, which counts nothing; `now` is (epoch, sequence, time, current) of its row. */
+  /** The change as it is passed on, which counts nothing; `now` is what is remembered of its row. */
   private Row line(Row change, Row now, Object previous, boolean applied) {
     Object[] values = widened(change, previous, applied);
-    values[epoch] = now.get(0);
-    values[sequence] = now.get(1);
+    values[epoch] = now.get(RowPosition.EPOCH);
+    values[sequence] = now.get(RowPosition.WRITTEN);
     values[current] = now.get(CURRENT);
     return RowFactory.create(values);
   }

@@ -1,41 +1,72 @@
 package io.statecast.spark;
 
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
 
 /**
- * Where a change stands in the history of its row.
+ * Where a row stands in its history: after which of its changes, and with which number it was written.
  *
  * <p>A change has its log sequence number. A row that a snapshot has read has none: it is only known where the log was
  * when it was read. A transaction that was open meanwhile may have changed the row at a lower number than that, and the row
- * as it left it must win. So a row that was read goes right behind the last change that is known of it: log sequence
- * numbers are multiples of 8, and a change takes more than 8 bytes of the log. Numbers of a binlog are made like that.
+ * as it left it must win. So a row that was read leaves the number of the last change as it is, by which changes are
+ * compared, and is written with the next higher number. A change is written with its own number, or with the next higher
+ * one where so many snapshots have come before it that its own is taken.
+ *
+ * <p>A position is (epoch, sequence, written, time), and more may follow.
  */
 final class RowPosition {
-  /** Stands for a change that is not newer than the last one. */
-  static final long NOT_NEWER = Long.MIN_VALUE;
-
-  /** The log of a database begins at this number: what is lower counts the snapshots of a row without changes. */
-  private static final long FIRST_IN_LOG = 1L << 24;
-
-  private static final long BETWEEN_CHANGES = 7;
+  static final int EPOCH = 0;
+  static final int SEQUENCE = 1;
+  static final int WRITTEN = 2;
+  static final int TIME = 3;
 
   private RowPosition() {}
 
   /**
-   * The sequence to give to a change, or {@link #NOT_NEWER}.
+   * The position of a row after a change, or null when the change is not newer.
    *
    * @param sequence the change's log sequence number; of a row that was read, the negative one of where the log was
-   * @param last (epoch, sequence) of the last applied change of the row; null when nothing is known of it
+   * @param time of the change, in microseconds; one that is null leaves the time that was known
+   * @param last that of the row after its last applied change; null when nothing is known of it
    */
-  static long of(long epoch, long sequence, Row last) {
-    int byEpoch = last == null ? 1 : Long.compare(epoch, last.getLong(0));
-    if (byEpoch != 0) {
-      return byEpoch < 0 ? NOT_NEWER : sequence < 0 ? 1 : sequence;
+  static Row of(long epoch, long sequence, Long time, Row last) {
+    if (last == null || epoch > last.getLong(EPOCH)) {
+      long number = Math.max(sequence, 0);
+      return RowFactory.create(epoch, number, sequence < 0 ? 1L : number, known(time, last));
     }
-    if (sequence >= 0) {
-      return sequence > last.getLong(1) ? sequence : NOT_NEWER;
+    long change = last.getLong(SEQUENCE);
+    if (epoch < last.getLong(EPOCH) || Math.abs(sequence) <= change) {
+      return null;
     }
-    return -sequence > last.getLong(1) ? behind(last.getLong(1), -sequence) : NOT_NEWER;
+    long next = next(last);
+    return sequence < 0
+        ? RowFactory.create(epoch, change, next, known(time, last))
+        : RowFactory.create(epoch, sequence, Math.max(sequence, next), known(time, last));
+  }
+
+  /** The fields of a position without those that follow them. */
+  static Row alone(Row position) {
+    return RowFactory.create(position.get(EPOCH), position.get(SEQUENCE), position.get(WRITTEN), position.get(TIME));
+  }
+
+  /** That of a change for a row which was at `last`: readers take it for newer. */
+  static Row after(Row last, Row change) {
+    boolean sameEpoch = last.getLong(EPOCH) == change.getLong(EPOCH);
+    long written = sameEpoch ? Math.max(change.getLong(WRITTEN), next(last)) : change.getLong(WRITTEN);
+    return RowFactory.create(change.get(EPOCH), change.get(SEQUENCE), written, change.get(TIME));
+  }
+
+  /** The lowest number that readers take for newer. */
+  private static long next(Row last) {
+    return last.getLong(WRITTEN) + 1;
+  }
+
+  private static Long known(Long time, Row last) {
+    return time == null && last != null ? time(last, TIME) : time;
+  }
+
+  static Long time(Row row, int field) {
+    return row.isNullAt(field) ? null : (Long) row.getLong(field);
   }
 
   /**
@@ -48,14 +79,14 @@ final class RowPosition {
     return time != null && lastTime != null && time > lastTime;
   }
 
-  /** Compares two places, each (epoch, sequence, ...). */
+  /** Compares two positions by their changes, and those after the same change by when the row was written. */
   static int compare(Row one, Row other) {
-    int byEpoch = Long.compare(one.getLong(0), other.getLong(0));
-    return byEpoch != 0 ? byEpoch : Long.compare(one.getLong(1), other.getLong(1));
-  }
-
-  private static long behind(long last, long commit) {
-    boolean hasRoom = last < FIRST_IN_LOG || (last & BETWEEN_CHANGES) < BETWEEN_CHANGES;
-    return hasRoom ? last + 1 : commit;
+    for (int field : new int[] {EPOCH, SEQUENCE}) {
+      int by = Long.compare(one.getLong(field), other.getLong(field));
+      if (by != 0) {
+        return by;
+      }
+    }
+    return Long.compare(one.getLong(WRITTEN), other.getLong(WRITTEN));
   }
 }

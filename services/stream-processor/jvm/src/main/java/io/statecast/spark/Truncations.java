@@ -25,8 +25,8 @@ final class Truncations {
 
   /**
    * @param state the name of `entries`
-   * @param entries (epoch, sequence, time, ...) of each row that has entries
-   * @param gone (epoch, sequence, time), with a time to live
+   * @param entries the {@link RowPosition} of each row that has entries, and more
+   * @param gone positions, with a time to live
    */
   Truncations(String state, ValueState<Row> entries, ValueState<Row> gone) {
     this.state = state;
@@ -34,7 +34,7 @@ final class Truncations {
     this.gone = gone;
   }
 
-  /** (epoch, sequence, time) of the last truncation, null when there was none in a long time; read once per task. */
+  /** The {@link RowPosition} of the last truncation, null when there was none in a long time; read once per task. */
   Row last() {
     if (!known) {
       last = SparkInternals.at(KEY, gone::get);
@@ -43,7 +43,7 @@ final class Truncations {
     return last;
   }
 
-  /** Whether (epoch, sequence, ...) of a row, null when nothing is known of it, is not after the last truncation. */
+  /** Whether the position of a row, null when nothing is known of it, is not after the last truncation. */
   boolean cover(Row place) {
     return last() != null && (place == null || RowPosition.compare(place, last) <= 0);
   }

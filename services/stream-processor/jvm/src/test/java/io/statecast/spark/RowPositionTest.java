@@ -2,6 +2,7 @@ package io.statecast.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.apache.spark.sql.Row;
@@ -12,54 +13,83 @@ class RowPositionTest {
   private static final long CHANGE = 0x1_0000_0100L;
   private static final long COMMIT = CHANGE + 800;
 
-  private static Row last(long sequence) {
-    return RowFactory.create(1L, sequence);
+  private static Row position(long sequence, long written) {
+    return RowFactory.create(1L, sequence, written, null);
+  }
+
+  private static Row changed(long sequence) {
+    return position(sequence, sequence);
+  }
+
+  private static Row of(long sequence, Row last) {
+    return RowPosition.of(1, sequence, null, last);
   }
 
   @Test
   void aChangeHasItsOwnNumber() {
-    assertEquals(CHANGE, RowPosition.of(1, CHANGE, null));
-    assertEquals(CHANGE, RowPosition.of(1, CHANGE, last(CHANGE - 8)));
-    assertEquals(RowPosition.NOT_NEWER, RowPosition.of(1, CHANGE, last(CHANGE)));
-    assertEquals(8, RowPosition.of(2, 8, last(CHANGE)));
+    assertEquals(changed(CHANGE), of(CHANGE, null));
+    assertEquals(changed(CHANGE), of(CHANGE, changed(CHANGE - 8)));
+    assertNull(of(CHANGE, changed(CHANGE)));
+    assertEquals(RowFactory.create(2L, 8L, 8L, null), RowPosition.of(2, 8, null, position(CHANGE, CHANGE + 20)));
+    assertNull(RowPosition.of(1, CHANGE + 8, null, RowFactory.create(2L, 1L, 1L, null)));
   }
 
   @Test
   void aRowThatWasReadGoesBeforeAllChangesThatAreToCome() {
-    long read = RowPosition.of(1, -COMMIT, null);
+    Row read = of(-COMMIT, null);
 
-    assertEquals(CHANGE, RowPosition.of(1, CHANGE, last(read)));
+    assertEquals(position(0, 1), read);
+    assertEquals(changed(CHANGE), of(CHANGE, read));
   }
 
   @Test
   void aRowThatWasReadGoesRightBehindItsLastChange() {
-    assertEquals(CHANGE + 1, RowPosition.of(1, -COMMIT, last(CHANGE)));
-    assertEquals(CHANGE + 2, RowPosition.of(1, -COMMIT - 8, last(CHANGE + 1)));
-    assertEquals(CHANGE + 8, RowPosition.of(1, CHANGE + 8, last(CHANGE + 7)));
+    assertEquals(position(CHANGE, CHANGE + 1), of(-COMMIT, changed(CHANGE)));
+    assertEquals(position(CHANGE, CHANGE + 2), of(-COMMIT - 8, position(CHANGE, CHANGE + 1)));
+    assertEquals(changed(CHANGE + 8), of(CHANGE + 8, position(CHANGE, CHANGE + 7)));
   }
 
   @Test
   void aRowThatWasReadBeforeItsLastChangeIsNotNewer() {
-    assertEquals(RowPosition.NOT_NEWER, RowPosition.of(1, -CHANGE, last(CHANGE)));
-    assertEquals(RowPosition.NOT_NEWER, RowPosition.of(1, -COMMIT, RowFactory.create(2L, 1L)));
+    assertNull(of(-CHANGE, changed(CHANGE)));
+    assertNull(of(-COMMIT, RowFactory.create(2L, 1L, 1L, null)));
   }
 
   @Test
-  void aRowThatWasReadManyTimesWithoutAChangeStaysTheNewest() {
-    long sequence = RowPosition.of(1, -COMMIT, null);
-    for (int times = 0; times < 100; times++) {
-      sequence = RowPosition.of(1, -COMMIT, last(sequence));
+  void aChangeOfATransactionThatWasOpenWinsHoweverOftenTheRowWasRead() {
+    Row last = changed(CHANGE);
+    for (int times = 1; times <= 100; times++) {
+      last = of(-COMMIT, last);
+
+      assertEquals(position(CHANGE, CHANGE + times), last);
+      assertEquals(position(CHANGE + 8, Math.max(CHANGE + 8, CHANGE + times + 1)), of(CHANGE + 8, last));
     }
-
-    assertEquals(101, sequence);
-    assertEquals(COMMIT, RowPosition.of(1, -COMMIT, last(CHANGE + 7)));
+    assertNull(of(CHANGE, last));
   }
 
   @Test
-  void placesAreComparedByEpochAndThenBySequence() {
-    assertEquals(0, RowPosition.compare(last(CHANGE), last(CHANGE)));
-    assertTrue(RowPosition.compare(last(CHANGE), last(COMMIT)) < 0);
-    assertTrue(RowPosition.compare(RowFactory.create(2L, 1L), last(COMMIT)) > 0);
+  void aTruncationIsWrittenAboveTheRowsThatItTakesOut() {
+    Row truncation = changed(CHANGE + 8);
+
+    assertEquals(position(CHANGE + 8, CHANGE + 21), RowPosition.after(position(CHANGE, CHANGE + 20), truncation));
+    assertEquals(truncation, RowPosition.after(changed(CHANGE), truncation));
+    assertEquals(truncation, RowPosition.after(RowFactory.create(0L, CHANGE, COMMIT, null), truncation));
+  }
+
+  @Test
+  void aTimeThatSaysNothingLeavesTheOneThatWasKnown() {
+    Row last = RowFactory.create(1L, CHANGE, CHANGE, 5L);
+
+    assertEquals(5L, of(CHANGE + 8, last).get(RowPosition.TIME));
+    assertEquals(7L, RowPosition.of(1, CHANGE + 8, 7L, last).get(RowPosition.TIME));
+  }
+
+  @Test
+  void positionsAreComparedByEpochThenByTheirChangeThenByTheirNumber() {
+    assertEquals(0, RowPosition.compare(changed(CHANGE), changed(CHANGE)));
+    assertTrue(RowPosition.compare(changed(CHANGE), position(CHANGE, CHANGE + 9)) < 0);
+    assertTrue(RowPosition.compare(position(CHANGE, COMMIT + 8), changed(COMMIT)) < 0);
+    assertTrue(RowPosition.compare(RowFactory.create(2L, 1L, 1L, null), changed(COMMIT)) > 0);
   }
 
   @Test
