@@ -18,7 +18,8 @@ from stream_processor.steps.dead_letters import LETTER, explode_groups
 from stream_processor.steps.functions import Functions, filled, row_type
 from stream_processor.steps.keyed_topic import encode_record
 from stream_processor.steps.outcomes import WITHHELD, observe_withheld
-from stream_processor.steps.record_keys import NUL, still_open, values_of
+from stream_processor.steps.record_keys import NUL, values_of
+from stream_processor.steps.windows import still_open
 
 DEFAULT_SET_BYTES = 256 * 1024
 """Most bytes of a set's values, where nothing tells how large the sink's records may be."""

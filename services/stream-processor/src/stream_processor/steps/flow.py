@@ -37,8 +37,6 @@ from stream_processor.steps.projection import (
     project,
 )
 from stream_processor.steps.record_keys import (
-    HORIZON,
-    check_windows,
     elements,
     key_problems,
     key_text,
@@ -48,6 +46,7 @@ from stream_processor.steps.record_keys import (
 from stream_processor.steps.running_totals import WHEN_NEW, mark_told, running_lines, total_records
 from stream_processor.steps.table_join import joined_lines
 from stream_processor.steps.truncation import truncation_counts
+from stream_processor.steps.windows import HORIZON, check_windows
 
 SELECTED = "what select makes"
 OF_RECORDS = ("value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")

@@ -1,10 +1,9 @@
-"""Forms the keys under which a row stands on the keyed topic, windows among them, and finds rows that have none."""
+"""Forms the keys under which a row stands on the keyed topic, and finds rows that have none."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from functools import partial, reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from stream_processor.definition.contract import FieldPath, KeyPaths
@@ -18,7 +17,6 @@ from stream_processor.definition.pipeline import (
     RoutePipeline,
     StatefulPipeline,
     TotalsPipeline,
-    Window,
 )
 from stream_processor.steps.foreign_forms import key_form
 from stream_processor.steps.truncation import MARK, is_truncation
@@ -32,10 +30,7 @@ ONE_VALUE = r"(?s)((?:[^:\\]|\\.)++)"
 MAX_PART = 1_024
 """Characters of one part of a key; the edges take no longer ones either."""
 INTEGER_WIDTH = 19
-RFC3339_LENGTH = 27
 TOO_LONG = f" has more than {MAX_PART:,} characters, a key takes no more"
-HORIZON = "window_horizon"
-"""A column of text: windows that end before it are closed to the change. Null when the source gives no commit time."""
 
 
 def keys(row: Column, pipeline: KeyPipeline) -> Column:
@@ -292,62 +287,3 @@ def sort_text(row: Column, path: FieldPath) -> Column:
 def at(row: Column, path: FieldPath) -> Column:
     """The value of a path that is not repeated."""
     return reduce(lambda value, name: value.getField(name), path.names, row)
-
-
-def _last_start(row: Column, window: Window) -> Column:
-    """The start of the last window that the row's time is in, in microseconds; a time at an end is in the next."""
-    micros = F.unix_micros(at(row, window.time))
-    return micros - F.pmod(micros, F.lit(_micros(window.hop)))
-
-
-def _micros(duration: timedelta) -> int:
-    return duration // timedelta(microseconds=1)
-
-
-def _time_text(micros: Column) -> Column:
-    return F.date_format(F.timestamp_micros(micros), RFC3339)
-
-
-def window_tails(row: Column, window: Window | None) -> Column:
-    """Returns the ends of keys behind the row's group: start and end of each window that it is in; without windows, "".
-
-    A row without the time is in none.
-    """
-    if window is None:
-        return F.array(F.lit(""))
-    size, hop, last = _micros(window.size), _micros(window.hop), _last_start(row, window)
-    starts = F.array(last) if size == hop else F.sequence(last - (size - hop), last, F.lit(hop))
-    tails = F.transform(
-        starts, lambda start: F.concat(F.lit(NUL), _time_text(start), F.lit(NUL), _time_text(start + size))
-    )
-    return F.when(last.isNotNull(), tails).otherwise(F.array().cast("array<string>"))
-
-
-def check_windows(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Sets `problem` where a row has no window, or one that was closed when the change was committed; adds the HORIZON.
-
-    A window closes `lateness` after its end by the source's clock, so that the answer rests on the change alone. It is
-    final then: a change with a row in it, before or after, is set aside whole.
-    """
-    if not isinstance(pipeline, AggregatePipeline) or pipeline.window is None:
-        return changes
-    window = pipeline.window
-    lateness = F.lit(round(window.lateness.total_seconds() * 1_000_000))
-    committed = F.unix_micros(F.col("change.source.commit_time"))
-    horizon = F.date_format(F.timestamp_micros(committed - lateness), RFC3339)
-    problems = [_window_problem(row, window, horizon) for row in ("before", "after")]
-    return changes.withColumns({"problem": F.coalesce(F.col("problem"), *problems), HORIZON: horizon})
-
-
-def still_open(key: Column) -> Column:
-    """Whether the window that the key ends with is open to the line's change."""
-    return F.coalesce(F.right(key, F.lit(RFC3339_LENGTH)) >= F.col(HORIZON), F.lit(True))
-
-
-def _window_problem(row: str, window: Window, horizon: Column) -> Column:
-    name, value = f"{row}.{window.time}", at(F.col(row), window.time)
-    # Of windows that overlap, the first one that the row is in closes first.
-    end = _time_text(_last_start(F.col(row), window) + _micros(window.hop))
-    too_late = F.concat(F.lit(f"too late: the window of {name} ended at "), end)
-    missing = F.when(value.isNull(), f"{name} is empty, a window needs it") if row == "after" else F.lit(None)
-    return F.when(F.col(row).isNotNull(), F.coalesce(missing, F.when(end < horizon, too_late)))

@@ -1,0 +1,85 @@
+"""Splits the groups of an aggregate by a time of the row: the windows of a row, and those that are closed.
+
+A window closes `lateness` after its end, by the commit time of each change alone: what comes then is set aside.
+"""
+
+from datetime import timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+
+from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, Window
+from stream_processor.steps.record_keys import NUL, RFC3339, at
+
+RFC3339_LENGTH = 27
+FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The times that RFC3339 has a text for, in microseconds since 1970: the years 1 to 9999."""
+BEYOND_YEARS = "that begins before the year 1 or ends after 9999, and a key has no text for it"
+HORIZON = "window_horizon"
+"""A column of text: windows that end before it are closed to the change. Null when the source gives no commit time."""
+
+
+def _last_start(row: Column, window: Window) -> Column:
+    """The start of the last window that the row's time is in, in microseconds; a time at an end is in the next."""
+    micros = F.unix_micros(at(row, window.time))
+    return micros - F.pmod(micros, F.lit(_micros(window.hop)))
+
+
+def _micros(duration: timedelta) -> int:
+    return duration // timedelta(microseconds=1)
+
+
+def _time_text(micros: Column) -> Column:
+    return F.date_format(F.timestamp_micros(micros), RFC3339)
+
+
+def window_tails(row: Column, window: Window | None) -> Column:
+    """Returns the ends of keys behind the row's group: start and end of each window that it is in; without windows, "".
+
+    A row without the time is in none.
+    """
+    if window is None:
+        return F.array(F.lit(""))
+    size, hop, last = _micros(window.size), _micros(window.hop), _last_start(row, window)
+    starts = F.array(last) if size == hop else F.sequence(last - (size - hop), last, F.lit(hop))
+    tails = F.transform(
+        starts, lambda start: F.concat(F.lit(NUL), _time_text(start), F.lit(NUL), _time_text(start + size))
+    )
+    return F.when(last.isNotNull(), tails).otherwise(F.array().cast("array<string>"))
+
+
+def check_windows(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """Sets `problem` where a row has no window, or one that was closed when the change was committed.
+
+    Adds HORIZON.
+
+    A window closes `lateness` after its end by the source's clock, so that the answer rests on the change alone. It is
+    final then: a change with a row in it, before or after, is set aside whole.
+    """
+    if not isinstance(pipeline, AggregatePipeline) or pipeline.window is None:
+        return changes
+    window = pipeline.window
+    lateness = F.lit(round(window.lateness.total_seconds() * 1_000_000))
+    committed = F.unix_micros("change.source.commit_time")
+    horizon = F.date_format(F.timestamp_micros(committed - lateness), RFC3339)
+    problems = [_window_problem(row, window, horizon) for row in ("before", "after")]
+    return changes.withColumns({"problem": F.coalesce("problem", *problems), HORIZON: horizon})
+
+
+def still_open(key: Column) -> Column:
+    """Whether the window that the key ends with is open to the line's change."""
+    return F.coalesce(F.right(key, F.lit(RFC3339_LENGTH)) >= F.col(HORIZON), F.lit(True))
+
+
+def _window_problem(row: str, window: Window, horizon: Column) -> Column:
+    name, value = f"{row}.{window.time}", at(F.col(row), window.time)
+    last, hop = _last_start(F.col(row), window), _micros(window.hop)
+    # Of windows that overlap, the first one that the row is in closes first.
+    end = _time_text(last + hop)
+    too_late = F.concat(F.lit(f"too late: the window of {name} ended at "), end)
+    missing = F.when(value.isNull(), f"{name} is empty, a window needs it") if row == "after" else F.lit(None)
+    # Times of a source may be far beyond, where a sum of them is beyond an integer: they are compared first.
+    size = _micros(window.size)
+    in_years = F.unix_micros(value).between(FIRST_TIME, LAST_TIME) & (last - (size - hop) >= FIRST_TIME)
+    beyond = F.when(~(in_years & (last + size <= LAST_TIME)), f"{name} is in a window {BEYOND_YEARS}")
+    return F.when(F.col(row).isNotNull(), F.coalesce(missing, beyond, F.when(end < horizon, too_late)))
