@@ -135,6 +135,17 @@ def test_a_condition_over_lines_is_one_line(file: Path) -> None:
             "trigger.max_records: Input should be greater than or equal to 1",
         ),
         ("keep:", "window: {time: t, size: 1h, hop: 25m}\nkeep:", "window: hop must divide size"),
+        (
+            "keep:",
+            "window: {time: t, size: 1d, hop: 1h, keep: 12h}\nkeep:",
+            "window: keep is 12h, and a window lasts for 1d: keep it at least as long",
+        ),
+        (
+            "keep:",
+            "window: {time: t, size: 1h, lateness: 7d, keep: 6d}\nkeep:",
+            "window: keep is 6d, and a window takes changes for 7d: keep it at least as long",
+        ),
+        ("keep:", "window: {size: 1h, keep: 90d}\nkeep:", "window.time: "),
         ("keep:", "dead_letters: {limit: -1}\nkeep:", "dead_letters.limit: Input should be greater than or equal to 0"),
     ],
 )

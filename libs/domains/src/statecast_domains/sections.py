@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from statecast_domains.values import CheckpointInterval, Duration, Paths, Size, Sql
+from statecast_domains.values import CheckpointInterval, Duration, Paths, Size, Sql, human
 from statecast_service.settings import suggest
 from statecast_service.topic_names import TopicName
 
@@ -61,11 +61,24 @@ class WindowSection(Section):
         validate_default=True,
         description="How long after its end a window takes changes, by their commit time.",
     )
+    keep: Duration | None = Field(
+        None,
+        description="How long after its end a window is kept, by the highest commit time of the source: at least its "
+        "size and its lateness. Then it is deleted from the topic and from the state. Default: for good.",
+    )
 
     @model_validator(mode="after")
     def _hops_divide_the_size(self) -> "WindowSection":
         if self.hop is not None and (self.size % self.hop or self.size // self.hop > MAX_WINDOWS):
             raise ValueError(f"hop must divide size, into at most {MAX_WINDOWS} parts")
+        return self
+
+    @model_validator(mode="after")
+    def _windows_are_kept_while_they_change(self) -> "WindowSection":
+        least = max(self.size, self.lateness)
+        if self.keep is not None and self.keep < least:
+            why = "a window takes changes" if least == self.lateness else "a window lasts"
+            raise ValueError(f"keep is {human(self.keep)}, and {why} for {human(least)}: keep it at least as long")
         return self
 
 

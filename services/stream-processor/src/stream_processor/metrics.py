@@ -52,6 +52,9 @@ class Metrics:
             "withheld_results", "Results that their topic or field cannot hold: a tombstone is written", ["pipeline"]
         )
         self.truncated_rows = counter("truncated_rows", "Rows that left because their table was truncated", query)
+        self.ended_windows = counter("ended_windows", "Windows that were deleted, `window.keep` after their end", query)
+        # Committed in time, and read when other partitions were far ahead. A change counts once for each such window.
+        self.late_window_changes = counter("late_window_changes", "Changes of windows that had ended", query)
         # Counted by the sink's end offsets at each look.
         self.output_rows = counter("output_rows", "Records written; what came twice counts twice", query)
         # From the source's commit to Spark's producer, at most MAX_SAMPLE of a partition at each look, so its count is

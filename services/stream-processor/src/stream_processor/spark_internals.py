@@ -119,11 +119,16 @@ def previous_rows(changes: DataFrame, forget: timedelta, every_change: bool) -> 
     """Adds `previous`, the `current` of the row's last applied change, `applied` and `outcomes`, by Previous.java.
 
     `changes` has `primary_key`, `epoch`, `sequence`, `time`, `counted` and `current`. A change is not applied when its
-    (epoch, sequence) is not higher than that of its row's last one: it is left out, or goes on with `previous` null
-    when `every_change`. `previous` is also null when nothing is known of the row: it is new, or has been without
-    entries for longer than `forget`. Shuffles by the primary key. Of changes of a row that come in one micro-batch only
-    the newest goes on, unless `every_change`. For a truncation, which has lines with the `partition_keys`, a line goes
-    on per row that leaves. A line with nothing in `current` that is not `applied` may only tell `outcomes`.
+    (epoch, sequence) is not higher than that of its row's last one. With `every_change` it goes on with `previous`
+    null. Otherwise it goes on only if it has entries that the row does not have now, for they may stand on the topic
+    from before a crash: at the row's place, with the row's entries in `current` and its own in `previous`.
+
+    `previous` is null when nothing is known of the row: it is new, or has been without entries for longer than
+    `forget`. The `sequence` of a line is the number to write the row with (RowPosition.java). Of changes of a row that
+    come in one micro-batch only the newest goes on, unless `every_change`. For a truncation, which has lines with the
+    `partition_keys`, a line goes on per row that leaves. A change from before it that comes later goes on as applied,
+    at its place, with nothing in `current` and its own entries in `previous`, unless `every_change`. A line with
+    nothing in `current` that is not `applied` may only count `outcomes`. Shuffles by the primary key.
     """
     spark = changes.sparkSession
     operator = _jvm(spark).io.statecast.spark.Previous
@@ -150,6 +155,24 @@ def running_totals(lines: DataFrame, numbers: Sequence[str]) -> DataFrame:
     spark = lines.sparkSession
     names = ListConverter().convert(list(numbers), _jvm(spark)._gateway_client)
     return DataFrame(_jvm(spark).io.statecast.spark.RunningTotals.apply(cast(Any, lines)._jdf, names), spark)
+
+
+def window_sums(lines: DataFrame, parts: Mapping[str, str], sets: Mapping[str, tuple[DataType, int, int]]) -> DataFrame:
+    """Returns `key`, `rows`, `ticks`, `source`, the parts, `ended` and `late` of windows, by Windows.java.
+
+    `lines` has `key`, `epoch`, `sequence`, `rows`, `ticks`, `source` and the parts, of a query with a watermark.
+    `parts` says of each by its name how it is folded; of a collect_set `sets` says the type of its values, and how many
+    it shows at most, of how many bytes. Shuffles by `key`.
+    """
+    windows = _jvm(lines.sparkSession).io.statecast.spark.Windows(cast(Any, lines)._jdf)
+    folds = {"sum": windows.sum, "count": windows.sum, "min": windows.min, "max": windows.max}
+    for name, function in parts.items():
+        if function == "collect_set":
+            value, *bounds = sets[name]
+            windows.set(name, _java(lines.sparkSession, value), *bounds)
+        else:
+            folds[function](name)
+    return DataFrame(windows.apply(), lines.sparkSession)
 
 
 def table_join(lines: DataFrame, forget: timedelta, source_alone: bool, joined_alone: bool) -> DataFrame:

@@ -31,6 +31,13 @@ def test_an_aggregate_tells_its_numbers_and_its_window(shipped: Callable[..., Pi
     assert lines[-1] == "  run         micro-batch, a batch every 500ms, of 100000 records at most"
 
 
+def test_an_aggregate_tells_when_its_windows_are_deleted(shipped: Callable[..., Pipeline]) -> None:
+    window = {"time": "created_at", "size": "1h", "hop": "10m", "lateness": "7d", "keep": "90d"}
+    lines = explain(shipped("hourly-sales-by-store", window=window))
+
+    assert "  window      1h every 10m by created_at; final 7d after its end, deleted 90d after it" in lines
+
+
 def test_a_route_tells_that_it_keeps_nothing(shipped: Callable[..., Pipeline]) -> None:
     text = "\n".join(explain(shipped("masked-lines")))
 

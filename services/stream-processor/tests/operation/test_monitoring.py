@@ -15,6 +15,7 @@ from stream_processor.metrics import Metrics, Readiness
 from stream_processor.operation.monitoring import FRESH_S, RunningTasks, WatchedQuery, look_at_all
 from stream_processor.operation.plan import plan
 from stream_processor.steps.outcomes import STATE, WITHHELD
+from stream_processor.steps.windows import WINDOWS
 from testkit.stream_processor.fakes import FakeQuery, FakeTasks
 
 PARTITIONS = {"orders": 4, "orders-by-key": 4, "orders.dead-letter": 1}
@@ -161,6 +162,21 @@ def test_results_that_are_withheld_are_told_with_a_key(watched: Callable[..., Wa
     assert metrics.registry.get_sample_value("stream_processor_withheld_results_total", labels) == 2
     [line] = [each for each in events if "withheld" in each["event"]]
     assert (line["key"], line["results"]) == ("a", 2)
+
+
+def test_windows_that_have_ended_and_changes_that_came_late_for_them_are_counted(
+    watched: Callable[..., WatchedQuery], metrics: Metrics
+) -> None:
+    seen = {"observedMetrics": {WINDOWS: {"ended": 3, "late": 2}}}
+    none = {"observedMetrics": {WINDOWS: {"ended": 0, "late": None}}}
+    query = FakeQuery([progress_of(0) | seen])
+    watched_query = watched(query, FakeTasks(8))
+
+    watched_query.look()
+    query.recentProgress = [progress_of(1) | none]
+    watched_query.look()
+
+    assert (value(metrics, "ended_windows_total"), value(metrics, "late_window_changes_total")) == (3, 2)
 
 
 def test_outcomes_are_counted_and_a_log_that_runs_backwards_is_told_once_a_look(

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -48,15 +48,33 @@ def sales_by_window(changes: list[InvoiceChange], hop: timedelta = SIZE) -> Sale
     counted: dict[str, Invoice] = {}
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for each in changes:
-        rows = [getattr(each, name) for name in ("before", "after") if each.HasField(name)]
-        if not all(_open(start, each) for row in rows for start in _starts(row, hop)):
+        if not _is_in_time(each, hop):
             continue
-        if was := counted.pop(rows[0].invoice_number, None):
+        if was := counted.pop(_rows(each)[0].invoice_number, None):
             _add(sums, was, -1, [start for start in _starts(was, hop) if _open(start, each)])
         if each.HasField("after"):
             counted[each.after.invoice_number] = each.after
             _add(sums, each.after, 1, _starts(each.after, hop))
     return {key: (invoices, cents) for key, (invoices, cents) in sums.items() if invoices}
+
+
+def kept(changes: list[InvoiceChange], hop: timedelta, keep: timedelta) -> Sales:
+    """The windows that have not ended: at most `keep` before the last commit."""
+    clock = max(each.source.commit_time.ToDatetime() for each in changes)
+    sales = sales_by_window(changes, hop)
+    return {key: amounts for key, amounts in sales.items() if _time(key.split("\0")[2]) >= clock - keep}
+
+
+def _is_in_time(each: InvoiceChange, hop: timedelta) -> bool:
+    return all(_open(start, each) for row in _rows(each) for start in _starts(row, hop))
+
+
+def _rows(each: InvoiceChange) -> list[Invoice]:
+    return [getattr(each, name) for name in ("before", "after") if each.HasField(name)]
+
+
+def _time(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")  # noqa: DTZ007  as protobuf's, which is UTC
 
 
 def _add(sums: dict[str, list[int]], row: Invoice, sign: int, starts: Iterable[int]) -> None:

@@ -3,7 +3,7 @@
 import base64
 import json
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from stream_processor.definition.pipeline import Pipeline, source_topics_of
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
-from stream_processor.steps.outcomes import counted
+from stream_processor.steps.outcomes import counted, observed
 from testkit.topics import Record
 
 KAFKA_COLUMNS = (
@@ -46,6 +46,7 @@ class MicroBatches:
         self.letters: list[Record] = []
         self.state_rows = 0
         self.outcomes: Counter[str] = Counter()
+        self._observations: dict[str, Counter[str]] = defaultdict(Counter)
 
     def add(self, values: Iterable[bytes]) -> None:
         """Adds a micro-batch to those that `run` takes up."""
@@ -100,6 +101,9 @@ class MicroBatches:
             if progress["batchId"] > self._counted:
                 self._counted = progress["batchId"]
                 self.outcomes.update(counted(progress))
+                for name in progress["observedMetrics"]:
+                    numbers = observed(progress, name)
+                    self._observations[name].update({key: value or 0 for key, value in numbers.items()})
         if crash_at is None:
             assert self.outcomes.total() == self._offset, self.outcomes
 
@@ -111,6 +115,10 @@ class MicroBatches:
         if len(topics) == 1:
             return sources
         return [records.where(F.col("topic") == topic) for records, topic in zip(sources, topics, strict=True)]
+
+    def observed(self, name: str) -> dict[str, int]:
+        """Returns the sums of an observation over all batches."""
+        return dict(self._observations[name])
 
     def changelog_bytes(self, operator: int, batch: int) -> int:
         """Returns the bytes in the checkpoint of the state that a stateful operator changed in one batch.

@@ -55,13 +55,14 @@ class Aggregate:
 class Window:
     """Splits groups by the time at `time` into windows of `size`, open until `lateness` after their end.
 
-    One begins every `hop`, which is at most `size`.
+    One begins every `hop`, which is at most `size`. It is deleted `keep` after its end; None is never.
     """
 
     time: FieldPath
     size: timedelta
     hop: timedelta
     lateness: timedelta
+    keep: timedelta | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,7 +336,9 @@ def _numbers(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
         return
     if (window := pipeline.window) is not None:
         every = "" if window.hop == window.size else f" every {human(window.hop)}"
-        yield "window", f"{human(window.size)}{every} by {window.time}; final {human(window.lateness)} after its end"
+        until = "" if window.keep is None else f", deleted {human(window.keep)} after it"
+        final = f"final {human(window.lateness)} after its end"
+        yield "window", f"{human(window.size)}{every} by {window.time}; {final}{until}"
     for each in pipeline.aggregates:
         yield "keep", f"per group: {each.field.name} = {each}"
     if isinstance(pipeline, TotalsPipeline):

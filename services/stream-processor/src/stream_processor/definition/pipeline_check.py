@@ -310,7 +310,7 @@ class _Check:
                 if kind(field_in(self._sink, name)) != "timestamp":
                     raise ContractError(f"{self._sink.full_name}.{name} is no Timestamp")
         time, hop = self._path("window.time", window.time, ("timestamp",)), window.hop or window.size
-        return Window(time, window.size, hop, window.lateness)
+        return Window(time, window.size, hop, window.lateness, window.keep)
 
     def _check_store(self) -> None:
         """Whether the store's message is what its name is derived from, and its readers are named by a text."""

@@ -18,6 +18,7 @@ from stream_processor.operation.plan import QueryPlan
 from stream_processor.operation.snapshots import Snapshots
 from stream_processor.spark_internals import JVM_LOST
 from stream_processor.steps.outcomes import NEWER, STATE, WITHHELD, counted, observed
+from stream_processor.steps.windows import WINDOWS
 
 log = structlog.get_logger()
 
@@ -169,6 +170,9 @@ class WatchedQuery:
         self._tell_outcomes(progress)
         self._tell_truncation(progress)
         self._tell_withheld(progress)
+        windows = observed(progress, WINDOWS)
+        metrics.ended_windows.labels(query).inc(windows.get("ended") or 0)
+        metrics.late_window_changes.labels(query).inc(windows.get("late") or 0)
         metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))
         metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
 

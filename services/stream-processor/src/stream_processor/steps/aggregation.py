@@ -6,7 +6,7 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
-from pyspark.sql.types import DecimalType, LongType
+from pyspark.sql.types import DataType, DecimalType, LongType
 
 from stream_processor.definition.pipeline import (
     WINDOW_FIELDS,
@@ -19,7 +19,7 @@ from stream_processor.steps.functions import Functions, filled, row_type
 from stream_processor.steps.keyed_topic import encode_record
 from stream_processor.steps.outcomes import WITHHELD, observe_withheld
 from stream_processor.steps.record_keys import NUL, values_of
-from stream_processor.steps.windows import still_open
+from stream_processor.steps.windows import still_open, sums_until_end
 
 DEFAULT_SET_BYTES = 256 * 1024
 """Most bytes of a set's values, where nothing tells how large the sink's records may be."""
@@ -139,39 +139,45 @@ def aggregate(lines: DataFrame, pipeline: AggregatePipeline, epoch: int, functio
     """Per group that has changed `key`, `deleted` and `record`; a group without rows is deleted. Letters pass.
 
     The record's epoch is `epoch`, the life of the checkpoint, for its sequence is a count. A group with a number that
-    does not fit its field is withheld: a sum is never cut. Spark's state is one entry per group that ever was, and one
-    per dead letter.
+    does not fit its field is withheld: a sum is never cut.
     """
-    parts = parts_of(pipeline.aggregates)
-    newest = F.max_by("source", F.struct("epoch", "sequence")).alias("source")
-    functions_of = {"sum": F.sum, "count": F.sum, "min": F.min, "max": F.max, "collect_set": sets(pipeline, functions)}
-    sums = [F.sum("rows").alias("rows"), F.sum("ticks").alias("ticks"), newest]
-    sums += [functions_of[part.function](part.name).alias(part.name) for part in parts]
-    # A letter is a group of its own, which never gets another line.
-    sums.append(F.first(LETTER, ignorenulls=True).alias(LETTER))
-    groups = lines.groupBy("key").agg(*sums)
+    groups = _sums(lines, pipeline, functions)
     payload = functions.encode(_message(pipeline), pipeline.sink.full_name)
     has_rows = F.coalesce(F.col("rows") > 0, F.lit(False))
     judged = observe_withheld(groups.withColumn(WITHHELD, has_rows & is_beyond(pipeline)))
-    deleted = (F.col("rows") == 0) | F.col(WITHHELD)
+    deleted = (F.col("rows") == 0) | F.col("ended") | F.col(WITHHELD)
     encoded = judged.withColumn("payload", F.when(~deleted, payload))
     full = encode_record(F.lit(epoch).cast("long"), F.col("ticks"), F.col("source"), F.col("payload"), functions)
     return encoded.select("key", deleted.alias("deleted"), full.alias("record"), LETTER)
 
 
-def sets(pipeline: AggregatePipeline, functions: Functions) -> Callable[[str], Column]:
-    """The aggregate of a set's part, by its name."""
-    room = 2 * DEFAULT_SET_BYTES if pipeline.max_payload_bytes is None else pipeline.max_payload_bytes
-    aggregates = enumerate(pipeline.aggregates)
-    fields = {f"collect_set_{number}": (each.field.name, each.limit) for number, each in aggregates if each.limit}
+def _sums(lines: DataFrame, pipeline: AggregatePipeline, functions: Functions) -> DataFrame:
+    """Returns `key`, `rows`, `ticks`, `source`, the parts and `ended` per group that has changed, and the letters.
+
+    Spark holds each group and letter for good, and would not say that it lets one go: windows that end do not fit.
+    """
+    parts, sets = parts_of(pipeline.aggregates), _set_bounds(pipeline)
+    if pipeline.window is not None and pipeline.window.keep is not None:
+        return sums_until_end(lines, {part.name: part.function for part in parts}, sets)
 
     def collected(part: str) -> Column:
-        field, limit = fields[part]
-        _, kept = set_types(field, pipeline)
-        removed, added = F.col(f"{part}.removed"), F.col(f"{part}.added")
-        return functions.collect_set(removed, added, kept, limit, room // (2 * len(fields)))
+        return functions.collect_set(F.col(f"{part}.removed"), F.col(f"{part}.added"), *sets[part])
 
-    return collected
+    newest = F.max_by("source", F.struct("epoch", "sequence")).alias("source")
+    functions_of = {"sum": F.sum, "count": F.sum, "min": F.min, "max": F.max, "collect_set": collected}
+    sums = [F.sum("rows").alias("rows"), F.sum("ticks").alias("ticks"), newest]
+    sums += [functions_of[part.function](part.name).alias(part.name) for part in parts]
+    # A letter is a group of its own, which never gets another line.
+    sums.append(F.first(LETTER, ignorenulls=True).alias(LETTER))
+    return lines.groupBy("key").agg(*sums).withColumn("ended", F.lit(False))
+
+
+def _set_bounds(pipeline: AggregatePipeline) -> dict[str, tuple[DataType, int, int]]:
+    """Returns by part the type of each set's values, and how many it shows at most, of how many bytes."""
+    room = 2 * DEFAULT_SET_BYTES if pipeline.max_payload_bytes is None else pipeline.max_payload_bytes
+    sets = {f"collect_set_{number}": each for number, each in enumerate(pipeline.aggregates) if each.limit}
+    share = room // (2 * max(len(sets), 1))
+    return {part: (set_types(each.field.name, pipeline)[1], each.limit, share) for part, each in sets.items()}
 
 
 def _message(pipeline: AggregatePipeline) -> Column:

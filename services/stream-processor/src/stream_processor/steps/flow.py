@@ -46,7 +46,7 @@ from stream_processor.steps.record_keys import (
 from stream_processor.steps.running_totals import WHEN_NEW, mark_told, running_lines, total_records
 from stream_processor.steps.table_join import joined_lines
 from stream_processor.steps.truncation import truncation_counts
-from stream_processor.steps.windows import HORIZON, check_windows
+from stream_processor.steps.windows import check_windows, columns_of, follow_clock
 
 SELECTED = "what select makes"
 OF_RECORDS = ("value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
@@ -133,9 +133,9 @@ def _records(
         known = _known(entries(summed, pipeline, functions, beside=[WHEN_NEW]), pipeline, every_change=True)
         return total_records(running_lines(known, pipeline), pipeline, functions)
     if isinstance(pipeline, AggregatePipeline):
-        beside = [HORIZON] if pipeline.window is not None else []
+        beside = columns_of(pipeline.window)
         rows = entries(contributions(changes, pipeline), pipeline, functions, beside).drop("payload")
-        known = _known(rows, pipeline, every_change=True)
+        known = follow_clock(_known(rows, pipeline, every_change=True), pipeline.window)
         lines = aggregate(differences(known, pipeline), pipeline, epoch, functions)
     else:
         known = _known(entries(key_entries(changes, pipeline), pipeline, functions), pipeline, every_change=False)
@@ -154,8 +154,8 @@ def _records_of_events(
     summed = contributed(events, "after", "current", pipeline)
     if isinstance(pipeline, TotalsPipeline):
         return total_records(running_lines(as_known(mark_told(summed, pipeline)), pipeline), pipeline, functions)
-    lines = aggregate(added_lines(summed, pipeline, functions), pipeline, epoch, functions)
-    return to_records(lines, partitions, functions)
+    counted = added_lines(follow_clock(summed, pipeline.window), pipeline, functions)
+    return to_records(aggregate(counted, pipeline, epoch, functions), partitions, functions)
 
 
 def _changes(records: DataFrame, reader: Pipeline, number: int, epoch: int, functions: Functions) -> DataFrame:

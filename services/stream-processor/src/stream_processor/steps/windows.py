@@ -1,14 +1,18 @@
-"""Splits the groups of an aggregate by a time of the row: the windows of a row, and those that are closed.
+"""Splits the groups of an aggregate by a time of the row: the windows of a row, closed ones, and those that have ended.
 
-A window closes `lateness` after its end, by the commit time of each change alone: what comes then is set aside.
+A window closes `lateness` after its end, by the commit time of each change alone: what comes then is set aside. It ends
+`keep` after its end, by a clock of the whole source, and its record and its state go (ADR 0046).
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
+from pyspark.sql.types import DataType
 
 from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, Window
+from stream_processor.spark_internals import window_sums
 from stream_processor.steps.record_keys import NUL, RFC3339, at
 
 RFC3339_LENGTH = 27
@@ -17,6 +21,10 @@ FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
 BEYOND_YEARS = "that begins before the year 1 or ends after 9999, and a key has no text for it"
 HORIZON = "window_horizon"
 """A column of text: windows that end before it are closed to the change. Null when the source gives no commit time."""
+CLOCK = "window_clock"
+"""A column: the time of the source by which windows end. Null when the source gives no commit time."""
+WINDOWS = "windows"
+"""The observation, in a query's progress, of windows that have `ended`, and of lines that came too `late` for one."""
 
 
 def _last_start(row: Column, window: Window) -> Column:
@@ -51,7 +59,7 @@ def window_tails(row: Column, window: Window | None) -> Column:
 def check_windows(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
     """Sets `problem` where a row has no window, or one that was closed when the change was committed.
 
-    Adds HORIZON.
+    Adds HORIZON and CLOCK.
 
     A window closes `lateness` after its end by the source's clock, so that the answer rests on the change alone. It is
     final then: a change with a row in it, before or after, is set aside whole.
@@ -63,7 +71,13 @@ def check_windows(changes: DataFrame, pipeline: Pipeline) -> DataFrame:
     committed = F.unix_micros("change.source.commit_time")
     horizon = F.date_format(F.timestamp_micros(committed - lateness), RFC3339)
     problems = [_window_problem(row, window, horizon) for row in ("before", "after")]
-    return changes.withColumns({"problem": F.coalesce("problem", *problems), HORIZON: horizon})
+    return changes.withColumns({"problem": F.coalesce("problem", *problems), HORIZON: horizon, CLOCK: _clock()})
+
+
+def _clock() -> Column:
+    """Returns the commit time, or the record's where that is earlier: one row with a wrong time must end no window."""
+    committed = F.col("change.source.commit_time")
+    return F.when(committed.isNotNull(), F.least(committed, F.col("timestamp")))
 
 
 def still_open(key: Column) -> Column:
@@ -83,3 +97,30 @@ def _window_problem(row: str, window: Window, horizon: Column) -> Column:
     in_years = F.unix_micros(value).between(FIRST_TIME, LAST_TIME) & (last - (size - hop) >= FIRST_TIME)
     beyond = F.when(~(in_years & (last + size <= LAST_TIME)), f"{name} is in a window {BEYOND_YEARS}")
     return F.when(F.col(row).isNotNull(), F.coalesce(missing, beyond, F.when(end < horizon, too_late)))
+
+
+def columns_of(window: Window | None) -> list[str]:
+    """Returns the columns of check_windows that a change needs behind the state."""
+    if window is None:
+        return []
+    return [HORIZON] if window.keep is None else [HORIZON, CLOCK]
+
+
+def follow_clock(known: DataFrame, window: Window | None) -> DataFrame:
+    """Sets the query's watermark to the highest CLOCK of all partitions, `keep` before it, where windows end at all."""
+    if window is None or window.keep is None:
+        return known
+    return known.withWatermark(CLOCK, f"{window.keep // timedelta(milliseconds=1)} milliseconds")
+
+
+def sums_until_end(
+    lines: DataFrame, parts: Mapping[str, str], sets: Mapping[str, tuple[DataType, int, int]]
+) -> DataFrame:
+    """Returns the sums of windows, as window_sums does, without the lines that came too late: the progress tells those.
+
+    A line is too late when its window has ended. That is one of a change that was committed in time, and was read when
+    changes of other partitions were later by more than `keep` is longer than `lateness`.
+    """
+    summed = window_sums(lines, parts, sets)
+    ended = F.count_if("ended").alias("ended")
+    return summed.observe(WINDOWS, ended, F.sum("late").alias("late")).where(F.col("late") == 0)

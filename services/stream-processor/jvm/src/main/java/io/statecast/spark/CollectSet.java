@@ -68,10 +68,15 @@ public final class CollectSet extends UserDefinedAggregateFunction {
     if (input.isNullAt(0) && input.isNullAt(1)) {
       return;
     }
-    BoundedBag bag = bag(buffer);
+    buffer.update(0, counted(buffer.isNullAt(0) ? null : (byte[]) buffer.get(0), input));
+  }
+
+  /** The bytes of a bag, null for none, after values have come and gone. */
+  byte[] counted(byte[] held, Row input) {
+    BoundedBag bag = bag(held);
     count(bag, input, 0, -1);
     count(bag, input, 1, 1);
-    buffer.update(0, bag.bytes());
+    return bag.bytes();
   }
 
   @Override
@@ -83,14 +88,14 @@ public final class CollectSet extends UserDefinedAggregateFunction {
       buffer.update(0, other.get(0));
       return;
     }
-    BoundedBag bag = bag(buffer);
+    BoundedBag bag = bag((byte[]) buffer.get(0));
     bag.add(BoundedBag.of((byte[]) other.get(0), 2 * maxValues, 2 * maxBytes));
     buffer.update(0, bag.bytes());
   }
 
   @Override
   public Row evaluate(Row buffer) {
-    BoundedBag bag = bag(buffer);
+    BoundedBag bag = bag(buffer.isNullAt(0) ? null : (byte[]) buffer.get(0));
     List<byte[]> first = bag.first(maxValues, maxBytes);
     List<Object> values = new ArrayList<>(first.size());
     for (byte[] each : first) {
@@ -100,8 +105,8 @@ public final class CollectSet extends UserDefinedAggregateFunction {
   }
 
   /** Twice the bounds of the result: so it stays complete for a while when values go that it shows. */
-  private BoundedBag bag(Row buffer) {
-    return BoundedBag.of(buffer.isNullAt(0) ? null : (byte[]) buffer.get(0), 2 * maxValues, 2 * maxBytes);
+  private BoundedBag bag(byte[] held) {
+    return BoundedBag.of(held, 2 * maxValues, 2 * maxBytes);
   }
 
   private void count(BoundedBag bag, Row input, int column, int sign) {

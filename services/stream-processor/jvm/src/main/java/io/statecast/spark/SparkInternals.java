@@ -1,16 +1,22 @@
 package io.statecast.spark;
 
 import java.nio.charset.StandardCharsets;
+import java.util.Comparator;
 import java.util.Iterator;
 import java.util.function.Supplier;
+import org.apache.spark.sql.catalyst.CatalystTypeConverters;
+import org.apache.spark.sql.catalyst.util.TypeUtils;
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor.ImplicitGroupingKeyTracker;
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.ttl.TTLState;
 import org.apache.spark.sql.execution.streaming.state.UnsafeRowPair;
 import org.apache.spark.sql.streaming.ValueState;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.hash.Murmur3_x86_32;
+import scala.Function1;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
+import scala.math.Ordering;
 
 /** All that the state's operator uses of Spark's private parts, which may change with any release; this is for 4.3. */
 final class SparkInternals {
@@ -50,6 +56,13 @@ final class SparkInternals {
     } finally {
       ImplicitGroupingKeyTracker.setImplicitKey(own.getOrElse(() -> null));
     }
+  }
+
+  /** Spark's order of the values of a type, none of them null; not serializable. */
+  static Comparator<Object> order(DataType type) {
+    Function1<Object, Object> internal = CatalystTypeConverters.createToCatalystConverter(type);
+    Ordering<Object> order = TypeUtils.getInterpretedOrdering(type);
+    return (one, other) -> order.compare(internal.apply(one), internal.apply(other));
   }
 
   /** The one of so many partitions that Spark's shuffle by a text brings it to. */
