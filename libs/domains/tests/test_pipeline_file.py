@@ -186,6 +186,24 @@ STORE = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "key":
 STORES = {"topic": "stores-by-key", "message": "statecast.sales.v1.Store", "format": "table"}
 EVENTS = {"topic": "pos-invoices", "message": "statecast.sales.v1.Invoice", "format": "events"}
 BY_NUMBER = {"by": "invoice_number", "within": "1h"}
+EVENT_PROBLEMS: list[tuple[str, dict[str, object], dict[str, object], str]] = [
+    (
+        "sales-by-store",
+        {"values": "state-record"},
+        {},
+        "source.values: must be protobuf or json: state-rec",
+    ),
+    ("sales-by-store", {"key": "invoice_number"}, {}, "source.key: has no meaning for events, each of wh"),
+    ("sales-by-store", {"epoch": 2}, {}, "source.epoch: has no meaning in format events"),
+    ("sales-by-store", {"time": "created_at"}, {}, "source.time: has no meaning with keep: aggregate wi"),
+    ("sales-by-store", {}, {"insert_only": True}, "insert_only: has no meaning for events, which never"),
+    ("sales-by-store", {}, {"forget_deleted": "1d"}, "forget_deleted: has no meaning for events, which"),
+    ("home-delivery", {}, {"keep": {"route": {"operations": ["create"]}}}, "keep.route.operations: has no"),
+    ("home-delivery", {}, {"state": {"memory": "64MiB"}}, "state: has no meaning with keep: route without"),
+    ("home-delivery", {"format": "table", "deduplicate": BY_NUMBER}, {}, "source.deduplicate: has no mean"),
+    ("home-delivery", {"format": "table", "time": "created_at"}, {}, "source.time: has no meaning in form"),
+]
+"""Pipelines of events, by the name of the file, the source's keys and the keys that are replaced, and the problem."""
 
 
 @pytest.mark.parametrize(
@@ -259,23 +277,7 @@ BY_NUMBER = {"by": "invoice_number", "within": "1h"}
         ("us-share-holders", {"sink": {"topic": "t"}}, "sink.message: is missing: an aggregate needs a message"),
         *(
             (name, {"source": {**EVENTS, **more}, **replaced}, problem)
-            for name, more, replaced, problem in [
-                (
-                    "sales-by-store",
-                    {"values": "state-record"},
-                    {},
-                    "source.values: must be protobuf or json: state-rec",
-                ),
-                ("sales-by-store", {"key": "invoice_number"}, {}, "source.key: has no meaning for events, each of wh"),
-                ("sales-by-store", {"epoch": 2}, {}, "source.epoch: has no meaning in format events"),
-                ("sales-by-store", {"time": "created_at"}, {}, "source.time: has no meaning with keep: aggregate wi"),
-                ("sales-by-store", {}, {"insert_only": True}, "insert_only: has no meaning for events, which never"),
-                ("sales-by-store", {}, {"forget_deleted": "1d"}, "forget_deleted: has no meaning for events, which"),
-                ("home-delivery", {}, {"keep": {"route": {"operations": ["create"]}}}, "keep.route.operations: has no"),
-                ("home-delivery", {}, {"state": {"memory": "64MiB"}}, "state: has no meaning with keep: route without"),
-                ("home-delivery", {"format": "table", "deduplicate": BY_NUMBER}, {}, "source.deduplicate: has no mean"),
-                ("home-delivery", {"format": "table", "time": "created_at"}, {}, "source.time: has no meaning in form"),
-            ]
+            for name, more, replaced, problem in EVENT_PROBLEMS
         ),
     ],
 )
