@@ -61,7 +61,7 @@ class Measurements:
             )
 
     def latency(self, name: str, mode: str, rates: Sequence[int], state: bool) -> list[Metric]:
-        """The figures of each of RUNS windows at each rate; with `state`, what a row takes in a checkpoint too."""
+        """The figures of each of RUNS windows at each rate; with `state`, the bytes of a row in a checkpoint too."""
         count = ROWS + round(sum(rates) * (WARM_S + RUNS * WINDOW_S))
         windows: dict[int, list[Window]] = {}
         with rig(self.bootstrap, SHAPES[name], mode, self.bank, count) as bench_rig:
@@ -181,7 +181,7 @@ def measure(names: Sequence[str], checkpoints: int) -> Measured:
 
 
 def _jobs(measurements: Measurements, names: set[str]) -> Iterator[tuple[str, Job]]:
-    """What must be called for the names: all rates of a shape and a mode share a processor, and its state is theirs."""
+    """The measurements to call for the names: all rates of a shape and a mode share a processor with its state."""
     for shape, mode in MODES:
         rates = [rate for rate in RATES if f"latency.{shape}.{mode}.{rate}" in names]
         state = mode == "realtime" and f"state.{shape}" in names

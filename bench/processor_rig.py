@@ -135,7 +135,7 @@ WRITTEN = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact
 
 @dataclass(frozen=True)
 class Rig:
-    """What one measurement works with; the processor has not been started."""
+    """The parts of one measurement; the processor has not been started."""
 
     shape: Shape
     directory: Path
@@ -175,7 +175,7 @@ class Rig:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Spark's JVM stands still in the block, and finds what was sent meanwhile after it."""
+        """Spark's JVM stands still in the block, and finds the changes that were sent meanwhile after it."""
         jvm = self.processor.jvm()
         jvm.suspend()
         try:
@@ -202,7 +202,7 @@ class Rig:
         return used
 
     def changelog_bytes(self) -> int:
-        """What the shape's checkpoints hold of the state, as far as they are written change by change."""
+        """The bytes of the state in the shape's checkpoints, as far as they are written change by change."""
         files = [file for each in self._checkpoints for file in (each / "state").rglob("*.changelog")]
         return sum(file.stat().st_size for file in files)
 

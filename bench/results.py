@@ -1,4 +1,4 @@
-"""What every suite shares: its command, and its values over several runs, with the facts of the machine."""
+"""Shares the parts of every suite: its command, and its values over several runs, with the facts of the machine."""
 
 import json
 import platform
@@ -84,7 +84,7 @@ class Suite:
     measure: Callable[..., Measured]  # takes the names of measurements, and the options by name
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
-        """Measures what is chosen; writes it down when that is everything, or under another name if one is given.
+        """Measures the chosen metrics; writes them down when those are all, or under another name if one is given.
 
         Returns 1 when one has failed.
         """
@@ -135,7 +135,7 @@ def measure_each(measurements: Mapping[str, Callable[[], list[Metric]]]) -> Meas
 
 
 def write(suite: str, metrics: Sequence[Metric], settings: Mapping[str, object]) -> None:
-    """Writes the suite's metrics, and beside them what they depend on: the machine's facts, and the settings."""
+    """Writes the suite's metrics, and beside them their conditions: the machine's facts, and the settings."""
     cpuinfo = Path("/proc/cpuinfo")
     names = re.findall(r"model name\s*: (.+)", cpuinfo.read_text()) if cpuinfo.exists() else []
     machine = {

@@ -1,4 +1,4 @@
-"""The processor on executor pods: one of them is killed, and what it keeps is exact all the same."""
+"""The processor on executor pods: one of them is killed, and the state is exact all the same."""
 
 import time
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ EXECUTORS = 3
 REPLACED_S = 300
 PIPELINES = 3
 TASKS = 8
-"""What each pipeline runs on at a time: four that read, four that keep state."""
+"""The tasks of each pipeline at a time: four that read, four that keep state."""
 UP = "stream_processor_query_up"
 KAFKA = f":{9092:04X}"
 """How a remote address in the kernel's table of connections ends when it is the broker's."""
@@ -73,7 +73,7 @@ def driver(deployment: Deployment) -> Object:
 
 
 def wait_caught_up(deployment: Deployment) -> None:
-    """Returns when all pipelines have checkpointed what was there at the time of the call, and their tasks run again.
+    """Returns when all pipelines have checkpointed the records that were there at the call, and their tasks run again.
 
     Their checkpoints are new, so they begin with everything that Kafka has, and would begin with it again.
     """

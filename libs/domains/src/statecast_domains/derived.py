@@ -1,4 +1,4 @@
-"""What follows from domains: topics with their access, and the stores of the query service and of the edge."""
+"""Derives from domains: topics with their access, and the stores of the query service and of the edge."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ PROCESSOR, QUERY_SERVICE, EDGE, JOBS = "stream-processor", "query-service", "ws-
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic. `access` is what the ACLs must allow to each service; `about` is for whom it is there."""
+    """A topic. `access` are the operations that the ACLs must allow to each service; `about` names its users."""
 
     name: str
     partitions: int
@@ -65,7 +65,7 @@ class Store:
 
     @property
     def query_entry(self) -> dict[str, object]:
-        """The store's entry in the query service's file, which takes what is left out for its defaults."""
+        """The store's entry in the query service's file, which has defaults for keys that are left out."""
         history = self.history and {
             key: human(value) if key == "age" else value for key, value in self.history if value is not None
         }

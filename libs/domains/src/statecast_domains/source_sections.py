@@ -1,4 +1,4 @@
-"""The sections of a pipeline's file that say what it reads."""
+"""Defines the sections of a pipeline's file that name its sources."""
 
 from datetime import timedelta
 from typing import Literal

@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 
 class Answer(NamedTuple):
-    """What is sent for one path."""
+    """The response of one path."""
 
     status: int
     content_type: str

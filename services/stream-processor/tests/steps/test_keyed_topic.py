@@ -1,4 +1,4 @@
-"""What a change does to its groups, by the pipeline's keys and condition."""
+"""A change moves rows between groups, by the pipeline's keys and condition."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +32,7 @@ ONE_LATER = "2024-08-28T12:00:01.000001Z"
 
 @pytest.fixture
 def lines(functions: Functions, records: Callable[..., DataFrame]) -> Callable[..., list[Row]]:
-    """What the changes do when no earlier state of their rows is known; one line per row of a change."""
+    """The lines of the changes when no earlier state of their rows is known; one line per row of a change."""
 
     def run(pipeline: Pipeline, *changes: OrderChange) -> list[Row]:
         assert isinstance(pipeline, LatestPipeline | MembersPipeline)

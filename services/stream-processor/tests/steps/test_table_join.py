@@ -75,7 +75,7 @@ def record(change: Change) -> tuple[str, Record]:
 
 
 def plain_record(change: Change) -> tuple[str, Record]:
-    """The same of a topic whose values are the rows themselves."""
+    """The same of a topic with the rows themselves as values."""
     topic, key, _, row = change
     return topic, Record(0, 0, key.encode(), row and row.SerializeToString(), {})
 
@@ -101,7 +101,7 @@ def sent(changes: Sequence[Change], chance: Random) -> list[Change]:
 
 
 def joined(stores: Sequence[Change], sold: Sequence[Change], kind: str) -> Rows:
-    """What must stand on the topic after the changes of each table, of which the last of a key counts."""
+    """The records that must stand on the topic after the changes of each table, of which the last of a key counts."""
     left = {key: row for topic, key, _, row in stores if topic == STORES}
     left = {key: row for key, row in left.items() if isinstance(row, Store) and row.city != CLOSED}
     right = {key: row for topic, key, _, row in sold if topic == SALES}
@@ -111,7 +111,7 @@ def joined(stores: Sequence[Change], sold: Sequence[Change], kind: str) -> Rows:
 
 
 def read(records: Sequence[Record]) -> Rows:
-    """What a reader with the fence holds."""
+    """The rows that a reader with the fence holds."""
     return {key: StoreWithSales.FromString(state.payload) for key, state in read_fenced(records).items()}
 
 

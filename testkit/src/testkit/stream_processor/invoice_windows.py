@@ -1,4 +1,4 @@
-"""Random histories of invoices around closing windows, and the plain model of what the windows must hold."""
+"""Random histories of invoices around closing windows, and the plain model of the windows' sums."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ def invoice_history(chance: Random, steps: int = 120) -> list[InvoiceChange]:
 def sales_by_window(changes: list[InvoiceChange], hop: timedelta = SIZE) -> Sales:
     """Key → (invoices, cents), of the windows that have any in the end; one begins every `hop`.
 
-    A change that touches a closed window is set aside whole. A row that has moved leaves what it added to a window
+    A change that touches a closed window is set aside whole. A row that has moved leaves its part in a window
     that has closed since.
     """
     counted: dict[str, Invoice] = {}

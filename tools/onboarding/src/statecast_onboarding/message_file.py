@@ -1,4 +1,4 @@
-"""The `.proto` file of a table: the row, its change, and what an aggregate fills."""
+"""The `.proto` file of a table: the row, its change, and the message of an aggregate."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ def aggregate_name(table: Table, group: Column) -> str:
 
 
 def summed(table: Table, group: Column) -> list[Column]:
-    """The columns that an aggregate sums: those whose sums are exact; no keys, whose sums say nothing."""
+    """The columns that an aggregate sums: those with exact sums; no keys, as their sums say nothing."""
     ids = (*table.key, group.name)
     columns = [each for each in table.columns if _is_exact(each) and not each.repeated and each.name not in ids]
     return [column for column in columns if not column.name.endswith("_id") and column.name != "rows"]

@@ -28,7 +28,7 @@ _KINDS: dict[int, Kind] = {
 
 
 def kind(field: FieldDescriptor) -> Kind:
-    """What one value of the field is; a Timestamp is a kind of its own, and so is a text that is a decimal."""
+    """The kind of one value of the field; a Timestamp is a kind of its own, and so is a text that is a decimal."""
     if decimal_of(field) is not None:
         return "decimal"
     if field.message_type is not None and field.message_type.full_name == TIMESTAMP:
@@ -60,7 +60,7 @@ class FieldPath:
 
     @property
     def element(self) -> "FieldPath | None":
-        """The path up to its last repeated field, whose elements `element` names in SQL; None without such a field."""
+        """The path up to its last repeated field, of which SQL calls an element `element`; None without one."""
         last = max((at for at, field in enumerate(self.fields) if field.is_repeated), default=None)
         return None if last is None else FieldPath(self.fields[: last + 1])
 
@@ -78,7 +78,7 @@ class FieldPath:
 
 @dataclass(frozen=True)
 class KeyPaths:
-    """The paths whose values together name a row, a group or a member of one; most often one path."""
+    """The paths to values that together name a row, a group or a member of one; most often one path."""
 
     paths: tuple[FieldPath, ...]
 
@@ -196,7 +196,7 @@ def as_value(type_: Type, enum: EnumDescriptor) -> Type:
 
 
 def scope_of(row: Descriptor, beside: Mapping[str, Type]) -> Scope:
-    """What an expression can name: the row's fields, the row as `row`, and what is `beside` it."""
+    """The names that an expression can use: the row's fields, the row as `row`, and what is `beside` it."""
     return {"row": Type("message", declared=row), **beside, **{field.name: of_field(field) for field in row.fields}}
 
 

@@ -1,4 +1,4 @@
-"""What a pipeline does, in terms of the contract, and in lines for people: a class per shape, with resolved names."""
+"""Describes a pipeline by the contract and in lines for people: a class per shape, with resolved names."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ AggregateFunction = Literal["count", "sum", "avg", "min", "max", "collect_set"]
 AGGREGATE_FUNCTIONS: tuple[AggregateFunction, ...] = get_args(AggregateFunction)
 TRUNCATED = "_truncated"
 MAX_SET, MAX_MAX_SET = 1_000, 10_000
-"""How many values a set has at most, if the file does not say, and what it may say."""
+"""Bounds the values of a set: the default, and the most that a file may ask for."""
 WINDOW_FIELDS = ("window_start", "window_end")
 
 
 @dataclass(frozen=True)
 class Join:
-    """A keyed topic as a table of `message`s: the row whose key is the text at `key` is available as `name`."""
+    """A keyed topic as a table of `message`s: the row with the text at `key` as its key is available as `name`."""
 
     topic: str
     message: Descriptor
@@ -67,10 +67,10 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineBase:
-    """What pipelines of all shapes have.
+    """Holds the parts that pipelines of all shapes have.
 
     `row` is the message of a row before and after a `change`, and both are that of a table's rows; `sink` is the
-    message that is written. The `section` of the file says what is read. The sink's topic takes payloads, and the
+    message that is written. The `section` of the file names the source. The sink's topic takes payloads, and the
     dead-letter topic records, of at most so many bytes; None until Kafka was asked. Rows of a topic of changes are
     exchanged between tasks `shuffles_of_changes` times on the way to the sink. Events with the same values at
     `deduplicate` are one, and `time` tells which is the newest, if the file names them.
@@ -102,7 +102,7 @@ class PipelineBase:
 
     @property
     def table(self) -> RowValues | None:
-        """What the values of the source are, if it is a table: the records' keys tell its rows apart. Else None."""
+        """The form of the source's values, if it is a table: the records' keys tell its rows apart. Else None."""
         return self.definition.source.table
 
     @property
@@ -112,7 +112,7 @@ class PipelineBase:
 
     @property
     def shuffles(self) -> int:
-        """How often rows are exchanged between tasks on the way to the sink; what an event stood for is never asked."""
+        """How often rows are exchanged between tasks on the way to the sink; an event has no earlier row to look up."""
         if not self.events:
             return self.shuffles_of_changes
         return min(self.shuffles_of_changes, 1) + (self.deduplicate is not None)
@@ -138,7 +138,7 @@ class PipelineBase:
 
 @dataclass(frozen=True, kw_only=True)
 class RowPipeline(PipelineBase):
-    """A pipeline that writes rows, or what its file selects of a row and of the rows that it is joined with."""
+    """A pipeline that writes rows, or the message that its file selects of a row and of the joined rows."""
 
     joins: tuple[Join, ...] = ()
 
@@ -163,7 +163,7 @@ class LatestPipeline(RowPipeline):
 
 @dataclass(frozen=True, kw_only=True)
 class JoinSide(LatestPipeline):
-    """A table of a join as what reads it alone: the keys of its records are those at `primary_key` in its rows."""
+    """A table of a join, as a pipeline that reads it alone: its records have the keys at `primary_key`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +214,7 @@ class RoutePipeline(RowPipeline):
 
 @dataclass(frozen=True, kw_only=True)
 class TotalsPipeline(RowPipeline):
-    """A route whose records say what the rows of their group sum up to so far: the `aggregates`.
+    """A route with records that carry the sums of their group so far: the `aggregates`.
 
     Without a `primary_key` rows are told apart by the connector's record key alone.
     """
@@ -231,9 +231,9 @@ class TotalsPipeline(RowPipeline):
 KeyPipeline: TypeAlias = LatestPipeline | MembersPipeline
 """Writes a row under each of its keys."""
 SummingPipeline: TypeAlias = AggregatePipeline | TotalsPipeline
-"""Adds up what rows contribute to their groups; `numbers_key` of the file says how."""
+"""Adds up the contributions of rows to their groups; `numbers_key` of the file says how."""
 StatefulPipeline: TypeAlias = KeyPipeline | SummingPipeline
-"""Remembers what each row stood for."""
+"""Remembers the keys or contributions of each row."""
 Pipeline: TypeAlias = StatefulPipeline | RoutePipeline
 
 
@@ -243,7 +243,7 @@ def inputs_of(pipeline: Pipeline) -> tuple[Pipeline, ...]:
 
 
 def source_topics_of(pipeline: Pipeline) -> tuple[str, ...]:
-    """The topics whose records the pipeline takes up one by one; the tables of `joins` are none of them."""
+    """The topics of which the pipeline takes up each record; the tables of `joins` are none of them."""
     return tuple(each.source_topic for each in inputs_of(pipeline))
 
 
@@ -253,7 +253,7 @@ def dead_letter_topic(source_topic: str) -> str:
 
 
 def explain(pipeline: Pipeline) -> list[str]:
-    """A headline, and a line per step: what is read, what becomes of a row, what is remembered, what is written."""
+    """A headline, and a line per step: reading, the row, the state, writing."""
     return [
         f"{pipeline.name}: {pipeline.definition.keep.shape}, from {pipeline.file}",
         *(f"  {name:<12}{text}" for name, text in _steps(pipeline)),

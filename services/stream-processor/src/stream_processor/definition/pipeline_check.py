@@ -56,7 +56,7 @@ _AGGREGATE = re.compile(r"(\w+)\s*\((.*)\)")
 SORT_KINDS: tuple[Kind, ...] = ("timestamp", "integer", "string", "decimal")
 _OWN_KEYS: Mapping[str, str] = {}
 _JOINED_KEYS: Mapping[str, str] = {"source.message": "table_join.message", "group_by": "table_join.key"}
-"""What the file calls the keys of the definition by which a joined table is checked alone."""
+"""The file's names of the keys by which a joined table is checked alone."""
 
 
 def read(file: Path, contract: Contract) -> Pipeline:
@@ -70,7 +70,7 @@ def check(file: str, definition: PipelineFile, contract: Contract) -> Pipeline:
 
 
 class _Check:
-    """The parts of one file's check, which share what was resolved."""
+    """The parts of one file's check, which share the resolved names."""
 
     def __init__(
         self, file: str, definition: PipelineFile, contract: Contract, names: Mapping[str, str] = _OWN_KEYS
@@ -242,7 +242,7 @@ class _Check:
             yield Join(join.topic, message, key, join.as_)
 
     def _scope(self, joins: tuple[Join, ...], explode: FieldPath | None) -> Scope:
-        """What expressions see where a message is made of a row."""
+        """The names that expressions see where a message is made of a row."""
         tables = {join.name: Type("message", declared=join.message) for join in joins}
         return scope_of(self._row, tables | _element(explode))
 
@@ -313,7 +313,7 @@ class _Check:
         return Window(time, window.size, hop, window.lateness, window.keep)
 
     def _check_store(self) -> None:
-        """Whether the store's message is what its name is derived from, and its readers are named by a text."""
+        """Whether the store's message is the one that its name is derived from, and its readers are named by a text."""
         if self._definition.sink.message is None and self._row.full_name != self._definition.row_message:
             problem = f"is missing: the change's name does not tell that of its rows: write {self._row.full_name}"
             raise self._wrong("sink.message", problem)
@@ -358,7 +358,7 @@ def _texts(paths: str | list[str]) -> list[str]:
 
 
 def _element(path: FieldPath | None) -> dict[str, Type]:
-    """What `element` names in expressions beside the elements of the path."""
+    """The values that `element` names in expressions beside the elements of the path."""
     return {} if path is None else {"element": of_field(path.fields[-1]).element}
 
 

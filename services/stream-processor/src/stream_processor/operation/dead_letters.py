@@ -75,7 +75,7 @@ MAX_KNOWN = 100_000
 
 @dataclass
 class CountedChanges:
-    """Counts changes, each once as far as the limit goes; what comes beyond it is a number and takes no memory."""
+    """Counts changes, each once as far as the limit goes; those beyond it are a number and take no memory."""
 
     limit: int
     changes: set[Place] = field(default_factory=set)
@@ -96,10 +96,10 @@ class CountedChanges:
 
 @dataclass
 class _Letters:
-    """What has been read of one dead-letter topic: the changes of each pipeline, and all of them together.
+    """The letters read of one dead-letter topic: the changes of each pipeline, and all of them together.
 
-    A change counts once, however often it was set aside. What was set aside before the count began never counts: the
-    first start of another generation finds what its elders could not use.
+    A change counts once, however often it was set aside. One that was set aside before the count began never
+    counts: the first start of another generation finds those of its elders.
     """
 
     by_pipeline: dict[str, CountedChanges]
@@ -142,7 +142,7 @@ class DeadLetterLimits:
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self.too_many: dict[str, str] = {}
-        """By the names of the pipelines that had too many at the last check, what to do about it."""
+        """The remedy, by the name of each pipeline that had too many at the last check."""
         self.by_topic: dict[str, dict[str, int]] = {}
         self._letters: dict[str, _Letters] = {}
         for each in pipelines:
@@ -165,7 +165,7 @@ class DeadLetterLimits:
             self._letters.pop(topic, None)
 
     def check(self, metrics: Metrics) -> dict[str, str]:
-        """Updates `too_many` and returns it; what `stopping` has interrupted changes nothing and goes on next time."""
+        """Updates `too_many` and returns it; a reading that `stopping` interrupts goes on at the next check."""
         too_many, ends = {}, self._ends(self.by_topic)
         for topic, limits in self.by_topic.items():
             if topic not in ends:  # its pipeline has other troubles now
@@ -193,7 +193,7 @@ class DeadLetterLimits:
         return sum(ends.values())
 
     def _up_to_date(self, topic: str, ends: Ends) -> _Letters:
-        """What has been read of the topic: all that stands on it now, unless `stopping` says to leave off."""
+        """The letters of the topic: all that stand on it now, unless `stopping` says to leave off."""
         letters = self._letters.get(topic)
         if letters is not None and _is_another(ends, letters.next):
             self._begin(topic, {})
@@ -208,7 +208,7 @@ class DeadLetterLimits:
                 letters.add(letter)
                 if self._stopping():
                     return letters
-            # What retention has deleted is not read.
+            # Letters that retention has deleted are not read.
             letters.next = {
                 **letters.next,
                 **{number: max(end, letters.next.get(number, 0)) for number, end in ends.items()},

@@ -31,7 +31,7 @@ MIN_STORE_MEGABYTES = 4
 NO_KAFKA = {"bootstrap.servers": "none:9092"}
 """Spark wants an address for a plan, too."""
 Prepared = tuple[QueryPlan, DataStreamWriter]
-"""A query that Spark has checked, and what starts it."""
+"""A query that Spark has checked, and the writer that starts it."""
 _DESCRIPTORS = re.compile(r"0x[0-9A-F]{64,}")
 
 
@@ -40,7 +40,7 @@ def prepare(
 ) -> DataStreamWriter:
     """The query, checked by Spark; `kafka` has the options of Java's clients.
 
-    Raises PipelineFileError for what Spark cannot follow, else QueryFailedError.
+    Raises PipelineFileError for a file that Spark cannot follow, else QueryFailedError.
     """
     with _starting(plan):
         written = _written(plan, spark, contract, kafka)
@@ -79,7 +79,7 @@ def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Ma
 def state_settings(plan: QueryPlan) -> dict[str, str]:
     """Spark's settings for a state with memory of its own, by their names below ROCKSDB. Raises PipelineFileError.
 
-    Each shuffle has a store per partition. Half of its memory caches what is read, the other half is two write buffers.
+    Each shuffle has a store per partition. Half of its memory caches reads, the other half is two write buffers.
     """
     pipeline, stores = plan.pipeline, plan.shuffles * plan.shuffle_partitions
     state = pipeline.definition.state

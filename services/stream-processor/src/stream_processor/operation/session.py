@@ -29,7 +29,7 @@ COMPILE_ALL = "-XX:-DontCompileHugeMethods"
 CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
 """Room for the compiled code of tens of pipelines. Java's own 48 MB, where it has but one compiler, are full of ten."""
 JVM_LOG = "-Xlog:disable -Xlog:all=warning:stderr"
-"""What Java itself warns of, such as an archive that does not fit; by default on standard output, where plans go."""
+"""The warnings of Java itself, as of an archive that does not fit; by default they go between plans on stdout."""
 CLASS_ARCHIVE = "classes.jsa"
 """The name of the archive beside the jars; see class_archive.py."""
 ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -71,7 +71,7 @@ def _is_local(master: str) -> bool:
 
 
 def configuration(settings: Settings, is_local: bool, archiving: str = "") -> dict[str, str]:
-    """Spark's settings but for its master, and what its JVM takes from this process. Raises NotBuiltError."""
+    """Spark's settings but for its master, and those that its JVM takes from this process. Raises NotBuiltError."""
     jars = sorted(settings.jars.glob("*.jar"))
     if not jars:
         raise NotBuiltError(f"no jars in {settings.jars}: run `mvn -f services/stream-processor/jvm/pom.xml package`")
@@ -106,7 +106,7 @@ def missing_slots(offered: int, needed: int) -> str | None:
 def drain(spark: SparkSession, queries: Sequence[StreamingQuery], timeout_s: float) -> None:
     """Lets the queries end with a checkpoint, within `timeout_s`; after that, stop() ends them without one.
 
-    What a query has written since a checkpoint that it did not make comes again at the next start.
+    Records that a query has written since its last checkpoint come again at the next start.
     """
     if not queries or not timeout_s:
         return
@@ -135,7 +135,8 @@ def stop_queries(queries: Sequence[StreamingQuery]) -> None:
 def stop(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:
     """Stops all queries side by side, then Spark; returns after MAX_STOP_S even if they hang.
 
-    What no checkpoint holds yet is read and written again at the next start. Spark's JVM ends with this process.
+    Records that no checkpoint holds yet are read and written again at the next start. Spark's JVM ends with this
+    process.
     """
     stopper = Thread(target=_stop, args=(spark, queries), name="stop", daemon=True)
     stopper.start()
@@ -146,7 +147,7 @@ def stop(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:
 
 def _stop(spark: SparkSession, queries: Sequence[StreamingQuery]) -> None:
     started = time.monotonic()
-    # Stopping interrupts tasks, and what they log about it would read like a failure.
+    # Stopping interrupts tasks, and their lines about it would read like a failure.
     _quietly(lambda: spark.sparkContext.setLogLevel("OFF"))
     stop_queries(queries)
     _quietly(partial(spark_internals.close_tables, spark))

@@ -1,4 +1,4 @@
-"""Sets aside the records that a pipeline cannot use. docs/operation.md says what the headers of a dead letter hold.
+"""Sets aside the records that a pipeline cannot use. docs/operation.md lists the headers of a dead letter.
 
 A record with a problem is no change from then on. It passes the same steps as a line that has only LETTER, up to the
 pipeline's own sink, which writes it to the dead-letter topic. So a record is read and decoded once, and a checkpoint
@@ -29,9 +29,9 @@ LETTER = "letter"
 HEADERS = "array<struct<key:string,value:binary>>"
 """The type of a record's headers."""
 MAX_REASON = 1_000
-"""Characters; what follows is left out."""
+"""Characters; the rest is left out."""
 HEADERS_BYTES = 16_384
-"""What these headers and Kafka's own fields take at most, with room to spare."""
+"""The most that these headers and Kafka's own fields take, with room to spare."""
 DEFAULT_MAX_BYTES = 1_048_588
 """The `max.message.bytes` of a topic that does not set it."""
 _MARK = "\0letter/"

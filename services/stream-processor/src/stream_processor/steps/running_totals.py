@@ -1,4 +1,4 @@
-"""A route's running totals: what the rows of a group sum up to at each record that is passed on.
+"""Adds a route's running totals: the sums of a group's rows at each record that is passed on.
 
 Records are written at least once, and those that come again after a crash are the same: Spark writes down what a
 micro-batch takes before it begins, and within a batch the log decides on the order (RunningTotals.java). Real-time mode
@@ -29,7 +29,7 @@ def mark_told(changes: DataFrame, pipeline: TotalsPipeline) -> DataFrame:
 
 
 def running_lines(known: DataFrame, pipeline: TotalsPipeline) -> DataFrame:
-    """One line per group that an applied change touches: what it adds, and the `payload` of a record to pass on.
+    """One line per group that an applied change touches: the added numbers, and the `payload` of a record to pass on.
 
     A row that a snapshot reads again is in its group already: that is no new row, and nobody is told of it.
     """
@@ -47,7 +47,7 @@ def running_lines(known: DataFrame, pipeline: TotalsPipeline) -> DataFrame:
 
 
 def total_records(lines: DataFrame, pipeline: TotalsPipeline, functions: Functions) -> DataFrame:
-    """The records to pass on: `key`, the group as text, and `value`, what `select` made with the totals behind it.
+    """The records to pass on: `key`, the group as text, and `value`, the result of `select` with the totals behind it.
 
     A record with a total beyond its field is withheld: there is none. Encoded messages that are laid end to end
     are one message.

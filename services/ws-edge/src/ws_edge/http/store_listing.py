@@ -1,4 +1,4 @@
-"""Which stores a consumer may read: what a page or a program can offer before it asks for any row."""
+"""Lists the stores that a consumer may read, for a page or a program to offer before it asks for any row."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from ws_edge.upstream.query_client import QueryClient
 
 
 class OwnerDocument(Document):
-    """Each row is for the consumer whose id stands in a field of it."""
+    """Each row is for the consumer with the id that stands in a field of it."""
 
     field: str = Field(examples=["customer_id"])
     group: bool = Field(description="Whether the group of every key is that id as well.")

@@ -1,4 +1,4 @@
-"""A query of a socket: a subscription of its first range, whose rows bring the subscriptions of the next step."""
+"""A query of a socket: a subscription of its first range; its rows bring the subscriptions of the next step."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -32,9 +32,9 @@ class Branch:
 
 
 class LiveQuery(Subscriber):
-    """Follows rows when their change is taken to be sent: a client hears of a row before what it has brought.
+    """Follows rows when their change is taken to be sent: a client hears of a row before the ranges that it brings.
 
-    So what a slow client has not been told of costs nothing but the ranges that it was told of.
+    So changes that a slow client has not received cost nothing beyond the ranges that it knows of.
     """
 
     def __init__(self, request: QueryRequest, steps: tuple[Step, ...], session: "Session") -> None:
@@ -47,7 +47,7 @@ class LiveQuery(Subscriber):
         self._after: dict[Path, tuple[str, Position]] = {
             path: (group, position) for (path, group), position in request.after.items()
         }
-        """What the client has of ranges that have not begun."""
+        """The rows that the client has of ranges that have not begun."""
         self._branches: dict[Path, Branch] = {}
         self.rows = 0
         """How many rows may be watched, as they count in the quotas."""
@@ -64,7 +64,7 @@ class LiveQuery(Subscriber):
 
     @property
     def held(self) -> Held:
-        """What the client has been sent of each range of which it has been sent everything."""
+        """The rows that the client has, by each range that was sent to its end."""
         begun = ((path, branch.key.group, branch.subscription) for path, branch in self._branches.items())
         positions = {(path, group): each.position for path, group, each in begun if each is not None}
         return {place: position for place, position in positions.items() if position is not None}
@@ -83,7 +83,7 @@ class LiveQuery(Subscriber):
         if reply is not None:
             self._session.reply(reply)
         if not recovered:
-            # The client drops what it has below this range, too.
+            # The client drops the ranges below this one, too.
             self._after = {each: held for each, held in self._after.items() if each[: len(path)] != path}
             return
         backlog = subscription.backlog
@@ -112,7 +112,7 @@ class LiveQuery(Subscriber):
         self._session.tell_delay(subscription.watch.key, self._request.reference)
 
     def _follow(self, path: Path, row: KeyState, resumes: bool) -> None:
-        """Makes what is watched for a row of the range at `path` be what the row names now."""
+        """Watches the range that the row, of the range at `path`, names now, and no other for this row."""
         if len(path) == len(self._steps) or path not in self._branches:
             return
         child = (*path, name_of(row.key))
@@ -131,7 +131,7 @@ class LiveQuery(Subscriber):
                 self._fail(error)
 
     def _next(self, path: Path, row: KeyState) -> AnyKey | None:
-        """What the next step watches for a row; None when the row names nothing that the consumer could see."""
+        """Returns the range that the next step watches for a row; None if it names none that the consumer may see."""
         before = find(self._session.context.stores, row.key.store)
         step = self._steps[len(path)]
         group = before.text_of(seen_by(self._session.caller.consumer, row).row, step.field)
@@ -173,7 +173,7 @@ class LiveQuery(Subscriber):
             session.context.hub.unsubscribe(subscription)
 
     def _prune(self, path: Path) -> None:
-        """Ends what is watched at a path and below."""
+        """Ends the ranges that are watched at a path and below."""
         self._after.pop(path, None)
         branch = self._branches.pop(path, None)
         if branch is None:
