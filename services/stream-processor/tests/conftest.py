@@ -59,8 +59,8 @@ def shipped(contract: Contract) -> Callable[..., Pipeline]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A real Spark session, for batches."""
-    session = start_session(Settings(), "local[2]")
+    """A real Spark session, for batches; it keeps the generated code of the queries of all tests."""
+    session = start_session(Settings(driver_memory="2g"), "local[2]")
     session.conf.set("spark.sql.shuffle.partitions", 2)
     yield session
     session.stop()

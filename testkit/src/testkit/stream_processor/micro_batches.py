@@ -102,8 +102,9 @@ class MicroBatches:
                 self._counted = progress["batchId"]
                 self.outcomes.update(counted(progress))
                 for name in progress["observedMetrics"]:
-                    numbers = observed(progress, name)
-                    self._observations[name].update({key: value or 0 for key, value in numbers.items()})
+                    # Beside numbers there may be the key of a row, for the log.
+                    numbers = {key: value for key, value in observed(progress, name).items() if isinstance(value, int)}
+                    self._observations[name].update(numbers)
         if crash_at is None:
             assert self.outcomes.total() == self._offset, self.outcomes
 
