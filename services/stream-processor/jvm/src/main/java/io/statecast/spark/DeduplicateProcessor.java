@@ -64,8 +64,7 @@ final class DeduplicateProcessor extends StatefulProcessor<String, Row, Row> {
     if (last != known) {
       seen.update(last);
     }
-    Row counting = output.get(output.size() - 1);
-    output.set(output.size() - 1, with(counting, counting.size() - 1, outcomes.row()));
+    output.set(output.size() - 1, outcomes.on(output.get(output.size() - 1)));
     return CollectionConverters.asScala(output.iterator());
   }
 
@@ -74,19 +73,8 @@ final class DeduplicateProcessor extends StatefulProcessor<String, Row, Row> {
   }
 
   private static Row line(Row event, boolean first) {
-    Object[] values = new Object[event.size() + 2];
-    for (int i = 0; i < event.size(); i++) {
-      values[i] = event.get(i);
-    }
+    Object[] values = RowValues.of(event, 2);
     values[event.size()] = first;
-    return RowFactory.create(values);
-  }
-
-  private static Row with(Row row, int field, Object value) {
-    Object[] values = new Object[row.size()];
-    for (int i = 0; i < values.length; i++) {
-      values[i] = i == field ? value : row.get(i);
-    }
     return RowFactory.create(values);
   }
 }

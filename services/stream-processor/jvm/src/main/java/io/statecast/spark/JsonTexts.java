@@ -34,8 +34,8 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * `json_texts(text, shape)`: the object in a JSON text, each value at the end of a path as the text that stands there.
  *
- * <p>The shape is a struct of texts, structs, arrays and maps, which are in the order of their keys; its last field takes the whole text when that is no JSON object,
- * or has a value of another shape, which is null then. A number keeps all its digits; an object or an array where the
+ * <p>The shape is a struct of texts, structs, arrays and maps, which are in the order of their keys; its last field takes
+ * the whole text when that is no JSON object, or has a value of another shape, which is null then. A number keeps all its digits; an object or an array where the
  * shape has a text stays JSON, without the spaces between its parts. Of a name that stands twice the last value counts;
  * names that the shape does not have are left out. Null gives null.
  */

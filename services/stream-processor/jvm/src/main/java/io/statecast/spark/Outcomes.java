@@ -50,6 +50,13 @@ final class Outcomes {
     return any;
   }
 
+  /** The line with these counts in its last field. */
+  Row on(Row line) {
+    Object[] values = RowValues.of(line, 0);
+    values[values.length - 1] = row();
+    return RowFactory.create(values);
+  }
+
   Row row() {
     return RowFactory.create(counts[0], counts[1], counts[2], counts[3], counts[4]);
   }

@@ -162,12 +162,7 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
     if (lines.isEmpty()) {
       lines.add(line(change, at(own(change), NOTHING), null, false));
     }
-    Object[] values = new Object[lines.get(0).size()];
-    for (int i = 0; i < values.length; i++) {
-      values[i] = lines.get(0).get(i);
-    }
-    values[values.length - 1] = outcomes.row();
-    lines.set(0, RowFactory.create(values));
+    lines.set(0, outcomes.on(lines.get(0)));
     return lines;
   }
 
@@ -276,10 +271,7 @@ final class PreviousProcessor extends StatefulProcessor<String, Row, Row> {
   }
 
   private static Object[] widened(Row change, Object previous, boolean applied) {
-    Object[] values = new Object[change.size() + 3];
-    for (int i = 0; i < change.size(); i++) {
-      values[i] = change.get(i);
-    }
+    Object[] values = RowValues.of(change, 3);
     values[change.size()] = previous;
     values[change.size() + 1] = applied;
     return values;

@@ -81,7 +81,7 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
     }
     Row live = rows.get();
     Row known = live == null ? gone.get() : live;
-    Object[] now = known == null ? nothing() : values(known);
+    Object[] now = known == null ? nothing() : RowValues.of(known, 0);
     boolean stood = stands(now);
     Row[] applied = new Row[2];
     Outcomes outcomes = new Outcomes();
@@ -112,14 +112,6 @@ final class TableJoinProcessor extends StatefulProcessor<String, Row, Row> {
     return new Object[] {
       Long.MIN_VALUE, Long.MIN_VALUE, null, null, Long.MIN_VALUE, Long.MIN_VALUE, null, null, 0L
     };
-  }
-
-  private static Object[] values(Row row) {
-    Object[] values = new Object[row.size()];
-    for (int i = 0; i < values.length; i++) {
-      values[i] = row.get(i);
-    }
-    return values;
   }
 
   private boolean isNewer(Row line, Object[] now, int at) {

@@ -80,7 +80,7 @@ final class WindowsProcessor extends StatefulProcessor<String, Row, Row> {
     if (known == null) {
       getHandle().registerTimer(after);
     }
-    Object[] now = known == null ? nothing() : values(known);
+    Object[] now = known == null ? nothing() : RowValues.of(known, 0);
     lines.foreach(
         line -> {
           add(line, now);
@@ -92,7 +92,7 @@ final class WindowsProcessor extends StatefulProcessor<String, Row, Row> {
 
   @Override
   public Iterator<Row> handleExpiredTimer(String key, TimerValues timers, ExpiredTimerInfo timer) {
-    Object[] now = values(windows.get());
+    Object[] now = RowValues.of(windows.get(), 0);
     windows.clear();
     if ((Long) now[ROWS] == 0) {
       return CollectionConverters.asScala(List.<Row>of().iterator());
@@ -129,14 +129,6 @@ final class WindowsProcessor extends StatefulProcessor<String, Row, Row> {
     now[EPOCH] = Long.MIN_VALUE;
     now[SEQUENCE] = Long.MIN_VALUE;
     return now;
-  }
-
-  private static Object[] values(Row row) {
-    Object[] values = new Object[row.size()];
-    for (int i = 0; i < values.length; i++) {
-      values[i] = row.get(i);
-    }
-    return values;
   }
 
   private Row shown(String key, Object[] now, boolean ended) {
