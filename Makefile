@@ -51,7 +51,7 @@ services/stream-processor/jvm/target/.done: services/stream-processor/jvm/pom.xm
 	$(MVN) -f services/stream-processor/jvm/pom.xml package -DskipTests
 	touch $@
 
-# It fits this Java and these jars where they stand, and no others; see operation/class_archive.py.
+# It fits this Java and these jars where they stand, and no others; see run/class_archive.py.
 $(CLASS_ARCHIVE): services/stream-processor/jvm/target/.done $(VENV)/.services
 	$(BIN)/stream-processor archive-classes $(ARCHIVED:%=domains/%.yaml)
 

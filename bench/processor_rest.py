@@ -13,8 +13,8 @@ from bench.results import Metric, combine, percentiles
 from cdc_simulator.domains import domain_names
 from statecast_domains import pipeline_file
 from statecast_domains.directories import pipeline_files
-from stream_processor.operation.output import lag_of
-from stream_processor.operation.topics import Topics, read_records
+from stream_processor.run.output import lag_of
+from stream_processor.run.topics import Topics, read_records
 from stream_processor.settings import Settings
 from testkit.ports import free_ports
 from testkit.service_process import ServiceProcess

@@ -20,9 +20,9 @@ from query_service.storage import stores_file
 from statecast_domains.directories import pipeline_files
 from statecast_domains.errors import PipelineFileError
 from statecast_service.errors import ServiceError, SettingsError
-from stream_processor.definition import pipeline_check
-from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import explain
+from stream_processor.pipeline import compile as pipeline_check
+from stream_processor.pipeline.fields import Contract
+from stream_processor.pipeline.pipeline import explain
 from ws_edge import stores as edge_stores
 
 PIPELINES = Path(__file__).parents[2] / "domains"

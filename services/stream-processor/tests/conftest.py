@@ -15,10 +15,10 @@ import statecast
 from statecast.orders.v1.order_pb2 import OrderChange
 from statecast_domains.directories import pipeline_files
 from statecast_domains.pipeline_file import PipelineFile
-from stream_processor.definition import pipeline_check
-from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline, dead_letter_topic
-from stream_processor.operation.session import start_session
+from stream_processor.pipeline import compile as pipeline_check
+from stream_processor.pipeline.fields import Contract
+from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic
+from stream_processor.run.session import start_session
 from stream_processor.settings import Settings
 from stream_processor.steps.dead_letters import OFFSET
 from stream_processor.steps.flow import written_records

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from statecast.sales.v1.customer_rewards_pb2 import CustomerRewards
 from statecast.sales.v1.invoice_pb2 import CUSTOMER_TYPE_PRIME, Invoice
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.invoice_events import InvoiceEvent, invoice_events, without_duplicates
 from testkit.stream_processor.micro_batches import MicroBatches, pieces

@@ -7,7 +7,7 @@ from pyspark.sql import Row, SparkSession
 
 from statecast.orders.v1.order_pb2 import Order, OrderChange
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import change, order

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from statecast.descriptors import MessageTypes
 from statecast_domains.pipeline_file import PipelineFile
-from stream_processor.definition import pipeline_check
-from stream_processor.definition.contract import Contract
+from stream_processor.pipeline import compile as pipeline_check
+from stream_processor.pipeline.fields import Contract
 from stream_processor.steps.decode import decode
 from stream_processor.steps.functions import Functions
 from testkit.debezium import mariadb_connector, running_connect

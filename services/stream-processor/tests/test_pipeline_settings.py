@@ -15,8 +15,8 @@ from statecast.partitioning import partition_of
 from statecast.sales.v1.customer_rewards_pb2 import CustomerRewards
 from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.operation.queries import MEGABYTE
-from stream_processor.operation.topics import Topics
+from stream_processor.run.queries import MEGABYTE
+from stream_processor.run.topics import Topics
 from stream_processor.settings import Settings
 from testkit.stream_processor.changes import invoice, invoice_change
 from testkit.stream_processor.loyalty import invoice_of

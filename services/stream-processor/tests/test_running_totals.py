@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from statecast.sales.v1.invoice_pb2 import InvoiceChange
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import invoice_change
 from testkit.stream_processor.loyalty import Loyalty, Notifications, invoice_of, loyalty_history

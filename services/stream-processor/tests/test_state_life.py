@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from testkit.ports import free_ports
 from testkit.stream_processor.changes import change, invoice, invoice_change, order

@@ -24,13 +24,13 @@ from statecast_service.errors import ServiceError
 from statecast_service.health import HealthServer
 from statecast_service.logs import configure_logs
 from statecast_service.settings import load_settings
-from stream_processor.definition import pipeline_check
-from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline, explain
 from stream_processor.errors import BrokerLostError, ConfigurationError
 from stream_processor.metrics import Metrics, Readiness
-from stream_processor.operation.plan import check_together
-from stream_processor.operation.status_line import open_status_line
+from stream_processor.pipeline import compile as pipeline_check
+from stream_processor.pipeline.fields import Contract
+from stream_processor.pipeline.pipeline import Pipeline, explain
+from stream_processor.run.plan import check_together
+from stream_processor.run.status_line import open_status_line
 from stream_processor.settings import Settings
 
 # Spark takes seconds to import, and `check` must not wait for it: so each command imports what it needs of it.
@@ -90,8 +90,8 @@ def _read_all(files: Sequence[Path], contract: Contract) -> list[Pipeline]:
 
 
 def _run(files: Sequence[Path], contract: Contract, settings: Settings, options: Namespace) -> None:
-    from stream_processor.operation.run import Runner
-    from stream_processor.operation.session import launch
+    from stream_processor.run.runner import Runner
+    from stream_processor.run.session import launch
 
     launch(settings)
     stopping = Event()
@@ -110,8 +110,8 @@ def _run(files: Sequence[Path], contract: Contract, settings: Settings, options:
 
 
 def _explain(files: Sequence[Path], contract: Contract, settings: Settings, _: Namespace) -> None:
-    from stream_processor.operation.queries import physical_plan
-    from stream_processor.operation.session import start_session, stop
+    from stream_processor.run.queries import physical_plan
+    from stream_processor.run.session import start_session, stop
 
     pipelines = _read_all(files, contract)
     for pipeline in pipelines:
@@ -127,16 +127,16 @@ def _explain(files: Sequence[Path], contract: Contract, settings: Settings, _: N
 
 
 def _archive(files: Sequence[Path], contract: Contract, settings: Settings, _: Namespace) -> None:
-    from stream_processor.operation.class_archive import archive_classes
+    from stream_processor.run.class_archive import archive_classes
 
     archive_classes(_read_all(files, contract), contract, settings)
 
 
 def _accept(files: Sequence[Path], contract: Contract, settings: Settings, _: Namespace) -> None:
-    from stream_processor.operation.checkpoints import open_checkpoints
-    from stream_processor.operation.dead_letters import DeadLetterLimits, read_dead_letters
-    from stream_processor.operation.session import start_session
-    from stream_processor.operation.topics import Topics
+    from stream_processor.run.checkpoints import open_checkpoints
+    from stream_processor.run.letters import DeadLetterLimits, read_dead_letters
+    from stream_processor.run.session import start_session
+    from stream_processor.run.topics import Topics
 
     pipelines = _read_all(files, contract)
     notes = open_checkpoints(settings.checkpoints, partial(start_session, settings))
@@ -149,7 +149,7 @@ def _accept(files: Sequence[Path], contract: Contract, settings: Settings, _: Na
 
 
 def _replay(files: Sequence[Path], contract: Contract, settings: Settings, options: Namespace) -> None:
-    from stream_processor.operation.replay import replay_all
+    from stream_processor.run.replay import replay_all
 
     pipelines = _read_all(files, contract)
     try:

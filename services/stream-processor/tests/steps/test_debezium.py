@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
 from statecast.orders.v1.order_pb2 import ORDER_STATUS_PAID, Order
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.debezium_forms import MESSAGE, UNWRAPPED
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records

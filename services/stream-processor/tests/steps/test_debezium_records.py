@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from statecast.descriptors import MessageTypes
 from statecast_domains.pipeline_file import PipelineFile
-from stream_processor.definition import pipeline_check
-from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline import compile as pipeline_check
+from stream_processor.pipeline.fields import Contract
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions

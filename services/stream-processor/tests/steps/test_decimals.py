@@ -13,9 +13,9 @@ from statecast.descriptors import MessageTypes
 from statecast.state.v1.state_pb2 import StateRecord
 from statecast_domains.errors import PipelineFileError
 from statecast_domains.pipeline_file import PipelineFile
-from stream_processor.definition import pipeline_check
-from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline import compile as pipeline_check
+from stream_processor.pipeline.fields import Contract
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records
 from stream_processor.steps.functions import Functions

@@ -14,7 +14,7 @@ from statecast.change.v1.change_pb2 import (
     OPERATION_UPDATE,
 )
 from statecast.orders.v1.order_pb2 import OrderChange
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.decode import TOMBSTONE, decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions

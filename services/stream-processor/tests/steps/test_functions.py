@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from statecast.descriptors import MessageTypes
 from statecast.orders.v1.order_pb2 import OrderChange
-from stream_processor.definition.contract import Contract
+from stream_processor.pipeline.fields import Contract
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import change, order
 

@@ -10,7 +10,7 @@ from statecast.sales.v1.city_sales_pb2 import CitySales
 from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.store_pb2 import Store
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import invoice, invoice_change

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.sql_functions import ALLOWED, CONSTANTS, check_calls, check_constants
+from stream_processor.pipeline.sql_functions import ALLOWED, CONSTANTS, check_calls, check_constants
 from stream_processor.spark_internals import attempt, attempted, exact
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

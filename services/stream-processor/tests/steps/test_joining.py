@@ -11,8 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from statecast.sales.v1.invoice_with_store_pb2 import InvoiceWithStore
 from statecast.sales.v1.store_pb2 import Store
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.definition.contract import Contract
-from stream_processor.definition.pipeline import Pipeline, RowPipeline
+from stream_processor.pipeline.fields import Contract
+from stream_processor.pipeline.pipeline import Pipeline, RowPipeline
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.projection import join, project
 from testkit.stream_processor.changes import invoice, invoice_change

@@ -11,7 +11,7 @@ from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import OrderChange
 from statecast.state.v1.state_pb2 import StateRecord
 from statecast_domains.errors import PipelineFileError
-from stream_processor.definition.pipeline import LatestPipeline, MembersPipeline, Pipeline
+from stream_processor.pipeline.pipeline import LatestPipeline, MembersPipeline, Pipeline
 from stream_processor.steps.dead_letters import mark_letters
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from statecast.change.v1.change_pb2 import OPERATION_SNAPSHOT
 from statecast.orders.v1.order_pb2 import Order, OrderChange
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import change, order
 from testkit.stream_processor.micro_batches import MicroBatches

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from statecast_domains.errors import PipelineFileError
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 

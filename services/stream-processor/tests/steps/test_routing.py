@@ -10,7 +10,7 @@ from statecast.sales.v1.home_delivery_pb2 import HomeDelivery
 from statecast.sales.v1.invoice_pb2 import CUSTOMER_TYPE_NON_PRIME, DELIVERY_TYPE_HOME_DELIVERY, Invoice, InvoiceChange
 from statecast.sales.v1.loyalty_notification_pb2 import LoyaltyNotification
 from statecast.sales.v1.masked_line_pb2 import MaskedLine
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.changes import invoice, invoice_change

@@ -19,8 +19,8 @@ from pyspark.sql.types import (
 )
 
 from statecast.descriptors import MessageTypes
-from stream_processor.definition.contract import Contract
 from stream_processor.errors import ContractError
+from stream_processor.pipeline.fields import Contract
 from stream_processor.steps.functions import fits, row_type
 from testkit.stream_processor import sales
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.micro_batches import MicroBatches
 from testkit.stream_processor.truncated_positions import (

@@ -17,7 +17,7 @@ from statecast.sales.v1.store_pb2 import Store
 from statecast.sales.v1.store_sales_pb2 import StoreSales
 from statecast.sales.v1.store_with_sales_pb2 import StoreWithSales
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.dead_letters import REASON, TOPIC
 from stream_processor.steps.functions import Functions
 from testkit.stream_processor.micro_batches import EPOCH, MicroBatches, pieces

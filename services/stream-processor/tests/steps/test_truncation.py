@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from statecast.state.v1.state_pb2 import StateRecord
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.dead_letters import REASON
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes, written_records

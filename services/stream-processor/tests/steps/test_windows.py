@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from statecast.sales.v1.hourly_sales_pb2 import HourlySales
 from statecast.sales.v1.invoice_pb2 import InvoiceChange
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.decode import decode
 from stream_processor.steps.flow import checked_changes
 from stream_processor.steps.functions import Functions

@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.pipeline import Pipeline, source_topics_of
+from stream_processor.pipeline.pipeline import Pipeline, source_topics_of
 from stream_processor.steps.flow import written_records
 from stream_processor.steps.functions import Functions
 from stream_processor.steps.outcomes import counted, observed

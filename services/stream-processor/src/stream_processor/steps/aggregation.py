@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.types import DataType, DecimalType, LongType
 
-from stream_processor.definition.pipeline import (
+from stream_processor.pipeline.pipeline import (
     WINDOW_FIELDS,
     AggregatePipeline,
     SummingPipeline,

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType, StringType
 
 from statecast_domains.errors import PipelineFileError
-from stream_processor.definition.decimals import decimal_of
-from stream_processor.definition.pipeline import (
+from stream_processor.pipeline.decimals import decimal_of
+from stream_processor.pipeline.pipeline import (
     Aggregate,
     AggregateFunction,
     SummingPipeline,

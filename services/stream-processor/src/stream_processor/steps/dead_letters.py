@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.pipeline import Pipeline, dead_letter_topic, inputs_of
+from stream_processor.pipeline.pipeline import Pipeline, dead_letter_topic, inputs_of
 from stream_processor.steps.projection import KEY_MATCHES
 
 REASON = "statecast-reason"

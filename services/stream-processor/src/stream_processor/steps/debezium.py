@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from stream_processor.definition.contract import kind
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.fields import kind
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.debezium_forms import (
     OPERATIONS,
     column_names,

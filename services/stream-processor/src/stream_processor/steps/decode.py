@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from pyspark.sql.types import BooleanType, DataType, NumericType, StringType, TimestampType
 
 from statecast_domains.sections import TriggerSection
-from stream_processor.definition.pipeline import Pipeline, RoutePipeline
+from stream_processor.pipeline.pipeline import Pipeline, RoutePipeline
 from stream_processor.steps.debezium import decode_debezium
 from stream_processor.steps.event_rows import decode_events
 from stream_processor.steps.functions import Functions, row_type

@@ -7,7 +7,7 @@ checkpoint, as the offsets are: each record counts once (ADR 0044).
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.pipeline import AggregatePipeline, KeyPipeline, Pipeline
+from stream_processor.pipeline.pipeline import AggregatePipeline, KeyPipeline, Pipeline
 from stream_processor.spark_internals import deduplicate
 from stream_processor.steps.aggregation import signed
 from stream_processor.steps.contributions import parts_of

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.functions import Functions, row_type
 from stream_processor.steps.table_rows import DECODED, READERS, value_problem
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.contract import FieldPath, Kind, kind
-from stream_processor.definition.pipeline import (
+from stream_processor.pipeline.fields import FieldPath, Kind, kind
+from stream_processor.pipeline.pipeline import (
     AggregatePipeline,
     KeyPipeline,
     Pipeline,

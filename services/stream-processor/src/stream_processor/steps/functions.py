@@ -1,6 +1,6 @@
 """The Java functions of jvm/ as columns of one Spark session, and messages as Spark types, those of spark-protobuf.
 
-A text that is a decimal (definition/decimals.py) is one in Spark, too.
+A text that is a decimal (pipeline/decimals.py) is one in Spark, too.
 """
 
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql import types as T  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.contract import TIMESTAMP, Contract
-from stream_processor.definition.decimals import decimal_of
 from stream_processor.errors import ContractError
+from stream_processor.pipeline.decimals import decimal_of
+from stream_processor.pipeline.fields import TIMESTAMP, Contract
 from stream_processor.spark_internals import java_column
 
 _UINT64 = T.DecimalType(20, 0)

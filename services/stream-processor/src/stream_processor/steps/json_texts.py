@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
-from stream_processor.definition.contract import kind
+from stream_processor.pipeline.fields import kind
 from stream_processor.spark_internals import json_texts
 
 MALFORMED = "__malformed"

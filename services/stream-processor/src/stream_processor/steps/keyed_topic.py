@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from statecast_domains.sections import ProducerSection
-from stream_processor.definition.pipeline import KeyPipeline, StatefulPipeline
+from stream_processor.pipeline.pipeline import KeyPipeline, StatefulPipeline
 from stream_processor.spark_internals import partition_keys
 from stream_processor.steps.dead_letters import HEADERS, LETTER, explode_lines, letter_key
 from stream_processor.steps.functions import Functions

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.pipeline import Pipeline, RoutePipeline
+from stream_processor.pipeline.pipeline import Pipeline, RoutePipeline
 from stream_processor.steps.log_positions import INCREMENTAL
 from stream_processor.steps.projection import KEY_MATCHES
 from stream_processor.steps.record_keys import is_in_a_group

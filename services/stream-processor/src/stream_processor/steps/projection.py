@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from pyspark.sql.types import IntegralType, StringType
 
 from statecast_domains.errors import PipelineFileError
-from stream_processor.definition.pipeline import Pipeline, PipelineBase, RoutePipeline, RowPipeline
+from stream_processor.pipeline.pipeline import Pipeline, PipelineBase, RoutePipeline, RowPipeline
 from stream_processor.spark_internals import attempt, attempted, exact, pattern_problem
 from stream_processor.steps.functions import Functions, filled, fits, row_type
 from stream_processor.steps.record_keys import single

@@ -6,8 +6,8 @@ from functools import partial, reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.contract import FieldPath, KeyPaths
-from stream_processor.definition.pipeline import (
+from stream_processor.pipeline.fields import FieldPath, KeyPaths
+from stream_processor.pipeline.pipeline import (
     AggregatePipeline,
     JoinSide,
     KeyPipeline,

@@ -8,7 +8,7 @@ has no such batches, so it is refused for these (ADR 0032).
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.pipeline import TotalsPipeline
+from stream_processor.pipeline.pipeline import TotalsPipeline
 from stream_processor.spark_internals import running_totals
 from stream_processor.steps.aggregation import difference, is_beyond, numbers, paired
 from stream_processor.steps.contributions import parts_of

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.pipeline import JoinSide, TableJoinPipeline
+from stream_processor.pipeline.pipeline import JoinSide, TableJoinPipeline
 from stream_processor.spark_internals import table_join
 from stream_processor.steps.dead_letters import LETTER, is_letter, letter_key
 from stream_processor.steps.functions import Functions

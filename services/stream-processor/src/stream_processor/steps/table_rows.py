@@ -8,7 +8,7 @@ from google.protobuf.descriptor import Descriptor
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 
-from stream_processor.definition.pipeline import Pipeline
+from stream_processor.pipeline.pipeline import Pipeline
 from stream_processor.steps.foreign_forms import key_form, value_form
 from stream_processor.steps.functions import Functions, row_type
 from stream_processor.steps.json_rows import read_rows

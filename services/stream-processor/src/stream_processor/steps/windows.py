@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.types import DataType
 
-from stream_processor.definition.pipeline import AggregatePipeline, Pipeline, Window
+from stream_processor.pipeline.pipeline import AggregatePipeline, Pipeline, Window
 from stream_processor.spark_internals import window_sums
 from stream_processor.steps.record_keys import NUL, RFC3339, at
 

@@ -1,0 +1,203 @@
+"""Follows the directories of a run: starts the pipelines of new files, and those of changed files again."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import structlog
+from confluent_kafka import KafkaException
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from statecast.descriptors import MessageTypes
+from statecast_domains.directories import pipeline_files
+from statecast_domains.errors import DomainFileError
+from statecast_service.errors import ServiceError
+from statecast_service.watched_files import Settled, content_of, state_of
+from stream_processor.errors import CheckpointsUnusableError, TooFewSlotsError, TopicsMissingError
+from stream_processor.metrics import Metrics
+from stream_processor.pipeline import compile as pipeline_check
+from stream_processor.pipeline.fields import Contract
+from stream_processor.pipeline.pipeline import Pipeline
+from stream_processor.run.admission import RefusedFiles
+from stream_processor.run.checkpoints import Checkpoints, claim
+from stream_processor.run.letters import DeadLetterLimits
+from stream_processor.run.plan import (
+    QueryPlan,
+    access_of,
+    begun,
+    check_together,
+    plan,
+    slots_needed,
+    topics_of,
+)
+from stream_processor.run.starts import Starts, Waiting
+from stream_processor.run.topics import Topics, check_kept, with_record_limits
+from stream_processor.settings import Settings
+
+log = structlog.get_logger()
+
+Content = bytes | str
+
+
+class PipelineDirectories:
+    """Follows the files in the directories: tells those that have come or changed since their pipelines began."""
+
+    def __init__(self, directories: Sequence[Path], running: Sequence[Path], settings: Settings) -> None:
+        """`running` are the files of the pipelines that the run began with."""
+        self._directories = directories
+        self._settled = Settled(lambda: (self._read(directories), state_of(settings.descriptors)))
+        self._running: dict[Path, Content] = {file: content_of(file) for file in running if self.follows(file)}
+        self._gone: set[Path] = set()
+
+    def follows(self, file: Path) -> bool:
+        """Whether the file is in one of the directories."""
+        return any(file.is_relative_to(directory) for directory in self._directories)
+
+    def changed(self) -> list[Path] | None:
+        """The files that are not run as they are now, when anything has changed; None without a change."""
+        if (news := self._settled.news()) is None:
+            return None
+        contents, _ = news
+        for file in self._running.keys() - contents.keys() - self._gone:
+            log.warning("the file is gone; its pipeline goes on until the process is started anew", file=str(file))
+        self._gone = {*self._running} - {*contents}
+        return [file for file, content in contents.items() if self._running.get(file) != content]
+
+    def taken(self, file: Path) -> None:
+        """Notes that the pipeline of the file is run as the file is now."""
+        if self.follows(file):
+            self._running[file] = content_of(file)
+
+    @staticmethod
+    def _read(directories: Sequence[Path]) -> dict[Path, Content]:
+        contents: dict[Path, Content] = {}
+        for directory in directories:
+            with suppress(DomainFileError):  # it is empty now
+                contents |= {file: content_of(file) for file in pipeline_files([directory])}
+        return contents
+
+
+@dataclass
+class Additions:
+    """Starts the pipelines of new files, and those of changed files again, one after the other; touches no other query.
+
+    A file that is refused is logged once, and so is a file with a pipeline that does not fit beside the others; the
+    pipeline that ran from it before goes on. A pipeline without its topics is looked at again: such are `pending` at
+    the start, too. `slots` returns the number of task slots. A real-time query that does not find its own slots ends at
+    once, so a pipeline that needs more slots than there are waits for the next start of the process.
+    """
+
+    directories: PipelineDirectories
+    refused: RefusedFiles
+    pipelines: list[Pipeline]
+    plans: list[QueryPlan]
+    starts: Starts
+    topics: Topics
+    limits: DeadLetterLimits
+    checkpoints: Checkpoints
+    settings: Settings
+    metrics: Metrics
+    slots: Callable[[], int]
+    prepare: Callable[[QueryPlan, Contract], DataStreamWriter]
+    pending: list[Path] = field(default_factory=list)
+    _contract: Contract | None = field(default=None, init=False)
+
+    def look(self) -> list[QueryPlan]:
+        """Has the pipelines started that may start, and returns their queries.
+
+        May block for seconds; the queries run meanwhile.
+        """
+        if (changed := self.directories.changed()) is not None:
+            self._contract = None
+            unfollowed = [file for file in self.pending if not self.directories.follows(file)]
+            self.pending = [*changed, *unfollowed]
+            self.refused.keep(lambda file: file in changed or not self.directories.follows(file))
+        files, self.pending = self.pending, []
+        fit = bool(files) and self._fit_together(files)
+        added: list[QueryPlan] = []
+        for file in files:
+            with self._refusing(file):
+                added += self._take(file, fit)
+        return added
+
+    def _fit_together(self, files: Sequence[Path]) -> bool:
+        """Whether the pipelines of all these files fit each other and the others that run."""
+        try:
+            pipelines = [pipeline_check.read(file, self._current_contract()) for file in files]
+            check_together([*(each for each in self.pipelines if Path(each.file) not in files), *pipelines])
+        except ServiceError:  # each file is checked alone then, and tells its reason
+            return False
+        return True
+
+    def _current_contract(self) -> Contract:
+        if self._contract is None:  # what is mounted may have more messages than when the run began
+            self._contract = Contract(self.settings.with_descriptors(MessageTypes.read).descriptor_set)
+        return self._contract
+
+    def _take(self, file: Path, fits: bool) -> list[QueryPlan]:
+        pipeline = pipeline_check.read(file, self._current_contract())
+        before = next((each for each in self.pipelines if Path(each.file) == file), None)
+        is_same = before is not None and before.definition == pipeline.definition
+        if is_same and pipeline.name not in self.starts.stopped:  # a file that is written anew starts what is stopped
+            self._note(file)
+            return []
+        # What all readers of a source must say, such as its epoch, changes in all their files at once.
+        if not fits:
+            check_together([*(each for each in self.pipelines if each is not before), pipeline])
+        if (missing := self.topics.missing(access_of([pipeline]))) is not None:
+            raise TopicsMissingError(missing)
+        [pipeline] = with_record_limits([pipeline], self.topics.max_record_bytes)
+        check_kept([pipeline], self.topics.config)
+        plans, old = self._planned(pipeline), [each for each in self.plans if each.pipeline == before]
+        beside = [each for each in self.plans if each not in old]
+        needed, offered = slots_needed([*beside, *plans]), self.slots()
+        if needed > offered:
+            raise TooFewSlotsError(f"there are {offered} task slots and {needed} are needed: start the process anew")
+        highest = self.topics.highest_epoch
+        plans = [replace(each, epoch=claim(self.checkpoints, each, highest)) for each in plans]
+        waiting = [Waiting(each, self.prepare(each, self._current_contract())) for each in plans]
+        is_new = [each.name for each in plans if not self.checkpoints.exists(each.name)]
+        self._forget(before, old)
+        self.starts.add(waiting, partial(is_new.__contains__), self.topics.readable_ends)
+        self._note(file)
+        self.limits.add(pipeline)
+        self.pipelines.append(pipeline)
+        self.plans[:] = [*beside, *plans]
+        self.metrics.slots.set(needed)
+        event = "a pipeline is new" if before is None else "a pipeline has changed"
+        log.info(event, file=str(file), pipeline=pipeline.name)
+        return plans
+
+    def _planned(self, pipeline: Pipeline) -> list[QueryPlan]:
+        states = self.topics.states(topics_of([pipeline]))
+        partitions = {name: each.partitions for name, each in states.items()}
+        plans = plan([pipeline], partitions, self.settings.checkpoint_interval)
+        return [each.at(states) for each in begun(plans, self.topics.starts)]
+
+    def _forget(self, before: Pipeline | None, plans: Sequence[QueryPlan]) -> None:
+        """Stops the queries of a pipeline that another one replaces."""
+        if before is None:
+            return
+        self.starts.forget([each.name for each in plans])
+        self.limits.remove(before)
+        self.pipelines.remove(before)
+
+    def _note(self, file: Path) -> None:
+        self.directories.taken(file)
+        self.refused.keep(lambda other: other != file)
+
+    @contextmanager
+    def _refusing(self, file: Path) -> Iterator[None]:
+        try:
+            yield
+        except (ServiceError, KafkaException, PySparkException) as error:
+            self.refused.refuse(file, error)
+            if isinstance(error, _PASSING):
+                self.pending.append(file)
+
+
+_PASSING = (TopicsMissingError, CheckpointsUnusableError, KafkaException)
+"""Errors that may be over at the next look, although no file changes."""

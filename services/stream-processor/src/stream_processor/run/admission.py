@@ -1,0 +1,65 @@
+"""Refuses the files of pipelines that cannot run, so that the others can."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+
+from statecast_service.errors import ServiceError
+from stream_processor.errors import ConfigurationError
+from stream_processor.metrics import Metrics
+from stream_processor.pipeline import compile as pipeline_check
+from stream_processor.pipeline.fields import Contract
+from stream_processor.pipeline.pipeline import Pipeline
+from stream_processor.run.plan import check_together
+
+log = structlog.get_logger()
+
+
+class RefusedFiles:
+    """The files that are not run as they are, each with the reason: logged once, counted, and told on /readyz."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.errors: dict[Path, Exception] = {}
+        self._metrics = metrics
+
+    @contextmanager
+    def refusing(self, file: Path) -> Iterator[None]:
+        """Refuses the file when the block raises ServiceError; other errors pass."""
+        try:
+            yield
+        except ServiceError as error:
+            self.refuse(file, error)
+
+    def refuse(self, file: Path, error: Exception) -> None:
+        """Notes that the file is refused for this error."""
+        if str(self.errors.get(file)) != str(error):
+            log.error("the pipeline is not started; the others go on", file=str(file), reason=str(error))
+        self.errors[file] = error
+        self._metrics.refused_files.set(len(self.errors))
+
+    def keep(self, is_kept: Callable[[Path], bool]) -> None:
+        """Forgets the other files, which have gone or run now."""
+        self.errors = {file: error for file, error in self.errors.items() if is_kept(file)}
+        self._metrics.refused_files.set(len(self.errors))
+
+    def check_any_left(self, pipelines: Collection[object]) -> None:
+        """Raises the first error when no pipeline is left to run."""
+        if not pipelines:
+            raise next(iter(self.errors.values()), ConfigurationError("there is no pipeline"))
+
+    def notes(self) -> list[str]:
+        """Returns a line for people about each file."""
+        return [f"{file} is refused: {error}" for file, error in self.errors.items()]
+
+
+def sound_pipelines(files: Sequence[Path], contract: Contract, refused: RefusedFiles) -> list[Pipeline]:
+    """Returns the pipelines of those of the files that can run side by side; each is checked beside those before it."""
+    sound: list[Pipeline] = []
+    for file in files:
+        with refused.refusing(file):
+            pipeline = pipeline_check.read(file, contract)
+            check_together([*sound, pipeline])
+            sound.append(pipeline)
+    return sound

@@ -1,0 +1,292 @@
+"""Plans the queries of pipelines, one each, and their task slots."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from zlib import crc32
+
+from statecast_domains.errors import PipelineFileError
+from statecast_domains.sections import TriggerSection
+from statecast_domains.source_sections import SourceSection
+from stream_processor.errors import TooFewSlotsError
+from stream_processor.pipeline.pipeline import (
+    AggregatePipeline,
+    LatestPipeline,
+    MembersPipeline,
+    Pipeline,
+    RoutePipeline,
+    RowPipeline,
+    TableJoinPipeline,
+    TotalsPipeline,
+    dead_letter_topic,
+    inputs_of,
+    source_topics_of,
+)
+
+MICRO_BATCH_SLOTS = 2
+"""Task slots shared by micro-batch queries that run alone; their tasks end, so that fewer slots only slow them."""
+
+CHECKPOINT_SPREAD = 0.2
+"""By which part of the interval the checkpoints of queries differ at most."""
+MIN_CHECKPOINT = timedelta(seconds=5)
+"""Spark's least interval."""
+
+GROWN = (
+    "only the order of offsets says which row of a key is the newest, and there is none between partitions, so keys "
+    "that have moved would keep old rows; write the rows to a new topic with so many partitions, and read that by a "
+    "pipeline with a new name and sink"
+)
+START_ANEW = "the process has the rows that stood there before; start it anew"
+NEW_SINK = "its keys stand in other partitions than readers look for them; give the pipeline a new name and sink"
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """A topic as it is at a moment. `id` is Kafka's; a topic that was deleted and made anew has another one."""
+
+    id: str
+    partitions: int
+
+
+UNSEEN = TopicState("", 0)
+"""The state of a topic that the ACLs hide."""
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """The streaming query of a pipeline, which writes the dead letters of its sources, too.
+
+    A table join has two `source_topics`; `source_partitions` are those of all. `shuffles` of `shuffle_partitions` each
+    follow upon the source: one by the rows, for an aggregate another by the groups, none for a pipeline that keeps no
+    state. `tasks` run at once, for good in real-time mode. `epoch` is the life of the checkpoint. Without a checkpoint
+    the query begins at `starts`, offsets by partition, or at the beginning. `topics` are those that it reads, and its
+    sink, as they were when it was planned.
+    """
+
+    name: str
+    pipeline: Pipeline
+    source_topics: tuple[str, ...]
+    sink_topic: str
+    trigger: TriggerSection
+    source_partitions: int
+    shuffle_partitions: int
+    shuffles: int = 0
+    epoch: int = 0
+    starts: Mapping[int, int] | None = None
+    sink_partitions: int = 0
+    topics: Mapping[str, TopicState] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> int:
+        return self.source_partitions + self.shuffles * self.shuffle_partitions
+
+    @property
+    def counts(self) -> bool:
+        """Whether its sequences are its own or offsets: their epoch begins anew with each checkpoint."""
+        by_offset = self.shuffles > 0 and self.pipeline.ordered_by_offset
+        keeps_events = self.pipeline.events and isinstance(self.pipeline, LatestPipeline | MembersPipeline)
+        return by_offset or keeps_events or isinstance(self.pipeline, AggregatePipeline | TableJoinPipeline)
+
+    @property
+    def realtime(self) -> bool:
+        return self.trigger.mode == "realtime"
+
+    @property
+    def checkpoint(self) -> timedelta:
+        """The time between its checkpoints in real-time mode: its file's, less a part of it that its name decides.
+
+        Spark plans a query anew after each. With one interval, queries that start together would wait for each other
+        then, each time.
+        """
+        share = crc32(self.name.encode()) % 1000 / 1000
+        return max(self.trigger.checkpoint * (1 - share * CHECKPOINT_SPREAD), MIN_CHECKPOINT)
+
+    @property
+    def joined_topics(self) -> list[str]:
+        """Returns the keyed topics that are looked up as tables."""
+        joins = self.pipeline.joins if isinstance(self.pipeline, RowPipeline) else ()
+        return list(dict.fromkeys(join.topic for join in joins))
+
+    @property
+    def by_offset(self) -> list[str]:
+        """Returns the source topics with offsets that order the rows of its state."""
+        readings = inputs_of(self.pipeline) if self.shuffles else ()
+        return [read.source_topic for read in readings if read.ordered_by_offset]
+
+    def at(self, topics: Mapping[str, TopicState]) -> "QueryPlan":
+        """Returns the plan with those of the topics that are its own."""
+        own = [*self.source_topics, *self.joined_topics, self.sink_topic]
+        return replace(self, topics={name: topics[name] for name in own})
+
+    def fixed_partitions(self, topic: str) -> str | None:
+        """Returns why a topic of the query must keep its number of partitions, and the remedy.
+
+        Returns None if it may have more.
+        """
+        if topic in self.by_offset:
+            return GROWN
+        if topic in self.joined_topics:
+            return START_ANEW
+        return NEW_SINK if topic == self.sink_topic and self.shuffle_partitions else None
+
+
+def topics_of(pipelines: Sequence[Pipeline]) -> set[str]:
+    """Every topic that must exist before the pipelines start."""
+    sources = {topic for pipeline in pipelines for topic in source_topics_of(pipeline)}
+    sinks = {pipeline.sink_topic for pipeline in pipelines}
+    tables = {join.topic for pipeline in pipelines if isinstance(pipeline, RowPipeline) for join in pipeline.joins}
+    return sources | sinks | tables | {dead_letter_topic(topic) for topic in sources}
+
+
+def access_of(pipelines: Sequence[Pipeline]) -> dict[str, set[str]]:
+    """Returns the operations, by Kafka's names, that the ACLs of each of these topics must allow."""
+    # Sinks are read for the metrics of what is written, dead letters to count them.
+    access = {topic: {"Read"} for topic in topics_of(pipelines)}
+    for each in pipelines:
+        access[each.sink_topic] |= {"Write", "DescribeConfigs"}
+        for read in inputs_of(each):
+            access[dead_letter_topic(read.source_topic)] |= {"Write", "DescribeConfigs"}
+            # The compaction matters of a table, of events, and of changes to a pipeline that keeps their rows.
+            if read.table is not None or read.events or read.shuffles:
+                access[read.source_topic] |= {"DescribeConfigs"}
+    return access
+
+
+def check_together(pipelines: Sequence[Pipeline]) -> None:
+    """Raises PipelineFileError if pipelines that are fine alone cannot run side by side."""
+    names: dict[str, str] = {}
+    sinks: dict[str, str] = {}
+    for pipeline in pipelines:
+        sink = pipeline.definition.sink
+        if (other := names.setdefault(pipeline.name, pipeline.file)) != pipeline.file:
+            raise PipelineFileError(pipeline.file, "name", f"{pipeline.name} is also the name of {other}")
+        if (other := sinks.setdefault(sink.topic, pipeline.file)) != pipeline.file:
+            raise PipelineFileError(pipeline.file, "sink.topic", f"{sink.topic} is also written by {other}")
+    readings = [read for pipeline in pipelines for read in inputs_of(pipeline)]
+    _check_one_form(readings)
+    for pipeline in pipelines:
+        readers = [each for each in readings if each.source_topic == pipeline.sink_topic]
+        if any(each.table is None and not each.events for each in readers):
+            problem = "is a source topic; a keyed topic holds no changes: its readers say source.format: table"
+            raise PipelineFileError(pipeline.file, "sink.topic", problem)
+        for reader in readers:
+            _check_chained(pipeline, reader)
+    _check_no_cycle(pipelines)
+
+
+def _check_one_form(readings: Sequence[Pipeline]) -> None:
+    """Raises PipelineFileError if two read the same topic as different things."""
+    sources: dict[str, SourceSection] = {}
+    for each in readings:
+        source = each.definition.source
+        first = sources.setdefault(source.topic, source)
+        for key in ("message", "format", "values", "epoch"):
+            if (agreed := getattr(first, key)) != getattr(source, key):
+                problem = f"is {agreed} of {source.topic}, by another file"
+                raise PipelineFileError(each.file, f"{each.section}.{key}", problem)
+
+
+def _check_chained(writer: Pipeline, reader: Pipeline) -> None:
+    """Raises PipelineFileError if `reader` cannot read, as a table or events, the topic that `writer` writes."""
+    for key, problem in _misread_sink(writer, reader):
+        raise PipelineFileError(reader.file, f"{reader.section}.{key}", problem)
+
+
+def _misread_sink(writer: Pipeline, reader: Pipeline) -> Iterator[tuple[str, str]]:
+    values = reader.definition.source.row_values
+    if isinstance(writer, RoutePipeline | TotalsPipeline):
+        if not reader.events:
+            yield "topic", f"is a plain topic, which {writer.name} writes: it holds no table but events"
+        if values != "protobuf":
+            yield "values", f"is {values}, but {writer.name} writes protobuf there"
+        if reader.deduplicate is None:
+            yield "deduplicate", f"is missing: after a crash {writer.name} writes records again"
+    else:
+        if reader.events:
+            yield "format", f"is events, but {writer.name} keeps rows there: read them by format: table"
+        if values != "state-record":
+            yield "values", f"is {values}, but {writer.name} writes state-records there"
+    if reader.row.full_name != writer.sink.full_name:
+        yield "message", f"is {reader.row.full_name}, but {writer.name} writes {writer.sink.full_name} there"
+
+
+def _check_no_cycle(pipelines: Sequence[Pipeline]) -> None:
+    """Raises PipelineFileError, which names the cycle, if a pipeline reads a result of its own output."""
+    writers = {each.sink_topic: each for each in pipelines}
+    for pipeline in pipelines:
+        chains = [[pipeline]]
+        while chains:
+            chain = chains.pop()
+            for read in inputs_of(chain[0]):
+                before = writers.get(read.source_topic)
+                if before is pipeline:
+                    names = " → ".join(each.name for each in (*chain, chain[0]))
+                    raise PipelineFileError(pipeline.file, "source.topic", f"is what comes of its own sink: {names}")
+                if before is not None and before not in chain:
+                    chains.append([before, *chain])
+
+
+def plan(
+    pipelines: Sequence[Pipeline], partitions: Mapping[str, int], checkpoint: timedelta | None = None
+) -> list[QueryPlan]:
+    """Returns the queries, by the number of partitions of each topic; `checkpoint` overrides the files' intervals."""
+    plans = []
+    for pipeline in pipelines:
+        sources, sink = source_topics_of(pipeline), pipeline.sink_topic
+        taken = sum(partitions[each] for each in sources)
+        counts = taken, partitions[sink] if pipeline.shuffles else 0, pipeline.shuffles
+        planned = QueryPlan(pipeline.name, pipeline, sources, sink, _trigger(pipeline, checkpoint), *counts)
+        plans.append(replace(planned, sink_partitions=partitions[sink]))
+    return plans
+
+
+def _trigger(pipeline: Pipeline, checkpoint: timedelta | None) -> TriggerSection:
+    trigger = pipeline.definition.trigger
+    if checkpoint is None or trigger.mode != "realtime":
+        return trigger
+    return trigger.model_copy(update={"checkpoint": checkpoint})
+
+
+def begun(plans: Sequence[QueryPlan], starts: Callable[[str, str], dict[int, int] | None]) -> list[QueryPlan]:
+    """The plans with where each begins without a checkpoint; `starts` is that of Topics. May raise KafkaException.
+
+    Those that begin in one way at one topic begin at the same records.
+    """
+    offsets = {way: starts(*way) for way in {_way(each) for each in plans}}
+    return [replace(each, starts=offsets[_way(each)]) for each in plans]
+
+
+def _way(plan: QueryPlan) -> tuple[str, str]:
+    return plan.source_topics[0], plan.pipeline.definition.source.starting_offsets
+
+
+def choose_master(master: str, slots: int, cores: int, spare: int = 0) -> str:
+    """Returns the master to use: `master` as set, or `local[slots + spare]`.
+
+    Raises TooFewSlotsError if a local one is small. `cores` is the meaning of `*` in `local[*]`. How many slots a
+    cluster gives is known when its executors have come.
+    """
+    if not master:
+        return f"local[{slots + spare}]"
+    local = _LOCAL.fullmatch(master)
+    if local is not None:
+        offered = {None: 1, "*": cores}.get(local[1]) or int(local[1])
+        if offered < slots:
+            raise TooFewSlotsError(
+                f"STREAM_PROCESSOR_MASTER: {master} gives {offered} task slots, the pipelines need {slots}: "
+                f"leave it empty or set local[{slots}]"
+            )
+    return master
+
+
+def slots_needed(plans: Sequence[QueryPlan]) -> int:
+    """The slots that the queries take when all their tasks run, since real-time tasks fail that find one too few.
+
+    So the tasks of micro-batch queries count, too, when real-time queries run beside them: they take every slot that is
+    free, and one that a real-time query leaves between two of its batches is not given back in time.
+    """
+    if any(each.realtime for each in plans):
+        return sum(each.tasks for each in plans)
+    return MICRO_BATCH_SLOTS if plans else 1

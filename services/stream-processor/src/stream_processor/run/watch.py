@@ -1,0 +1,229 @@
+"""Watches the running queries: whether each runs, and Spark's reports of it as metrics."""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+from pyspark.sql.streaming.query import StreamingQuery
+
+from stream_processor.errors import SparkLostError
+from stream_processor.metrics import Metrics, Readiness
+from stream_processor.pipeline.pipeline import inputs_of
+from stream_processor.run.plan import QueryPlan
+from stream_processor.run.snapshots import Snapshots
+from stream_processor.spark_internals import JVM_LOST
+from stream_processor.steps.outcomes import NEWER, STATE, WITHHELD, counted, observed
+from stream_processor.steps.windows import WINDOWS
+
+log = structlog.get_logger()
+
+_JVM_ENDED = "Spark's JVM has ended; its own last words are above"
+BACKWARDS = "records were left out by their place, although their time is newer"
+ANOTHER_LOG = (
+    "the log began anew or another one goes on; raise source.epoch and have the tables read again by a snapshot"
+)
+TWO_PARTITIONS = "a key comes on two partitions, whose offsets tell no order; give all producers one partitioner"
+TOO_LARGE = "results are withheld, which their topic or their field cannot hold; their keys have tombstones"
+FRESH_S = 0.2
+COMMIT_STEPS = ("walCommit", "commitOffsets")
+
+Ends = Mapping[int, int]
+"""The end offset of each partition of a topic."""
+
+
+def _checkpoint_ms(progress: Mapping[str, Any]) -> float:
+    """The write-ahead and commit logs, and the stores' commits, which the partitions make side by side."""
+    logs = sum(progress["durationMs"].get(step, 0) for step in COMMIT_STEPS)
+    stores = sum(each["commitTimeMs"] / max(each["numShufflePartitions"], 1) for each in progress["stateOperators"])
+    return float(logs + stores)
+
+
+def _end_offsets(progress: Mapping[str, Any]) -> dict[str, dict[int, int]]:
+    """Where the batch ended in its sources, each a topic; nothing of one of which Spark does not say."""
+    ends = [json.loads(source["endOffset"]) or {} for source in progress["sources"]]
+    return {
+        topic: {int(number): offset for number, offset in partitions.items()}
+        for topics in ends
+        for topic, partitions in topics.items()
+    }
+
+
+@contextmanager
+def living_spark() -> Iterator[None]:
+    """Raises SparkLostError when Spark's JVM has ended, which any call of the block shows."""
+    try:
+        yield
+    except JVM_LOST as error:
+        raise SparkLostError(_JVM_ENDED) from error
+
+
+@dataclass
+class RunningTasks:
+    """How many tasks of a query executors have started and not ended.
+
+    `ask` returns them by the run ids of the queries; it is asked for all at once, so that a look at many queries does
+    not take many times as long. `clock` gives seconds.
+    """
+
+    ask: Callable[[], Mapping[str, int]]
+    clock: Callable[[], float] = time.monotonic
+    _by_run: Mapping[str, int] = field(default_factory=dict, init=False)
+    _asked: float = field(default=-math.inf, init=False)
+
+    def of(self, query: StreamingQuery) -> int:
+        """Returns the number, which is FRESH_S old at most. Raises JVM_ERRORS as `ask` does."""
+        if self.clock() - self._asked >= FRESH_S:
+            self._by_run, self._asked = self.ask(), self.clock()
+        return self._by_run.get(str(query.runId), 0)
+
+
+@dataclass
+class WatchedQuery:
+    """One query and the facts known of it; `clock` gives seconds since 1970.
+
+    A real-time query has started once all its tasks ran at the same time; a micro-batch query, once it has finished a
+    batch or waits for data. Between two real-time batches the tasks end and start again, which is no second start.
+    """
+
+    plan: QueryPlan
+    query: StreamingQuery
+    tasks: Callable[[StreamingQuery], int]
+    metrics: Metrics
+    snapshots: Snapshots = field(default_factory=Snapshots)
+    clock: Callable[[], float] = time.time
+    started: bool = field(default=False, init=False)
+    checkpointed: Mapping[str, Ends] = field(default_factory=dict, init=False)
+    """The offset of each partition of a source at which a replay would begin, by the last checkpoint of this run."""
+    _batch: int = field(default=-1, init=False)
+    _begun: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begun = self.clock()
+
+    @property
+    def ran_s(self) -> float:
+        """The seconds since it was started."""
+        return self.clock() - self._begun
+
+    def has_checkpointed(self, sources: Mapping[str, Ends]) -> bool:
+        """Whether the last checkpoint of this run holds the sources up to these ends."""
+        return all(
+            self.checkpointed.get(topic, {}).get(partition, 0) >= end
+            for topic, ends in sources.items()
+            for partition, end in ends.items()
+        )
+
+    def failure(self) -> str | None:
+        """Why the query has ended; None while it is active. Raises SparkLostError when all of Spark has ended."""
+        with living_spark():
+            return None if self.query.isActive else _reason(self.query)
+
+    def look(self) -> None:
+        """Updates `started` and the metrics; of a query that has ended, nothing but that it is not up.
+
+        Raises SparkLostError when all of Spark has ended.
+        """
+        with living_spark():
+            active = self.query.isActive
+            self.metrics.query_up.labels(self.plan.name).set(active)
+            running = self.tasks(self.query) if active else 0
+            self.metrics.tasks.labels(self.plan.name).set(running)
+            if not active:
+                return
+            self._follow()
+            if self.plan.realtime:
+                all_run = running >= self.plan.tasks
+            else:
+                all_run = self.query.lastProgress is not None or self.query.status["message"].startswith("Waiting")
+            self.started = self.started or all_run
+
+    def _follow(self) -> None:
+        """Takes the reports that are new. Asks for several only if there are: all recent ones are a lot of text."""
+        last = self.query.lastProgress
+        if last is None or last["batchId"] <= self._batch:
+            return
+        for progress in [last] if last["batchId"] == self._batch + 1 else self.query.recentProgress:
+            if progress["batchId"] > self._batch:
+                self._batch = progress["batchId"]
+                self._count(progress)
+
+    def _count(self, progress: Mapping[str, Any]) -> None:
+        """Turns a StreamingQueryProgress in its JSON form into metrics."""
+        operators = progress["stateOperators"]
+        self.checkpointed = _end_offsets(progress)
+        metrics, query = self.metrics, self.plan.name
+        metrics.checkpoints.labels(query).inc()
+        metrics.checkpoint_seconds.labels(query).set(_checkpoint_ms(progress) / 1000)
+        metrics.last_checkpoint.labels(query).set(self.clock())
+        duration_s = progress["durationMs"].get("triggerExecution", 0) / 1000
+        if self.plan.realtime:
+            interval_s = self.plan.checkpoint.total_seconds()
+            metrics.checkpoint_pause.labels(query).set(max(duration_s - interval_s, 0.0))
+        metrics.input_rows.labels(query).inc(progress["numInputRows"])
+        # Over the batch: Spark's own rate is against the pause before it, none in real-time mode.
+        metrics.input_rate.labels(query).set(progress["numInputRows"] / duration_s if duration_s else 0.0)
+        self._tell_outcomes(progress)
+        self._tell_truncation(progress)
+        self._tell_withheld(progress)
+        windows = observed(progress, WINDOWS)
+        metrics.ended_windows.labels(query).inc(windows.get("ended") or 0)
+        metrics.late_window_changes.labels(query).inc(windows.get("late") or 0)
+        metrics.state_rows.labels(query).set(sum(operator["numRowsTotal"] for operator in operators))
+        metrics.state_bytes.labels(query).set(sum(operator["memoryUsedBytes"] for operator in operators))
+
+    def _tell_outcomes(self, progress: Mapping[str, Any]) -> None:
+        outcomes = counted(progress)
+        for outcome, records in outcomes.items():
+            self.metrics.records.labels(self.plan.name, outcome).inc(records)
+        if backwards := outcomes[NEWER]:
+            by_offset = any(each.ordered_by_offset for each in inputs_of(self.plan.pipeline))
+            reason = f"{BACKWARDS}: {TWO_PARTITIONS if by_offset else ANOTHER_LOG} (docs/runbook.md)"
+            log.warning(reason, pipeline=self.plan.name, records=backwards)
+        again = self.snapshots.rows_read_again(self.plan, progress, outcomes["applied"] > 0)
+        self.metrics.snapshot_rows.labels(self.plan.name).inc(again)
+
+    def _tell_withheld(self, progress: Mapping[str, Any]) -> None:
+        seen = observed(progress, WITHHELD)
+        if results := seen.get("results") or 0:
+            log.error(TOO_LARGE, pipeline=self.plan.name, results=results, key=seen["key"])
+            self.metrics.withheld_results.labels(self.plan.name).inc(results)
+
+    def _tell_truncation(self, progress: Mapping[str, Any]) -> None:
+        seen = observed(progress, STATE)
+        if seen.get("truncated") is None:
+            return
+        sequence, rows = seen["truncated"], seen["rows_left"]
+        log.warning("the source's table was truncated", query=self.plan.name, sequence=sequence, rows_left=rows)
+        self.metrics.truncated_rows.labels(self.plan.name).inc(rows)
+
+
+def look_at_all(queries: Sequence[WatchedQuery], readiness: Readiness, held: Sequence[str] = ()) -> None:
+    """Looks at each query. Ready from when all have started; a query that starts later holds nobody back.
+
+    `held` says why others have not been started yet. Raises SparkLostError.
+    """
+    for each in queries:
+        each.look()
+    if readiness.reason is None:
+        return
+    waiting = [each.plan.name for each in queries if not each.started]
+    if waiting:
+        readiness.report(f"starting {', '.join(waiting)}")
+    elif held:
+        readiness.report("; ".join(held))
+    elif queries:
+        readiness.report(None)
+    else:
+        readiness.report("no query runs")
+
+
+def _reason(query: StreamingQuery) -> str:
+    error = query.exception()
+    text = "it was stopped" if error is None else str(error)
+    first = next((line for line in text.splitlines() if line.strip()), text)
+    return first.partition("terminated with exception: ")[2] or first

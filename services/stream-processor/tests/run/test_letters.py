@@ -1,0 +1,259 @@
+"""Dead letters as a real broker returns them, and their limit."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+
+import pytest
+from confluent_kafka import Producer
+from prometheus_client import CollectorRegistry
+
+from statecast_service.kafka import KafkaSettings
+from stream_processor.metrics import Metrics
+from stream_processor.pipeline.pipeline import Pipeline
+from stream_processor.run import letters as module
+from stream_processor.run.checkpoints import Checkpoints, LocalFiles
+from stream_processor.run.letters import CountedChanges, DeadLetter, DeadLetterLimits, read_dead_letters
+from stream_processor.run.topics import Topics
+from stream_processor.steps.dead_letters import OFFSET, PARTITION, PIPELINES
+from stream_processor.steps.dead_letters import TOPIC as TOPIC_HEADER
+from testkit.stream_processor.process import wait_until
+
+TOPIC = "orders.dead-letter"
+BY_KEY, BY_ITEM = "orders-by-key", "orders-by-item"
+
+
+@dataclass
+class FakeLetters:
+    """A dead-letter topic with one partition."""
+
+    letters: list[DeadLetter] = field(default_factory=list)
+
+    def add(self, *origins: int, pipelines: str) -> None:
+        """Adds letters of the records at these offsets of `orders`."""
+        for each in origins:
+            values = {TOPIC_HEADER: "orders", PARTITION: "0", OFFSET: str(each), PIPELINES: pipelines}
+            headers = tuple((name, value.encode()) for name, value in values.items())
+            self.letters.append(DeadLetter(0, len(self.letters), b"key", b"value", headers))
+
+    def ends(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+        """The end of the only partition."""
+        assert list(topics) == [TOPIC]
+        return {TOPIC: {0: len(self.letters)}}
+
+    def read(self, topic: str, starts: Mapping[int, int]) -> list[DeadLetter]:
+        """The letters from there on."""
+        assert topic == TOPIC
+        return self.letters[starts.get(0, 0) :]
+
+
+@pytest.fixture
+def topic() -> FakeLetters:
+    return FakeLetters()
+
+
+@pytest.fixture
+def begin(tmp_path: Path, topic: FakeLetters, shipped: Callable[..., Pipeline]) -> Callable[..., DeadLetterLimits]:
+    """Makes the limits as a restarted process would."""
+    pipelines = [shipped(BY_KEY), shipped(BY_ITEM, dead_letters={"limit": 5})]
+
+    def made(notes: str = "notes", stopping: Callable[[], bool] = lambda: False) -> DeadLetterLimits:
+        (tmp_path / notes).mkdir(exist_ok=True)
+        checkpoints = Checkpoints(str(tmp_path / notes), LocalFiles())
+        return DeadLetterLimits(pipelines, topic.ends, topic.read, checkpoints, stopping)
+
+    return made
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics(CollectorRegistry())
+
+
+def test_those_from_before_the_first_start_do_not_count(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    topic.add(*range(100), pipelines=BY_ITEM)
+
+    assert begin().check(metrics) == {}
+    assert metrics.registry.get_sample_value("stream_processor_dead_letters", {"topic": TOPIC}) == 0
+
+
+def test_a_join_counts_the_letters_of_each_of_its_tables(tmp_path: Path, shipped: Callable[..., Pipeline]) -> None:
+    limits = DeadLetterLimits(
+        [shipped("stores-with-sales")], lambda _: {}, lambda *_: [], Checkpoints(str(tmp_path), LocalFiles())
+    )
+
+    assert limits.by_topic == {
+        "stores-by-key.dead-letter": {"stores-with-sales": 1000},
+        "sales-by-store.dead-letter": {"stores-with-sales": 1000},
+    }
+
+
+def test_each_pipeline_has_a_limit_of_its_own_which_holds_over_a_restart(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    begin().check(metrics)
+    topic.add(*range(100), pipelines=BY_KEY)
+    topic.add(*range(5), pipelines=f"{BY_KEY},{BY_ITEM}")
+    limits = begin()
+
+    assert limits.check(metrics) == {}
+
+    topic.add(200, pipelines=BY_ITEM)
+
+    for each in (limits, begin()):
+        too_many = each.check(metrics)
+        assert list(too_many) == [BY_ITEM]
+        assert too_many[BY_ITEM].startswith(f"6 dead letters on {TOPIC}, the limit is 5 of {BY_ITEM}: ")
+    assert metrics.registry.get_sample_value("stream_processor_dead_letters", {"topic": TOPIC}) == 101
+
+
+def test_a_change_counts_once_however_often_it_is_set_aside(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    limits = begin()
+    limits.check(metrics)
+    for _ in range(10):
+        topic.add(*range(5), pipelines=BY_ITEM)
+
+    assert limits.check(metrics) == begin().check(metrics) == {}
+
+
+def test_another_generation_may_find_all_that_was_set_aside_before(
+    begin: Callable[..., DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    topic.add(*range(100), pipelines=BY_ITEM)
+    limits = begin("of the next generation")
+    limits.check(metrics)
+    topic.add(*range(100), pipelines=f"{BY_ITEM},{BY_KEY}")
+
+    assert limits.check(metrics) == {}
+
+    topic.add(*range(100, 106), pipelines=BY_ITEM)
+
+    assert list(limits.check(metrics)) == [BY_ITEM]
+
+
+def test_what_only_other_pipelines_cannot_use_does_not_count(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    limits = begin()
+    limits.check(metrics)
+    topic.add(*range(2_000), pipelines="orders-by-item.g2")
+
+    assert limits.check(metrics) == {}
+
+
+def test_accepted_ones_no_longer_count(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    limits = begin()
+    limits.check(metrics)
+    topic.add(*range(6), pipelines=BY_ITEM)
+
+    assert list(limits.check(metrics)) == [BY_ITEM]
+
+    begin().accept(TOPIC)
+
+    assert limits.check(metrics) == begin().check(metrics) == {}
+
+
+def test_a_topic_that_was_made_anew_counts_from_its_beginning(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    topic.add(*range(100), pipelines=BY_ITEM)
+    limits = begin()
+    limits.check(metrics)
+    topic.letters.clear()
+    topic.add(*range(6), pipelines=BY_ITEM)
+
+    assert list(limits.check(metrics)) == list(begin().check(metrics)) == [BY_ITEM]
+
+    # Also when it has more letters than the one before had.
+    topic.add(*range(6, 200), pipelines=BY_ITEM)
+
+    assert list(limits.check(metrics)) == list(begin().check(metrics)) == [BY_ITEM]
+
+
+def test_a_topic_that_was_made_anew_is_known_by_an_end_that_goes_back(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    limits = begin()
+    limits.check(metrics)
+    topic.add(*range(20), pipelines=BY_KEY)
+    limits.accept(TOPIC)
+    topic.add(*range(20, 30), pipelines=BY_KEY)
+    limits.check(metrics)
+    topic.letters.clear()
+    topic.add(*range(25), pipelines=BY_ITEM)
+
+    assert limits.check(metrics)[BY_ITEM].startswith("25 dead letters")
+    assert begin().check(metrics)[BY_ITEM].startswith("25 dead letters")
+
+
+def test_what_comes_beyond_the_limit_is_a_number_alone() -> None:
+    count = CountedChanges(limit=5)
+    for offset in [*range(100), *range(6)]:
+        count.add(("orders", 0, offset))
+
+    assert (len(count), len(count.changes)) == (100, 6)
+
+
+def test_what_is_remembered_from_before_the_count_is_bounded(
+    begin: Callable[[], DeadLetterLimits], topic: FakeLetters, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_KNOWN", 10)
+    topic.add(*range(100), pipelines=BY_ITEM)
+    limits = begin()
+    limits.check(metrics)
+    topic.add(*range(90, 100), pipelines=BY_ITEM)
+    assert limits.check(metrics) == {}
+    topic.add(*range(6), pipelines=BY_ITEM)
+
+    assert limits.check(metrics)[BY_ITEM].startswith("6 dead letters")
+
+
+def test_a_stop_ends_the_count_which_goes_on_from_there(
+    begin: Callable[..., DeadLetterLimits], topic: FakeLetters, metrics: Metrics
+) -> None:
+    begin().check(metrics)
+    topic.add(*range(6), pipelines=BY_ITEM)
+    stopping = Event()
+    limits = begin(stopping=stopping.is_set)
+    stopping.set()
+
+    assert limits.check(metrics) == {}
+    assert metrics.registry.get_sample_value("stream_processor_dead_letters", {"topic": TOPIC}) == 0
+
+    stopping.clear()
+
+    assert limits.check(metrics)[BY_ITEM].startswith("6 dead letters")
+
+
+def test_all_partitions_are_read_to_their_ends(
+    brokers: KafkaSettings, kafka: str, create_topic: Callable[..., str]
+) -> None:
+    topic = create_topic("letters", partitions=3)
+    producer = Producer({"bootstrap.servers": kafka})
+    for value, partition in ((b"a", 0), (b"b", 0), (None, 2)):
+        producer.produce(topic, value, b"key", partition, headers=[("statecast-reason", b"why")])
+    producer.flush()
+
+    letters = list(read_dead_letters(brokers, topic, {0: 1}))
+
+    assert sorted((each.partition, each.offset, each.value) for each in letters) == [(0, 1, b"b"), (2, 0, None)]
+    assert {(each.key, each.reason, each.origin) for each in letters} == {(b"key", "why", None)}
+
+
+def test_an_empty_topic_has_no_letters(brokers: KafkaSettings, create_topic: Callable[..., str]) -> None:
+    assert list(read_dead_letters(brokers, create_topic("letters", partitions=1), {})) == []
+
+
+def test_a_topic_says_how_large_a_record_it_takes(brokers: KafkaSettings, create_topic: Callable[..., str]) -> None:
+    plain, large = create_topic("plain"), create_topic("large", max_message_bytes="6000000")
+    topics = Topics(brokers)
+    wait_until(lambda: topics.missing({plain: [], large: []}) is None, lambda: "the topics do not appear")
+
+    assert topics.max_record_bytes([plain, large]) == {plain: 1_048_588, large: 6_000_000}

@@ -1,0 +1,153 @@
+"""What is written, counted and measured."""
+
+import time
+from collections.abc import Callable
+from unittest.mock import Mock
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from prometheus_client import CollectorRegistry
+
+from statecast.state.v1.state_pb2 import StateRecord
+from statecast_service.kafka import KafkaSettings
+from stream_processor.metrics import Metrics
+from stream_processor.run.output import MAX_SAMPLE, RECENT_LOOKS, Output, SinkTail, lag_of, summary
+from stream_processor.steps.keyed_topic import TOMBSTONE_HEADER
+from testkit.stream_processor.fakes import FakeTail
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics(CollectorRegistry())
+
+
+def value(metrics: Metrics, name: str, query: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(f"stream_processor_{name}", {"query": query, **labels})
+
+
+def test_records_are_counted_and_lags_of_keyed_topics_observed(metrics: Metrics) -> None:
+    tail = FakeTail(({"keyed": 3, "plain": 2}, {"keyed": [0.02, 0.2], "plain": [9.0]}))
+    output = Output(tail.look, {"keyed": "q", "plain": "r"}, ["keyed"], metrics)
+
+    output.look()
+
+    assert (value(metrics, "output_rows_total", "q"), value(metrics, "output_rows_total", "r")) == (3, 2)
+    assert value(metrics, "lag_seconds_bucket", "q", le="0.025") == 1
+    assert value(metrics, "lag_seconds_count", "q") == 2
+    assert value(metrics, "lag_seconds_count", "r") is None
+    assert (output.rate, output.quantile(0), output.quantile(1)) == (5, 0.02, 0.2)
+
+
+def test_only_recent_looks_count_for_people(metrics: Metrics) -> None:
+    tail = FakeTail(({"keyed": 100}, {"keyed": [60.0]}))
+    output = Output(tail.look, {"keyed": "q"}, ["keyed"], metrics)
+    output.look()
+    tail.seen = ({"keyed": 1}, {})
+    for _ in range(RECENT_LOOKS):
+        output.look()
+
+    assert (output.rate, output.quantile(0.5)) == (1, None)
+
+
+def test_a_broker_that_is_away_changes_nothing(metrics: Metrics) -> None:
+    output = Output(FakeTail(KafkaException("away")).look, {"keyed": "q"}, ["keyed"], metrics)
+
+    output.look()
+
+    assert value(metrics, "output_rows_total", "q") is None
+
+
+COMMITTED_S = 1_700_000_000
+
+
+@pytest.fixture
+def producer(kafka: str) -> Producer:
+    return Producer({"bootstrap.servers": kafka})
+
+
+@pytest.fixture
+def topic(create_topic: Callable[..., str], producer: Producer) -> str:
+    """A topic whose partitions have a record each, so that they have leaders."""
+    topic = create_topic("keyed", partitions=2)
+    for partition in (0, 1):
+        producer.produce(topic, encoded(), partition=partition)
+    producer.flush()
+    return topic
+
+
+def encoded() -> bytes:
+    record = StateRecord(epoch=1, sequence=1)
+    record.source.commit_time.seconds = COMMITTED_S
+    return record.SerializeToString()
+
+
+def test_it_measures_what_came_since_the_last_look(brokers: KafkaSettings, topic: str, producer: Producer) -> None:
+    tail = SinkTail(brokers, [topic])
+    tail.look()
+
+    producer.produce(topic, encoded(), partition=0, timestamp=COMMITTED_S * 1000 + 250)
+    header: dict[str, str | bytes | None] = {TOMBSTONE_HEADER: encoded()}
+    producer.produce(topic, None, b"deleted", partition=1, timestamp=COMMITTED_S * 1000 + 500, headers=header)
+    producer.flush()
+    written, lags = tail.look()
+
+    assert written == {topic: 2}
+    assert sorted(lags[topic]) == pytest.approx([0.25, 0.5])
+    assert tail.look() == ({topic: 0}, {topic: []})
+    tail.close()
+
+
+def test_it_reads_the_newest_records_only(brokers: KafkaSettings, topic: str, producer: Producer) -> None:
+    tail = SinkTail(brokers, [topic])
+    tail.look()
+    for number in range(3 * MAX_SAMPLE):
+        producer.produce(topic, encoded(), partition=0, timestamp=COMMITTED_S * 1000 + number * 1000)
+    producer.flush()
+    written, lags = tail.look()
+
+    assert written == {topic: 3 * MAX_SAMPLE}
+    assert sorted(lags[topic]) == list(range(2 * MAX_SAMPLE, 3 * MAX_SAMPLE))
+    tail.close()
+
+
+def test_what_is_no_state_record_has_no_lag(brokers: KafkaSettings, topic: str, producer: Producer) -> None:
+    tail = SinkTail(brokers, [topic])
+    tail.look()
+    for value in (b"\xff", StateRecord(epoch=1).SerializeToString(), None):
+        producer.produce(topic, value, partition=0, timestamp=int(time.time() * 1000))
+    producer.flush()
+
+    assert tail.look() == ({topic: 3}, {topic: []})
+    tail.close()
+
+
+def test_it_sums_over_all_queries(metrics: Metrics) -> None:
+    output = Output(FakeTail(({"keyed": 1200}, {"keyed": [0.045, 0.12]})).look, {"keyed": "q"}, ["keyed"], metrics)
+    output.look()
+    for query, checkpoint in (("q", 100.0), ("r", 104.0)):
+        metrics.input_rate.labels(query).set(500)
+        metrics.state_rows.labels(query).set(1000)
+        metrics.last_checkpoint.labels(query).set(checkpoint)
+    metrics.dead_letters.labels("t").set(2)
+
+    line = summary(metrics.registry, output, None, now=112.0)
+
+    assert line == (
+        "in 1,000/s · out 1,200/s · lag p50 45 ms, p99 120 ms · state 2,000 rows · checkpoint 12 s ago · dead letters 2"
+    )
+
+
+def test_before_anything_is_known_it_says_so(metrics: Metrics) -> None:
+    output = Output(FakeTail(({}, {})).look, {}, [], metrics)
+
+    assert "lag p50 unknown" in summary(metrics.registry, output, None, now=1.0)
+    assert "no checkpoint yet" in summary(metrics.registry, output, None, now=1.0)
+    assert summary(metrics.registry, output, "starting Spark", now=1.0) == "starting Spark"
+
+
+def test_a_header_whose_name_is_no_text_ends_nothing() -> None:
+    unreadable = Mock(
+        **{"value.return_value": None, "headers.side_effect": SystemError, "timestamp.return_value": (1, 0)}
+    )
+
+    assert lag_of(unreadable) is None

@@ -1,0 +1,130 @@
+"""Dead letters that are replayed, and which of them count as done."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from stream_processor.run.checkpoints import Checkpoints, LocalFiles
+from stream_processor.run.letters import DeadLetter
+from stream_processor.run.replay import ReplayedRecord, ReplayNote, replay
+from stream_processor.steps.dead_letters import OFFSET, PARTITION, REASON, REPLAYED, TOPIC, TRUNCATED
+
+
+def letter(at: int, origin: int, reason: str = "wrong", topic: str = "orders", **more: bytes) -> DeadLetter:
+    own = {REASON: reason, TOPIC: topic, PARTITION: "3", OFFSET: str(origin)}
+    headers = [(key.replace("_", "-"), value) for key, value in more.items()]
+    return DeadLetter(0, at, b"key", b"value", tuple(headers + [(key, value.encode()) for key, value in own.items()]))
+
+
+@pytest.fixture
+def note(tmp_path: Path) -> ReplayNote:
+    return ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "id")
+
+
+def run(letters: list[DeadLetter], note: ReplayNote, reason: str = "") -> tuple[Counter[str], list[ReplayedRecord]]:
+    sent: list[ReplayedRecord] = []
+    return replay(letters, "orders", note, reason, sent.append), sent
+
+
+def test_a_letter_goes_back_as_the_record_that_it_was(note: ReplayNote) -> None:
+    counts, [sent] = run([letter(7, origin=5, trace=b"1")], note)
+
+    assert counts == Counter(replayed=1)
+    assert sent == ReplayedRecord(
+        "orders", 3, b"key", b"value", [("trace", b"1"), (REPLAYED, b"orders.dead-letter/0/7")]
+    )
+
+
+def test_a_second_replay_sends_nothing(note: ReplayNote) -> None:
+    run([letter(7, origin=5)], note)
+
+    assert run([letter(7, origin=5)], note) == (Counter(), [])
+
+
+def test_a_record_that_was_set_aside_twice_goes_back_once(note: ReplayNote) -> None:
+    counts, sent = run([letter(0, origin=5), letter(1, origin=5), letter(2, origin=6)], note)
+
+    assert counts == Counter(replayed=2, repeated=1)
+    assert len(sent) == 2
+
+
+def test_other_reasons_are_left_for_another_replay(note: ReplayNote) -> None:
+    letters = [letter(0, origin=5, reason="customer_id is empty"), letter(1, origin=6, reason="not a change")]
+
+    assert run(letters, note, "customer_id")[0] == Counter(replayed=1, left=1)
+    assert run(letters, note, "")[0] == Counter(replayed=1)
+
+
+@pytest.mark.parametrize("reason", ["customer_id", "item_id"])
+def test_a_record_that_two_pipelines_have_set_aside_goes_back_once_for_either_reason(
+    note: ReplayNote, reason: str
+) -> None:
+    letters = [letter(0, origin=5, reason="customer_id is empty"), letter(1, origin=5, reason="item_id is empty")]
+
+    assert run(letters, note, reason)[0] == Counter(replayed=1, repeated=1)
+    assert run(letters, note, "") == (Counter(), [])
+
+
+@pytest.mark.parametrize(
+    "beyond", [letter(0, 5, topic="other"), letter(0, 5, statecast_truncated=b"9"), DeadLetter(0, 0, None, None, ())]
+)
+def test_what_cannot_be_put_back_is_passed_over(note: ReplayNote, beyond: DeadLetter) -> None:
+    counts, sent = run([beyond, letter(1, origin=6)], note)
+
+    assert counts == Counter(replayed=1, unusable=1)
+    assert len(sent) == 1
+
+
+def test_a_record_that_fails_again_names_only_its_last_replay(note: ReplayNote) -> None:
+    again = letter(9, origin=8, statecast_replayed=b"orders.dead-letter/0/7")
+
+    _, [sent] = run([again], note)
+
+    assert sent.headers == [(REPLAYED, b"orders.dead-letter/0/9")]
+
+
+def test_the_letters_headers_are_the_last_ones() -> None:
+    forged = DeadLetter(0, 0, None, None, ((OFFSET, b"1"), (TOPIC, b"orders"), (PARTITION, b"0"), (OFFSET, b"2")))
+
+    assert forged.origin == ("orders", 0, 2)
+    assert letter(0, 0, statecast_truncated=b"1").truncated
+    assert TRUNCATED == "statecast-truncated"
+
+
+def test_what_was_done_is_done_after_a_restart(tmp_path: Path) -> None:
+    note = ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1")
+    note.mark(0, 0)
+    note.mark(0, 1, left=True)
+    note.mark(0, 2)
+    note.save()
+
+    again = ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1")
+
+    assert [again.is_done(0, offset) for offset in range(4)] == [True, False, True, False]
+    assert again.starts() == {0: 1}
+    assert not again.is_done(1, 0)
+
+
+def test_what_was_left_can_be_done_later(tmp_path: Path) -> None:
+    note = ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1")
+    note.mark(0, 0, left=True)
+    note.mark(0, 1)
+    note.mark(0, 0)
+    note.save()
+
+    assert ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1").starts() == {0: 2}
+
+
+def test_what_is_not_saved_is_not_done(tmp_path: Path) -> None:
+    ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1").mark(0, 0)
+
+    assert not ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1").is_done(0, 0)
+
+
+def test_a_topic_that_was_made_anew_begins_anew(tmp_path: Path) -> None:
+    note = ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-1")
+    note.mark(0, 5)
+    note.save()
+
+    assert ReplayNote(Checkpoints(str(tmp_path), LocalFiles()), "note.json", "topic-2").starts() == {}

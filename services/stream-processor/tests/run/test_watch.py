@@ -1,0 +1,259 @@
+"""The state of running queries, and the metrics that come from Spark's progress."""
+
+from collections.abc import Callable
+from typing import Any, cast
+from unittest.mock import MagicMock
+
+import pytest
+from prometheus_client import CollectorRegistry
+from py4j.protocol import Py4JNetworkError
+from structlog.testing import capture_logs
+
+from stream_processor.errors import SparkLostError
+from stream_processor.metrics import Metrics, Readiness
+from stream_processor.pipeline.pipeline import Pipeline
+from stream_processor.run.plan import plan
+from stream_processor.run.watch import FRESH_S, RunningTasks, WatchedQuery, look_at_all
+from stream_processor.steps.outcomes import STATE, WITHHELD
+from stream_processor.steps.windows import WINDOWS
+from testkit.stream_processor.fakes import FakeQuery, FakeTasks
+
+PARTITIONS = {"orders": 4, "orders-by-key": 4, "orders.dead-letter": 1}
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics(CollectorRegistry())
+
+
+@pytest.fixture
+def watched(shipped: Callable[..., Pipeline], metrics: Metrics) -> Callable[..., WatchedQuery]:
+    def make(query: FakeQuery, tasks: FakeTasks, **replaced: object) -> WatchedQuery:
+        [planned] = plan([shipped("orders-by-key", **replaced)], PARTITIONS)
+        return WatchedQuery(planned, cast(Any, query), tasks.running, metrics)
+
+    return make
+
+
+def test_the_tasks_of_all_queries_are_asked_for_at_once() -> None:
+    asked, seconds = list[int](), 0.0
+    first, second, other = (MagicMock(runId=each) for each in ("a", "b", "c"))
+
+    def ask() -> dict[str, int]:
+        asked.append(1)
+        return {"a": len(asked), "b": 7}
+
+    tasks = RunningTasks(ask, lambda: seconds)
+
+    assert [tasks.of(each) for each in (first, second, other)] == [1, 7, 0]
+    assert len(asked) == 1
+    seconds = FRESH_S
+    assert tasks.of(first) == 2
+
+
+def test_it_is_ready_once_all_tasks_have_run_together_and_stays_so(
+    watched: Callable[..., WatchedQuery], metrics: Metrics
+) -> None:
+    readiness, tasks = Readiness(metrics), FakeTasks(7)
+    query = watched(FakeQuery([]), tasks)
+
+    look_at_all([query], readiness)
+    assert readiness.reason == "starting orders-by-key"
+    tasks.count = 8
+    look_at_all([query], readiness)
+    assert readiness.reason is None
+    tasks.count = 0
+    look_at_all([query], readiness)
+    assert readiness.reason is None
+
+
+def test_a_micro_batch_query_has_started_when_it_waits_for_data(watched: Callable[..., WatchedQuery]) -> None:
+    query = FakeQuery([])
+    watched_query = watched(query, FakeTasks(0), trigger={"mode": "micro-batch"})
+
+    watched_query.look()
+    assert not watched_query.started
+    query.status = {"message": "Waiting for data to arrive"}
+    watched_query.look()
+    assert watched_query.started
+
+
+def test_the_end_of_a_query_is_told_in_one_line(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    error = RuntimeError("[STREAM_FAILED] Query [id = 1] terminated with exception: no disk\n at Some.where")
+    failed = watched(FakeQuery([], error), FakeTasks(8))
+    failed.look()
+
+    assert failed.failure() == "no disk"
+    assert value(metrics, "query_up") == 0
+
+
+def test_it_is_not_ready_before_any_query_runs_and_stays_ready_when_one_starts_again(
+    watched: Callable[..., WatchedQuery], metrics: Metrics
+) -> None:
+    readiness = Readiness(metrics)
+    look_at_all([], readiness)
+    assert readiness.reason == "no query runs"
+    look_at_all([watched(FakeQuery([]), FakeTasks(8))], readiness)
+    look_at_all([watched(FakeQuery([]), FakeTasks(0))], readiness)
+
+    assert readiness.reason is None
+
+
+def test_the_end_of_the_jvm_is_told(watched: Callable[..., WatchedQuery]) -> None:
+    with pytest.raises(SparkLostError, match="JVM has ended"):
+        watched(FakeQuery([]), FakeTasks(Py4JNetworkError("gone"))).look()
+
+
+def progress_of(batch: int, rows: int = 100) -> dict[str, object]:
+    """A progress as Spark makes it, with two state partitions."""
+    operator = {"numRowsTotal": 7, "memoryUsedBytes": 9, "commitTimeMs": 400, "numShufflePartitions": 2}
+    durations = {"triggerExecution": 10_000, "walCommit": 20, "commitOffsets": 30}
+    source = {"endOffset": f'{{"orders": {{"0": {10 * batch}, "1": {batch}}}}}'}
+    return {
+        "batchId": batch,
+        "numInputRows": rows,
+        "durationMs": durations,
+        "stateOperators": [operator],
+        "sources": [source],
+    }
+
+
+def value(metrics: Metrics, name: str) -> float | None:
+    return metrics.registry.get_sample_value(f"stream_processor_{name}", {"query": "orders-by-key"})
+
+
+def test_a_batch_is_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    watched(FakeQuery([progress_of(0)]), FakeTasks(8)).look()
+
+    assert value(metrics, "checkpoints_total") == 1
+    assert value(metrics, "input_rows_total") == 100
+    assert value(metrics, "input_rows_per_second") == 10
+    assert (value(metrics, "state_rows"), value(metrics, "state_memory_bytes")) == (7, 9)
+    assert value(metrics, "checkpoint_seconds") == pytest.approx(0.25)
+
+
+def test_a_truncation_is_told_and_its_rows_are_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    truncated = {"observedMetrics": {STATE: {"truncated": 32, "rows_left": 7}}}
+    none = {"observedMetrics": {STATE: {"truncated": None, "rows_left": 0}}}
+    query = FakeQuery([progress_of(0) | truncated])
+    watched_query = watched(query, FakeTasks(8))
+
+    with capture_logs() as events:
+        watched_query.look()
+        query.recentProgress = [progress_of(1) | none]
+        watched_query.look()
+
+    assert value(metrics, "truncated_rows_total") == 7
+    assert [each["event"] for each in events].count("the source's table was truncated") == 1
+
+
+def test_results_that_are_withheld_are_told_with_a_key(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    withheld = {"observedMetrics": {WITHHELD: {"results": 2, "key": "a"}}}
+    none = {"observedMetrics": {WITHHELD: {"results": 0, "key": None}}}
+    query = FakeQuery([progress_of(0) | withheld])
+    watched_query = watched(query, FakeTasks(8))
+
+    with capture_logs() as events:
+        watched_query.look()
+        query.recentProgress = [progress_of(1) | none]
+        watched_query.look()
+
+    labels = {"pipeline": "orders-by-key"}
+    assert metrics.registry.get_sample_value("stream_processor_withheld_results_total", labels) == 2
+    [line] = [each for each in events if "withheld" in each["event"]]
+    assert (line["key"], line["results"]) == ("a", 2)
+
+
+def test_windows_that_have_ended_and_changes_that_came_late_for_them_are_counted(
+    watched: Callable[..., WatchedQuery], metrics: Metrics
+) -> None:
+    seen = {"observedMetrics": {WINDOWS: {"ended": 3, "late": 2}}}
+    none = {"observedMetrics": {WINDOWS: {"ended": 0, "late": None}}}
+    query = FakeQuery([progress_of(0) | seen])
+    watched_query = watched(query, FakeTasks(8))
+
+    watched_query.look()
+    query.recentProgress = [progress_of(1) | none]
+    watched_query.look()
+
+    assert (value(metrics, "ended_windows_total"), value(metrics, "late_window_changes_total")) == (3, 2)
+
+
+def test_outcomes_are_counted_and_a_log_that_runs_backwards_is_told_once_a_look(
+    watched: Callable[..., WatchedQuery], metrics: Metrics
+) -> None:
+    behind = {"applied": 4, "superseded_newer": 1, "truncated": None}
+    seen = {"observedMetrics": {"read0": {"set_aside": 3, "passed_over": 2}, STATE: behind}}
+    watched_query = watched(FakeQuery([progress_of(0) | seen]), FakeTasks(8))
+
+    with capture_logs() as events:
+        watched_query.look()
+        watched_query.look()
+
+    def records(outcome: str) -> float | None:
+        labels = {"pipeline": "orders-by-key", "outcome": outcome}
+        return metrics.registry.get_sample_value("stream_processor_records_total", labels)
+
+    counts = [records(each) for each in ("applied", "superseded_newer", "set_aside", "passed_over", "duplicate")]
+    assert counts == [4, 1, 3, 2, 0]
+    [told] = [each for each in events if "source.epoch" in each["event"]]
+    assert (told["pipeline"], told["records"]) == ("orders-by-key", 1)
+
+
+def test_it_knows_where_a_replay_would_begin(watched: Callable[..., WatchedQuery]) -> None:
+    query = FakeQuery([progress_of(5), progress_of(6)])
+    watched_query = watched(query, FakeTasks(8))
+
+    assert watched_query.checkpointed == {}
+    watched_query.look()
+    assert watched_query.checkpointed == {"orders": {0: 60, 1: 6}}
+
+
+def test_it_knows_this_of_both_tables_of_a_join(watched: Callable[..., WatchedQuery]) -> None:
+    sources = [{"endOffset": '{"stores": {"0": 7}}'}, {"endOffset": '{"sales": {"0": 9}}'}]
+    joining = watched(FakeQuery([{**progress_of(5), "sources": sources}]), FakeTasks(8))
+    joining.look()
+
+    assert joining.has_checkpointed({"stores": {0: 7}, "sales": {0: 9}})
+    assert not joining.has_checkpointed({"stores": {0: 7}, "sales": {0: 10}})
+
+
+def test_a_report_without_offsets_says_nothing_of_a_replay(watched: Callable[..., WatchedQuery]) -> None:
+    watched_query = watched(FakeQuery([{**progress_of(5), "sources": [{"endOffset": "null"}]}]), FakeTasks(8))
+    watched_query.look()
+
+    assert watched_query.checkpointed == {}
+
+
+def test_the_same_batch_is_counted_once(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    query = FakeQuery([])
+    watched_query = watched(query, FakeTasks(8))
+    for batch in (5, 5, 6, 6):
+        query.recentProgress = [progress_of(batch)]
+        watched_query.look()
+
+    assert value(metrics, "input_rows_total") == 200
+
+
+def test_batches_between_two_looks_are_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
+    query = FakeQuery([progress_of(5)])
+    watched_query = watched(query, FakeTasks(8))
+    watched_query.look()
+    query.recentProgress = [progress_of(5), progress_of(6), progress_of(7)]
+    watched_query.look()
+    watched_query.look()
+
+    assert value(metrics, "checkpoints_total") == 3
+
+
+def test_a_real_time_batch_pauses_for_what_it_takes_beyond_its_time(
+    watched: Callable[..., WatchedQuery], metrics: Metrics
+) -> None:
+    query = watched(FakeQuery([progress_of(5)]), FakeTasks(8), trigger={"checkpoint": "9500ms"})
+    beyond_s = 10.0 - query.plan.checkpoint.total_seconds()
+    query.clock = lambda: 1_700_000_000.0
+
+    query.look()
+
+    assert value(metrics, "checkpoint_pause_seconds") == pytest.approx(beyond_s)
+    assert value(metrics, "last_checkpoint_timestamp_seconds") == 1_700_000_000
