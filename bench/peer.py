@@ -13,11 +13,13 @@ import uvloop
 
 from bench import peer_load
 from bench.clusters import Instance
+from bench.drains import BACKLOG, drain_ours, drain_peer
 from bench.peer_changes import RATE, Pipeline, change_to_get, our_pipeline, peer_pipeline
 from bench.peer_failover import CALLERS, failover
 from bench.peer_restore import restore_ours, restore_peer
 from bench.peer_rows import write_keyed
 from bench.peer_systems import JAVA_OPTIONS, System, peer_cluster, wait_current
+from bench.processor_workload import Bank
 from bench.query_rig import SESSION_TIMEOUT_MS
 from bench.results import Measured, Metric, Suite, combine, measure_each
 from testkit.broker import running_broker
@@ -204,7 +206,31 @@ def changes(bootstrap: str, directory: Path, rows: int, rounds: int, seconds: fl
     )
 
 
-def measure(names: Sequence[str], rows: int, restored: int, rounds: int, seconds: float) -> Measured:
+INGESTED = {"latest": "latest-by-key", "aggregate": "aggregate"}
+"""The shapes of which both work off a backlog, with the peer's topology for each."""
+
+
+def ingest(bootstrap: str, directory: Path, backlog: int, rounds: int) -> list[Metric]:
+    """A backlog of the same changes, worked off by one instance of each, the processor in real-time mode."""
+    bank = Bank()
+
+    def measure(system: str) -> Figures:
+        figures: dict[str, float] = {}
+        for shape, topology in INGESTED.items():
+            with tempfile.TemporaryDirectory(dir=directory) as temporary:
+                drained = (
+                    drain_peer(bootstrap, Path(temporary) / "peer", shape, topology, bank, backlog)
+                    if system == PEER
+                    else drain_ours(bootstrap, shape, "realtime", bank, backlog)
+                )
+            figures[f"ingest_changes_per_s.{shape}"] = drained.changes_per_s
+            figures[f"ingest_cpu_us.{shape}"] = drained.cpu_us
+        return figures
+
+    return in_turn({PEER: partial(measure, PEER), OURS: partial(measure, OURS)}, rounds)
+
+
+def measure(names: Sequence[str], rows: int, restored: int, rounds: int, seconds: float, backlog: int) -> Measured:
     """Makes the measurements one after the other, on one broker."""
     metrics: list[Metric] = []
     failed: list[str] = []
@@ -217,6 +243,7 @@ def measure(names: Sequence[str], rows: int, restored: int, rounds: int, seconds
             alone = {
                 "restore": partial(restore, broker.bootstrap, directory / "restore", restored, rounds),
                 "change_to_get": partial(changes, broker.bootstrap, directory, rows, rounds, seconds),
+                "ingest": partial(ingest, broker.bootstrap, directory, backlog, rounds),
             }
             others = measure_each({name: job for name, job in alone.items() if name in names})
     return metrics + others[0], failed + others[1]
@@ -225,8 +252,8 @@ def measure(names: Sequence[str], rows: int, restored: int, rounds: int, seconds
 SUITE = Suite(
     name="peer",
     description=__doc__,
-    measurements=(*LOOKUPS, "restore", "change_to_get"),
-    options={"rows": 50_000, "restored": 500_000, "rounds": 3, "seconds": 60.0},
+    measurements=(*LOOKUPS, "restore", "change_to_get", "ingest"),
+    options={"rows": 50_000, "restored": 500_000, "rounds": 3, "seconds": 60.0, "backlog": BACKLOG},
     settings={
         "partitions": PARTITIONS,
         "replicas": REPLICAS,

@@ -15,7 +15,7 @@ import grpc
 import yaml
 
 from bench.peer_rows import change, flush, send, write_changes
-from bench.peer_systems import System, get, holds, peer_cluster, wait_current
+from bench.peer_systems import TUNED, System, get, holds, peer_cluster, wait_current
 from bench.processor_rig import PIPELINES
 from bench.query_rig import SESSION_TIMEOUT_MS, wait_until
 from bench.results import percentiles
@@ -51,7 +51,7 @@ class Pipeline:
 def peer_pipeline(bootstrap: str, directory: Path, name: str, topology: str, *, tuned: bool) -> Iterator[Pipeline]:
     """The peer with a topology that keeps the newest row of each order."""
     source = _source(bootstrap)
-    with peer_cluster(bootstrap, directory, source, topology, tuned=tuned) as cluster:
+    with peer_cluster(bootstrap, directory, source, topology, [TUNED] if tuned else []) as cluster:
         yield Pipeline(bootstrap, source, System(name, cluster), ("peer-1", "peer-2"))
 
 

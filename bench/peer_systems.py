@@ -23,6 +23,7 @@ from testkit.ports import free_ports
 from testkit.query_cluster import PARTITIONS, STORE
 
 PEER = Path(__file__).parent / "peer"
+TUNED = PEER / "tuned.properties"
 JAVA_OPTIONS = ("-Xms256m", "-Xmx512m", "-XX:+UseG1GC")
 DRAIN_S = 60.0
 CALL_S = 10.0
@@ -81,7 +82,7 @@ class PeerCluster:
     """The peer's instances over one topic: an application of Kafka Streams of its own."""
 
     def __init__(
-        self, bootstrap: str, directory: Path, topic: str, topology: str = "table", tuned: bool = False
+        self, bootstrap: str, directory: Path, topic: str, topology: str = "table", files: Sequence[Path] = ()
     ) -> None:
         self.instances: dict[str, PeerInstance] = {}
         self.application = f"peer-{uuid4().hex[:8]}"
@@ -89,7 +90,7 @@ class PeerCluster:
         self._directory = directory
         self._properties = {"bootstrap.servers": bootstrap, "application.id": self.application}
         self._properties |= {"peer.topic": topic, "peer.topology": topology}
-        self._files = [PEER / "streams.properties", *([PEER / "tuned.properties"] if tuned else [])]
+        self._files = [PEER / "streams.properties", *files]
 
     def add(self, name: str) -> PeerInstance:
         """Starts a new instance and returns it before it is ready."""
@@ -111,11 +112,11 @@ class PeerCluster:
 
 @contextmanager
 def peer_cluster(
-    bootstrap: str, directory: Path, topic: str, topology: str = "table", *, tuned: bool = False
+    bootstrap: str, directory: Path, topic: str, topology: str = "table", files: Sequence[Path] = ()
 ) -> Iterator[PeerCluster]:
-    """A cluster of the peer without instances, which end with it."""
+    """A cluster of the peer without instances, which end with it; `files` of properties go on top of the usual ones."""
     directory.mkdir(parents=True)
-    cluster = PeerCluster(bootstrap, directory, topic, topology, tuned)
+    cluster = PeerCluster(bootstrap, directory, topic, topology, files)
     try:
         yield cluster
     finally:

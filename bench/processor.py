@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.drains import BACKLOG, drain_ours, prepare
 from bench.processor_latency import Pause, Sample, figures, longest_ms, outside, p99_ms, pauses
 from bench.processor_rest import at_rest
 from bench.processor_rig import CHECKPOINT_S, PARTITIONS, PIPELINES, TRIGGERS, Rig, empty_pipelines, rig
@@ -26,7 +27,6 @@ SETTLE_S = 2.0
 STEP_S = 6.0
 STEPS = (10_000, 15_000, 20_000, 25_000, 30_000)
 BEARABLE_MS = 1_000.0
-BACKLOG = 2_000_000
 PAUSE_RATE = 1_000
 CHECKPOINTS = 12
 
@@ -49,7 +49,7 @@ class Measurements:
         warm_s, seconds = WARM_S + CHECKPOINT_S, (self.checkpoints + 1) * (CHECKPOINT_S + 1)
         count = ROWS + round(PAUSE_RATE * (warm_s + seconds))
         with rig(self.bootstrap, SHAPES[name], "realtime", self.bank, count) as bench_rig:
-            _prepare(bench_rig)
+            prepare(bench_rig)
             bench_rig.load.send_at(PAUSE_RATE, warm_s)
             window = _window(bench_rig, PAUSE_RATE, seconds)
             bench_rig.read()
@@ -65,7 +65,7 @@ class Measurements:
         count = ROWS + round(sum(rates) * (WARM_S + RUNS * WINDOW_S))
         windows: dict[int, list[Window]] = {}
         with rig(self.bootstrap, SHAPES[name], mode, self.bank, count) as bench_rig:
-            _prepare(bench_rig)
+            prepare(bench_rig)
             metrics = combine([{f"state_bytes_per_row.{name}": _state_bytes(bench_rig)}]) if state else []
             for rate in rates:
                 bench_rig.load.send_at(rate, WARM_S)
@@ -82,7 +82,7 @@ class Measurements:
         highest = 0
         count = ROWS + round(sum(STEPS) * (SETTLE_S + STEP_S))
         with rig(self.bootstrap, SHAPES[name], "realtime", self.bank, count) as bench_rig:
-            _prepare(bench_rig)
+            prepare(bench_rig)
             for rate in STEPS:
                 bench_rig.load.send_at(rate, SETTLE_S)
                 window = _window(bench_rig, rate, STEP_S)
@@ -95,24 +95,13 @@ class Measurements:
         return combine([{f"sustained_changes_per_s.{name}": highest}])
 
     def drain(self, mode: str) -> list[Metric]:
-        """How fast `latest` works off a backlog, from its first record to its last, once it has started.
-
-        Its JVM stands still while the backlog is sent. The CPU per change is that of the JVM from then on until the
-        last record; unlike the rate it says something on a busy machine too.
-        """
-        with rig(self.bootstrap, SHAPES["latest"], mode, self.bank, ROWS + BACKLOG) as bench_rig:
-            _prepare(bench_rig)
-            with bench_rig.frozen():
-                bench_rig.load.send_all(BACKLOG)
-                resumed_ms, before_s = time.time() * 1000, bench_rig.cpu_s()
-            # Reading the output meanwhile would take a core from it.
-            used = bench_rig.work_off()
-            bench_rig.read()
-            stamps = [stamp for times in bench_rig.sink.times_ms.values() for stamp in times if stamp >= resumed_ms]
-            rate = round(BACKLOG * 1000 / (max(stamps) - min(stamps)))
-            used_s = next(cpu_s for at_ms, cpu_s in used if at_ms >= max(stamps)) - before_s
-            cpu_us = round(used_s * 1e6 / BACKLOG, 1)
-            return combine([{f"drain_changes_per_s.{mode}": rate, f"drain_cpu_us_per_change.{mode}": cpu_us}])
+        """How fast `latest` works off a backlog, and what it takes for each change."""
+        drained = drain_ours(self.bootstrap, "latest", mode, self.bank)
+        figures = {
+            f"drain_changes_per_s.{mode}": drained.changes_per_s,
+            f"drain_cpu_us_per_change.{mode}": drained.cpu_us,
+        }
+        return combine([figures])
 
     def starts(self, count: int) -> list[Metric]:
         """From the start of a process with so many of the shipped pipelines until all of them are ready, RUNS times."""
@@ -124,12 +113,6 @@ class Measurements:
                 processor.wait_ready()
                 runs.append({f"start_s.{count}": round(time.monotonic() - began, 1)})
         return combine(runs)
-
-
-def _prepare(bench_rig: Rig) -> None:
-    bench_rig.start()
-    bench_rig.load.send_all(ROWS)
-    bench_rig.read()
 
 
 def _state_bytes(bench_rig: Rig) -> float:

@@ -18,6 +18,7 @@ UNITS = (
     ("_mb_per_s", "MB/s"),
     ("_reads", "reads"),
     ("_us_", "us"),
+    ("_cpu_us", "us"),
     ("_server_us", "us"),
     ("_ms", "ms"),
     ("_bytes", "B"),

@@ -23,6 +23,8 @@ import statecast.state.v1.State.StateRecord;
  *   <li>{@code table}: the topic has StateRecords, and is the table.
  *   <li>{@code latest}: the topic has OrderChanges; the newest row of each {@code order_id} of the rows is kept.
  *   <li>{@code latest-by-key}: the same, for a topic whose records have the {@code order_id} as their key.
+ *   <li>{@code aggregate}: the topic has OpenPositionChanges with the {@code position_id} as their key; the positions on
+ *       NASDAQ are counted by client, and their shares added up.
  * </ul>
  */
 final class Topologies {
@@ -40,7 +42,8 @@ final class Topologies {
       case "table" -> builder.table(topic, consumed, store());
       case "latest" -> keepNewest(byOrderId(builder.stream(topic, consumed)));
       case "latest-by-key" -> keepNewest(builder.stream(topic, consumed).mapValues(Topologies::recordOf));
-      default -> throw new IllegalArgumentException("peer.topology: table, latest or latest-by-key");
+      case "aggregate" -> ShareHolders.sum(builder.stream(topic, consumed), store());
+      default -> throw new IllegalArgumentException("peer.topology: table, latest, latest-by-key or aggregate");
     }
     return builder.build(properties);
   }
