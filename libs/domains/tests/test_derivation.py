@@ -77,6 +77,20 @@ trigger: {mode: micro-batch}
         derived(BESIDE, PIPELINE, join.replace("{topic: readings-by-sensor,", "{topic: readings-by-senso,"))
 
 
+def test_a_keyed_topic_keeps_what_a_replay_writes_again(derived: Callable[..., Derivation]) -> None:
+    topics = {topic.name: topic for topic in derived(BESIDE, PIPELINE, ROUTE).topics}
+    own = derived(
+        BESIDE,
+        PIPELINE.replace(
+            "{topic: readings-by-sensor", '{config: {min.compaction.lag.ms: "7200000"}, topic: readings-by-sensor'
+        ),
+    )
+
+    assert topics["readings-by-sensor"].config["min.compaction.lag.ms"] == "86400000"
+    assert "min.compaction.lag.ms" not in topics["alarms"].config
+    assert {each.name: each for each in own.topics}["readings-by-sensor"].config["min.compaction.lag.ms"] == "7200000"
+
+
 def test_a_table_of_events_is_refused(derived: Callable[..., Derivation]) -> None:
     table = "name: by-key\nsource: {topic: rooms, message: house.v1.Room, format: table, values: json}\n"
     rest = "group_by: room_id\nkeep: latest\nsink: {topic: rooms-by-key}\n"

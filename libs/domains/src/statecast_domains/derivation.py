@@ -184,7 +184,8 @@ def _outside(declared: TopicSection, about: str) -> Topic:
 
 
 def _sink(pipeline: PipelineFile, about: str) -> Topic:
-    kept: Mapping[str, str] = {"cleanup.policy": "compact"}
+    # Else compaction may leave the older record of a replay alone, under the higher position: see ADR 0003.
+    kept: Mapping[str, str] = {"cleanup.policy": "compact", COMPACTION_LAG: str(_DAY_MS)}
     if pipeline.keep.shape == "route":
         kept = {"cleanup.policy": "delete", "retention.ms": str(7 * _DAY_MS)}
     topic = Topic(pipeline.sink.topic, pipeline.sink.partitions, {**kept, **pipeline.sink.config}, about=about)

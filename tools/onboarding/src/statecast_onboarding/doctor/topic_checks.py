@@ -7,6 +7,8 @@ from statecast_onboarding.doctor.team_files import TeamFiles
 
 RESUME_LIMIT_MS = 43_200_000
 """QUERY_SERVICE_RESUME_LIMIT_S as it ships: how long an instance may be away and go on where it was."""
+MIN_COMPACTION_LAG_MS = 3_600_000
+"""An hour: the processor refuses a table that is compacted sooner."""
 
 
 def is_compacted(config: Mapping[str, str] | None) -> bool:
@@ -37,6 +39,15 @@ def _keyed(subject: str, config: Mapping[str, str]) -> Iterator[Finding]:
     if retention < RESUME_LIMIT_MS:
         text = f"delete.retention.ms is {retention}: an instance that was away longer reads everything again"
         yield warn(subject, f"{text}; set it to {RESUME_LIMIT_MS} or more")
+    yield from _compaction_lag(subject, config, "of a row that was written again, the older record alone may be left")
+
+
+def _compaction_lag(subject: str, config: Mapping[str, str], harm: str) -> Iterator[Finding]:
+    """Fails when compaction may take records away that a restart of the processor still needs."""
+    lag = int(config.get("min.compaction.lag.ms", "0"))
+    if lag < MIN_COMPACTION_LAG_MS:
+        remedy = "set it to longer than the processor may stand still, 86400000 is a day"
+        yield fail(subject, f"min.compaction.lag.ms is {lag}: {harm}; {remedy}")
 
 
 def _table(subject: str, config: Mapping[str, str]) -> Iterator[Finding]:
@@ -47,6 +58,9 @@ def _table(subject: str, config: Mapping[str, str]) -> Iterator[Finding]:
         yield fail(subject, f"{text}, and of events each would be the row of its key; {remedy}")
     elif policy != "compact":
         yield warn(subject, f"cleanup.policy is {policy}: rows that do not change are lost in time; set it to compact")
+    yield from _compaction_lag(
+        subject, config, "a restart may miss rows that left a group, so the processor refuses it"
+    )
 
 
 def _changes(subject: str, config: Mapping[str, str]) -> Iterator[Finding]:
