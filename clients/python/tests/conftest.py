@@ -36,6 +36,8 @@ class FakeInstance(query_grpc.QueryServiceServicer):
         self.gate = asyncio.Event()
         self.gate.set()
         self.max_batch = 1000
+        self.free_keys: int | None = None
+        """The keys that it answers in one batch before it refuses the batch as too much; None for any number."""
         self.forwards: set[int] = set()
         """The partitions that it says it has passed on."""
         self.gets: list[str] = []
@@ -75,6 +77,8 @@ class FakeInstance(query_grpc.QueryServiceServicer):
             await context.abort(grpc.StatusCode.NOT_FOUND, f"store: there is no `{request.store}`")
         if len(request.keys) > self.max_batch:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "keys, ranges: there are too many")
+        if self.free_keys is not None and len(request.keys) > self.free_keys:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too much to do")
         if any(each.key.sort and not each.key.member for each in request.keys):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "keys[0].key.member: it is empty")
         response, by_partition = query.BatchGetStatesResponse(), dict[int, query_pb2.Freshness]()

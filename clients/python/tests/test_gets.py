@@ -11,7 +11,14 @@ import pytest
 from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
-from statecast_client import AbsentError, InvalidError, StatecastClient, StatecastError, UnavailableError
+from statecast_client import (
+    AbsentError,
+    InvalidError,
+    OverloadedError,
+    StatecastClient,
+    StatecastError,
+    UnavailableError,
+)
 from statecast_client.keys import KeyParts
 
 if TYPE_CHECKING:
@@ -135,13 +142,40 @@ async def test_a_caller_that_gives_up_leaves_the_others_their_answers(cluster: "
     assert [(await task).state.key.group for task in patient] == GROUPS
 
 
-async def test_a_refusal_of_all_together_is_asked_for_one_by_one(cluster: "Cluster") -> None:
+async def test_a_refusal_of_all_together_is_asked_for_by_halves(cluster: "Cluster") -> None:
     await cluster.client.shards()
     for instance in cluster.instances:
         instance.max_batch = 3
     answers = await asyncio.gather(*(cluster.client.get("rows", group) for group in GROUPS))
 
     assert [answer.state.key.group for answer in answers] == GROUPS
+    assert not any(instance.gets for instance in cluster.instances)
+
+
+@pytest.mark.parametrize("free_keys", [0, 40])
+async def test_an_instance_that_refuses_a_batch_gets_a_few_smaller_ones(cluster: "Cluster", free_keys: int) -> None:
+    await cluster.client.shards()
+    for instance in cluster.instances:
+        instance.free_keys = free_keys
+    groups = [f"order-{number}" for number in range(400)]
+    answers = await asyncio.gather(*(outcome(cluster.client, "rows", group) for group in groups))
+
+    calls = sum(len(instance.batches) + len(instance.gets) for instance in cluster.instances)
+    assert calls <= 40
+    if free_keys:
+        assert [answer.state.key.group for answer in answers if isinstance(answer, query.GetStateResponse)] == groups
+    else:
+        assert answers == [(OverloadedError, "too much to do")] * len(groups)
+
+
+async def test_one_wrong_key_among_many_costs_a_few_smaller_batches(cluster: "Cluster") -> None:
+    await cluster.client.shards()
+    keys: list[KeyParts] = [f"order-{number}" for number in range(400)]
+    keys[123] = ("order-123", "sort without a member", "")
+    answers = await asyncio.gather(*(outcome(cluster.client, "rows", key) for key in keys))
+
+    assert sum(isinstance(answer, query.GetStateResponse) for answer in answers) >= len(keys) - 1
+    assert sum(len(instance.batches) + len(instance.gets) for instance in cluster.instances) <= 40
 
 
 async def test_partitions_that_the_owner_has_passed_on_delay_no_others(cluster: "Cluster") -> None:

@@ -25,8 +25,8 @@ def gone(offset: int) -> query_pb2.KeyResult:
     return query_pb2.KeyResult(index=0, absence=absence)
 
 
-def failed(code: grpc.StatusCode) -> query_pb2.KeyResult:
-    return query_pb2.KeyResult(index=0, error=query_pb2.KeyError(code=code.value[0], message="told to fail"))
+def failed(code: grpc.StatusCode, index: int = 0) -> query_pb2.KeyResult:
+    return query_pb2.KeyResult(index=index, error=query_pb2.KeyError(code=code.value[0], message="told to fail"))
 
 
 async def watched(cluster: "Cluster", count: int, keys: list[str] | None = None) -> list[Change]:
@@ -71,6 +71,31 @@ async def test_a_watch_goes_on_after_an_outage(cluster: "Cluster") -> None:
         instance.results = [[failed(grpc.StatusCode.UNAVAILABLE)], [value(1)]]
 
     assert [change.position.offset for change in await watched(cluster, 1)] == [1]
+
+
+async def test_a_key_that_cannot_be_read_silences_no_other(cluster: "Cluster") -> None:
+    mine = [group for group in map(str, range(40)) if cluster.owner(group) is cluster.instances[0]][:3]
+    lost = failed(grpc.StatusCode.UNAVAILABLE, 1)
+    cluster.instances[0].results = [[value(1), lost, value(1, 2)], [lost, value(2, 2)], [value(3, 1)]]
+    changes = await watched(cluster, 4, mine)
+
+    assert [(mine.index(change.key.group), change.position.offset) for change in changes] == [
+        (0, 1),
+        (2, 1),
+        (2, 2),
+        (1, 3),
+    ]
+
+
+async def test_a_wrong_key_ends_a_watch_after_the_changes_of_the_others(cluster: "Cluster") -> None:
+    mine = [group for group in map(str, range(40)) if cluster.owner(group) is cluster.instances[0]][:3]
+    errors = [failed(grpc.StatusCode.UNAVAILABLE), failed(grpc.StatusCode.INVALID_ARGUMENT, 1)]
+    cluster.instances[0].results = [[*errors, value(1, 2)]]
+    changes = cluster.client.watch("rows", mine)
+    async with aclosing(changes), asyncio.timeout(20):
+        assert (await anext(changes)).key.group == mine[2]
+        with pytest.raises(InvalidError, match="told to fail"):
+            await anext(changes)
 
 
 async def test_a_permanent_error_is_raised(cluster: "Cluster") -> None:

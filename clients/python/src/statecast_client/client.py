@@ -22,6 +22,8 @@ from statecast_client.shard_map import group_by_owner, hash_group
 
 _MAX_KEYS = 1000
 _PAUSE_S = 0.5
+_PASSING = (UnavailableError, OverloadedError)
+"""Errors that another attempt may not meet again."""
 
 T = TypeVar("T")
 
@@ -226,15 +228,24 @@ class StatecastClient:
         positions: dict[int, state_pb2.Position] = {}
         while True:
             try:
-                for result in await self._get_batch(store, batch, positions, wait_s=wait_s):
+                results = await self._get_batch(store, batch, positions, wait_s=wait_s)
+                for result in results:
                     if result.HasField("error"):
-                        raise error_of_key(result.error)
+                        continue
                     change = Change.of(batch[result.index], result)
                     if not covers(positions.get(result.index), change.position):
                         positions[result.index] = change.position
                         yield change
-            except (UnavailableError, OverloadedError):
+                _raise_error_in(results)  # last: a key that cannot be read silences no other
+            except _PASSING:
                 await asyncio.sleep(_PAUSE_S)
+
+
+def _raise_error_in(results: Sequence[query_pb2.KeyResult]) -> None:
+    """Raises the error of a key, if there is one; one that passes only when all do."""
+    errors = [error_of_key(result.error) for result in results if result.HasField("error")]
+    for error in sorted(errors, key=lambda error: isinstance(error, _PASSING)):
+        raise error
 
 
 async def merged(sources: Iterable[AsyncIterable[T]]) -> AsyncGenerator[T, None]:

@@ -1,7 +1,9 @@
 """Single lookups of a client: those that are under way together are one batch for each owner."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Iterator, Sequence
+from copy import copy
 from functools import partial
 
 import grpc.aio
@@ -10,7 +12,7 @@ from statecast.query.v1 import query_pb2
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 from statecast_client.coalescing import Coalescer
-from statecast_client.errors import AbsentError, InvalidError, OverloadedError, error_of_key
+from statecast_client.errors import AbsentError, InvalidError, OverloadedError, StatecastError, error_of_key
 from statecast_client.router import Router, call_batch
 from statecast_client.shard_map import hash_group
 
@@ -21,8 +23,10 @@ _SHORT_QUERIES = tuple(bytes((18, size + 4, 10, size + 2, 10, size)) for size in
 """By its size, what stands before a short group that is all of the key of a KeyQuery in a BatchGetStatesRequest."""
 
 _APART_S = 1.0
-_NOT_FOUND = 5
-_FAILED_PRECONDITION = 9
+_PAUSE_S, _MAX_PAUSE_S = 0.01, 0.5
+"""How long an instance that refuses a batch is left in peace: at first, and at most."""
+_OWN_ERRORS = (5, 8, 9)
+"""Errors of a key that need no second question: NOT_FOUND, RESOURCE_EXHAUSTED, FAILED_PRECONDITION."""
 
 Batch = tuple[str, str, bytes, int | None]
 """What lookups have in common that may go together, plain for speed: store, address, encoded bounds, partition.
@@ -85,12 +89,40 @@ class Gets:
         return await self._router.call(store, hash_group(group) if group else None, call, halves(deadline))
 
     async def _together(self, batch: Batch, gets: Sequence[Get]) -> Sequence[Answer]:
+        """Asks for all at once, and for half as many after a refusal: of one of them, or of so many together.
+
+        An instance that has too much to do is left in peace for longer each time. Once it refuses a single lookup, all
+        that are left have its error, and it is not asked for them.
+        """
+        ordered: list[Answer] = [None] * len(gets)
+        left, size, growth, pause_s = list(range(len(gets))), len(gets), 2, _PAUSE_S
+        while left:
+            part = left[:size]
+            try:
+                answered = await self._asked(batch, [gets[index] for index in part])
+            except InvalidError:
+                left = left if len(part) > 1 else left[1:]  # asked for alone, it has its own error
+                size = (len(part) + 1) // 2
+                continue
+            except StatecastError as error:
+                if len(part) == 1 or not isinstance(error, OverloadedError):
+                    for index in left:
+                        ordered[index] = copy(error)
+                    return ordered
+                await asyncio.sleep(pause_s)
+                size, growth, pause_s = len(part) // 2, 1, min(2 * pause_s, _MAX_PAUSE_S)
+                continue
+            for index, answer in zip(part, answered, strict=True):
+                ordered[index] = None if isinstance(answer, OverloadedError) else answer
+            unfit = [index for index, answer in zip(part, answered, strict=True) if isinstance(answer, OverloadedError)]
+            left = (unfit if len(unfit) < len(part) else []) + left[size:]  # they may fit without the others
+            size *= growth
+        return ordered
+
+    async def _asked(self, batch: Batch, gets: Sequence[Get]) -> Sequence[Answer]:
         call = partial(call_batch, encoded_batch(batch, gets))
         groups, _, deadlines = zip(*gets, strict=True)
-        try:
-            response = await self._router.call(batch[0], hash_group(groups[0]), call, halves(min(deadlines)))
-        except (InvalidError, OverloadedError):  # of one of them, or of all together
-            return [None] * len(gets)
+        response = await self._router.call(batch[0], hash_group(groups[0]), call, halves(min(deadlines)))
         self._note_apart(batch[0], groups, response)
         return answers(batch[0], groups, response)
 
@@ -142,7 +174,7 @@ def answers(store: str, groups: Sequence[str], response: query.BatchGetStatesRes
         index = result.index
         known = freshness[index]
         if result.HasField("error"):
-            if result.error.code in (_NOT_FOUND, _FAILED_PRECONDITION):
+            if result.error.code in _OWN_ERRORS:
                 ordered[index] = error_of_key(result.error)
         elif known is None:
             continue
