@@ -14,6 +14,7 @@ from testkit.query_service import put, store_definition, tombstone
 STORE = "orders-by-key"
 KEYS = [f"c-{number}" for number in range(400)]
 PLAIN = store_definition("s", format="plain", message="json")
+KEYED = store_definition("s")
 
 
 def places(partitioner: str, partitions: int) -> dict[int, list[str]]:
@@ -39,6 +40,11 @@ def test_a_topic_that_was_given_more_partitions_is_named(fewer: int) -> None:
 
     assert f"where {fewer} partitions put them" in misplaced_of(PLAIN, 12, everywhere).reason
     assert f"where {fewer} partitions put them" in misplaced_of(PLAIN, 12, {0: everywhere[0]}).reason
+
+
+def test_the_way_out_of_more_partitions_is_that_of_the_stores_kind() -> None:
+    assert misplaced_of(PLAIN, 12, places("murmur2", 6)).reason.endswith("make a new topic instead")
+    assert misplaced_of(KEYED, 12, places("murmur2", 6)).reason.endswith("begin a new generation of its pipeline")
 
 
 def test_a_few_keys_are_named_and_others_are_looked_up() -> None:

@@ -17,6 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its 
 from statecast.partitioning import fnv1a_hash, partition_of
 from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
+from testkit.topics import grow_topic
 from testkit.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -150,6 +151,24 @@ async def test_no_key_is_absent_or_old_when_its_topic_is_given_more_partitions(c
     await scene.until_ready(anew)
 
     assert await served(anew, expected) == expected
+
+
+async def test_a_keyed_topic_that_grew_while_nothing_ran_is_refused_with_the_way_out(
+    kafka: str, scene: "Scene"
+) -> None:
+    one = scene.launch("query-1", replicas=1)
+    scene.write(dict.fromkeys(KEYS[:40], b'"row"'))
+    await scene.until_applied(one, 40)
+    one.stop()
+    grow_topic(kafka, scene.topic, 8)
+    again = scene.launch("query-1", replicas=1)
+    await scene.until_ready(again)
+    moved = {key for key in KEYS[:40] if partition_of(key, 8) != partition_of(key, 4)}
+    expected = {key: REFUSED if key in moved else "row" for key in KEYS[:40]}
+    await scene.until(partial(knows, again, len(moved)), again)
+
+    assert await served(again, expected) == expected
+    assert "where 4 partitions put them: the topic was given more; begin a new generation of its pipeline" in again.log
 
 
 async def test_a_topic_that_is_made_anew_and_filled_at_once_is_read_from_its_beginning(

@@ -61,5 +61,6 @@ def _fit(definition: StoreDefinition, partitions: int, places: list[tuple[str, i
     hash_group = PARTITIONERS[definition.partitioner]
     for fewer in range(partitions - 1, 0, -1):  # keys that are all in partition 0 fit one partition, too
         if sum(partition_of(group, fewer, hash_group) == at for group, at in places) >= enough:
-            return f", but where {fewer} partitions put them: the topic was given more; make a new topic instead"
+            todo = "make a new topic instead" if definition.plain else "begin a new generation of its pipeline"
+            return f", but where {fewer} partitions put them: the topic was given more; {todo}"
     return ": no partitioner that is known puts them there; write them with it to a new topic"
