@@ -191,3 +191,38 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(DataDirectoryError, match=r"QUERY_SERVICE_DATA_DIRECTORY=.*cannot be written to"):
         take(tmp_path / "file" / "data")
+
+
+@pytest.mark.parametrize("kept", ["*", "LO*", "[LIM]*"])
+def test_a_kill_before_the_first_note_is_no_alarm(open_directory: OpenDirectory, tmp_path: Path, kept: str) -> None:
+    path, alarms = tmp_path / "data" / "s" / "3", list[bool]()
+    path.parent.mkdir(parents=True)
+    Rdict(str(path), Options(raw_mode=True)).close()
+    for file in {*path.iterdir()} - {*path.glob(kept)}:  # RocksDB's own files come one after the other
+        file.unlink()
+    directory = open_directory(lambda: alarms.append(True))
+
+    assert directory.resume(store_definition(), "id", 3, 0) is None
+    assert not path.exists()
+    assert not alarms
+    assert directory.open(store_definition(), "id", 3, 0).next_offset == 0
+
+
+def test_what_was_set_aside_goes_in_time_and_the_last_of_a_partition_stays_longest(
+    open_directory: OpenDirectory, tmp_path: Path, wall: ManualClock
+) -> None:
+    directory = open_directory()
+    for partition, wait_s in ((3, 100), (3, 100), (4, 0)):
+        directory.open(store_definition(), "id", partition, 0).close()
+        directory.discard(store_definition(), partition, "a test says so")
+        wall.now += wait_s
+
+    def left() -> list[str]:
+        return sorted(path.name.rpartition("-")[0] for path in (tmp_path / "data" / "set-aside").iterdir())
+
+    directory.prune_set_aside(1000)
+    assert left() == ["s-3", "s-4"]
+
+    wall.now += 950
+    directory.prune_set_aside(1000)
+    assert left() == ["s-4"]

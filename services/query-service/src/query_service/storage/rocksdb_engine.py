@@ -1,5 +1,6 @@
 """The engine on disk: one RocksDB database for each partition."""
 
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -16,6 +17,7 @@ from query_service.storage.engine import Engine, Rows, Skip
 _CLOSE_ATTEMPTS = 2000
 _CLOSE_PAUSE_S = 0.005
 _CLOSED = "the partition has moved away: ask again"
+_FILES = re.compile(r"LOCK|LOG(\.old\.\d+)?|IDENTITY|CURRENT|(MANIFEST|OPTIONS)-\d+(\.dbtmp)?|\d+\.\w+|rocksdict-.*")
 _REFUSALS = ("No space left", "Permission denied", "Too many open files", "lock hold by", "Read-only file system")
 
 
@@ -148,6 +150,11 @@ class RocksdbOpener:
         options.set_memtable_whole_key_filtering(True)
         options.set_allow_concurrent_memtable_write(False)  # one thread writes
         return options
+
+
+def is_database(path: Path) -> bool:
+    """Whether a directory holds RocksDB's files alone, be they complete or not."""
+    return all(_FILES.fullmatch(each.name) for each in path.iterdir())
 
 
 def _seek_before(rows: rocksdict.RdictIter, target: bytes) -> None:

@@ -15,7 +15,7 @@ from query_service.errors import DataDirectoryError, StoreFailedError, StoreUnus
 from query_service.settings import Settings
 from query_service.storage import store_keys
 from query_service.storage.engine import Engine, MemoryEngine
-from query_service.storage.rocksdb_engine import RocksdbOpener
+from query_service.storage.rocksdb_engine import RocksdbOpener, is_database
 from query_service.storage.store import PartitionStore
 from query_service.storage.stores_file import StoreDefinition
 
@@ -169,6 +169,10 @@ class StoreDirectory:
             engine = self.databases.open(path)
             undo.callback(engine.close)
             stored_format, source, kind = engine.get_many(_NOTES)
+            if stored_format is None and is_database(path) and not any(True for _ in engine.scan(b"", b"\xff")):
+                _log.info("an empty directory is begun anew: the process died while it made it", path=str(path))
+                shutil.rmtree(path)
+                return None
             check_format(stored_format)
             if source != identity:
                 raise StoreUnusableError(f"it was read from {source!r}, not from {identity!r}")
