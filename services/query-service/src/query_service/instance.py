@@ -13,6 +13,7 @@ import structlog
 from confluent_kafka import Consumer
 from prometheus_client import CollectorRegistry
 
+from query_service.cluster.disk_watch import DiskWatch
 from query_service.cluster.live_stores import LiveStores
 from query_service.cluster.membership import Membership
 from query_service.cluster.misplaced_watch import MisplacedWatch
@@ -88,6 +89,7 @@ class Instance:
             peers.served_by,
             factory.resume,
             seeding.seed,
+            disk_watch(settings, view, factory.directory, metrics),
         )
         events = self._events = ClusterEvents(asyncio.get_running_loop(), view, tracker, placement.changed.set)
         readiness = self._readiness = Readiness(view, tracker, lambda: placement.complete, metrics)
@@ -226,6 +228,11 @@ def seeding_of(settings: Settings, view: View, directory: StoreDirectory, peers:
     return Seeding(
         view, directory, lambda member: peers.of(member).held, tls, metrics, enabled, max_seeds, time.monotonic
     )
+
+
+def disk_watch(settings: Settings, view: View, directory: StoreDirectory, metrics: Metrics) -> DiskWatch:
+    """Returns the watch over the disk of an instance."""
+    return DiskWatch(view, directory, metrics, settings.released_s, settings.set_aside_s, time.monotonic)
 
 
 def replica_factory(settings: Settings, limit_ms: Callable[[str], int], metrics: Metrics, view: View) -> ReplicaFactory:

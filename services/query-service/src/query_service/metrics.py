@@ -144,6 +144,10 @@ class Metrics:
         self.restore_seconds = gauge("query_service_restore_seconds", "Seconds that the last restore took.", partition)
         set_aside = "Data directories that could not be used and were set aside; the log says why."
         self.set_aside = counter("query_service_set_aside", set_aside)
+        disk = (
+            "Bytes on disk by kind: held, released (moved away, deleted in time), set-aside, unfinished, checkpoints."
+        )
+        self.disk_bytes = gauge("query_service_disk_bytes", disk, ("kind",))
         seeds = "Partitions that were not on disk, by where from: peer, topic (no peer serves them, or seeding failed)."
         self.seeds = counter("query_service_seeds", seeds, ("store", "outcome"))
         seed_bytes = "Bytes of partitions that were taken from peers (taken), and that peers and backups took (given)."

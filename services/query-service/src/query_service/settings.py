@@ -66,6 +66,10 @@ class Settings(KafkaSettings, PortSettings, DescriptorSettings):
     """How long deletions are remembered at least; of keyed topics, until they are checkpointed too."""
     resume_limit_s: Annotated[int, Field(ge=1)] = 43_200
     """Rows that were last current longer ago are rebuilt, and after `delete.retention.ms` of their topic."""
+    released_s: Annotated[int, Field(ge=1, le=2_592_000)] = 600
+    """How long a partition that has moved away stays on disk: longer than a restart takes."""
+    set_aside_s: Annotated[int, Field(ge=1, le=31_536_000)] = 604_800
+    """How long a directory that was set aside stays; of each partition, only the last one does."""
 
     tls_certificate: Path | None = None
     """The certificate of the public port, as PEM with its chain; empty serves without TLS."""

@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from query_service.cluster.disk_watch import DiskWatch
 from query_service.cluster.placement import Placement, ReplicaFactory
 from query_service.cluster.shard_map import Member, ShardMap, StorePartition
 from query_service.cluster.view import View
@@ -17,11 +18,12 @@ from query_service.storage.progress import EndOffset
 from query_service.storage.replica import Replica
 from query_service.storage.store_directory import StoreDirectory, Topic
 from query_service.storage.stores_file import StoreDefinition
-from testkit.query_service import put, store_definition
+from testkit.query_service import ManualClock, put, store_definition
 
 STORE = "orders-by-key"
 OpenReplica = Callable[..., Replica]
 OTHER = Member("query-2", "h:1", "h:2", 1)
+KEPT_S = 600.0
 
 
 class FakeFactory:
@@ -64,7 +66,7 @@ class FakeChangelog:
 class Scene:
     """A placement whose peers serve what the test says."""
 
-    def __init__(self, view: View, open_replica: OpenReplica) -> None:
+    def __init__(self, view: View, open_replica: OpenReplica, disk: DiskWatch) -> None:
         self.view = view
         self.factory = FakeFactory(open_replica)
         self.changelog = FakeChangelog()
@@ -81,6 +83,7 @@ class Scene:
             self.serving_partitions,
             self.factory.resume,
             self.seed,
+            disk,
         )
 
     async def seed(self, store: StoreDefinition, topic: Topic, partition: int) -> None:
@@ -99,8 +102,15 @@ class Scene:
 
 
 @pytest.fixture
-async def scene(view: View, open_replica: OpenReplica) -> Scene:
-    return Scene(view, partial(open_replica, loop=asyncio.get_running_loop()))
+async def scene(
+    view: View,
+    open_replica: OpenReplica,
+    open_directory: Callable[..., StoreDirectory],
+    metrics: Metrics,
+    clock: ManualClock,
+) -> Scene:
+    disk = DiskWatch(view, open_directory(), metrics, KEPT_S, 3600, clock)
+    return Scene(view, partial(open_replica, loop=asyncio.get_running_loop()), disk)
 
 
 async def test_it_holds_what_the_shard_map_gives_it(scene: Scene) -> None:
@@ -153,6 +163,55 @@ async def test_a_partition_that_moves_away_is_kept_until_its_new_holder_serves_i
 
     assert scene.held == set(scene.changelog.followed) == mine
     assert await scene.placement.handed_over()
+
+
+def on_disk(scene: Scene) -> set[int]:
+    return set(scene.placement.disk.directory.partitions(store_definition(STORE)))
+
+
+async def test_what_has_moved_away_is_deleted_after_a_delay_that_covers_a_restart(
+    scene: Scene, clock: ManualClock, metrics: Metrics
+) -> None:
+    await scene.placement.reconcile()
+    alone = scene.view.shard_map
+    scene.view.shard_map = ShardMap(frozenset({scene.view.me, OTHER}), 1)
+    scene.served = frozenset((STORE, partition) for partition in range(4))
+    mine = {partition for _, partition in scene.view.assigned()}
+    for _ in range(2):
+        await scene.placement.reconcile()
+        clock.now += KEPT_S - 20
+        assert on_disk(scene) == {0, 1, 2, 3}
+        scene.view.shard_map = alone  # the other restarts, and what it holds is held here meanwhile
+        await scene.placement.reconcile()
+        assert scene.held == {0, 1, 2, 3}
+        scene.view.shard_map = ShardMap(frozenset({scene.view.me, OTHER}), 1)
+        clock.now += 20
+
+    await scene.placement.reconcile()
+    clock.now += 20
+    await scene.placement.reconcile()
+    assert metrics.registry.get_sample_value("query_service_disk_bytes", {"kind": "released"})
+    scene.served = frozenset()
+    clock.now += KEPT_S
+    await scene.placement.reconcile()
+    assert on_disk(scene) == {0, 1, 2, 3}, "nobody else has the rows now"
+
+    scene.served = frozenset((STORE, partition) for partition in range(4))
+    clock.now += KEPT_S
+    await scene.placement.reconcile()
+
+    assert on_disk(scene) == scene.held == mine
+
+
+async def test_outside_of_the_group_nothing_is_deleted(scene: Scene, clock: ManualClock) -> None:
+    scene.placement.disk.directory.open(store_definition(STORE), "id", 2, 0).close()
+    for shard_map in (ShardMap(frozenset(), 2), ShardMap(frozenset({OTHER}), 2)):
+        scene.view.shard_map = shard_map
+        for _ in range(3):
+            await scene.placement.reconcile()
+            clock.now += KEPT_S
+
+    assert on_disk(scene) == {2}
 
 
 async def test_a_topic_that_was_made_anew_is_opened_anew(scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""Opens the replicas that the shard map assigns to this instance, and closes them once others serve them."""
+"""Opens the replicas that the shard map assigns to this instance; closes and later deletes what others serve."""
 
 import asyncio
 import time
@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 
+from query_service.cluster.disk_watch import DiskWatch
 from query_service.cluster.shard_map import Member, StorePartition
 from query_service.cluster.view import View
 from query_service.errors import StoreFailedError
@@ -35,8 +36,9 @@ class Placement:
 
     A partition that moves away is kept, and still answers, until all its new holders serve it: at any time it is served
     by an instance that was already serving it. A partition that is not on disk is first seeded, in a task of its own
-    that ends sooner or later, seeded or not; then it is opened. `serving_partitions` asks a peer which partitions it
-    serves, none if it does not answer; for the other functions see ReplicaFactory, Seeding and Changelog.
+    that ends sooner or later, seeded or not; then it is opened. What has moved away is deleted once `disk` says so.
+    `serving_partitions` asks a peer which partitions it serves, none if it does not answer; for the other functions see
+    ReplicaFactory, Seeding and Changelog.
     """
 
     view: View
@@ -46,6 +48,7 @@ class Placement:
     serving_partitions: Callable[[Member], Awaitable[frozenset[StorePartition]]]
     resume_replica: Callable[[StoreDefinition, Topic, int, EndOffset], Replica | None]
     seed: Callable[[StoreDefinition, Topic, int], Coroutine[Any, Any, None]]
+    disk: DiskWatch
     complete: bool = field(default=False, init=False)
     changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _seeds: "dict[StorePartition, asyncio.Task[None]]" = field(default_factory=dict, init=False)
@@ -92,6 +95,7 @@ class Placement:
         surplus = self._surplus()
         for key in surplus - await self._not_handed_over(surplus):
             await self._close(key)
+        await self._give_back()
 
     async def _open(self, key: StorePartition) -> None:
         store, partition = key
@@ -126,6 +130,16 @@ class Placement:
         replica = self.view.replicas.pop(key)
         await asyncio.wrap_future(self.unfollow(replica))
         _log.info("released", store=key[0], partition=key[1])
+
+    async def _give_back(self) -> None:
+        """Deletes what has moved away long ago, unless a new holder does not serve it now."""
+        try:
+            due = await self.disk.due()
+            for store, partition in due - await self._not_handed_over(due):
+                await asyncio.to_thread(self.disk.directory.discard, self.view.store(store), partition, None)
+                _log.info("deleted from disk; others serve it", store=store, partition=partition)
+        except StoreFailedError as error:
+            _log.error("disk is not given back; it is tried again", reason=str(error))
 
     def _surplus(self) -> set[StorePartition]:
         return self.view.replicas.keys() - self.view.assigned()

@@ -62,8 +62,8 @@ def locked(directory: Path) -> Iterator[None]:
 class StoreDirectory:
     """Opens the stores of all partitions of an instance: `<root>/<store>/<partition>`, and `<root>/set-aside`.
 
-    A directory that is corrupt, of another topic or of another format is moved to set-aside and never deleted: people
-    may want to look at it. One that is merely too old to resume from, or that the stores file now wants otherwise, is
+    A directory that is corrupt, of another topic or of another format is moved to set-aside: people may want to look at
+    it. One that is merely too old to resume from, or that the stores file now wants otherwise, is
     emptied, because the topic has it all. Stores in memory have no directory. A store that was last current longer than
     `limit_ms` of its topic ago is too old.
     """
@@ -107,6 +107,22 @@ class StoreDirectory:
     def has(self, definition: StoreDefinition, partition: int) -> bool:
         """Whether the partition has a directory, with whatever is in it."""
         return self._path(definition, partition).exists()
+
+    def partitions(self, definition: StoreDefinition) -> list[int]:
+        """Returns the partitions of a store that have a directory."""
+        path = self.root / definition.name
+        return [int(each.name) for each in path.iterdir() if each.name.isdecimal()] if path.is_dir() else []
+
+    def prune_set_aside(self, keep_s: float) -> None:
+        """Deletes what was set aside longer ago, and of each partition all but the newest. Raises StoreFailedError."""
+        newest: dict[str, int] = {}
+        with _disk_failures():
+            paths = [path for path in (self.root / SET_ASIDE).glob("*-*") if path.name.rpartition("-")[2].isdecimal()]
+            for path in sorted(paths, key=lambda path: -int(path.name.rpartition("-")[2])):
+                place, _, at_ms = path.name.rpartition("-")
+                if place in newest or self.wall_ms() - int(at_ms) > keep_s * 1000:
+                    shutil.rmtree(path)
+                newest[place] = int(at_ms)
 
     @contextmanager
     def unfinished(self, definition: StoreDefinition, partition: int) -> Iterator[Path]:

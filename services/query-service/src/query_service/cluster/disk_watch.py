@@ -1,0 +1,59 @@
+"""Finds out which partitions on disk are needed no more, and measures the disk."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from query_service.cluster.shard_map import StorePartition
+from query_service.cluster.view import View
+from query_service.metrics import Metrics
+from query_service.storage.disk_usage import bytes_by_kind
+from query_service.storage.store_directory import StoreDirectory
+
+_LOOK_S = 10.0
+
+
+@dataclass(eq=False)
+class DiskWatch:
+    """Looks at the data directory every ten seconds, or every `released_s` when that is less.
+
+    A partition that has moved away stays for `released_s`: within it, an instance that restarts takes its partitions
+    back, and the next one that dies finds its rows here. What was set aside stays for `set_aside_s`.
+    """
+
+    view: View
+    directory: StoreDirectory
+    metrics: Metrics
+    released_s: float
+    set_aside_s: float
+    monotonic: Callable[[], float]
+    _since: dict[StorePartition, float] = field(default_factory=dict, init=False)
+    """When each partition on disk was first seen to belong to others."""
+    _next: float = field(default=0.0, init=False)
+
+    async def due(self) -> set[StorePartition]:
+        """Returns the partitions to delete: this process has not had them to hold for `released_s`. Often none.
+
+        On the way it deletes what was set aside too long ago, and sets `query_service_disk_bytes`. Raises
+        StoreFailedError when the disk refuses.
+        """
+        now = self.monotonic()
+        if now < self._next:
+            return set()
+        self._next = now + min(_LOOK_S, self.released_s)
+        held = set(self.view.replicas)
+        await asyncio.to_thread(self.directory.prune_set_aside, self.set_aside_s)
+        sizes = await asyncio.to_thread(bytes_by_kind, self.directory.root, held)
+        for kind, size in sizes.items():
+            self.metrics.disk_bytes.labels(kind).set(size)
+        released = self._released()
+        self._since = {key: self._since.get(key, now) for key in released}
+        return {key for key, since in self._since.items() if now - since >= self.released_s}
+
+    def _released(self) -> set[StorePartition]:
+        """Returns the partitions on disk that others hold; none while it is not known who holds them."""
+        if self.view.me not in self.view.shard_map.members:
+            return set()
+        known = [each for each in self.view.stores.values() if each.topic in self.view.topics]
+        on_disk = {(each.name, partition) for each in known for partition in self.directory.partitions(each)}
+        return on_disk - self.view.assigned() - self.view.replicas.keys()

@@ -1,0 +1,33 @@
+"""The bytes of the data directory, by kind."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from query_service.storage.disk_usage import bytes_by_kind
+from query_service.storage.store_directory import StoreDirectory
+from testkit.query_service import store_definition
+
+
+def test_each_file_counts_once_by_its_kind(open_directory: Callable[..., StoreDirectory], tmp_path: Path) -> None:
+    root, directory = tmp_path / "data", open_directory()
+    stores = [directory.open(store_definition(), "id", partition, 0) for partition in range(3)]
+    (root / ".checkpoints").mkdir()
+    stores[0].checkpoint(root / ".checkpoints" / "one")
+    (root / ".checkpoints" / "one" / "own").write_bytes(b"x" * 1000)
+    for store in stores[1:]:
+        store.close()
+    directory.discard(store_definition(), 2, "a test says so")
+    sizes = bytes_by_kind(root, {("s", 0)})
+
+    assert sizes["held"] > 0
+    assert sizes["released"] == sum(file.stat().st_size for file in (root / "s" / "1").iterdir())
+    assert sizes["set-aside"] == sum(file.stat().st_size for file in (root / "set-aside").rglob("*") if file.is_file())
+    assert sizes["unfinished"] == 0
+    shared = {file.stat().st_ino for file in (root / "s" / "0").iterdir()}
+    own = [file for file in (root / ".checkpoints" / "one").iterdir() if file.stat().st_ino not in shared]
+    assert sizes["checkpoints"] == sum(file.stat().st_size for file in own) >= 1000
+    stores[0].close()
+
+
+def test_a_directory_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
+    assert set(bytes_by_kind(tmp_path / "none", ()).values()) == {0}
