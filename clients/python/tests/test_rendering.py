@@ -1,5 +1,6 @@
 """Payloads are decoded by the message that the store names."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from statecast.descriptors import MessageTypes
 from statecast.orders.v1 import order_pb2
 from statecast_client.errors import InvalidError
-from statecast_client.rendering import decoder
+from statecast_client.rendering import decoder, line
 
 
 def test_a_message_of_the_contract_is_decoded_by_its_fields() -> None:
@@ -19,6 +20,14 @@ def test_a_message_of_the_contract_is_decoded_by_its_fields() -> None:
 
 def test_json_is_passed_on() -> None:
     assert decoder("json")(b'{"a": [1, null]}') == {"a": [1, None]}
+
+
+def test_half_a_surrogate_is_written_as_it_came() -> None:
+    payload = b'{"name":"half \\ud83d of a smile","whole":"\\ud83d\\ude00"}'
+    written = line(decoder("json")(payload)).encode()
+
+    assert written == '{"name":"half \\ud83d of a smile","whole":"\U0001f600"}'.encode()
+    assert json.loads(written) == json.loads(payload)
 
 
 def test_an_undecodable_payload_is_shown_as_base64() -> None:

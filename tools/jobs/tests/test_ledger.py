@@ -7,7 +7,7 @@ from statecast.jobs.v1.job_pb2 import JobRecord, PartitionsCompleted, RowEnded, 
 from statecast.state.v1.state_pb2 import StateKey
 from statecast_jobs.ledger import Ledger, Status
 
-KEY = ("client-1", "", "")
+KEY = ("client-1", "")
 LEASE_S = 10.0
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,8 @@ from statecast.query.v1 import query_service_pb2 as query
 from statecast.state.v1 import state_pb2
 from statecast_client.errors import InvalidError
 from statecast_client.keys import Change
+
+_HALF_SURROGATE = re.compile("[\ud800-\udfff]")
 
 Decode = Callable[[bytes], object]
 
@@ -50,7 +53,8 @@ def fields(message: Message) -> dict[str, Any]:
 
 
 def line(document: object) -> str:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    """Returns a document as JSON in one line, which UTF-8 can encode: half a surrogate stays an escape, as it came."""
+    return _escaped(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
 
 
 def state_document(state: query_pb2.State, value: object) -> dict[str, Any]:
@@ -70,7 +74,7 @@ def value_text(answer: query.GetStateResponse, value: object, separator: str) ->
     committed = f"  committed {state.commit_time.ToJsonString()}" if state.HasField("commit_time") else ""
     by = f"lag {freshness.lag_ms} ms  by {freshness.answered_by}{' (forwarded)' if freshness.forwarded else ''}"
     head = f"{key_text(state.key, separator)}  {position_text(state.position)}{committed}  {by}"
-    return f"{head}\n{json.dumps(value, ensure_ascii=False, indent=2)}"
+    return f"{head}\n{_escaped(json.dumps(value, ensure_ascii=False, indent=2))}"
 
 
 def change_text(change: Change, value: object, separator: str) -> str:
@@ -101,6 +105,10 @@ def _types(descriptors: Path | None) -> MessageTypes:
         return MessageTypes.read(descriptors)
     except DescriptorsError as error:
         raise InvalidError(f"the descriptors: {error}") from error
+
+
+def _escaped(text: str) -> str:
+    return _HALF_SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def _as_base64(payload: bytes) -> object:

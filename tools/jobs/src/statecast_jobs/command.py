@@ -85,7 +85,7 @@ async def _run(options: Namespace, settings: Settings) -> Outcome:
         options.in_doubt == "repeat",
     )
     async with _channel(options) as channel:
-        rows = InstanceRows(channel, options.address, options.store, options.timeout)
+        rows = InstanceRows(channel, options.address, options.store, options.timeout, time.monotonic)
         facts = await rows.facts()
         topic = KafkaJobTopic(settings, options.topic, options.run, options.store)
         decode = decoder(facts.message, options.descriptors)

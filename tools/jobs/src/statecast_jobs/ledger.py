@@ -12,7 +12,8 @@ from enum import Enum
 from statecast.jobs.v1.job_pb2 import JobRecord
 from statecast.state.v1.state_pb2 import StateKey
 
-RowKey = tuple[str, str, str]
+RowKey = tuple[str, str]
+"""Group and member. The sort value is no part of it: it may change while the row stays the same."""
 
 
 class Status(Enum):
@@ -106,4 +107,4 @@ class Ledger:
 
 
 def row_key(key: StateKey) -> RowKey:
-    return key.group, key.sort, key.member
+    return key.group, key.member

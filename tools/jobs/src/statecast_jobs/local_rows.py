@@ -40,15 +40,22 @@ class LocalRows(Protocol):
         """The partitions that the instance owns now."""
 
     def pages(self) -> AsyncGenerator[LocalPage, None]:
-        """All rows of the partitions that the instance owns when the first page is asked for."""
+        """All rows of the partitions that the instance owns when the first page is asked for.
+
+        None of those that were there when the runner began is missing: an instance that lags raises BehindError.
+        """
 
 
 class InstanceRows(LocalRows):
     """Asks the instance by gRPC."""
 
-    def __init__(self, channel: grpc.aio.Channel, address: str, store: str, timeout_s: float) -> None:
+    def __init__(
+        self, channel: grpc.aio.Channel, address: str, store: str, timeout_s: float, clock: Callable[[], float]
+    ) -> None:
+        """`clock` tells seconds and never goes back; the run begins now."""
         self._stub: Any = QueryServiceStub(channel)
         self._address, self._store, self._timeout_s = address, store, timeout_s
+        self._clock, self._began = clock, clock()
 
     @override
     async def facts(self) -> StoreFacts:
@@ -65,6 +72,8 @@ class InstanceRows(LocalRows):
     async def pages(self) -> AsyncGenerator[LocalPage, None]:
         request = ScanStatesRequest(store=self._store, local_only=True, page_size=PAGE)
         while True:
+            # Whoever lags less than the runner has run has applied all that was there when it began.
+            request.bounds.max_lag_ms = max(1, int((self._clock() - self._began) * 1000))
             page = await self._call(self._stub.ScanStates, request)
             yield LocalPage(list(page.states), _partitions(page))
             request.page_token = page.next_page_token

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from statecast.query.v1.query_pb2 import State
 from statecast_client.rendering import Decode, line, state_document
-from statecast_jobs.ledger import RowKey
+from statecast_jobs.ledger import RowKey, row_key
 
 PREFIX = "STATECAST_JOB_"
 
@@ -32,7 +32,8 @@ class RowCommand(Protocol):
 
 def row_id(run: str, store: str, key: RowKey) -> str:
     """Names a row in a run, the same at each attempt and every runner: what makes a repetition harmless."""
-    return hashlib.sha256("\0".join((run, store, *key)).encode()).hexdigest()[:32]
+    group, member = key
+    return hashlib.sha256("\0".join((run, store, group, "", member)).encode()).hexdigest()[:32]
 
 
 class ProcessCommand(RowCommand):
@@ -67,14 +68,13 @@ class ProcessCommand(RowCommand):
         return Result(succeeded=True) if status == 0 else Result(succeeded=False, reason=f"ended with status {status}")
 
     def _environment(self, row: State, attempt: int) -> Mapping[str, str]:
-        key = row.key.group, row.key.sort, row.key.member
         values = {
             "RUN": self._run,
             "STORE": self._store,
             "GROUP": row.key.group,
             "SORT": row.key.sort,
             "MEMBER": row.key.member,
-            "ROW_ID": row_id(self._run, self._store, key),
+            "ROW_ID": row_id(self._run, self._store, row_key(row.key)),
             "ATTEMPT": str(attempt),
         }
         return os.environ | {f"{PREFIX}{name}": value for name, value in values.items()}

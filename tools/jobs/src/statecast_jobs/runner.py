@@ -107,7 +107,10 @@ class Runner:
                 if await self._rows.owned() - self._ledger.completed:
                     await self._scan(stopping)
             except StatecastError as error:
-                log.warning("the instance does not answer; its partitions go to others", reason=str(error))
+                log.warning(
+                    "the instance does not answer, or lags; it is asked again, and its partitions may go to others",
+                    reason=str(error),
+                )
             if not self._is_complete():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stopping.wait(), LOOK_S)
