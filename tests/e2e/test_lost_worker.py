@@ -21,7 +21,7 @@ from testkit.stream_processor.cluster import Cluster
 from testkit.waiting import eventually, wait_until
 
 PROCESSOR = "stream-processor"
-SLOTS = 12
+SLOTS = 6
 """The task slots of each worker: the pipelines of the orders need two workers, and hold all that two have."""
 CHANGES = 20_000
 """More than are made."""

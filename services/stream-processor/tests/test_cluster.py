@@ -22,7 +22,7 @@ from testkit.stream_processor.process import Processor, wait_until
 from testkit.topics import read_topic
 
 CHANGES = 10_000
-CORES = 10
+CORES = 5
 """The task slots of each worker: two workers have enough, one has not."""
 PIPELINES = Path(__file__).parents[3] / "domains"
 KEYS = {"orders-by-key": by_order, "orders-by-customer": by_customer}

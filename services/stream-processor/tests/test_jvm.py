@@ -8,16 +8,18 @@ import pytest
 
 from stream_processor.settings import JARS
 
+SHADED = ("protobuf-java-4.*.jar", "spark-sql-kafka-0-10_2.13-4.*.jar")
 SOURCES = Path(__file__).parents[1] / "jvm" / "src" / "main" / "java"
 
 
 @pytest.mark.spark
 def test_the_sources_compile_against_the_spark_that_runs(tmp_path: Path) -> None:
     own = next(JARS.glob("spark-functions-*.jar"))
-    protobuf = next((Path.home() / ".m2").rglob("protobuf-java-4.*.jar"))
+    # Those that are parts of the own jar.
+    shaded = [next((Path.home() / ".m2").rglob(name)) for name in SHADED]
     spark = Path(pyspark.__file__).parent / "jars"
     others = [jar for jar in JARS.glob("*.jar") if jar != own]
-    path = ":".join(map(str, [spark / "*", protobuf, *others]))
+    path = ":".join(map(str, [spark / "*", *shaded, *others]))
 
     compiled = subprocess.run(
         ["javac", "-proc:none", "-nowarn", "-d", str(tmp_path), "-cp", path, *map(str, SOURCES.rglob("*.java"))],

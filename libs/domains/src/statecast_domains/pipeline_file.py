@@ -48,6 +48,13 @@ class PipelineFile(Section):
     state: sections.StateSection | None = Field(
         None, description="Default: it shares 256 MiB per executor with the other pipelines of the process."
     )
+    parallelism: int = Field(
+        2,
+        ge=1,
+        le=1000,
+        description="How many tasks read each source, at most one per partition, and how many parts the state has, "
+        "each with a task. A state keeps its number.",
+    )
     trigger: sections.TriggerSection = Field({}, validate_default=True)
     dead_letters: sections.DeadLettersSection = Field({}, validate_default=True)
 

@@ -314,9 +314,8 @@ def end_batches(spark: SparkSession, queries: Sequence[StreamingQuery], timeout_
 
     Spark itself can only interrupt a query, and the records written since its last checkpoint then come again at the
     next start. A real-time batch lasts as long as the time between checkpoints, so its time is made to run out: the
-    readers of a task look at one clock of Spark's before each record. So a real-time task ends at the next record of
-    its partition, or with its batch: a task with an idle partition may take the whole time. On a cluster the readers
-    are in other JVMs, and batches end at their usual time. A query that fails meanwhile has ended too.
+    readers (SharedKafkaReader.java) look at one clock of Spark's before each record and twice a second. On a cluster
+    they are in other JVMs, and batches end at their usual time. A query that fails meanwhile has ended too.
     """
     runtime = _jvm(spark).org.apache.spark.sql.execution
     terminated = getattr(getattr(runtime.streaming.runtime, "TERMINATED$"), "MODULE$")

@@ -191,11 +191,11 @@ def test_a_pipeline_waits_for_its_topics(run: Run) -> None:
 
 
 def test_a_pipeline_without_task_slots_says_that_the_process_must_be_started_anew(run: Run) -> None:
-    run.slots = 15
+    run.slots = 7
     run.copy("orders-by-item")
     [told] = run.look()
 
-    assert "there are 15 task slots and 16 are needed: start the process anew" in told
+    assert "there are 7 task slots and 8 are needed: start the process anew" in told
     assert (run.running, run.refused) == (BEFORE, 1)
 
 

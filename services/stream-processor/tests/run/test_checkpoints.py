@@ -170,6 +170,20 @@ def test_a_sink_with_other_partitions_is_refused(claimed: Path, shipped: Callabl
         )
 
 
+def test_a_state_in_other_parts_is_refused(claimed: Path, shipped: Callable[..., Pipeline]) -> None:
+    with pytest.raises(PipelineChangedError, match=r"orders-by-key\.yaml: parallelism: changed since the checkpoint"):
+        claim(Checkpoints(str(claimed), LocalFiles()), planned(shipped("orders-by-key", parallelism=4)), IDS, no_epochs)
+
+
+def test_a_pipeline_without_state_may_be_given_more_tasks(tmp_path: Path, shipped: Callable[..., Pipeline]) -> None:
+    for parallelism in (2, 4):
+        route = shipped("home-delivery", parallelism=parallelism)
+        topics = topics_of([route])
+        [planned] = plan([route], dict.fromkeys(topics, 4))
+        claim(Checkpoints(str(tmp_path), LocalFiles()), planned, dict.fromkeys(topics, "A"), no_epochs)
+        (tmp_path / "home-delivery").mkdir(exist_ok=True)
+
+
 def test_without_the_checkpoint_any_meaning_begins_anew(claimed: Path, shipped: Callable[..., Pipeline]) -> None:
     (claimed / "orders-by-key").rmdir()
 

@@ -83,3 +83,11 @@ def written(bootstrap: str, prefix: str) -> list[int]:
     """The sequences of all records on the keyed topic."""
     records = read_topic(bootstrap, f"{prefix}orders-by-key")
     return [StateRecord.FromString(each.value or b"").sequence for each in records]
+
+
+def test_partitions_without_records_end_their_batch_too(kafka: str, prefix: str, processor: Processor) -> None:
+    processor.start()
+    processor.wait_ready()
+
+    assert processor.stop() == 0
+    assert '"event": "drained"' in processor.log

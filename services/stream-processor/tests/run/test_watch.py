@@ -54,12 +54,12 @@ def test_the_tasks_of_all_queries_are_asked_for_at_once() -> None:
 def test_it_is_ready_once_all_tasks_have_run_together_and_stays_so(
     watched: Callable[..., WatchedQuery], metrics: Metrics
 ) -> None:
-    readiness, tasks = Readiness(metrics), FakeTasks(7)
+    readiness, tasks = Readiness(metrics), FakeTasks(3)
     query = watched(FakeQuery([]), tasks)
 
     look_at_all([query], readiness)
     assert readiness.reason == "starting orders-by-key"
-    tasks.count = 8
+    tasks.count = 4
     look_at_all([query], readiness)
     assert readiness.reason is None
     tasks.count = 0
@@ -80,7 +80,7 @@ def test_a_micro_batch_query_has_started_when_it_waits_for_data(watched: Callabl
 
 def test_the_end_of_a_query_is_told_in_one_line(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
     error = RuntimeError("[STREAM_FAILED] Query [id = 1] terminated with exception: no disk\n at Some.where")
-    failed = watched(FakeQuery([], error), FakeTasks(8))
+    failed = watched(FakeQuery([], error), FakeTasks(4))
     failed.look()
 
     assert failed.failure() == "no disk"
@@ -93,7 +93,7 @@ def test_it_is_not_ready_before_any_query_runs_and_stays_ready_when_one_starts_a
     readiness = Readiness(metrics)
     look_at_all([], readiness)
     assert readiness.reason == "no query runs"
-    look_at_all([watched(FakeQuery([]), FakeTasks(8))], readiness)
+    look_at_all([watched(FakeQuery([]), FakeTasks(4))], readiness)
     look_at_all([watched(FakeQuery([]), FakeTasks(0))], readiness)
 
     assert readiness.reason is None
@@ -123,7 +123,7 @@ def value(metrics: Metrics, name: str) -> float | None:
 
 
 def test_a_batch_is_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
-    watched(FakeQuery([progress_of(0)]), FakeTasks(8)).look()
+    watched(FakeQuery([progress_of(0)]), FakeTasks(4)).look()
 
     assert value(metrics, "checkpoints_total") == 1
     assert value(metrics, "input_rows_total") == 100
@@ -136,7 +136,7 @@ def test_a_truncation_is_told_and_its_rows_are_counted(watched: Callable[..., Wa
     truncated = {"observedMetrics": {STATE: {"truncated": 32, "rows_left": 7}}}
     none = {"observedMetrics": {STATE: {"truncated": None, "rows_left": 0}}}
     query = FakeQuery([progress_of(0) | truncated])
-    watched_query = watched(query, FakeTasks(8))
+    watched_query = watched(query, FakeTasks(4))
 
     with capture_logs() as events:
         watched_query.look()
@@ -151,7 +151,7 @@ def test_results_that_are_withheld_are_told_with_a_key(watched: Callable[..., Wa
     withheld = {"observedMetrics": {WITHHELD: {"results": 2, "key": "a"}}}
     none = {"observedMetrics": {WITHHELD: {"results": 0, "key": None}}}
     query = FakeQuery([progress_of(0) | withheld])
-    watched_query = watched(query, FakeTasks(8))
+    watched_query = watched(query, FakeTasks(4))
 
     with capture_logs() as events:
         watched_query.look()
@@ -170,7 +170,7 @@ def test_windows_that_have_ended_and_changes_that_came_late_for_them_are_counted
     seen = {"observedMetrics": {WINDOWS: {"ended": 3, "late": 2}}}
     none = {"observedMetrics": {WINDOWS: {"ended": 0, "late": None}}}
     query = FakeQuery([progress_of(0) | seen])
-    watched_query = watched(query, FakeTasks(8))
+    watched_query = watched(query, FakeTasks(4))
 
     watched_query.look()
     query.recentProgress = [progress_of(1) | none]
@@ -184,7 +184,7 @@ def test_outcomes_are_counted_and_a_log_that_runs_backwards_is_told_once_a_look(
 ) -> None:
     behind = {"applied": 4, "superseded_newer": 1, "truncated": None}
     seen = {"observedMetrics": {"read0": {"set_aside": 3, "passed_over": 2}, STATE: behind}}
-    watched_query = watched(FakeQuery([progress_of(0) | seen]), FakeTasks(8))
+    watched_query = watched(FakeQuery([progress_of(0) | seen]), FakeTasks(4))
 
     with capture_logs() as events:
         watched_query.look()
@@ -202,7 +202,7 @@ def test_outcomes_are_counted_and_a_log_that_runs_backwards_is_told_once_a_look(
 
 def test_it_knows_where_a_replay_would_begin(watched: Callable[..., WatchedQuery]) -> None:
     query = FakeQuery([progress_of(5), progress_of(6)])
-    watched_query = watched(query, FakeTasks(8))
+    watched_query = watched(query, FakeTasks(4))
 
     assert watched_query.checkpointed == {}
     watched_query.look()
@@ -211,7 +211,7 @@ def test_it_knows_where_a_replay_would_begin(watched: Callable[..., WatchedQuery
 
 def test_it_knows_this_of_both_tables_of_a_join(watched: Callable[..., WatchedQuery]) -> None:
     sources = [{"endOffset": '{"stores": {"0": 7}}'}, {"endOffset": '{"sales": {"0": 9}}'}]
-    joining = watched(FakeQuery([{**progress_of(5), "sources": sources}]), FakeTasks(8))
+    joining = watched(FakeQuery([{**progress_of(5), "sources": sources}]), FakeTasks(4))
     joining.look()
 
     assert joining.has_checkpointed({"stores": {0: 7}, "sales": {0: 9}})
@@ -219,7 +219,7 @@ def test_it_knows_this_of_both_tables_of_a_join(watched: Callable[..., WatchedQu
 
 
 def test_a_report_without_offsets_says_nothing_of_a_replay(watched: Callable[..., WatchedQuery]) -> None:
-    watched_query = watched(FakeQuery([{**progress_of(5), "sources": [{"endOffset": "null"}]}]), FakeTasks(8))
+    watched_query = watched(FakeQuery([{**progress_of(5), "sources": [{"endOffset": "null"}]}]), FakeTasks(4))
     watched_query.look()
 
     assert watched_query.checkpointed == {}
@@ -227,7 +227,7 @@ def test_a_report_without_offsets_says_nothing_of_a_replay(watched: Callable[...
 
 def test_the_same_batch_is_counted_once(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
     query = FakeQuery([])
-    watched_query = watched(query, FakeTasks(8))
+    watched_query = watched(query, FakeTasks(4))
     for batch in (5, 5, 6, 6):
         query.recentProgress = [progress_of(batch)]
         watched_query.look()
@@ -237,7 +237,7 @@ def test_the_same_batch_is_counted_once(watched: Callable[..., WatchedQuery], me
 
 def test_batches_between_two_looks_are_counted(watched: Callable[..., WatchedQuery], metrics: Metrics) -> None:
     query = FakeQuery([progress_of(5)])
-    watched_query = watched(query, FakeTasks(8))
+    watched_query = watched(query, FakeTasks(4))
     watched_query.look()
     query.recentProgress = [progress_of(5), progress_of(6), progress_of(7)]
     watched_query.look()
@@ -249,7 +249,7 @@ def test_batches_between_two_looks_are_counted(watched: Callable[..., WatchedQue
 def test_a_real_time_batch_pauses_for_what_it_takes_beyond_its_time(
     watched: Callable[..., WatchedQuery], metrics: Metrics
 ) -> None:
-    query = watched(FakeQuery([progress_of(5)]), FakeTasks(8), trigger={"checkpoint": "9500ms"})
+    query = watched(FakeQuery([progress_of(5)]), FakeTasks(4), trigger={"checkpoint": "9500ms"})
     beyond_s = 10.0 - query.plan.checkpoint.total_seconds()
     query.clock = lambda: 1_700_000_000.0
 

@@ -86,7 +86,7 @@ class CheckpointedOffsets:
 
         A broker that is away for a moment is no reason to stop.
         """
-        writers = [each for each in self.queries if each.plan.shuffle_partitions]
+        writers = [each for each in self.queries if each.plan.shuffles]
         if self.clock() < self._due and all(self._writers.get(each.plan.sink_topic) is each for each in writers):
             return
         self._due = self.clock() + INTERVAL_S

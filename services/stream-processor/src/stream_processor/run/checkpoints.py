@@ -38,7 +38,7 @@ log = structlog.get_logger()
 PARTITIONS = "source.partitions"
 STATE_VERSION = 4
 """Version of the state's content. Raised when an older state cannot be read any more."""
-MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store", "state"}
+MAY_CHANGE = {"name", "trigger", "dead_letters", "forget_deleted", "store", "state", "parallelism"}
 """Keys of a file that may change: state and topic hold the same things after it."""
 NAMES = {"state": "the form of the state"}
 """Names for people of the notes beside a checkpoint that are no keys of a file."""
@@ -291,7 +291,8 @@ def _meaning(plan: QueryPlan) -> dict[str, object]:
         **{f"{section}.{key}": value for section, keys in sections.items() for key, value in keys.items()},
         **source,
         "sink.topic.id": plan.topics[plan.sink_topic].id,
-        "sink.partitions": plan.shuffle_partitions,
+        "sink.partitions": plan.sink_partitions if plan.shuffles else 0,
+        "parallelism": plan.parallelism if plan.shuffles else None,
         "state": STATE_VERSION,
         **({PARTITIONS: plan.source_partitions} if plan.by_offset else {}),
         **_decimals_in_keys(plan.pipeline),

@@ -27,7 +27,7 @@ class FirstLoads:
     def add(self, plans: Sequence[QueryPlan], is_new: Callable[[str], bool], ends: Callable[[str], Ends]) -> None:
         """Takes more plans of the process. `is_new` and `ends` are as before."""
         writers = self._writers
-        writers |= {each.sink_topic: each for each in plans if each.shuffle_partitions}
+        writers |= {each.sink_topic: each for each in plans if each.shuffles}
         for each in plans:
             for table in [writers[topic] for topic in each.joined_topics if topic in writers and is_new(each.name)]:
                 # Two that join each other would wait for ever.

@@ -47,7 +47,7 @@ class WrittenTopics:
             if each.sink_topic not in self.queries:
                 self.queries[each.sink_topic] = each.name
                 self.topics.append(each.sink_topic)
-                self.keyed += [each.sink_topic] if each.shuffle_partitions else []
+                self.keyed += [each.sink_topic] if each.shuffles else []
 
 
 class SinkTail:

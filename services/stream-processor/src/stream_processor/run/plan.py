@@ -58,11 +58,11 @@ UNSEEN = TopicState("", 0)
 class QueryPlan:
     """The streaming query of a pipeline, which writes the dead letters of its sources, too.
 
-    A table join has two `source_topics`; `source_partitions` are those of all. `shuffles` of `shuffle_partitions` each
-    follow upon the source: one by the rows, for an aggregate another by the groups, none for a pipeline that keeps no
-    state. `tasks` run at once, for good in real-time mode. `epoch` is the life of the checkpoint. Without a checkpoint
-    the query begins at `starts`, offsets by partition, or at the beginning. `topics` are those that it reads, and its
-    sink, as they were when it was planned.
+    A table join has two `source_topics`; `source_partitions` are those of all, which `read_tasks` tasks read.
+    `shuffles` follow upon the source: one by the rows, for an aggregate another by the groups, none for a pipeline that
+    keeps no state. `tasks` run at once, for good in real-time mode. `epoch` is the life of the checkpoint. Without a
+    checkpoint the query begins at `starts`, offsets by partition, or at the beginning. `topics` are those that it
+    reads, and its sink, as they were when it was planned.
     """
 
     name: str
@@ -71,7 +71,7 @@ class QueryPlan:
     sink_topic: str
     trigger: TriggerSection
     source_partitions: int
-    shuffle_partitions: int
+    read_tasks: int
     shuffles: int = 0
     epoch: int = 0
     starts: Mapping[int, int] | None = None
@@ -80,7 +80,12 @@ class QueryPlan:
 
     @property
     def tasks(self) -> int:
-        return self.source_partitions + self.shuffles * self.shuffle_partitions
+        return self.read_tasks + self.shuffles * self.parallelism
+
+    @property
+    def parallelism(self) -> int:
+        """The tasks of each shuffle, and of each source with so many partitions."""
+        return self.pipeline.definition.parallelism
 
     @property
     def counts(self) -> bool:
@@ -129,7 +134,7 @@ class QueryPlan:
             return GROWN
         if topic in self.joined_topics:
             return START_ANEW
-        return NEW_SINK if topic == self.sink_topic and self.shuffle_partitions else None
+        return NEW_SINK if topic == self.sink_topic and self.shuffles else None
 
 
 def topics_of(pipelines: Sequence[Pipeline]) -> set[str]:
@@ -235,8 +240,9 @@ def plan(
     plans = []
     for pipeline in pipelines:
         sources, sink = source_topics_of(pipeline), pipeline.sink_topic
-        taken = sum(partitions[each] for each in sources)
-        counts = taken, partitions[sink] if pipeline.shuffles else 0, pipeline.shuffles
+        taken = [partitions[each] for each in sources]
+        tasks = sum(min(each, pipeline.definition.parallelism) for each in taken)
+        counts = sum(taken), tasks, pipeline.shuffles
         planned = QueryPlan(pipeline.name, pipeline, sources, sink, _trigger(pipeline, checkpoint), *counts)
         plans.append(replace(planned, sink_partitions=partitions[sink]))
     return plans

@@ -67,11 +67,10 @@ def physical_plan(pipeline: Pipeline, spark: SparkSession, contract: Contract) -
 
 def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Mapping[str, str]) -> DataFrame:
     session = spark.newSession()
-    if plan.shuffle_partitions:
-        session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
+    session.conf.set("spark.sql.shuffle.partitions", plan.parallelism)
     for name, value in state_settings(plan).items():
         session.conf.set(f"{ROCKSDB}.{name}", value)
-    sources = [read_changes(session, kafka, topic, plan.trigger, plan.starts) for topic in plan.source_topics]
+    sources = [read_changes(session, kafka, topic, plan.pipeline, plan.starts) for topic in plan.source_topics]
     functions = Functions(session, contract, kafka)
     return written_records(sources, plan.pipeline, plan.sink_partitions, plan.epoch, functions)
 
@@ -79,9 +78,9 @@ def _written(plan: QueryPlan, spark: SparkSession, contract: Contract, kafka: Ma
 def state_settings(plan: QueryPlan) -> dict[str, str]:
     """Spark's settings for a state with memory of its own, by their names below ROCKSDB. Raises PipelineFileError.
 
-    Each shuffle has a store per partition. Half of its memory caches reads, the other half is two write buffers.
+    Each shuffle has a store per task. Half of its memory caches reads, the other half is two write buffers.
     """
-    pipeline, stores = plan.pipeline, plan.shuffles * plan.shuffle_partitions
+    pipeline, stores = plan.pipeline, plan.shuffles * plan.parallelism
     state = pipeline.definition.state
     if state is None or not stores:
         return {}

@@ -7,7 +7,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark program uses
 from pyspark.sql.types import BooleanType, DataType, NumericType, StringType, TimestampType
 
-from statecast_domains.sections import TriggerSection
 from stream_processor.pipeline.pipeline import Pipeline, RoutePipeline
 from stream_processor.steps.debezium import decode_debezium
 from stream_processor.steps.event_rows import decode_events
@@ -17,6 +16,7 @@ from stream_processor.steps.table_rows import decode_table
 MAY_HAVE_BEFORE = ("OPERATION_UPDATE", "OPERATION_DELETE")
 HAS_AFTER = ("OPERATION_CREATE", "OPERATION_UPDATE", "OPERATION_SNAPSHOT")
 INSERTS = ("OPERATION_CREATE", "OPERATION_SNAPSHOT")
+REALTIME_SOURCE = "io.statecast.spark.SharedKafkaSource"
 TOMBSTONE = "a tombstone: the delete before it says that the row is gone"
 
 
@@ -24,18 +24,20 @@ def read_changes(
     spark: SparkSession,
     kafka: Mapping[str, str],
     topic: str,
-    trigger: TriggerSection,
+    pipeline: Pipeline,
     starts: Mapping[int, int] | None = None,
 ) -> DataFrame:
     """Reads Kafka's columns of the topic: key, value, topic, partition, offset, headers and more.
 
-    Without a checkpoint it is read from `starts`, an offset for each partition, by default from its beginning.
+    Without a checkpoint it is read from `starts`, an offset for each partition, by default from its beginning. At most
+    `parallelism` tasks read it.
 
     The query fails when records that it has not read are gone, rather than going on with a gap. Records of aborted
     transactions are left out; an open one holds back the records behind it in its partition.
     """
+    trigger, tasks = pipeline.definition.trigger, pipeline.definition.parallelism
     reader = (
-        spark.readStream.format("kafka")
+        spark.readStream.format("kafka" if trigger.mode == "micro-batch" else REALTIME_SOURCE)
         .options(**{f"kafka.{name}": value for name, value in kafka.items()})
         .option("kafka.isolation.level", "read_committed")
         .option("subscribe", topic)
@@ -44,8 +46,8 @@ def read_changes(
         .option("includeHeaders", "true")
     )
     if trigger.mode == "micro-batch":
-        reader = reader.option("maxOffsetsPerTrigger", trigger.max_records)
-    return reader.load()
+        return reader.option("maxOffsetsPerTrigger", trigger.max_records).load().coalesce(tasks)
+    return reader.option("readTasks", tasks).load()
 
 
 def decode(records: DataFrame, pipeline: Pipeline, functions: Functions) -> DataFrame:

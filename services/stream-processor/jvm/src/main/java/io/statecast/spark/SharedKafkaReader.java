@@ -1,0 +1,97 @@
+package io.statecast.spark;
+
+import java.time.Duration;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
+import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
+import org.apache.spark.sql.execution.datasources.v2.LowLatencyClock;
+import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
+import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
+import scala.Function1;
+
+/**
+ * Reads the records of several partitions until the time of the batch is over, with one consumer.
+ *
+ * <p>A partition with an open transaction, or without a leader, holds back no other. Records that are gone end the query,
+ * because the consumer has no way to reset an offset.
+ */
+final class SharedKafkaReader implements SupportsRealTimeRead<InternalRow> {
+  /** The clock is looked at so often without records: a drain moves it. */
+  private static final long LOOK_MS = 500;
+
+  private final IdleConsumers.Key key;
+  private final KafkaConsumer<byte[], byte[]> consumer;
+  private final Function1<ConsumerRecord<byte[], byte[]>, ? extends InternalRow> toRow;
+  private final Map<TopicPartition, Long> next = new HashMap<>();
+  private Iterator<ConsumerRecord<byte[], byte[]>> fetched = Collections.emptyIterator();
+  private InternalRow row;
+  private boolean failed;
+
+  SharedKafkaReader(List<KafkaBatchInputPartition> partitions) {
+    KafkaBatchInputPartition first = partitions.get(0);
+    for (KafkaBatchInputPartition each : partitions) {
+      next.put(each.offsetRange().topicPartition(), each.offsetRange().fromOffset());
+    }
+    key = IdleConsumers.Key.of(first.executorKafkaParams(), next.keySet());
+    toRow = new KafkaRecordToRowConverter().toUnsafeRowProjector(first.includeHeaders());
+    consumer = IdleConsumers.take(key, first.executorKafkaParams());
+    next.forEach(consumer::seek);
+  }
+
+  @Override
+  public RecordStatus nextWithTimeout(Long startMs, Long timeoutMs) {
+    long end = startMs + timeoutMs;
+    while (!fetched.hasNext()) {
+      long left = end - LowLatencyClock.getTimeMillis();
+      if (left <= 0) {
+        return RecordStatus.newStatusWithoutArrivalTime(false);
+      }
+      fetched = poll(Math.min(left, LOOK_MS));
+    }
+    ConsumerRecord<byte[], byte[]> record = fetched.next();
+    next.put(new TopicPartition(record.topic(), record.partition()), record.offset() + 1);
+    row = toRow.apply(record);
+    return RecordStatus.newStatusWithoutArrivalTime(true);
+  }
+
+  private Iterator<ConsumerRecord<byte[], byte[]>> poll(long timeoutMs) {
+    failed = true;
+    Iterator<ConsumerRecord<byte[], byte[]>> records = consumer.poll(Duration.ofMillis(timeoutMs)).iterator();
+    failed = false;
+    return records;
+  }
+
+  /** The position behind the records that were taken; what was fetched beyond them is fetched again. */
+  @Override
+  public PartitionOffset getOffset() {
+    return new SharedKafkaStream.ShareOffset(new HashMap<>(next));
+  }
+
+  @Override
+  public boolean next() {
+    throw new UnsupportedOperationException("this reader is for real-time mode alone");
+  }
+
+  @Override
+  public InternalRow get() {
+    return row;
+  }
+
+  /** Keeps the consumer for the next batch, unless a poll has failed, or was interrupted as when the query stops. */
+  @Override
+  public void close() {
+    if (failed) {
+      IdleConsumers.end(consumer);
+    } else {
+      IdleConsumers.put(key, consumer);
+    }
+  }
+}

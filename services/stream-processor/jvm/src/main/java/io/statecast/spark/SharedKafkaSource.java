@@ -1,0 +1,49 @@
+package io.statecast.spark;
+
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.kafka010.KafkaMicroBatchStream;
+import org.apache.spark.sql.kafka010.KafkaSourceProvider;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Spark's Kafka source for real-time mode with fewer tasks: each reads several partitions by one consumer.
+ *
+ * <p>Spark's own has a task, a thread and a consumer for each partition of each query, for good. Options, offsets and
+ * checkpoints are those of the original; the option {@link #TASKS} adds how many tasks read at most.
+ */
+public final class SharedKafkaSource extends KafkaSourceProvider {
+  /** The option that gives the most tasks that read; a positive number. */
+  public static final String TASKS = "readTasks";
+
+  @Override
+  public KafkaTable getTable(CaseInsensitiveStringMap options) {
+    return new SharedTable(options.getBoolean("includeHeaders", false));
+  }
+
+  private final class SharedTable extends KafkaTable {
+    private SharedTable(boolean includeHeaders) {
+      super(includeHeaders);
+    }
+
+    @Override
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+      return () -> (Scan) new SharedScan(options);
+    }
+  }
+
+  private final class SharedScan extends KafkaScan {
+    private final int tasks;
+
+    private SharedScan(CaseInsensitiveStringMap options) {
+      super(options);
+      tasks = Integer.parseInt(options.get(TASKS));
+    }
+
+    @Override
+    public MicroBatchStream toMicroBatchStream(String checkpoint) {
+      return new SharedKafkaStream((KafkaMicroBatchStream) super.toMicroBatchStream(checkpoint), tasks);
+    }
+  }
+}
