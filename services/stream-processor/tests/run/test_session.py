@@ -28,6 +28,7 @@ from stream_processor.run.session import (
 from stream_processor.run.topics import wait_while_missing
 from stream_processor.settings import Settings
 from stream_processor.spark_internals import task_slots
+from testkit.waiting import wait_until
 
 
 def test_missing_jars_are_told_with_the_command_that_makes_them(tmp_path: Path) -> None:
@@ -100,6 +101,16 @@ def test_the_running_session_keeps_the_code_of_many_pipelines(spark: SparkSessio
     entries = jvm.org.apache.spark.sql.internal.SQLConf.get().codegenCacheMaxEntries()
 
     assert entries == 20_000
+
+
+@pytest.mark.spark
+def test_the_plans_of_past_batches_are_forgotten(spark: SparkSession) -> None:
+    executions = cast(Any, spark)._jsparkSession.sharedState().statusStore()
+    for _ in range(10):
+        spark.range(1).collect()
+    cast(Any, spark.sparkContext._jsc).sc().listenerBus().waitUntilEmpty()
+
+    wait_until(lambda: executions.executionsCount() <= 2, lambda: f"{executions.executionsCount()} are kept")
 
 
 @pytest.mark.spark
